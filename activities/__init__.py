@@ -1,0 +1,1 @@
+"""Everything that touches the world: model calls, workspace reads, tools, archive writes."""

@@ -1,0 +1,37 @@
+"""A job's model options: those that Holdfast reads itself, and the rest, which are litellm's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from activities._recorder import Limits
+
+
+class ModelOptions(BaseModel):
+    """What a model is called with. Times are in seconds; further options are keyword arguments of litellm's call.
+
+    ``connect``, ``first_byte`` and ``stall`` bound the silence of a call, ``timeout`` the whole call. Without streaming the
+    first byte comes with the whole reply, so ``first_byte`` is then ``timeout`` unless it is given.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str
+    stream: bool = True
+    timeout: float = Field(default=1800.0, gt=0)
+    connect: float = Field(default=10.0, gt=0)
+    first_byte: float | None = Field(default=None, gt=0)
+    stall: float = Field(default=20.0, gt=0)
+
+    @property
+    def limits(self) -> Limits:
+        """How long the call may be silent."""
+        first_byte = self.first_byte or (Limits.first_byte if self.stream else self.timeout)
+        return Limits(connect=self.connect, first_byte=first_byte, stall=self.stall)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The options that litellm is given as they are."""
+        return dict(self.model_extra or {})

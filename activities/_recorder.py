@@ -1,0 +1,155 @@
+"""What one model call sends and receives, recorded while it happens.
+
+Whatever carries the call (an HTTP transport, the scripted provider) reports to the recorder of the running call,
+which it finds in ``current``: so one client serves many calls at a time. The request is archived inside ``sending``,
+before a byte of it leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from activities._secrets import Secrets
+from runtime.archive.records import Capture, Chunk
+
+MOST_CHUNKS = 65_536
+"""How many chunk times are kept for one response; what arrives after that counts to the last chunk."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a call may be silent, in seconds."""
+
+    connect: float = 10.0
+    first_byte: float = 120.0
+    stall: float = 20.0
+
+
+@dataclass(frozen=True)
+class SentRequest:
+    """A request that is about to be sent: the exact body, or, where there is no wire, the request as handed over."""
+
+    capture: Capture
+    body: bytes
+    method: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Silence(Exception):
+    """Nothing arrived for as long as the call's limits allow. The message says what did not, and for how long."""
+
+
+class CallRecorder:
+    """The record of one attempt at a model call. ``archive`` writes a request and returns its attempt's key."""
+
+    def __init__(
+        self,
+        archive: Callable[[SentRequest], str],
+        *,
+        limits: Limits,
+        secrets: Secrets,
+        turn: int,
+        temporal_attempt: int,
+    ) -> None:
+        self._archive = archive
+        self.limits = limits
+        self.secrets = secrets
+        self.turn = turn
+        self.temporal_attempt = temporal_attempt
+        self.attempt: str | None = None
+        self.capture = Capture.HANDED_OVER
+        self._forget()
+
+    def _forget(self) -> None:
+        self.failure: Exception | None = None
+        self.status: int | None = None
+        self.headers: dict[str, str] = {}
+        self._body = bytearray()
+        self._chunks: list[Chunk] = []
+        self._sent = time.monotonic()
+
+    async def sending(self, request: SentRequest) -> None:
+        """Archive ``request``; when this returns, it may be sent. A further request of the same call is an attempt too.
+
+        Raises:
+            ArchiveError: the request cannot be archived, and must not be sent.
+        """
+        self.secrets.add_headers(request.headers)
+        await asyncio.to_thread(self.sending_now, request)
+
+    def sending_now(self, request: SentRequest) -> None:
+        """``sending``, for threads. A body that holds a secret is masked, and no longer passes for the wire's."""
+        self.secrets.add_headers(request.headers)
+        body = self.secrets.mask_bytes(request.body)
+        capture = request.capture if body == request.body else Capture.HANDED_OVER
+        safe = SentRequest(capture, body, request.method, self.secrets.mask(request.url), request.headers)
+        try:
+            self.attempt = self._archive(safe)
+        except Exception as error:
+            self.failure = error
+            raise
+        self.capture = capture
+        self._forget()
+
+    def answering(self, status: int, headers: Mapping[str, str]) -> None:
+        """The response's status and headers arrived."""
+        self.status = status
+        self.headers = dict(headers)
+
+    def received(self, data: bytes) -> None:
+        """A piece of the response's body arrived."""
+        if not data:
+            return
+        self._body += data
+        chunk = Chunk(at_us=int((time.monotonic() - self._sent) * 1e6), size=len(data))
+        if len(self._chunks) < MOST_CHUNKS:
+            self._chunks.append(chunk)
+        else:
+            last = self._chunks[-1]
+            self._chunks[-1] = Chunk(at_us=chunk.at_us, size=last.size + chunk.size)
+
+    @asynccontextmanager
+    async def patience(self) -> AsyncIterator[None]:
+        """Wait within the limits: for the first byte since the request was sent, later for each further piece.
+
+        Raises:
+            Silence: when the limit is over.
+        """
+        if self._body:
+            limit, words = self.limits.stall, f"the reply stopped: nothing arrived for {self.limits.stall:g} s"
+        else:
+            limit = max(self.limits.first_byte - (time.monotonic() - self._sent), 0.0)
+            words = f"no byte of a reply arrived within {self.limits.first_byte:g} s"
+        try:
+            async with asyncio.timeout(limit) as waiting:
+                yield
+        except TimeoutError as error:
+            if not waiting.expired():
+                raise
+            self.failure = Silence(words)
+            raise self.failure from error
+
+    @property
+    def body(self) -> bytes:
+        """The response's body as received so far."""
+        return bytes(self._body)
+
+    @property
+    def size(self) -> int:
+        """How many bytes of the response were received so far."""
+        return len(self._body)
+
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """When the body's pieces arrived, counted from the request's sending."""
+        return tuple(self._chunks)
+
+
+current: ContextVar[CallRecorder | None] = ContextVar("holdfast_model_call", default=None)
+"""The recorder of the model call that this task is part of."""

@@ -1,0 +1,64 @@
+"""The secret values of one model call, and their removal from any text that is about to be kept or shown."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+MASK = "[masked]"
+
+_NAME = re.compile(r"(key|token|secret|password|passwd|credentials?|authorization|cookie)$", re.IGNORECASE)
+_SCHEME = re.compile(r"^(bearer|basic|token)\s+", re.IGNORECASE)
+_SHORTEST = 8
+"""A value with fewer characters is no key, and masking it would hit ordinary words."""
+
+
+class Secrets:
+    """Values that may stand in no object, heartbeat, log or error. Grows while a call finds more of them."""
+
+    def __init__(self, values: Iterator[str] | None = None) -> None:
+        self._values: set[str] = set()
+        for value in values or ():
+            self.add(value)
+
+    @classmethod
+    def of_call(cls, options: Mapping[str, Any]) -> Secrets:
+        """What the environment and a call's options hold under a name that ends like that of a secret."""
+        return cls(_secret_values({**os.environ, **options}))
+
+    def add(self, value: str) -> None:
+        """Treat ``value`` as a secret, without the scheme before it if it is an authorization header's."""
+        bare = _SCHEME.sub("", value.strip())
+        if len(bare) >= _SHORTEST:
+            self._values.add(bare)
+
+    def add_headers(self, headers: Mapping[str, str]) -> None:
+        """Treat the values of headers that carry keys as secrets."""
+        for name, value in headers.items():
+            if _NAME.search(name):
+                self.add(value)
+
+    def mask(self, text: str) -> str:
+        """``text`` with each secret replaced, the longest first, for one may be part of another."""
+        for value in self._longest_first():
+            text = text.replace(value, MASK)
+        return text
+
+    def mask_bytes(self, data: bytes) -> bytes:
+        """``data`` with each secret replaced."""
+        for value in self._longest_first():
+            data = data.replace(value.encode("utf-8", "surrogatepass"), MASK.encode())
+        return data
+
+    def _longest_first(self) -> list[str]:
+        return sorted(self._values, key=lambda value: (-len(value), value))
+
+
+def _secret_values(options: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _secret_values({str(key): item for key, item in value.items()})
+        elif isinstance(value, str) and _NAME.search(name):
+            yield value

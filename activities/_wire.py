@@ -1,0 +1,164 @@
+"""The HTTP transports under litellm's clients, which see the bytes that the server sees.
+
+``AsyncWire`` and ``SyncWire`` carry every request as httpx would. A request that is part of a model call (a POST of
+JSON while a ``CallRecorder`` is current) is archived before it is sent, and what comes back is recorded as it arrives.
+Other requests, such as an exchange of tokens, are carried and never recorded, for they hold secrets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from weakref import WeakKeyDictionary
+
+import httpx
+
+from activities._recorder import CallRecorder, SentRequest, Silence, current
+from runtime.archive.records import Capture
+
+WRITE_SECONDS = 60.0
+"""How long a write of a piece of the request may take."""
+
+_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=5.0)
+
+Verify = ssl.SSLContext | bool
+
+
+class AsyncWire(httpx.AsyncBaseTransport):
+    """A recording transport with one connection pool for each event loop and proxy."""
+
+    def __init__(self, verify: Verify = True) -> None:
+        self._verify = verify
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str | None, httpx.AsyncHTTPTransport]]
+        self._pools = WeakKeyDictionary()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Carry one request; see the module."""
+        pool = self._pool(_proxy_of(request.url))
+        recorder = current.get()
+        if recorder is None or not _is_model_call(request):
+            return await pool.handle_async_request(request)
+        body = await request.aread()
+        # Reading is timed by the recorder, which knows a first byte from a later one.
+        _prepare(request, connect=recorder.limits.connect, read=None)
+        await recorder.sending(_sent(request, body))
+        try:
+            async with recorder.patience():
+                response = await pool.handle_async_request(request)
+        except Exception as error:
+            raise _carried(error, recorder, request) from error
+        recorder.answering(response.status_code, response.headers)
+        response.stream = _AsyncRecording(response.stream, recorder, request)
+        return response
+
+    async def aclose(self) -> None:
+        """Close the pools of the running event loop."""
+        for pool in self._pools.pop(asyncio.get_running_loop(), {}).values():
+            await pool.aclose()
+
+    def _pool(self, proxy: str | None) -> httpx.AsyncHTTPTransport:
+        pools = self._pools.setdefault(asyncio.get_running_loop(), {})
+        if proxy not in pools:
+            pools[proxy] = httpx.AsyncHTTPTransport(verify=self._verify, limits=_LIMITS, proxy=proxy)
+        return pools[proxy]
+
+
+class SyncWire(httpx.HTTPTransport):
+    """The same for the few providers that litellm calls in a thread. Their silence is bounded by httpx's own timeouts."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Carry one request; see the module."""
+        recorder = current.get()
+        if recorder is None or not _is_model_call(request):
+            return super().handle_request(request)
+        body = request.read()
+        _prepare(request, connect=recorder.limits.connect, read=recorder.limits.first_byte)
+        recorder.sending_now(_sent(request, body))
+        try:
+            response = super().handle_request(request)
+        except Exception as error:
+            raise _carried(error, recorder, request) from error
+        recorder.answering(response.status_code, response.headers)
+        response.stream = _SyncRecording(response.stream, recorder, request)
+        return response
+
+
+class _AsyncRecording(httpx.AsyncByteStream):
+    """A response's stream, recorded as it is read."""
+
+    def __init__(self, inner: object, recorder: CallRecorder, request: httpx.Request) -> None:
+        assert isinstance(inner, httpx.AsyncByteStream)
+        self._inner = inner
+        self._recorder = recorder
+        self._request = request
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pieces = aiter(self._inner)
+        while True:
+            try:
+                async with self._recorder.patience():
+                    piece = await anext(pieces, None)
+            except Exception as error:
+                raise _carried(error, self._recorder, self._request) from error
+            if piece is None:
+                return
+            self._recorder.received(piece)
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _SyncRecording(httpx.SyncByteStream):
+    def __init__(self, inner: object, recorder: CallRecorder, request: httpx.Request) -> None:
+        assert isinstance(inner, httpx.SyncByteStream)
+        self._inner = inner
+        self._recorder = recorder
+        self._request = request
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for piece in self._inner:
+                self._recorder.received(piece)
+                yield piece
+        except Exception as error:
+            raise _carried(error, self._recorder, self._request) from error
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def _is_model_call(request: httpx.Request) -> bool:
+    return request.method == "POST" and "json" in request.headers.get("content-type", "")
+
+
+def _prepare(request: httpx.Request, *, connect: float, read: float | None) -> None:
+    # Without compression the recorded response is the text itself, and any tool reads it.
+    request.headers["accept-encoding"] = "identity"
+    seconds = {"connect": connect, "read": read, "write": WRITE_SECONDS, "pool": None}
+    request.extensions = {**request.extensions, "timeout": seconds}
+
+
+def _sent(request: httpx.Request, body: bytes) -> SentRequest:
+    return SentRequest(Capture.WIRE, body, request.method, str(request.url), dict(request.headers))
+
+
+def _carried(error: Exception, recorder: CallRecorder, request: httpx.Request) -> httpx.TransportError:
+    """``error`` as one upon which litellm does not send the request again by itself, as it does for two of httpx's."""
+    if isinstance(error, httpx.ConnectTimeout):
+        error = Silence(f"no connection within {recorder.limits.connect:g} s")
+    recorder.failure = recorder.failure or error
+    if isinstance(error, Silence | httpx.TimeoutException):
+        return httpx.ReadTimeout(str(error), request=request)
+    return httpx.ReadError(str(error) or type(error).__name__, request=request)
+
+
+def _proxy_of(url: httpx.URL) -> str | None:
+    """The proxy that the environment names for ``url``."""
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    if proxy is None or urllib.request.proxy_bypass(url.host):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"

@@ -1,0 +1,27 @@
+"""The begin of a job in the archive."""
+
+from __future__ import annotations
+
+import asyncio
+
+from temporalio import activity
+
+from activities.contracts import JobBegin
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import ObjectStore
+from runtime.failpoints import failpoint
+
+
+class LifecycleActivities:
+    """The activity ``begin_job``."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    @activity.defn(name="begin_job")
+    async def begin_job(self, begin: JobBegin) -> None:
+        """Archive the job's definition, unless it is the one archived last."""
+        failpoint("begin.before")
+        archive = JobArchive(self._store, begin.key.batch, begin.key.job)
+        await asyncio.to_thread(archive.write_definition, begin.definition)
+        failpoint("begin.after")

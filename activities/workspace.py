@@ -1,0 +1,207 @@
+"""The activities that read a job's workspace: sources for its context objects, and file calls of its statements.
+
+Both are short, idempotent and bounded in time, memory and in what they put into history. What is wrong with a file is a
+result, an exception that the model sees; only trouble of the host (no descriptors, no memory) fails an activity, so that
+Temporal tries again.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from temporalio import activity
+
+from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult
+from runtime.context.excerpts import Count, basis_of, excerpt
+from runtime.context.source_text import SourceText
+from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
+from runtime.context.structure import structure
+from runtime.digests import digest_bytes
+from runtime.failpoints import failpoint
+from runtime.fingerprints import FingerprintCache
+from runtime.interpreter import os_values
+from runtime.tokens import encoding
+from runtime.workspace import Content, Limits, Workspace
+from runtime.workspace_walk import host_trouble
+
+BATCH_BYTES = 1_500_000
+"""The most bytes of JSON in one batch's results; above 2 MiB Temporal would fail the workflow's task for ever."""
+
+_EXCERPT, _STRUCTURE = 0, 1
+
+# Newer parsers warn of the workspace's own sources on stderr, which is the worker's.
+warnings.filterwarnings("ignore", category=SyntaxWarning, module=r"<workspace>")
+
+
+def count_with(name: str) -> Count:
+    """The token counter of the encoding ``name``."""
+    return encoding(name).count
+
+
+class WorkspaceActivities:
+    """``read_sources`` and ``file_call``, for a worker with a thread pool.
+
+    ``counter`` makes a token counter from an encoding's name, ``now`` tells nanoseconds since 1970. One instance serves all
+    jobs of the process, and its cache of ``fingerprints`` makes rereading an unchanged file one ``stat``.
+    """
+
+    def __init__(
+        self,
+        *,
+        counter: Callable[[str], Count] = count_with,
+        limits: Limits | None = None,
+        now: Callable[[], int] = time.time_ns,
+        fingerprints: FingerprintCache | None = None,
+    ) -> None:
+        self._counter = counter
+        self._limits = limits
+        self._now = now
+        self._fingerprints = fingerprints or FingerprintCache()
+
+    @activity.defn(name="read_sources")
+    def read_sources(self, batch: ReadBatch) -> ReadBatchResult:
+        """One result for each request, in order. What is past ``BATCH_BYTES`` in all is an error that says so."""
+        failpoint("read.before")
+        workspace = Workspace(batch.workspace, self._limits)
+        count = self._counter(batch.encoding)
+        results: list[ReadResult] = []
+        room = BATCH_BYTES
+        for request in batch.requests:
+            result = self._read(workspace, request, count)
+            size = len(result.model_dump_json())
+            if size > room:
+                result = _failed(
+                    request, OSError("too much for one read together with the others; ask for fewer tokens")
+                )
+                size = len(result.model_dump_json())
+            room -= size
+            results.append(result)
+        failpoint("read.after")
+        return ReadBatchResult(results=tuple(results))
+
+    @activity.defn(name="file_call")
+    def file_call(self, call: FileCall) -> FileCallResult:
+        """The value of one ``open``, ``os`` or ``pathlib`` call, or the exception that it raises."""
+        failpoint("read.before")
+        result = self._call(call)
+        failpoint("read.after")
+        return result
+
+    def _read(self, workspace: Workspace, request: ReadRequest, count: Count) -> ReadResult:
+        try:
+            identity = workspace.identity(request.path)
+            fingerprint = self._fingerprints.get(identity)
+            if fingerprint is not None and basis_of(request, fingerprint) == request.known:
+                return _unchanged(request, fingerprint, identity.size)
+            started = self._now()
+            content = workspace.content(request.path)
+            # The bytes that are shown are the bytes that are hashed, whatever happens to the file meanwhile.
+            fingerprint = digest_bytes(content.data)
+            self._fingerprints.put(content.before, content.after, fingerprint, read_at=started)
+            if basis_of(request, fingerprint) == request.known:
+                return _unchanged(request, fingerprint, len(content.data))
+            return _rendered(request, content, fingerprint, count)
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and host_trouble(error):
+                raise
+            return _failed(request, error)
+
+    def _call(self, call: FileCall) -> FileCallResult:
+        try:
+            if os_values.would_write(call.operation, call.args, call.kwargs):
+                raise PermissionError(f"{os_values.READ_ONLY}: {call.path!r}")
+            value = _answer(Workspace(call.workspace, self._limits), call)
+        except (OSError, ValueError, NotImplementedError) as error:
+            if isinstance(error, OSError) and host_trouble(error):
+                raise
+            return FileCallResult(error_type=os_values.error_name(error), error_message=_message(error))
+        encoded, form = os_values.encode(call.operation, call.path, value)
+        return FileCallResult(value=encoded, encoding=form)
+
+
+def _answer(workspace: Workspace, call: FileCall) -> Any:
+    match call.operation:
+        case "open":
+            binary = "b" in os_values.open_mode(call.args, call.kwargs)
+            return workspace.read_bytes(call.path) if binary else workspace.read_text(call.path)
+        case "Path.read_text":
+            return workspace.read_text(call.path)
+        case "Path.read_bytes":
+            return workspace.read_bytes(call.path)
+        case "Path.exists":
+            return workspace.exists(call.path)
+        case "Path.is_file":
+            return workspace.is_file(call.path)
+        case "Path.is_dir":
+            return workspace.is_dir(call.path)
+        case "Path.is_symlink":
+            return workspace.is_symlink(call.path)
+        case "Path.iterdir":
+            return workspace.listdir(call.path)
+        case "Path.scan":
+            options = call.kwargs
+            return workspace.scan(
+                call.path,
+                max_depth=options.get("max_depth"),
+                follow_symlinks=bool(options.get("follow_symlinks", False)),
+                pattern=options.get("pattern"),
+                case_sensitive=options.get("case_sensitive"),
+            )
+        case "Path.stat":
+            return workspace.stat(call.path)
+        case "Path.resolve":
+            return workspace.resolve(call.path)
+        case "Path.absolute":
+            return os_values.virtual_path(call.path)
+        case _:
+            raise NotImplementedError(f"{call.operation} is not available in a statement")
+
+
+def _rendered(request: ReadRequest, content: Content, fingerprint: str, count: Count) -> ReadResult:
+    source = SourceText.of(content.data)
+    if request.lod == _EXCERPT:
+        shown = excerpt(source, request.pos, request.tokens, count)
+    elif request.lod == _STRUCTURE:
+        shown = structure(source, request.path, request.pos, request.tokens, count)
+    else:
+        raise ValueError(f"a file is read at level of detail 0 or 1, not {request.lod}")
+    return ReadResult(
+        obj_id=request.obj_id,
+        status=ReadStatus.OK,
+        basis=basis_of(request, fingerprint),
+        fingerprint=fingerprint,
+        text=shown.text,
+        first_line=shown.first_line,
+        last_line=shown.last_line,
+        total_lines=shown.total_lines,
+        size=len(content.data),
+        tokens=shown.tokens,
+        truncated=shown.truncated,
+    )
+
+
+def _unchanged(request: ReadRequest, fingerprint: str, size: int) -> ReadResult:
+    return ReadResult(
+        obj_id=request.obj_id,
+        status=ReadStatus.UNCHANGED,
+        basis=request.known or "",
+        fingerprint=fingerprint,
+        size=size,
+    )
+
+
+def _failed(request: ReadRequest, error: Exception) -> ReadResult:
+    return ReadResult(
+        obj_id=request.obj_id,
+        status=ReadStatus.ERROR,
+        error_type=os_values.error_name(error),
+        error_message=_message(error),
+    )
+
+
+def _message(error: Exception) -> str:
+    """The exception's text without lone surrogates, which JSON and Monty cannot hold."""
+    return str(error).encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,1 @@
+"""The agent machine itself (pure rooms) and the program around it (the outer ring)."""

@@ -1,0 +1,1 @@
+"""Object stores, attempts, steps, keyframes, the hash chain and its verification."""

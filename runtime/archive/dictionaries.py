@@ -1,0 +1,35 @@
+"""What requests and layouts look like, as zstd dictionaries for small literals. Part of format 1: never change them."""
+
+from __future__ import annotations
+
+WIRE_DICTIONARY = (
+    b'{"model":"gpt-","messages":[{"role":"system","content":"","type":"function","function":{"name":"python",'
+    b'"arguments":"{\\"code\\":\\"","tool_choice":"auto","parallel_tool_calls":false,"stream":true,"stream_options":'
+    b'{"include_usage":true},"max_tokens":,"temperature":0,"tools":[{"cache_control": {"type": "ephemeral"}},'
+    b'{"type": "text", "text": ""}, {"type": "tool_use", "id": "toolu_", "name": "python", "input": {"code": "'
+    b'{"type": "tool_result", "tool_use_id": "toolu_", "content": [{"type": "thinking", "thinking": "", "signature": "'
+    b'"}, {"role": "assistant", "content": "", "tool_calls": [{"id": "call_", "type": "function", "function": '
+    b'{"name": "python", "arguments": "{\\"code\\": \\"'
+    b'\\"}"}}]}, {"role": "tool", "tool_call_id": "call_", "content": "'
+    b'"},{"role":"assistant","content":"","tool_calls":[{"id":"call_","type":"function","function":'
+    b'{"name":"python","arguments":"{\\"code\\":\\"'
+    b'\\"}"}}]},{"role":"tool","tool_call_id":"call_","content":"'
+    b'"},{"role":"user","content":"'
+    b'"}]}, {"role": "user", "content": [{"type": "text", "text": "'
+    b'"}, {"role": "user", "content": "'
+)
+
+LAYOUT_DICTIONARY = (
+    b'{"kind":"contract","origin":"contract","role":"system","text":"","tokens":1}\n'
+    b'{"kind":"goal","origin":"event:1","role":"user","text":"","tokens":1}\n'
+    b'{"kind":"reply","origin":"statement:1","role":"assistant","text":"","thinking":[{"type":"thinking","thinking":"",'
+    b'"signature":""}],"tokens":1,"tool_calls":[{"arguments":"{\\"code\\":\\"\\"}","id":"call_","name":"python"}]}\n'
+    b'{"kind":"result","origin":"statement:1","role":"tool","text":"","tokens":1,"tool_call_id":"call_"}\n'
+    b'{"kind":"view","origin":"node:","role":"user","text":"","tokens":1}\n'
+    b'{"kind":"error","origin":"event:","role":"user","text":"","tokens":1}\n'
+    b'{"kind":"group","origin":"node:","role":"user","text":"","tokens":1}\n'
+    b'{"kind":"delta","origin":"tail","role":"user","text":"","tokens":1}\n'
+    b'{"kind":"handles","origin":"tail","role":"user","text":"","tokens":1}\n'
+    b'{"kind":"budget","origin":"tail","role":"user","text":"","tokens":1}\n'
+    b'{"kind":"message","origin":"event:","role":"user","text":"","tokens":'
+)

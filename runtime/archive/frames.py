@@ -1,0 +1,52 @@
+"""zstd frames, with or without a dictionary of raw content, for inputs from bytes to many megabytes."""
+
+from __future__ import annotations
+
+import zstandard
+
+_SMALL, _LARGE = 1 << 16, 1 << 20
+_LEVELS = (19, 9, 4)
+_LEAST_WINDOW, _MOST_WINDOW = 10, 27
+_LEAST_DICTIONARY = 8
+
+
+def compress(data: bytes, dictionary: bytes = b"") -> bytes:
+    """``data`` as one zstd frame; ``dictionary`` may be any bytes that the reader will have.
+
+    The window covers the dictionary and the data, else the far end of a large dictionary could not be referred to;
+    long-distance matching finds repetitions that the match finder's hash chains have forgotten. No zstd checksum:
+    every object carries a SHA-256.
+    """
+    size = len(data) + len(dictionary)
+    level = _LEVELS[(size > _SMALL) + (size > _LARGE)]
+    window = min(max(size.bit_length(), _LEAST_WINDOW), _MOST_WINDOW)
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        level,
+        source_size=max(size, 1),
+        dict_size=len(dictionary),
+        window_log=window,
+        enable_ldm=size > _LARGE,
+        write_checksum=False,
+        write_dict_id=False,
+    )
+    return zstandard.ZstdCompressor(dict_data=_raw(dictionary), compression_params=parameters).compress(data)
+
+
+def decompress(frame: bytes | memoryview, dictionary: bytes = b"") -> bytes:
+    """The data of a frame that ``compress`` made with the same dictionary.
+
+    Raises:
+        ValueError: if the bytes are no such frame.
+    """
+    try:
+        return zstandard.ZstdDecompressor(dict_data=_raw(dictionary), max_window_size=1 << _MOST_WINDOW).decompress(
+            frame
+        )
+    except zstandard.ZstdError as error:
+        raise ValueError(f"not a zstd frame of this dictionary: {error}") from error
+
+
+def _raw(dictionary: bytes) -> zstandard.ZstdCompressionDict | None:
+    if len(dictionary) < _LEAST_DICTIONARY:
+        return None
+    return zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT)

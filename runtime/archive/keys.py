@@ -1,0 +1,103 @@
+"""Where each object of a job stands in the store.
+
+::
+
+    BATCH/JOB/definition/0001                         the job's definition; a later one has the next number
+    BATCH/JOB/runs/RUN                                a run was started, and from which step
+    BATCH/JOB/turns/RUN/00000/0000041.attempt-001     a request, written before the call
+    BATCH/JOB/turns/RUN/00000/0000041.step            the reply, written after it
+    BATCH/JOB/turns/RUN/00000/0000041.effect-000000   the result of a tool call of turn 41's statement
+    BATCH/JOB/ends/RUN                                the end of the run
+
+The number before the turn is the turn's hundred: it keeps directories and listings small. Names that users choose
+are percent-encoded, so no name can leave its place.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import quote
+
+_TURN_KEY = re.compile(
+    r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/\d+/(?P<turn>\d+)\.(?P<kind>attempt|step|effect)(-(?P<number>\d+))?"
+)
+
+
+class TurnKey(NamedTuple):
+    """A key under ``turns``, taken apart. ``number`` is the attempt's or the effect's, 0 for a step."""
+
+    job: str
+    run: str
+    turn: int
+    kind: str
+    number: int
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the run's turns, with the final slash."""
+        return f"{self.job}/turns/{self.run}/"
+
+
+def name(text: str) -> str:
+    """A user's name as one part of a key."""
+    quoted = quote(text, safe="")
+    return quoted.replace(".", "%2E") if set(quoted) <= {"."} else quoted
+
+
+def job_prefix(batch: str, job: str) -> str:
+    """The prefix of a job's objects, without the final slash."""
+    return f"{name(batch)}/{name(job)}"
+
+
+def definition_key(job: str, number: int) -> str:
+    """The key of the job's ``number``-th definition, from 1."""
+    return f"{job}/definition/{number:04d}"
+
+
+def run_key(job: str, run: str) -> str:
+    """The key of a run's start."""
+    return f"{job}/runs/{name(run)}"
+
+
+def end_key(job: str, run: str) -> str:
+    """The key of a run's end."""
+    return f"{job}/ends/{name(run)}"
+
+
+def run_prefix(job: str, run: str) -> str:
+    """The prefix of a run's turns, with the final slash."""
+    return f"{job}/turns/{name(run)}/"
+
+
+def turn_prefix(job: str, run: str, turn: int) -> str:
+    """The prefix of a turn's objects, with the final dot."""
+    return f"{run_prefix(job, run)}{turn // 100:05d}/{turn:07d}."
+
+
+def attempt_key(job: str, run: str, turn: int, number: int) -> str:
+    """The key of a turn's ``number``-th attempt in this run, from 1."""
+    return attempt_key_in(run_prefix(job, run), turn, number)
+
+
+def attempt_key_in(prefix: str, turn: int, number: int) -> str:
+    """The key of an attempt, from its run's prefix."""
+    return f"{prefix}{turn // 100:05d}/{turn:07d}.attempt-{number:03d}"
+
+
+def step_key(job: str, run: str, turn: int) -> str:
+    """The key of a turn's step."""
+    return f"{turn_prefix(job, run, turn)}step"
+
+
+def effect_key(job: str, run: str, turn: int, effect: int) -> str:
+    """The key of the recorded result of a turn's ``effect``-th effect, from 0."""
+    return f"{turn_prefix(job, run, turn)}effect-{effect:06d}"
+
+
+def parse_turn_key(key: str) -> TurnKey | None:
+    """The parts of a key under ``turns``, or None if it is none. ``run`` is as in the key, still encoded."""
+    found = _TURN_KEY.fullmatch(key)
+    if found is None:
+        return None
+    return TurnKey(found["job"], found["run"], int(found["turn"]), found["kind"], int(found["number"] or 0))

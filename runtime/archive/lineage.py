@@ -1,0 +1,83 @@
+"""Which turns a run has: its own, and those of the run that it was reset or forked from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.archive import keys
+from runtime.archive.container import unseal
+from runtime.archive.stores.protocol import ObjectStore
+from runtime.errors import ObjectCorrupt, ObjectMissing
+
+_MOST_RUNS = 10_000
+
+
+@dataclass(frozen=True)
+class Span:
+    """The turns from ``first`` to ``last`` (None: no end) of the run whose turns stand under ``prefix``."""
+
+    prefix: str
+    first: int
+    last: int | None
+
+    def holds(self, turn: int) -> bool:
+        """``turn`` is in the span."""
+        return self.first <= turn and (self.last is None or turn <= self.last)
+
+
+class Lineage:
+    """The runs of a job, and of other jobs that it was forked from."""
+
+    def __init__(self, store: ObjectStore, job: str) -> None:
+        self._store = store
+        self._job = job
+        self._starts: dict[str, Mapping[str, Any]] = {}
+
+    def spans(self, run: str) -> list[Span]:
+        """Where the turns of ``run`` are, oldest first.
+
+        Raises:
+            ObjectCorrupt: if a run's start cannot be read, or runs start from each other in a circle.
+        """
+        job, name, last = self._job, keys.name(run), None
+        spans: list[Span] = []
+        while len(spans) < _MOST_RUNS:
+            start = self._start(f"{job}/runs/{name}")
+            prefix = f"{job}/turns/{name}/"
+            if start is None:
+                return [Span(prefix, 0, last), *reversed(spans)]
+            spans.append(Span(prefix, start["turn"], last))
+            if start["parent"] is None:
+                return spans[::-1]
+            parent = keys.parse_turn_key(start["parent"]["key"])
+            if parent is None:
+                raise ObjectCorrupt(f"{job}/runs/{name}: its parent {start['parent']['key']} is no step")
+            job, name, last = parent.job, parent.run, parent.turn
+        raise ObjectCorrupt(f"{self._job}/runs/{keys.name(run)}: its runs start from each other")
+
+    def turn_prefix(self, run: str, turn: int) -> str:
+        """The prefix of a turn's objects, with the final dot, in the run that has the turn."""
+        for span in self.spans(run):
+            if span.holds(turn):
+                return f"{span.prefix}{turn // 100:05d}/{turn:07d}."
+        return keys.turn_prefix(self._job, run, turn)
+
+    def keys(self, run: str) -> Iterator[str]:
+        """The keys of all objects of the run's turns, in turn order."""
+        for span in self.spans(run):
+            for key in self._store.list(span.prefix):
+                found = keys.parse_turn_key(key)
+                if found is not None and span.last is not None and found.turn > span.last:
+                    break
+                if found is not None and span.holds(found.turn):
+                    yield key
+
+    def _start(self, key: str) -> Mapping[str, Any] | None:
+        if key not in self._starts:
+            try:
+                self._starts[key] = unseal(key, self._store.get(key), "run").header
+            except ObjectMissing:
+                return None
+        return self._starts[key]

@@ -1,0 +1,181 @@
+"""What callers hand to the archive and get back from it. Imports pydantic and the pure rooms only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+from pydantic import field_validator
+
+from runtime.archive.allowed import allowed_headers, clean_model, clean_url
+from runtime.digests import digest_of
+from runtime.projection.segments import LayoutDelta, Segment, reply_segment
+from runtime.values import StepRef, ToolCall, Usage, Value
+
+
+class Capture(StrEnum):
+    """What the recorded request and response bytes are.
+
+    ``WIRE``: the bytes that the HTTP transport sent and received. ``HANDED_OVER``: the request as handed to a
+    provider that has no wire, or whose wire cannot be captured. The second is never shown as the first.
+    """
+
+    WIRE = "wire"
+    HANDED_OVER = "handed-over"
+
+
+class AttemptRecord(Value):
+    """One attempt at a turn's model call: the request, as it is about to be sent.
+
+    ``delta`` makes this turn's layout from the parent's; ``layout_digest`` is checked if given (see
+    ``layout_digest``). ``temporal_attempt`` is Temporal's attempt number of the activity, from 1. ``started_at`` is
+    ISO 8601 in UTC. Headers that are not on the allow-list, secret-looking model options and secrets in the URL's
+    query are left out or masked here, whatever the caller passes.
+    """
+
+    run: str
+    turn: int
+    parent: StepRef | None
+    delta: LayoutDelta
+    layout_digest: str | None = None
+    model: dict[str, Any]
+    capture: Capture
+    request: bytes
+    method: str = "POST"
+    url: str = ""
+    headers: dict[str, str] = {}
+    temporal_attempt: int = 1
+    started_at: str
+
+    _headers = field_validator("headers")(allowed_headers)
+    _url = field_validator("url")(clean_url)
+    _model = field_validator("model")(clean_model)
+
+
+class ReplyRecord(Value):
+    """What the model answered, in the form that all providers share. ``tokens`` is counted with the pinned encoding."""
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    thinking: tuple[dict[str, Any], ...] = ()
+    finish_reason: str = "stop"
+    response_id: str = ""
+    refusal: str | None = None
+    tokens: int = 0
+
+    def segment(self, turn: int) -> Segment:
+        """The segment by which this reply stands in later prompts."""
+        return reply_segment(
+            turn=turn, text=self.text, tool_calls=self.tool_calls, thinking=self.thinking, tokens=self.tokens
+        )
+
+
+class Chunk(Value):
+    """``size`` bytes of the response that arrived ``at_us`` microseconds after the request was sent."""
+
+    at_us: int
+    size: int
+
+
+class StepRecord(Value):
+    """A finished turn. ``attempt`` is the key that ``begin_attempt`` returned; it holds the request and the parent.
+
+    ``response`` is the body as received, ``chunks`` how it arrived. ``execution`` is the record of the statement
+    before. ``nodes`` are records of live nodes by their ``obj_id``: all of them or those that changed since the
+    parent step; one with ``"removed": true`` is gone. ``reset_event_id`` is where a Temporal reset goes back to
+    before this call.
+    """
+
+    run: str
+    turn: int
+    attempt: str
+    reply: ReplyRecord
+    response: bytes
+    chunks: tuple[Chunk, ...] = ()
+    status_code: int | None = None
+    headers: dict[str, str] = {}
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    execution: dict[str, Any] | None = None
+    nodes: tuple[dict[str, Any], ...] = ()
+    reset_event_id: int = 0
+    finished_at: str = ""
+
+    _headers = field_validator("headers")(allowed_headers)
+
+
+class EndRecord(Value):
+    """The end of a run, which closes its chain of steps. ``parent`` is the last step, ``turn`` its turn."""
+
+    run: str
+    turn: int
+    parent: StepRef | None
+    status: str
+    reason: str = ""
+    result: Any = None
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    execution: dict[str, Any] | None = None
+    nodes: tuple[dict[str, Any], ...] = ()
+    ended_at: str = ""
+
+
+class Attempt(Value):
+    """An attempt as archived, without its bytes. ``number`` counts the attempts at this turn in this run, from 1."""
+
+    key: str
+    digest: str
+    run: str
+    turn: int
+    number: int
+    temporal_attempt: int
+    model: dict[str, Any]
+    parent: StepRef | None
+    capture: Capture
+    method: str
+    url: str
+    headers: dict[str, str]
+    started_at: str
+    request_digest: str
+    request_bytes: int
+    layout_digest: str
+    segments: int
+
+
+class Step(Value):
+    """A step as archived, without its bytes.
+
+    ``nodes`` are the records of those that changed, in a keyframe of all; ``changed`` names those that did.
+    ``effects`` are the keys and digests of the recorded tool results of the statement before. ``definition`` is the
+    job's definition at the time, in keyframes.
+    """
+
+    ref: StepRef
+    run: str
+    turn: int
+    parent: StepRef | None
+    attempt: StepRef
+    keyframe: bool
+    reply: ReplyRecord
+    status_code: int | None
+    headers: dict[str, str]
+    usage: Usage
+    cost_usd: float
+    execution: dict[str, Any] | None
+    nodes: tuple[dict[str, Any], ...]
+    changed: tuple[str, ...]
+    nodes_digest: str
+    effects: dict[str, str]
+    definition: StepRef | None
+    reset_event_id: int
+    started_at: str
+    finished_at: str
+    capture: Capture
+    response_digest: str
+    response_bytes: int
+
+
+def layout_digest(layout: Sequence[Segment]) -> str:
+    """The digest of a layout: that of the list of its segments' digests."""
+    return digest_of([segment.digest for segment in layout])

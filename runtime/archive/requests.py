@@ -1,0 +1,330 @@
+"""Storing requests as what is new in them, and putting any of them together again with few reads.
+
+The design says: the request before is the dictionary of the next, with a keyframe every 32 turns. Taken literally, a
+keyframe holds the whole request again: in a chat that only grows, most of the archive would be keyframes (75 kB a
+turn at 5,000 turns of 1.2 kB), and a chain of 32 links decompresses the whole request 32 times. So the dictionary is
+made explicit (``recipe.py``), which has neither cost, and the bound of a keyframe is kept another way: no request
+needs more than ``MOST_READS`` objects. When one would, it takes over (*absorbs*) the live literals of some of
+its sources. Absorbed literals have a level one higher than their sources', and the lowest level that has enough of
+them is absorbed first, oldest first: so a byte is rewritten once a level, and not once a turn, as in a
+log-structured merge tree. (No scheme of write-once objects can do without: 5,000 turns of new text that only a
+request of 5,000 turns needs together cannot be in 40 objects and be stored once.)
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from runtime.archive.container import ArchivedObject, Part, unseal
+from runtime.archive.dictionaries import LAYOUT_DICTIONARY, WIRE_DICTIONARY
+from runtime.archive.difference import Literal, Op, difference
+from runtime.archive.frames import compress
+from runtime.archive.keys import attempt_key_in, parse_turn_key
+from runtime.archive.recipe import (
+    Extents,
+    absorb,
+    compose,
+    decode_extents,
+    decode_ops,
+    encode_extents,
+    encode_ops,
+    size_of,
+    solid,
+)
+from runtime.archive.stores.protocol import ObjectStore
+from runtime.digests import digest_bytes
+from runtime.errors import ObjectCorrupt
+
+MOST_READS = 40
+MOST_DEPTH = 12
+"""Links of a chain of relative recipes. A flat one costs some 300 bytes more; a link may cost a read."""
+_MOST_EXTENTS = 600
+_LEAST_ROOM = 12
+_DENSE = 0.7
+_FEWEST_ABSORBED = 4
+_CACHE_BYTES = 96 << 20
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an attempt's documents are: their extents, the chain of objects that told so, and each source's level."""
+
+    key: str
+    wire: Extents
+    layout: Extents
+    chain: tuple[str, ...]
+    levels: Mapping[str, int]
+
+    @property
+    def reads(self) -> int:
+        """How many objects are read to rebuild both documents from nothing."""
+        return len(self.levels.keys() | set(self.chain))
+
+
+@dataclass(frozen=True)
+class Request:
+    """An attempt's documents: the wire request, and the layout as one JSON line a segment."""
+
+    place: Place
+    wire: bytes
+    layout: bytes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to store a request: the header's fields and the parts of the attempt's object."""
+
+    request: Request
+    fields: Mapping[str, Any]
+    parts: tuple[Part, ...]
+
+
+def plan(key: str, parent: Request | None, wire: bytes, layout: bytes, *, flat: bool = False) -> Plan:
+    """How attempt ``key`` stores its documents, given its parent's. ``flat``: do not name the parent's recipe."""
+    old_wire, old_layout = (parent.wire, parent.layout) if parent else (b"", b"")
+    old = parent.place if parent else Place("", (), (), (), {})
+    wire_ops = solid(old.wire, difference(old_wire, wire))
+    layout_ops = solid(old.layout, difference(old_layout, layout))
+    place = Place(key, compose(old.wire, wire_ops, key), compose(old.layout, layout_ops, key), (key,), {})
+    relative = _place(place, parent, 0, chained=True)
+    if parent is not None and not flat and len(relative.chain) <= MOST_DEPTH and _fits(relative):
+        fields = {"base": parent.place.key, "level": 0, "sources": None}
+        recipe = encode_ops(wire_ops) + encode_ops(layout_ops)
+        own = _own_bytes(wire, wire_ops), _own_bytes(layout, layout_ops)
+        return Plan(Request(relative, wire, layout), fields, _parts(recipe, *own))
+    return _plan_flat(_place(place, parent, 0, chained=False), wire, layout)
+
+
+def _plan_flat(place: Place, wire: bytes, layout: bytes) -> Plan:
+    level, absorbed = (0, frozenset[str]()) if _fits(place) else _choose(place)
+    wire_extents, wire_own = absorb(place.wire, absorbed, place.key)
+    layout_extents, layout_own = absorb(place.layout, absorbed, place.key)
+    levels = {s: n for s, n in place.levels.items() if s not in absorbed} | {place.key: level}
+    sources = sorted(levels.keys() - {place.key}, key=_turn)
+    recipe = b"".join(encode_extents(e, sources, place.key) for e in (wire_extents, layout_extents))
+    own = b"".join(wire[a:b] for a, b in wire_own), b"".join(layout[a:b] for a, b in layout_own)
+    fields = {"base": None, "level": level, "sources": _grouped(sources)}
+    stored = Place(place.key, wire_extents, layout_extents, (place.key,), levels)
+    return Plan(Request(stored, wire, layout), fields, _parts(recipe, *own))
+
+
+def _choose(place: Place) -> tuple[int, frozenset[str]]:
+    """Which sources to absorb, and the level of what comes of it.
+
+    The lowest level, with all below it, that the levels above leave at least ``_LEAST_ROOM`` reads for: absorbing
+    fewer would be due again at once. Of the lowest level alone, how many follows from how dense its sources are among
+    the turns they span: where nothing dies (a chat that grows) all, so that a byte is rewritten seldom; where most
+    die soon anyway (a projection whose parts change) few.
+    """
+    sources = sorted(place.levels.keys() - {place.key}, key=_turn)
+    above = Counter(place.levels[source] for source in sources)
+    for level in range(max(above) + 1):
+        del above[level]
+        if MOST_READS - 2 - above.total() < _LEAST_ROOM:
+            continue
+        those = [s for s in sources if place.levels[s] <= level]
+        if level == 0 and len(those) > 1:
+            density = len(those) / (_turn(place.key) - _turn(those[0]))
+            if density < _DENSE:
+                those = those[: max(_FEWEST_ABSORBED, int(len(those) * density**2))]
+        if len(those) > 1:
+            return level + 1, frozenset(those)
+    return max(place.levels.values()) + 1, frozenset(sources)
+
+
+def _fits(place: Place) -> bool:
+    return place.reads <= MOST_READS and len(place.wire) + len(place.layout) <= _MOST_EXTENTS
+
+
+def _place(place: Place, parent: Request | None, level: int, *, chained: bool) -> Place:
+    """``place`` with its chain and the levels of the sources that are still in use."""
+    known = {**(parent.place.levels if parent else {}), place.key: level}
+    used = {e.source for e in place.wire} | {e.source for e in place.layout} | {place.key}
+    chain = (place.key, *parent.place.chain) if chained and parent else (place.key,)
+    return Place(place.key, place.wire, place.layout, chain, {s: n for s, n in known.items() if s in used})
+
+
+def _own_bytes(document: bytes, ops: list[Op]) -> bytes:
+    out, position = [], 0
+    for op in ops:
+        if isinstance(op, Literal):
+            out.append(document[position : position + op.length])
+        position += op.length
+    return b"".join(out)
+
+
+def _parts(recipe: bytes, wire: bytes, layout: bytes) -> tuple[Part, ...]:
+    parts = []
+    packed = compress(recipe)
+    if len(packed) < len(recipe):
+        parts.append(Part("recipe.zst", packed, len(recipe)))
+    else:
+        parts.append(Part("recipe", recipe, len(recipe)))
+    if wire:
+        parts.append(Part("wire", compress(wire, WIRE_DICTIONARY), len(wire)))
+    if layout:
+        # A segment's text is in the request too: with that as the dictionary it costs a few bytes.
+        parts.append(Part("layout", compress(layout, LAYOUT_DICTIONARY + wire), len(layout)))
+    return tuple(parts)
+
+
+def _turn(key: str) -> int:
+    parsed = parse_turn_key(key)
+    return parsed.turn if parsed else -1
+
+
+def _grouped(sources: list[str]) -> list[list[Any]]:
+    """Keys of attempts by their run's prefix: ``[[prefix, turn, number, turn, number, …], …]``; turns as differences."""
+    groups: dict[str, list[Any]] = {}
+    last: dict[str, int] = {}
+    for source in sources:
+        parsed = parse_turn_key(source)
+        if parsed is None or parsed.kind != "attempt":
+            raise ValueError(f"{source} is no attempt")
+        group = groups.setdefault(parsed.prefix, [parsed.prefix])
+        group += (parsed.turn - last.get(parsed.prefix, 0), parsed.number)
+        last[parsed.prefix] = parsed.turn
+    return list(groups.values())
+
+
+def source_keys(grouped: list[list[Any]]) -> list[str]:
+    """The keys that ``sources`` of an attempt's header stands for."""
+    keys = []
+    for prefix, *numbers in grouped:
+        turn = 0
+        for change, number in zip(numbers[::2], numbers[1::2], strict=True):
+            turn += change
+            keys.append(attempt_key_in(prefix, turn, number))
+    return keys
+
+
+class RequestReader:
+    """Puts requests together, reading each object once. ``read`` gets an object's bytes by its key."""
+
+    def __init__(self, read: Callable[[str], bytes]) -> None:
+        self._read = read
+        self._objects: dict[str, ArchivedObject] = {}
+        self._wire_literals: dict[str, bytes] = {}
+        self._layout_literals: dict[str, bytes] = {}
+
+    def object(self, key: str) -> ArchivedObject:
+        """The attempt's object, from the store or from this reader's memory.
+
+        Raises:
+            ObjectMissing, ObjectCorrupt: if it is not there or damaged.
+        """
+        if key not in self._objects:
+            self._objects[key] = unseal(key, self._read(key), "attempt")
+        return self._objects[key]
+
+    def remember(self, archived: ArchivedObject) -> None:
+        """Take an attempt's object that was read already."""
+        self._objects[archived.key] = archived
+
+    def place(self, key: str) -> Place:
+        """Where the attempt's documents are. Reads the chain of recipes, not the sources, so ``levels`` is empty."""
+        chain = [self.object(key)]
+        while chain[-1].header["base"] is not None:
+            if len(chain) > MOST_DEPTH:
+                raise ObjectCorrupt(f"{key}: its chain of recipes has more than {MOST_DEPTH} links")
+            chain.append(self.object(chain[-1].header["base"]))
+        try:
+            sources = source_keys(chain[-1].header["sources"])
+            wire, layout = decode_extents(_recipe(chain[-1]), sources, chain[-1].key)
+            for link in reversed(chain[:-1]):
+                wire_ops, layout_ops = decode_ops(_recipe(link))
+                wire, layout = compose(wire, wire_ops, link.key), compose(layout, layout_ops, link.key)
+        except (ValueError, IndexError, TypeError, KeyError) as error:
+            raise ObjectCorrupt(f"{key}: its recipe cannot be read: {error}") from error
+        return Place(key, wire, layout, tuple(link.key for link in chain), {})
+
+    def wire(self, key: str) -> bytes:
+        """The exact bytes of the attempt's request.
+
+        Raises:
+            ObjectMissing, ObjectCorrupt: if anything it is made of is not there, damaged, or not what was sent.
+        """
+        return self._wire(self.place(key))
+
+    def _wire(self, place: Place) -> bytes:
+        wire = self._put_together(place.wire, self._literals_of_wire)
+        if digest_bytes(wire) != self.object(place.key).header["request"]["digest"]:
+            raise ObjectCorrupt(f"{place.key}: the request put together is not the one that was sent")
+        return wire
+
+    def request(self, key: str) -> Request:
+        """Both documents, and where they are.
+
+        Raises:
+            ObjectMissing, ObjectCorrupt: as for ``wire``.
+        """
+        place = self.place(key)
+        wire = self._wire(place)
+        layout = self._put_together(place.layout, self._literals_of_layout)
+        if size_of(place.layout) != self.object(key).header["layout"]["bytes"]:
+            raise ObjectCorrupt(f"{key}: the layout put together has another size than the one that was written")
+        used = {e.source for e in place.wire} | {e.source for e in place.layout} | {key}
+        levels = {source: int(self.object(source).header["level"]) for source in used}
+        return Request(Place(key, place.wire, place.layout, place.chain, levels), wire, layout)
+
+    def _literals_of_wire(self, key: str) -> bytes:
+        if key not in self._wire_literals:
+            self._wire_literals[key] = self.object(key).frame("wire", WIRE_DICTIONARY)
+        return self._wire_literals[key]
+
+    def _literals_of_layout(self, key: str) -> bytes:
+        if key not in self._layout_literals:
+            dictionary = LAYOUT_DICTIONARY + self._literals_of_wire(key)
+            self._layout_literals[key] = self.object(key).frame("layout", dictionary)
+        return self._layout_literals[key]
+
+    def _put_together(self, extents: Extents, literals: Callable[[str], bytes]) -> bytes:
+        texts: dict[str, memoryview] = {}
+        out = []
+        for source, offset, length in extents:
+            if source not in texts:
+                texts[source] = memoryview(literals(source))
+            stretch = texts[source][offset : offset + length]
+            if len(stretch) != length:
+                raise ObjectCorrupt(f"{source}: its literals end before byte {offset + length}")
+            out.append(stretch)
+        return b"".join(out)
+
+
+def _recipe(archived: ArchivedObject) -> bytes:
+    return archived.frame("recipe.zst") or bytes(archived.part("recipe"))
+
+
+class RequestCache:
+    """The requests that this process wrote or read last, by attempt key; bounded in bytes; safe between threads."""
+
+    def __init__(self, most_bytes: int = _CACHE_BYTES) -> None:
+        self._most = most_bytes
+        self._bytes = 0
+        self._lock = Lock()
+        self._requests: OrderedDict[str, Request] = OrderedDict()
+
+    def get(self, store: ObjectStore, key: str) -> Request:
+        """The request, put together from the store if it is not in memory."""
+        with self._lock:
+            if key in self._requests:
+                self._requests.move_to_end(key)
+                return self._requests[key]
+        request = RequestReader(store.get).request(key)
+        self.put(request)
+        return request
+
+    def put(self, request: Request) -> None:
+        """Remember a request."""
+        with self._lock:
+            if request.place.key in self._requests:
+                return
+            self._requests[request.place.key] = request
+            self._bytes += len(request.wire) + len(request.layout)
+            while self._bytes > self._most and len(self._requests) > 1:
+                _, old = self._requests.popitem(last=False)
+                self._bytes -= len(old.wire) + len(old.layout)

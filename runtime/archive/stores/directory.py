@@ -1,0 +1,173 @@
+"""An object store in a directory: one file an object, atomic, durable, safe with many processes.
+
+A file is written without a name (``O_TMPFILE``), synced, and then linked to its name, which fails if the name is
+taken; then its directory is synced. So a kill at any moment leaves either the whole object or nothing, not even a
+leftover. Where the file system has no ``O_TMPFILE``, a named file under ``.tmp`` takes its place; leftovers there
+are never listed and are removed a day later.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from runtime.errors import ArchiveError, ObjectMissing
+from runtime.failpoints import failpoint
+
+_TMP = ".tmp"
+_LEFTOVER_AGE_S = 86_400
+_O_TMPFILE = getattr(os, "O_TMPFILE", None)
+_UNSUPPORTED = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EPERM}
+
+
+class DirectoryStore:
+    """Objects as files under ``root``, which is created if it does not exist.
+
+    Raises:
+        ArchiveError: if ``root`` cannot be created.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ArchiveError(f"cannot create the archive directory {self.root}: {error.strerror}") from error
+        self._unnamed = _O_TMPFILE is not None and Path("/proc/self/fd").is_dir()
+        self._known: set[Path] = set()
+        self._remove_leftovers()
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """See ``ObjectStore``. The object, its name and every directory above it are on disk when this returns."""
+        path = self._path(key)
+        try:
+            self._make_directory(path.parent)
+            try:
+                self._write(path, data)
+                created = True
+            except FileExistsError:
+                created = False
+            # Also when the name was taken: another process may have linked it and not yet synced the directory,
+            # and what our caller reads from it must not be lost afterwards.
+            failpoint("store.directory.before_sync")
+            _sync_directory(path.parent)
+        except OSError as error:
+            raise ArchiveError(f"cannot write {path}: {error.strerror}") from error
+        return created
+
+    def get(self, key: str) -> bytes:
+        """See ``ObjectStore``."""
+        path = self._path(key)
+        try:
+            return path.read_bytes()
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            raise ObjectMissing(f"the archive has no object {key} (in {self.root})") from None
+        except OSError as error:
+            raise ArchiveError(f"cannot read {path}: {error.strerror}") from error
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """See ``ObjectStore``. Reads one directory at a time, and only those that can hold the prefix."""
+        folder, _, _ = prefix.rpartition("/")
+        yield from self._walk(folder, prefix)
+
+    def _walk(self, folder: str, prefix: str) -> Iterator[str]:
+        try:
+            with os.scandir(self.root / folder) as found:
+                entries = [(e.name + "/" if e.is_dir(follow_symlinks=False) else e.name) for e in found]
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise ArchiveError(f"cannot list {self.root / folder}: {error.strerror}") from error
+        # A directory sorts as its name with the slash, which is how its keys sort among their neighbours.
+        for name in sorted(entries):
+            key = f"{folder}/{name}" if folder else name
+            if not folder and name == f"{_TMP}/":
+                continue
+            if name.endswith("/"):
+                if key.startswith(prefix) or prefix.startswith(key):
+                    yield from self._walk(key.rstrip("/"), prefix)
+            elif key.startswith(prefix):
+                yield key
+
+    def _path(self, key: str) -> Path:
+        parts = key.split("/")
+        if not all(parts) or any(p in {".", ".."} for p in parts) or parts[0] == _TMP or "\0" in key:
+            raise ArchiveError(f"{key!r} is not an object key")
+        return self.root.joinpath(*parts)
+
+    def _make_directory(self, folder: Path) -> None:
+        """Create ``folder`` durably: a synced file in an unsynced directory is lost with it."""
+        if folder in self._known:
+            return
+        if not folder.is_dir():
+            self._make_directory(folder.parent)
+            with suppress(FileExistsError):
+                folder.mkdir()
+        if folder != self.root:
+            _sync_directory(folder.parent)
+        self._known.add(folder)
+
+    def _write(self, path: Path, data: bytes) -> None:
+        if not self._unnamed:
+            self._write_named(path, data)
+            return
+        assert _O_TMPFILE is not None
+        try:
+            descriptor = os.open(path.parent, _O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+            self._unnamed = False
+            self._write_named(path, data)
+            return
+        try:
+            _write_all(descriptor, data)
+            failpoint("store.directory.before_link")
+            os.link(f"/proc/self/fd/{descriptor}", path, follow_symlinks=True)
+        finally:
+            os.close(descriptor)
+
+    def _write_named(self, path: Path, data: bytes) -> None:
+        folder = self.root / _TMP
+        folder.mkdir(exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=folder)
+        try:
+            try:
+                _write_all(descriptor, data)
+            finally:
+                os.close(descriptor)
+            failpoint("store.directory.before_link")
+            os.link(name, path)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+    def _remove_leftovers(self) -> None:
+        """Remove files that a killed process left under ``.tmp``; young ones may belong to a live process."""
+        oldest = time.time() - _LEFTOVER_AGE_S
+        with suppress(OSError):
+            for path in (self.root / _TMP).iterdir():
+                with suppress(FileNotFoundError):
+                    if path.stat().st_mtime < oldest:
+                        path.unlink()
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    """Write and sync. A disk that fills up raises here, before the object has a name."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+        failpoint("store.directory.mid_put")
+    os.fsync(descriptor)
+
+
+def _sync_directory(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

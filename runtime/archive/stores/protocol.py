@@ -1,0 +1,32 @@
+"""The protocol of an object store: all that the archive asks of the world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+
+class ObjectStore(Protocol):
+    """Write-once objects under keys such as ``"a/b/c"`` (ASCII). Synchronous and safe to share between threads."""
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Store ``data`` durably. False: the key was taken, and nothing was written.
+
+        Raises:
+            ArchiveError: if the store cannot be written; the object may or may not be there afterwards, never a
+                part of it.
+        """
+        ...
+
+    def get(self, key: str) -> bytes:
+        """The object's bytes.
+
+        Raises:
+            ObjectMissing: if there is none.
+            ArchiveError: if the store cannot be read.
+        """
+        ...
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """All keys that start with ``prefix``, in lexicographic order, streaming."""
+        ...

@@ -1,0 +1,196 @@
+"""An object store on S3 or anything that speaks its protocol, through boto3.
+
+Endpoint, region and credentials come from the standard AWS variables and profiles (``AWS_ENDPOINT_URL_S3``,
+``AWS_PROFILE``, …). Options stand in the address's query: ``s3://bucket/prefix?endpoint_url=…&region=…&profile=…
+&sse=aws:kms&sse_key=…&lock=COMPLIANCE&lock_days=365``. Writes are conditional (``If-None-Match: *``).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from runtime.errors import ArchiveError, InputError, ObjectMissing
+from runtime.failpoints import failpoint
+
+T = TypeVar("T")
+
+_OPTIONS = {"endpoint_url", "region", "profile", "sse", "sse_key", "lock", "lock_days", "path_style"}
+_TRIES = 6
+_FIRST_PAUSE_S = 0.2
+_LONGEST_PAUSE_S = 5.0
+_CONNECT_TIMEOUT_S = 5
+_READ_TIMEOUT_S = 30
+_TAKEN = {"PreconditionFailed", "412"}
+_MISSING = {"NoSuchKey", "404", "NotFound"}
+
+
+class S3Store:
+    """Objects in ``bucket`` under ``prefix``. ``extra`` are arguments added to every ``PutObject``."""
+
+    def __init__(
+        self, client: Any, bucket: str, prefix: str = "", *, extra: Callable[[], dict[str, Any]] = dict
+    ) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
+        self._extra = extra
+
+    @classmethod
+    def from_url(cls, url: str) -> S3Store:
+        """The store at an ``s3://`` address.
+
+        Raises:
+            InputError: for an unknown option or a missing bucket.
+            ArchiveError: if no client can be made (no such profile, no region where one is needed).
+        """
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query))
+        unknown = options.keys() - _OPTIONS
+        if unknown or not parts.netloc:
+            what = f"unknown option {', '.join(sorted(unknown))}" if unknown else "no bucket"
+            raise InputError(f"{url!r}: {what}; known options are {', '.join(sorted(_OPTIONS))}")
+        try:
+            session = boto3.session.Session(profile_name=options.get("profile"), region_name=options.get("region"))
+            client = session.client("s3", endpoint_url=options.get("endpoint_url"), config=_config(options))
+        except (BotoCoreError, ValueError) as error:
+            raise ArchiveError(f"cannot open {url}: {error}") from error
+        return cls(client, parts.netloc, parts.path, extra=_put_arguments(url, options))
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """See ``ObjectStore``.
+
+        A try whose answer was lost may have stored the object; the next try then finds the key taken. So after such
+        a try the object is compared: if it is ours, it was our write.
+        """
+        unsure = False
+
+        def put() -> bool:
+            nonlocal unsure
+            try:
+                failpoint("store.s3.before_put")
+                self._client.put_object(
+                    Bucket=self._bucket, Key=self._prefix + key, Body=data, IfNoneMatch="*", **self._extra()
+                )
+            except ClientError as error:
+                if _code(error) in _TAKEN:
+                    return unsure and self.get(key) == data
+                unsure = unsure or _status(error) >= 500
+                raise
+            except BotoCoreError:
+                unsure = True
+                raise
+            return True
+
+        return self._try(f"write {key} to", put)
+
+    def get(self, key: str) -> bytes:
+        """See ``ObjectStore``."""
+
+        def read() -> bytes:
+            answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)
+            body: bytes = answer["Body"].read()
+            return body
+
+        return self._try(f"read {key} from", read, missing=key)
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """See ``ObjectStore``: pages of a thousand keys, each fetched when it is needed."""
+        token: str | None = None
+        while True:
+            more = {"ContinuationToken": token} if token else {}
+
+            def page(more: dict[str, str] = more) -> dict[str, Any]:
+                answer: dict[str, Any] = self._client.list_objects_v2(
+                    Bucket=self._bucket, Prefix=self._prefix + prefix, **more
+                )
+                return answer
+
+            answer = self._try(f"list {prefix} of", page)
+            for entry in answer.get("Contents", ()):
+                yield entry["Key"][len(self._prefix) :]
+            token = answer.get("NextContinuationToken")
+            if not answer.get("IsTruncated") or token is None:
+                return
+
+    def _try(self, what: str, call: Callable[[], T], *, missing: str | None = None) -> T:
+        """Call until it succeeds, at most ``_TRIES`` times, with growing, jittered pauses (about 10 s in all)."""
+        pause = _FIRST_PAUSE_S
+        for attempt in range(1, _TRIES + 1):
+            try:
+                return call()
+            except ClientError as error:
+                if missing is not None and _code(error) in _MISSING:
+                    raise ObjectMissing(f"the archive has no object {missing} (in s3://{self._bucket})") from None
+                if attempt == _TRIES or not _passing(error):
+                    raise ArchiveError(f"cannot {what} s3://{self._bucket}/{self._prefix}: {error}") from error
+            except (BotoCoreError, OSError) as error:
+                if attempt == _TRIES or not _connection(error):
+                    raise ArchiveError(f"cannot {what} s3://{self._bucket}/{self._prefix}: {error}") from error
+            time.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(pause * 2, _LONGEST_PAUSE_S)
+        raise AssertionError("unreachable")
+
+
+def _config(options: dict[str, str]) -> Config:
+    # botocore's own retries are off: a conditional write must know of each of its tries.
+    return Config(
+        connect_timeout=_CONNECT_TIMEOUT_S,
+        read_timeout=_READ_TIMEOUT_S,
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        max_pool_connections=50,
+        s3={"addressing_style": "path" if options.get("path_style", "").lower() in {"1", "true"} else "auto"},
+    )
+
+
+def _put_arguments(url: str, options: dict[str, str]) -> Callable[[], dict[str, Any]]:
+    """What the address's encryption and retention options add to each write; the retention date is made anew."""
+    fixed: dict[str, Any] = {}
+    if "sse" in options:
+        fixed["ServerSideEncryption"] = options["sse"]
+    if "sse_key" in options:
+        fixed["SSEKMSKeyId"] = options["sse_key"]
+    if ("lock" in options) != ("lock_days" in options):
+        raise InputError(f"{url!r}: lock and lock_days go together, as in lock=COMPLIANCE&lock_days=365")
+    if "lock" not in options:
+        return lambda: fixed
+    if options["lock"] not in {"COMPLIANCE", "GOVERNANCE"} or not options["lock_days"].isdigit():
+        raise InputError(f"{url!r}: lock is COMPLIANCE or GOVERNANCE, lock_days a number of days")
+    days = timedelta(days=int(options["lock_days"]))
+    return lambda: (
+        fixed
+        | {
+            "ObjectLockMode": options["lock"],
+            "ObjectLockRetainUntilDate": datetime.now(UTC) + days,
+            "ChecksumAlgorithm": "SHA256",
+        }
+    )
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _status(error: ClientError) -> int:
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _passing(error: ClientError) -> bool:
+    """Errors that another try may not see: overload, trouble inside, and a racing conditional write (409)."""
+    return _status(error) in {409, 429} or _status(error) >= 500 or _code(error) in {"SlowDown", "RequestTimeout"}
+
+
+def _connection(error: Exception) -> bool:
+    """Connection trouble and timeouts, and not a mistake in the settings (no credentials, no region)."""
+    name = type(error).__name__
+    return isinstance(error, OSError) or any(
+        word in name for word in ("Connection", "Timeout", "HTTPClient", "Response", "Endpoint", "Incomplete")
+    )

@@ -1,0 +1,58 @@
+"""Variable-length integers (LEB128, little end first; zigzag for signed ones), as in protocol buffers."""
+
+from __future__ import annotations
+
+
+def varint(value: int) -> bytes:
+    """``value`` (not negative) in seven bits a byte."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def zigzag(value: int) -> int:
+    """A signed integer as one that is not negative; small stays small."""
+    return value * 2 if value >= 0 else -value * 2 - 1
+
+
+def unzigzag(value: int) -> int:
+    """The inverse of ``zigzag``."""
+    return value // 2 if value % 2 == 0 else -(value // 2) - 1
+
+
+def read_varint(data: bytes | memoryview, start: int) -> tuple[int, int]:
+    """The integer at ``start`` and where the next one begins.
+
+    Raises:
+        IndexError: if the data ends first.
+    """
+    value = shift = 0
+    while True:
+        byte = data[start]
+        start += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, start
+        shift += 7
+
+
+def read_varints(data: bytes | memoryview) -> list[int]:
+    """All the integers in ``data``.
+
+    Raises:
+        IndexError: if the data ends in the middle of one.
+    """
+    values, value, shift = [], 0, 0
+    for byte in data:
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            values.append(value)
+            value = shift = 0
+        else:
+            shift += 7
+    if shift:
+        raise IndexError("the data ends in the middle of an integer")
+    return values

@@ -1,0 +1,298 @@
+"""Verifying a job's archive: every object, every link of the chain, every request put together again.
+
+What it can show: that no object which anything later refers to was altered, lost or moved. The last step of a run
+that has not ended, the end of a run, and an attempt whose turn has no step have nothing after them in the archive;
+``witnesses`` are the addresses of such heads that something outside the archive knows (Temporal's history holds
+every step's digest). Without a witness such a chain is self-attested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import unquote
+
+from runtime.archive import keys
+from runtime.archive.container import ArchivedObject, unseal
+from runtime.archive.findings import Fault, Finding, Severity
+from runtime.archive.job import JobArchive
+from runtime.archive.keys import TurnKey
+from runtime.archive.verify_content import Contents
+from runtime.errors import ArchiveError, ObjectCorrupt, ObjectMissing
+from runtime.values import StepRef
+
+_MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+_Turns = dict[int, dict[str, list[str]]]
+
+
+def verify_job(archive: JobArchive, witnesses: Iterable[StepRef] = ()) -> list[Finding]:
+    """All findings about a job's objects, in the order of their keys; damage and notes. Reads every object once.
+
+    Raises:
+        ArchiveError: if the store cannot be read.
+    """
+    return _Verifier(archive).findings(witnesses)
+
+
+def damage(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings that mean that the archive is not what was written."""
+    return [finding for finding in findings if finding.severity is Severity.DAMAGE]
+
+
+class _Verifier:
+    def __init__(self, archive: JobArchive) -> None:
+        self._archive = archive
+        self._store = archive.store
+        self._prefix = archive.prefix
+        self._objects: dict[str, ArchivedObject | None] = {}
+        self._found: list[Finding] = []
+        self._contents = Contents(self._store)
+        self._covered: set[str] = set()
+
+    def findings(self, witnesses: Iterable[StepRef]) -> list[Finding]:
+        names = list(self._store.list(f"{self._prefix}/"))
+        runs = self._sorted_in(names)
+        for name in names:
+            self._load(name)
+        self._definitions([n for n in names if n.startswith(f"{self._prefix}/definition/")])
+        for run in self._by_start(runs):
+            self._run(run, runs[run])
+        for name in names:
+            self._loose_ends(name, runs)
+        for witness in witnesses:
+            self._referred(witness.key, witness.digest, "a witness outside the archive")
+        order = {name: position for position, name in enumerate(names)}
+        return sorted(dict.fromkeys(self._found), key=lambda f: (order.get(f.key, -1), f.fault))
+
+    def _sorted_in(self, names: Sequence[str]) -> dict[str, _Turns]:
+        """The keys of each run's turns by turn and kind; runs as in keys."""
+        runs: dict[str, _Turns] = {}
+        for name in names:
+            found = keys.parse_turn_key(name)
+            if found is not None and found.prefix.startswith(f"{self._prefix}/turns/"):
+                kinds = runs.setdefault(found.run, {}).setdefault(found.turn, {})
+                kinds.setdefault(found.kind, []).append(name)
+            elif name.removeprefix(f"{self._prefix}/").split("/")[0] not in {"definition", "runs", "ends"}:
+                self._add(Fault.UNKNOWN, name, "is no object of an archive of this format")
+        for name in names:
+            if name.startswith(f"{self._prefix}/runs/"):
+                runs.setdefault(name.rpartition("/")[2], {})
+        return runs
+
+    def _by_start(self, runs: Mapping[str, _Turns]) -> list[str]:
+        """Runs so that each comes after the one it started from: a run starts from an older one."""
+
+        def started(run: str) -> tuple[str, str]:
+            start = self._object(f"{self._prefix}/runs/{run}")
+            return (str(start.header.get("started_at", "")) if start else "", run)
+
+        return sorted(runs, key=started)
+
+    def _load(self, name: str) -> None:
+        """Read and check an object by itself, and that it says of itself what its key says."""
+        try:
+            self._objects[name] = archived = unseal(name, self._store.get(name))
+        except (ObjectCorrupt, ObjectMissing) as error:
+            self._objects[name] = None
+            self._add(Fault.CORRUPT, name, _reason(error, name))
+            return
+        self._contents.know(archived)
+        if not _says_what_its_key_says(archived, self._prefix):
+            self._add(Fault.MISPLACED, name, "is not the object that its key names")
+
+    def _object(self, name: str) -> ArchivedObject | None:
+        """An object that was read, or one of another job; None if it is missing or damaged (which is reported)."""
+        if name not in self._objects:
+            if name.startswith(f"{self._prefix}/"):
+                return None
+            self._load(name)
+        return self._objects[name]
+
+    def _definitions(self, names: Sequence[str]) -> None:
+        for number, name in enumerate(names, 1):
+            expected = keys.definition_key(self._prefix, number)
+            if name != expected:
+                self._add(Fault.MISSING, expected, "is not there, but a later definition is")
+                return
+
+    def _run(self, run: str, turns: _Turns) -> None:
+        start_key = f"{self._prefix}/runs/{run}"
+        if not turns:
+            self._add(Fault.UNFINISHED, start_key, "was started and has no turn yet", note=True)
+            return
+        first, last = min(turns), max(turns)
+        for turn in range(first, last + 1):
+            try:
+                self._turn(run, turn, turns.get(turn, {}), is_last=turn == last)
+            except _MALFORMED as error:
+                key = (turns.get(turn, {}).get("step") or turns.get(turn, {}).get("attempt") or [start_key])[-1]
+                self._add(Fault.CORRUPT, key, f"its contents are malformed: {error!r}")
+        try:
+            self._start(start_key, turns[first])
+            self._end(run, turns)
+        except _MALFORMED as error:
+            self._add(Fault.CORRUPT, start_key, f"its contents are malformed: {error!r}")
+
+    def _start(self, key: str, first: Mapping[str, list[str]]) -> None:
+        """A run's start says the same as its first attempt."""
+        attempt = self._object(first["attempt"][0]) if "attempt" in first else None
+        start = self._object(key)
+        if key not in self._objects:
+            self._add(Fault.MISSING, key, "is not there, but the run has turns")
+        elif start is not None and attempt is not None:
+            for field in ("run", "turn", "parent", "started_at"):
+                if start.header[field] != attempt.header[field]:
+                    self._add(Fault.ALTERED, key, f"its {field} is not that of the run's first attempt")
+            if set(start.header) != {"kind", "run", "turn", "parent", "started_at"}:
+                self._add(Fault.ALTERED, key, "it has other fields than the start of a run has")
+
+    def _end(self, run: str, turns: _Turns) -> None:
+        key = f"{self._prefix}/ends/{run}"
+        end = self._object(key)
+        if end is None:
+            return
+        last = max(turns)
+        parent = end.header["parent"]
+        if parent is not None:
+            self._referred(parent["key"], parent["digest"], f"the end of run {unquote(run)}")
+            if (
+                parent["key"] != f"{self._prefix}/turns/{run}/{last // 100:05d}/{last:07d}.step"
+                and "step" in turns[last]
+            ):
+                self._add(Fault.GAP, key, f"it follows {parent['key']}, but turn {last} has a step")
+        self._effects(end)
+        states = self._contents.states(parent["key"]) if parent else None
+        if states is not None and states.updated(end.header["nodes"])[0].digest != end.header["nodes_digest"]:
+            self._add(Fault.NODES, key, "its nodes do not have the digest that it gives")
+
+    def _turn(self, run: str, turn: int, objects: Mapping[str, list[str]], *, is_last: bool) -> None:
+        step_key = f"{self._prefix}/turns/{run}/{turn // 100:05d}/{turn:07d}.step"
+        self._attempts(run, turn, objects)
+        if "step" not in objects:
+            if not is_last:
+                self._add(Fault.MISSING, step_key, "the turn has no step, but there are later turns")
+            elif "attempt" in objects:
+                self._add(Fault.UNFINISHED, objects["attempt"][-1], "is an attempt whose turn has no step", note=True)
+            return
+        step = self._object(step_key)
+        if step is None:
+            return
+        chosen = step.header["attempt"]
+        self._referred(chosen["key"], chosen["digest"], f"the step of turn {turn}")
+        attempt = self._object(chosen["key"])
+        if chosen["key"] not in objects.get("attempt", ()) and attempt is not None:
+            self._add(Fault.MISPLACED, step_key, f"names an attempt at another turn, {chosen['key']}")
+        if attempt is not None and attempt.header["parent"] != step.header["parent"]:
+            self._add(Fault.ALTERED, step_key, "has another parent than its attempt")
+        if step.header["definition"] is not None:
+            self._referred(**step.header["definition"], by=f"the step of turn {turn}")
+        self._effects(step)
+        for fault, message in self._contents.check_step(step):
+            self._add(fault, step_key, message)
+
+    def _attempts(self, run: str, turn: int, objects: Mapping[str, list[str]]) -> None:
+        names = objects.get("attempt", [])
+        prefix = f"{self._prefix}/turns/{run}/"
+        wanted = [keys.attempt_key_in(prefix, turn, n) for n in range(1, len(names) + 1)] or [
+            keys.attempt_key_in(prefix, turn, 1)
+        ]
+        for name in wanted:
+            if name not in names:
+                self._add(Fault.MISSING, name, "is not there, but the turn has later objects")
+        for name in names:
+            attempt = self._object(name)
+            if attempt is None:
+                continue
+            self._links(attempt, turn)
+            for fault, key, message in self._contents.check_attempt(attempt):
+                self._add(fault, key, message)
+            if attempt.header["capture"] == "handed-over":
+                message = "holds the request as handed over, not what went over the wire"
+                self._add(Fault.HANDED_OVER, name, message, note=True)
+
+    def _links(self, attempt: ArchivedObject, turn: int) -> None:
+        """The attempt's parent is the step of the turn before, and each attempt names the one before it."""
+        parent, previous = attempt.header["parent"], attempt.header["previous"]
+        if parent is not None:
+            self._referred(parent["key"], parent["digest"], f"turn {turn}")
+            found = keys.parse_turn_key(parent["key"])
+            if found is None or found.turn != turn - 1 or found.kind != "step":
+                self._add(Fault.GAP, attempt.key, f"its parent {parent['key']} is not the step of turn {turn - 1}")
+        if previous is not None:
+            self._referred(previous["key"], previous["digest"], f"attempt {attempt.header['number']} at turn {turn}")
+
+    def _effects(self, child: ArchivedObject) -> None:
+        for key, digest in child.header["effects"].items():
+            self._referred(key, digest, child.key)
+            self._covered.add(key)
+        parent = child.header["parent"]
+        self._covered.add(parent["key"].removesuffix("step") if parent else "")
+
+    def _loose_ends(self, name: str, runs: Mapping[str, _Turns]) -> None:
+        """Tool results that the next step should name and does not; ends of runs that have no turn."""
+        found = keys.parse_turn_key(name)
+        if found is not None and found.kind == "effect" and name not in self._covered:
+            followed = name.partition("effect-")[0] in self._covered
+            message = "is a tool result that no step names" + (", though the next step is there" if followed else "")
+            self._add(Fault.UNCOVERED, name, message, note=not followed)
+        if name.startswith(f"{self._prefix}/ends/") and not runs.get(name.rpartition("/")[2]):
+            end = self._objects[name]
+            if end is not None and end.header.get("parent") is not None:
+                self._add(Fault.GAP, name, "ends a run that has no turns", note=self._ends_elsewhere(end))
+
+    def _ends_elsewhere(self, end: ArchivedObject) -> bool:
+        """A run that ended before its first turn follows a step of another run."""
+        parent = end.header["parent"]
+        self._referred(parent["key"], parent["digest"], end.key)
+        found = keys.parse_turn_key(parent["key"])
+        return found is not None and found.run != end.key.rpartition("/")[2]
+
+    def _referred(self, key: str, digest: str, by: str) -> None:
+        """``key`` must be there and have ``digest``. Damage of the object itself is reported where it is read."""
+        try:
+            archived = self._object(key)
+        except ArchiveError:
+            archived = None
+        if archived is None:
+            if self._objects.get(key, None) is None and key not in self._objects:
+                self._add(Fault.MISSING, key, f"is not there, but {by} refers to it")
+        elif archived.digest != digest:
+            self._add(Fault.ALTERED, key, f"has digest {archived.digest}, but {by} refers to it as {digest}")
+
+    def _add(self, fault: Fault, key: str, message: str, *, note: bool = False) -> None:
+        found: TurnKey | None = keys.parse_turn_key(key)
+        run = found.run if found else key.rpartition("/")[2] if "/runs/" in key or "/ends/" in key else None
+        self._found.append(
+            Finding(
+                fault=fault,
+                severity=Severity.NOTE if note else Severity.DAMAGE,
+                run=None if run is None else unquote(run),
+                turn=found.turn if found else None,
+                key=key,
+                message=message,
+            )
+        )
+
+
+def _says_what_its_key_says(archived: ArchivedObject, job: str) -> bool:
+    header = archived.header
+    try:
+        match header["kind"]:
+            case "attempt" | "step" | "effect" as kind:
+                found = keys.parse_turn_key(archived.key)
+                if found is None or found.kind != kind:
+                    return False
+                number = {"attempt": header.get("number"), "step": 0, "effect": header.get("effect")}[kind]
+                return (found.run, found.turn, found.number) == (keys.name(header["run"]), header["turn"], number)
+            case "definition":
+                return archived.key == keys.definition_key(job, header["number"])
+            case "run":
+                return archived.key == keys.run_key(job, header["run"])
+            case "end":
+                return archived.key == keys.end_key(job, header["run"])
+    except _MALFORMED:
+        return False
+    return False
+
+
+def _reason(error: Exception, key: str) -> str:
+    return str(error).removeprefix(f"{key}: ")

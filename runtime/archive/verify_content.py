@@ -1,0 +1,130 @@
+"""Verifying what objects hold: requests and layouts put together again, responses, the states of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from runtime.archive import headers
+from runtime.archive.container import ArchivedObject
+from runtime.archive.findings import Fault
+from runtime.archive.layouts import line_of, lines_of
+from runtime.archive.nodes import NodeStates
+from runtime.archive.requests import RequestReader
+from runtime.archive.stores.protocol import ObjectStore
+from runtime.digests import digest_bytes, digest_of
+from runtime.errors import ObjectCorrupt, ObjectMissing
+
+_Lines = tuple[bytes, ...]
+_REMEMBERED = 64
+
+
+class Contents:
+    """What is known of the objects read so far. Objects are checked in the order in which they were written."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._reader = RequestReader(store.get)
+        self._objects: dict[str, ArchivedObject] = {}
+        self._states: dict[str, NodeStates] = {}
+        self._lines: dict[str, tuple[_Lines, tuple[str, ...]]] = {}
+
+    def know(self, archived: ArchivedObject) -> None:
+        """Take an object that was read, so that it is not read again."""
+        self._objects[archived.key] = archived
+        if archived.header.get("kind") == "attempt":
+            self._reader.remember(archived)
+
+    def states(self, step: str) -> NodeStates | None:
+        """The node states at a step that was checked."""
+        return self._states.get(step)
+
+    def check_attempt(self, attempt: ArchivedObject) -> Iterator[tuple[Fault, str, str]]:
+        """Put the attempt's request and layout together. Yields the fault, the key it is about, and a message."""
+        try:
+            request = self._reader.request(attempt.key)
+        except (ObjectCorrupt, ObjectMissing) as error:
+            yield Fault.WIRE, attempt.key, f"its request cannot be put together: {error}"
+            return
+        if len(request.wire) != attempt.header["request"]["bytes"]:
+            yield Fault.WIRE, attempt.key, "its request has another size than it gives"
+        base = attempt.header["base"]
+        parent = self._parent_attempt(attempt)
+        if base is not None and base != parent:
+            yield Fault.ALTERED, attempt.key, f"its base {base} is not its parent's attempt"
+        for message in self._check_layout(attempt, lines_of(request.layout), parent):
+            yield Fault.LAYOUT, attempt.key, message
+
+    def _check_layout(self, attempt: ArchivedObject, lines: _Lines, parent: str | None) -> Iterator[str]:
+        """The layout has its digest, and is what its delta makes of the parent's."""
+        old, old_digests = self._lines.get(parent, ((), ())) if parent else ((), ())
+        digests: list[str] = []
+        for op, *numbers in attempt.header["delta"]:
+            place = len(digests)
+            if op == "keep" and parent is not None and parent not in self._lines:
+                digests += [digest_bytes(line) for line in lines[place : place + numbers[1] - numbers[0]]]
+            elif op == "keep":
+                start, stop = numbers
+                if not start < stop <= len(old) or lines[place : place + stop - start] != old[start:stop]:
+                    yield f"segments {start} to {stop} of the layout before are not what its delta keeps"
+                    return
+                digests += old_digests[start:stop]
+            elif op == "add":
+                digests += [digest_bytes(line) for line in lines[place : place + numbers[0]]]
+            else:
+                if lines[place : place + 1] != self._reply_line(attempt):
+                    yield "the segment of the reply before is not that reply"
+                digests += [digest_bytes(line) for line in lines[place : place + 1]]
+        if len(digests) != len(lines) or attempt.header["layout"]["segments"] != len(lines):
+            yield f"its delta makes {len(digests)} segments, its layout has {len(lines)}"
+        elif digest_of(digests) != attempt.header["layout"]["digest"]:
+            yield "its layout does not have the digest that it gives"
+        self._lines[attempt.key] = lines, tuple(digests)
+        # A run that starts from an older attempt finds its lines gone: then they are digested, not compared.
+        while len(self._lines) > _REMEMBERED:
+            self._lines.pop(next(iter(self._lines)))
+
+    def check_step(self, step: ArchivedObject) -> Iterator[tuple[Fault, str]]:
+        """The response has its digest and size, its chunks cover it, the node states have theirs."""
+        try:
+            response, chunks = headers.read_response(step), headers.read_chunks(step)
+        except (ObjectCorrupt, ValueError, IndexError) as error:
+            yield Fault.RESPONSE, f"its response cannot be read: {error}"
+            return
+        said = step.header["response"]
+        if digest_bytes(response) != said["digest"] or len(response) != said["bytes"]:
+            yield Fault.RESPONSE, "its response does not have the digest and size that it gives"
+        if chunks and sum(chunk.size for chunk in chunks) != len(response):
+            yield Fault.RESPONSE, "its chunks do not add up to its response"
+        yield from ((Fault.NODES, message) for message in self._check_nodes(step))
+
+    def _check_nodes(self, step: ArchivedObject) -> Iterator[str]:
+        header = step.header
+        before = NodeStates.none() if header["parent"] is None else self._states.get(header["parent"]["key"])
+        if header["keyframe"]:
+            states, _ = NodeStates.none().updated(header["nodes"])
+            if before is not None and not _differ_only_in(before, states, header["changed"]):
+                yield "the keyframe's nodes are not those of the steps before it, with what changed"
+        elif before is None:
+            return
+        else:
+            states, _ = before.updated(header["nodes"])
+        self._states[step.key] = states
+        if states.digest != header["nodes_digest"]:
+            yield "its nodes do not have the digest that it gives"
+
+    def _parent_attempt(self, attempt: ArchivedObject) -> str | None:
+        parent = attempt.header["parent"]
+        step = self._objects.get(parent["key"]) if parent else None
+        return step.header["attempt"]["key"] if step is not None else None
+
+    def _reply_line(self, attempt: ArchivedObject) -> _Lines:
+        step = self._objects.get(attempt.header["parent"]["key"]) if attempt.header["parent"] else None
+        if step is None:
+            return ()
+        read = headers.read_step(step)
+        return (line_of(read.reply.segment(read.turn)),)
+
+
+def _differ_only_in(before: NodeStates, after: NodeStates, changed: Sequence[Any]) -> bool:
+    everything = before.digests.keys() | after.digests.keys()
+    return all(before.digests.get(k) == after.digests.get(k) for k in everything - set(changed))

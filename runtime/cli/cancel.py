@@ -1,0 +1,31 @@
+"""``holdfast cancel``: end a job for good."""
+
+from __future__ import annotations
+
+from runtime.cli.options import Address, Job, Json, Namespace, Profile, Store
+from runtime.cli.output import json_document, say
+
+
+def command(
+    job: Job,
+    address: Address = None,
+    namespace: Namespace = None,
+    profile: Profile = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Cancel a job.
+
+    A model call in progress is broken off, and the job ends as cancelled.
+    """
+    import asyncio
+
+    from runtime.cli.reach import with_job
+    from runtime.connection import Target
+
+    target = Target(address=address, namespace=namespace, profile=profile)
+    key = asyncio.run(with_job(job, target, store, lambda control, key: control.cancel(key)))
+    if json:
+        json_document({"job": str(key), "cancelled": True})
+    else:
+        say(f"{key}: the job is asked to stop; it ends as cancelled")

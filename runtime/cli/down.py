@@ -1,0 +1,20 @@
+"""``holdfast down``: stop the embedded server."""
+
+from __future__ import annotations
+
+from runtime.cli.options import Json
+from runtime.cli.output import json_document, say
+
+
+def command(json: Json = False) -> None:
+    """Stop the embedded Temporal server. Jobs stay as they are and can be resumed."""
+    import asyncio
+
+    from runtime.home import state_home
+    from runtime.local import stop_server
+
+    stopped = asyncio.run(stop_server(state_home()))
+    if json:
+        json_document({"stopped": stopped})
+    else:
+        say("stopped" if stopped else "it was not running")

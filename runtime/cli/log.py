@@ -1,0 +1,116 @@
+"""``holdfast log``: the turns of a job, a line each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from runtime.cli.options import Job, Json, Store
+from runtime.cli.output import json_document, say
+
+if TYPE_CHECKING:
+    from runtime.archive.job import JobArchive
+    from runtime.archive.records import EndRecord, Step
+
+
+def command(
+    job: Job,
+    run: Annotated[str | None, typer.Option("--run", help="A run of the job; the newest one by default.")] = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Show a job's turns, a line each.
+
+    The statement's first line, its outcome, tokens, cost and time. It reads the archive alone.
+    """
+    from runtime.catalog import find_job
+    from runtime.cli.stores import archive_of
+
+    objects = archive_of(store)
+    name = find_job(objects, job)
+    archive = name.archive(objects)
+    runs = archive.runs()
+    chosen = run or (runs[-1] if runs else None)
+    turns = turns_of(archive, chosen) if chosen else []
+    end = archive.end(chosen) if chosen else None
+    if json:
+        document: dict[str, Any] = {"job": str(name), "run": chosen, "turns": turns}
+        json_document({**document, "end": end.model_dump(mode="json") if end else None})
+        return
+    say(f"{name}  run {chosen}" if chosen else f"{name}: no turn has begun")
+    for turn in turns:
+        say(turn_line(turn))
+    if end is not None:
+        say(f"end: {end.status}" + (f": {end.reason}" if end.reason and end.status != "succeeded" else ""))
+
+
+def turns_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
+    """The turns of a run, finished or in flight. A statement's outcome stands in the record that follows its turn."""
+    from runtime.cli.turns import statement_of
+
+    steps = list(archive.steps(run))
+    end = archive.end(run)
+    turns = []
+    for step, after in zip(steps, [*steps[1:], end], strict=True):
+        source, problem = statement_of(archive, step)
+        turns.append(
+            {
+                "turn": step.turn,
+                "statement": source,
+                "outcome": _outcome(step, after, source, problem),
+                "tokens": {"prompt": step.usage.prompt, "completion": step.usage.completion},
+                "cost_usd": step.cost_usd,
+                "started_at": step.started_at,
+                "finished_at": step.finished_at,
+                "attempts": len(archive.attempts(run, step.turn)),
+            }
+        )
+    flying = archive.in_flight(run)
+    if flying is not None:
+        turns.append(
+            {
+                "turn": flying.turn,
+                "statement": None,
+                "outcome": "in flight" if end is None else "no reply",
+                "tokens": {"prompt": 0, "completion": 0},
+                "cost_usd": 0.0,
+                "started_at": flying.started_at,
+                "finished_at": None,
+                "attempts": flying.number,
+            }
+        )
+    return turns
+
+
+def _outcome(step: Step, after: Step | EndRecord | None, source: str | None, problem: str | None) -> str:
+    if problem is not None:
+        return "bad reply"
+    if source is None:
+        return "message"
+    execution = after.execution if after is not None else None
+    if execution is None:
+        return "not recorded yet" if after is None else "not executed"
+    exception = execution.get("exception")
+    return f"{execution['status']} {exception['type']}" if exception else str(execution["status"])
+
+
+def turn_line(turn: dict[str, Any]) -> str:
+    """``   3  ok              1,234+56 tokens  $0.0100  1.2s  foo = view(...)``."""
+    from runtime.cli.reporters import first_line
+
+    tokens = f"{turn['tokens']['prompt']:,}+{turn['tokens']['completion']:,} tokens"
+    retried = f"  ({turn['attempts']} attempts)" if turn["attempts"] > 1 else ""
+    return (
+        f"{turn['turn']:4}  {turn['outcome']:<22}  {tokens:>18}  ${turn['cost_usd']:.4f}  "
+        f"{_seconds(turn):>6}  {first_line(turn['statement'] or '')}{retried}"
+    ).rstrip()
+
+
+def _seconds(turn: dict[str, Any]) -> str:
+    from datetime import datetime
+
+    if not turn["finished_at"]:
+        return ""
+    took = datetime.fromisoformat(turn["finished_at"]) - datetime.fromisoformat(turn["started_at"])
+    return f"{took.total_seconds():.1f}s"

@@ -1,0 +1,98 @@
+"""``holdfast ls``: the jobs and how they stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from runtime.cli.options import Address, Json, Namespace, Profile, Store
+from runtime.cli.output import json_document, say
+
+if TYPE_CHECKING:
+    from runtime.archive.stores import ObjectStore
+    from runtime.catalog import JobName
+    from runtime.connection import Target
+
+
+def command(
+    batch: Annotated[
+        str | None, typer.Argument(metavar="[BATCH]", help="Only the jobs of this batch.", show_default=False)
+    ] = None,
+    address: Address = None,
+    namespace: Namespace = None,
+    profile: Profile = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """List jobs: status, turns, tokens, cost.
+
+    It reads the archive, and asks a Temporal server that is in reach which of the open jobs run.
+    """
+    import asyncio
+
+    from runtime.cli.stores import archive_of
+    from runtime.connection import Target
+
+    target = Target(address=address, namespace=namespace, profile=profile)
+    rows = asyncio.run(listed(archive_of(store), batch, target))
+    if json:
+        json_document(rows)
+        return
+    if not rows:
+        say("no jobs yet: start some with 'holdfast run JOBS_FILE'")
+    width = max((len(row["job"]) for row in rows), default=0)
+    for row in rows:
+        say(
+            f"{row['job']:<{width}}  {row['status']:<10}  {row['turns']:>4} turns  {row['tokens']:>12,} tokens  "
+            f"${row['cost_usd']:.4f}  {row['reason']}".rstrip()
+        )
+
+
+async def listed(store: ObjectStore, batch: str | None, target: Target) -> list[dict[str, Any]]:
+    """One row a job, sorted by name."""
+    import asyncio
+
+    from runtime.catalog import all_jobs
+
+    rows = [await asyncio.to_thread(_row, store, name) for name in all_jobs(store, batch)]
+    if any(row["status"] == "open" for row in rows):
+        await _ask_temporal(rows, store, target)
+    return rows
+
+
+def _row(store: ObjectStore, name: JobName) -> dict[str, Any]:
+    archive = name.archive(store)
+    run = next(iter(archive.runs()[-1:]), None)
+    end = archive.end(run) if run else None
+    row: dict[str, Any] = {"job": str(name), "run": run}
+    if end is not None:
+        status, reason = end.status, end.reason if end.status != "succeeded" else ""
+        spent = {"turns": end.turn, "tokens": end.usage.total, "cost_usd": end.cost_usd}
+    else:
+        status, reason = "open", ""
+        steps = list(archive.steps(run)) if run else []
+        spent = {
+            "turns": steps[-1].turn if steps else 0,
+            "tokens": sum(step.usage.total for step in steps),
+            "cost_usd": round(sum(step.cost_usd for step in steps), 9),
+        }
+    return {**row, "status": status, "reason": reason, **spent}
+
+
+async def _ask_temporal(rows: list[dict[str, Any]], store: ObjectStore, target: Target) -> None:
+    from activities.contracts import JobKey
+    from runtime.connection import connect_if_up
+    from runtime.control import Control
+
+    async with connect_if_up(target) as connection:
+        if connection is None:
+            return
+        control = Control(connection.client, store)
+        for row in rows:
+            if row["status"] != "open":
+                continue
+            batch, _, job = row["job"].partition("/")
+            outcome = await control.outcome(JobKey(batch=batch, job=job))
+            row["status"] = "running" if outcome is None else str(outcome.status)
+            row["reason"] = outcome.reason if outcome else ""

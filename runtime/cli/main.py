@@ -1,0 +1,102 @@
+"""``holdfast``: the console script.
+
+Exit codes: 0 all well; 1 it failed; 2 bad input; 3 a budget stopped jobs; 4 verification or replay found a difference;
+130 interrupted. An error is one line on stderr; ``HOLDFAST_DEBUG=1`` adds the traceback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+from runtime.cli import cancel, down, log, ls, run, schema, send, show, status, up, worker
+from runtime.cli.output import note
+from runtime.cli.text import one_line
+from runtime.errors import HoldfastError
+
+DEBUG = "HOLDFAST_DEBUG"
+"""The environment variable that asks for tracebacks."""
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="holdfast",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _module in (run, worker, up, down, status, ls, log, show, send, cancel, schema):
+    app.command(_module.__name__.rpartition(".")[2])(_module.command)
+
+
+def version() -> str:
+    """The installed distribution's version."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        return installed("holdfast")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"holdfast {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    asked: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Run unattended LLM agent jobs durably: exact resume, exact audit, exact replay."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs one command; returns the exit code. Errors are reported, never raised."""
+    try:
+        typer.main.get_command(app)(list(arguments), prog_name="holdfast")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except HoldfastError as error:
+        _report(str(error))
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 - the last resort: a user never sees a traceback unasked
+        what = one_line(f"unexpected {type(error).__name__}: {error}")
+        _report(f"{what} ({DEBUG}=1 shows the traceback)")
+        return 1
+    return 0
+
+
+def entry() -> NoReturn:
+    """The console script: runs the command of ``sys.argv`` and ends the process with its exit code."""
+    code = main(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        # The reader of a pipe may be gone (``holdfast log JOB | head``): nobody is left to tell.
+        with contextlib.suppress(BrokenPipeError):
+            stream.flush()
+    # Now and then temporalio's runtime crashes the interpreter while it exits, after all work is done (FACTS.md).
+    os._exit(code)
+
+
+def _report(message: str) -> None:
+    if os.environ.get(DEBUG):
+        note(traceback.format_exc())
+    note(f"error: {message}")
+
+
+if __name__ == "__main__":
+    entry()

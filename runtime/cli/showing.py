@@ -1,0 +1,122 @@
+"""The parts of an archived turn that ``holdfast show`` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from runtime.archive.job import JobArchive
+from runtime.archive.records import Capture, EndRecord, Step
+from runtime.cli.turns import statement_of
+from runtime.errors import NotFound
+from runtime.projection.segments import Segment
+
+
+class ShownTurn:
+    """One turn of one run. Without ``turn``, the newest one, which may be in flight."""
+
+    def __init__(self, archive: JobArchive, name: str, run: str | None, turn: int | None) -> None:
+        runs = archive.runs()
+        if not runs:
+            raise NotFound(f"{name} has no turn in the archive yet")
+        self.archive = archive
+        self.name = name
+        self.run = run or runs[-1]
+        self.turn = turn if turn is not None else self._newest()
+
+    def prompt(self) -> tuple[Segment, ...]:
+        """The segments that the model was shown, in order."""
+        return self.archive.turn_layout(self.run, self.turn)
+
+    def request(self) -> Any:
+        """The request's JSON body."""
+        return json.loads(self.archive.wire_request(self.run, self.turn))
+
+    def wire(self) -> bytes:
+        """The request's exact bytes."""
+        return self.archive.wire_request(self.run, self.turn)
+
+    def wire_response(self) -> bytes:
+        """The response's exact bytes."""
+        return self.archive.wire_response(self.run, self.turn)
+
+    def is_wire(self) -> bool:
+        """Whether the recorded bytes went over a wire; else they are the request as handed to the provider."""
+        return self.archive.attempts(self.run, self.turn)[-1].capture is Capture.WIRE
+
+    def response(self) -> dict[str, Any]:
+        """The reply, its usage and its cost."""
+        step = self._step()
+        return {
+            **step.reply.model_dump(mode="json", exclude_defaults=True),
+            "usage": step.usage.model_dump(mode="json"),
+            "cost_usd": step.cost_usd,
+            "status_code": step.status_code,
+        }
+
+    def statement(self) -> dict[str, Any]:
+        """The statement and its execution, which the record after the turn holds."""
+        source, problem = statement_of(self.archive, self._step())
+        after: Step | EndRecord | None = self.archive.find_step(self.run, self.turn + 1) or self.archive.end(self.run)
+        return {"statement": source, "problem": problem, "execution": after.execution if after else None}
+
+    def nodes(self) -> dict[str, Any]:
+        """The nodes as they stood when the prompt was made."""
+        return self.archive.nodes(self._step().ref)
+
+    def _step(self) -> Step:
+        step = self.archive.find_step(self.run, self.turn)
+        if step is None:
+            raise NotFound(f"{self.name} has no finished turn {self.turn} in run {self.run}")
+        return step
+
+    def _newest(self) -> int:
+        flying = self.archive.in_flight(self.run)
+        if flying is not None:
+            return flying.turn
+        turns = [step.turn for step in self.archive.steps(self.run)]
+        if not turns:
+            raise NotFound(f"{self.name} has no turn in run {self.run}")
+        return turns[-1]
+
+
+def prompt_text(segments: Iterable[Segment]) -> str:
+    """A prompt as text: a heading for each segment, then what it says."""
+    parts: list[str] = []
+    for segment in segments:
+        parts.append(f"--- {segment.role} · {segment.kind} · {segment.origin} · {segment.tokens:,} tokens ---")
+        parts.extend(f"thinking: {json.dumps(block, ensure_ascii=False)}" for block in segment.thinking)
+        if segment.text:
+            parts.append(segment.text)
+        parts.extend(f"call {call.id} {call.name}: {_arguments(call.arguments)}" for call in segment.tool_calls)
+    return "\n".join(parts)
+
+
+def _arguments(arguments: str) -> str:
+    try:
+        value = json.loads(arguments)
+    except ValueError:
+        return arguments
+    if isinstance(value, dict) and set(value) == {"code"}:
+        return "\n" + str(value["code"])
+    return json.dumps(value, ensure_ascii=False)
+
+
+def statement_text(shown: dict[str, Any]) -> str:
+    """A statement and its execution as text."""
+    lines = [shown["statement"] if shown["statement"] is not None else "(no statement)"]
+    if shown["problem"]:
+        lines.append(f"[problem: {shown['problem']}]")
+    if shown["execution"]:
+        lines.append(json.dumps(shown["execution"], indent=2, ensure_ascii=False))
+    return "\n".join(lines)
+
+
+def nodes_text(nodes: dict[str, Any]) -> str:
+    """The nodes, a line each."""
+    lines = [
+        f"{obj_id}  " + "  ".join(f"{key}={value}" for key, value in record.items() if key not in ("obj_id",))
+        for obj_id, record in nodes.items()
+    ]
+    return "\n".join(lines) or "(no nodes)"

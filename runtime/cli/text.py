@@ -1,0 +1,28 @@
+"""Text that a model wrote, made safe to print.
+
+A terminal obeys what it is sent: control sequences can hide text, rewrite lines that were already shown, set the
+clipboard or the window's title. Here they are removed; line feeds and tabs stay.
+"""
+
+from __future__ import annotations
+
+import re
+
+_UNSAFE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: ECMA-48 section 5.4
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC
+    r"|\x1b[ -/]*[0-~]"  # every other escape sequence
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"  # C0 but for tab and line feed, delete, C1; what is left of broken sequences
+    r"|[\u202a-\u202e\u2066-\u2069]"  # bidirectional embeddings, overrides, isolates: Unicode annex 9
+)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """``text`` without terminal control sequences; lone surrogates, which cannot be printed, become U+FFFD."""
+    return _SURROGATE.sub("\ufffd", _UNSAFE.sub("", text))
+
+
+def one_line(text: str) -> str:
+    """``clean(text)`` on one line: every run of white space becomes one space."""
+    return " ".join(clean(text).split())

@@ -1,0 +1,17 @@
+"""What commands tell of one archived turn."""
+
+from __future__ import annotations
+
+from runtime.archive.job import JobArchive
+from runtime.archive.records import Step
+from runtime.interpreter.replies import parse_reply
+
+
+def statement_of(archive: JobArchive, step: Step) -> tuple[str | None, str | None]:
+    """The statement that a turn's reply holds, and what was wrong with the reply; either may be None."""
+    definition = archive.definition() or {}
+    reply = step.reply
+    parsed = parse_reply(
+        reply.text, reply.tool_calls, reply.finish_reason, reply.refusal, str(definition.get("form", "tool"))
+    )
+    return parsed.statement, parsed.problem

@@ -1,0 +1,27 @@
+"""``holdfast up``: start the embedded server and keep it."""
+
+from __future__ import annotations
+
+from runtime.cli.options import Json
+from runtime.cli.output import json_document, say
+
+
+def command(json: Json = False) -> None:
+    """Start the embedded Temporal server and keep it.
+
+    It runs until 'holdfast down'. Without this command it runs as long as somebody uses it.
+    """
+    import asyncio
+
+    from runtime.home import state_home
+    from runtime.local import NAMESPACE, pin_server
+
+    home = state_home()
+    server = asyncio.run(pin_server(home))
+    if json:
+        about = {"address": server.address, "namespace": NAMESPACE, "ui_url": server.ui_url, "pid": server.pid}
+        json_document({**about, "home": str(home.path)})
+        return
+    say(f"Temporal serves at {server.address}, namespace {NAMESPACE} (process {server.pid})")
+    say(f"web UI: {server.ui_url}/namespaces/{NAMESPACE}")
+    say("stop it with: holdfast down")

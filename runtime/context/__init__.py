@@ -1,0 +1,1 @@
+"""Live context objects: nodes, their rendering at each level of detail, ticks and payloads. Pure."""

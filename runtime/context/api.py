@@ -1,0 +1,211 @@
+"""The model-facing functions and methods, defined once: calls are bound by them, stubs and contract are made from them.
+
+Every method has two spellings, ``SetLod`` and ``set_lod``; the definition holds the first.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from runtime.context.outcomes import Refused
+
+
+class Kind(StrEnum):
+    """How an argument may be passed."""
+
+    NORMAL = "normal"
+    KEYWORD = "keyword"
+    REST = "rest"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: its name, its annotation and default as Python text."""
+
+    name: str
+    annotation: str
+    default: str | None = None
+    kind: Kind = Kind.NORMAL
+
+    def stub(self) -> str:
+        """The parameter as it stands in a ``def``."""
+        star = "*" if self.kind is Kind.REST else ""
+        tail = f" = {self.default}" if self.default is not None else ""
+        return f"{star}{self.name}: {self.annotation}{tail}"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One function or method. ``built`` is false for what is promised and raises ``NotImplementedError`` today."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    returns: str
+    doc: str
+    built: bool = True
+
+    def python(self) -> inspect.Signature:
+        """The signature that binds calls; defaults are the texts' marker ``...``, left to the handler."""
+        kinds = {
+            Kind.NORMAL: inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            Kind.KEYWORD: inspect.Parameter.KEYWORD_ONLY,
+            Kind.REST: inspect.Parameter.VAR_POSITIONAL,
+        }
+        return inspect.Signature(
+            [
+                inspect.Parameter(p.name, kinds[p.kind], default=inspect.Parameter.empty if p.default is None else ...)
+                for p in self.parameters
+            ]
+        )
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by name, only those that were given.
+
+        Raises:
+            Refused: with a ``TypeError``, when they do not fit.
+        """
+        try:
+            return dict(self.python().bind(*args, **kwargs).arguments)
+        except TypeError as error:
+            raise Refused(TypeError, f"{self.name}(): {error}; use {self.name}({self.shape()})") from None
+
+    def shape(self) -> str:
+        """The parameters as a caller sees them: ``path, pos="0:0"``."""
+        return ", ".join(
+            f"*{p.name}" if p.kind is Kind.REST else p.name + (f"={p.default}" if p.default else "")
+            for p in self.parameters
+        )
+
+
+def snake_case(name: str) -> str:
+    """The other spelling of a method's name: ``set_lod`` of ``SetLod``."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+# Not Literals: a variable of an earlier statement is known to the checker as ``str``, and would be refused.
+_FREQ = "str | tuple[Any, ...]"
+_MODE = "str | None"
+_LOD = Parameter("lod", "int | None", "None")
+_TOKENS = Parameter("tokens", "int | None", "None")
+_NODE = "ViewHandle | GroupHandle"
+
+FUNCTIONS: tuple[Signature, ...] = (
+    Signature(
+        "view",
+        (
+            Parameter("path", "str | PathLike[str] | IO[Any]"),
+            Parameter("pos", "str | int", '"0:0"'),
+            Parameter("tokens", "int", "2000"),
+            Parameter("lod", "int", "0"),
+            Parameter("mode", _MODE, "None"),
+            Parameter("freq", f"{_FREQ} | None", "None"),
+        ),
+        "ViewHandle",
+        "a live view onto a workspace file",
+    ),
+    Signature(
+        "group",
+        (
+            Parameter("members", _NODE, kind=Kind.REST),
+            Parameter("tokens", "int", "500", Kind.KEYWORD),
+            Parameter("lod", "int", "2", Kind.KEYWORD),
+            Parameter("mode", _MODE, "None", Kind.KEYWORD),
+            Parameter("freq", f"{_FREQ} | None", "None", Kind.KEYWORD),
+        ),
+        "GroupHandle",
+        "a summary of its members, kept current",
+    ),
+    Signature("ls", (), "list[str]", "one line for each handle"),
+    Signature(
+        "show", (Parameter("obj", _NODE), _LOD, _TOKENS), "None", "prints the handle's text into this turn's result"
+    ),
+    Signature(
+        "pin",
+        (Parameter("obj", _NODE), Parameter("reason", "str | None", '"pinned"')),
+        "None",
+        "always shown, whatever else is dropped; reason=None unpins",
+    ),
+    Signature("tick", (), "None", "brings forward the update that every turn begins with"),
+    Signature("wait", (Parameter("seconds", "float"),), "None", "sleep durably", built=False),
+    Signature(
+        "wait_for",
+        (Parameter("nodes", _NODE, kind=Kind.REST), Parameter("timeout", "float | None", "None", Kind.KEYWORD)),
+        "None",
+        "sleep until a node changes",
+        built=False,
+    ),
+    Signature("note", (Parameter("text", "str"),), "None", "a note that survives condensation", built=False),
+)
+
+FINISH = Signature("finish", (Parameter("result", "Any", "None"),), "None", "ends the job with this result")
+
+_POLICY: tuple[Signature, ...] = (
+    Signature("SetLod", (Parameter("lod", "int"),), "Self", "sets the level of detail"),
+    Signature("SetTokens", (Parameter("tokens", "int"),), "Self", "sets the budget; All for no bound"),
+)
+_COMMON: tuple[Signature, ...] = (
+    Signature(
+        "Run",
+        (Parameter("freq", _FREQ, '"Sync"'), Parameter("min_turn_interval", "int", "1")),
+        "Self",
+        "follow the source: updated each turn, or every min_turn_interval turns",
+    ),
+    Signature("Pause", (), "Self", "stop following; keeps the last known state"),
+    Signature("Refresh", (), "Self", "update at once"),
+    Signature("Render", (_LOD, _TOKENS), "str", "the text as a str"),
+    Signature("GetDigest", (), "dict[str, Any]", "mode, lod, tokens, lines, fingerprint and so on, as a dict"),
+)
+
+VIEW_METHODS: tuple[Signature, ...] = (
+    *_POLICY,
+    Signature("SetPos", (Parameter("pos", "str | int"),), "Self", "moves the view"),
+    Signature(
+        "Scroll",
+        (Parameter("delta_lines", "int", "0"), Parameter("delta_tokens", "int", "0")),
+        "Self",
+        "moves by lines, or by about so many tokens; negative goes back",
+    ),
+    *_COMMON,
+)
+GROUP_METHODS: tuple[Signature, ...] = (
+    *_POLICY,
+    Signature("Add", (Parameter("members", _NODE, kind=Kind.REST),), "Self", "adds members"),
+    Signature("Remove", (Parameter("members", _NODE, kind=Kind.REST),), "Self", "removes members"),
+    *_COMMON,
+)
+
+NODE_ATTRIBUTES: Mapping[str, str] = {
+    "obj_id": "str",
+    "obj_type": "str",
+    "mode": "str",
+    "freq": "str | None",
+    "tokens": "int",
+    "lod": "int",
+    "dirty": "bool",
+    "pinned": "str | None",
+    "min_turn_interval": "int",
+    "last_tick_turn": "int",
+    "text": "str",
+}
+VIEW_ATTRIBUTES: Mapping[str, str] = {
+    **NODE_ATTRIBUTES,
+    "path": "str",
+    "pos": "str",
+    "first_line": "int",
+    "last_line": "int",
+    "total_lines": "int",
+    "truncated": "bool",
+    "fault": "str | None",
+}
+GROUP_ATTRIBUTES: Mapping[str, str] = {**NODE_ATTRIBUTES, "members": "list[ViewHandle | GroupHandle]"}
+
+
+def by_spelling(signatures: tuple[Signature, ...]) -> dict[str, Signature]:
+    """The signatures by both spellings of their names."""
+    table = {s.name: s for s in signatures}
+    return {snake_case(s.name): s for s in signatures} | table

@@ -1,0 +1,159 @@
+"""Checks of what the model passes; each refusal says what is accepted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from runtime.context.outcomes import NodeRef, Refused
+from runtime.context.sources import ALL_TOKENS
+from runtime.context.states import Freq, FreqKind, Mode
+
+T = TypeVar("T")
+
+_POS = re.compile(r"(\d{1,12})(?::(\d{1,12}))?", re.ASCII)
+_POS_HELP = 'a 0-based line (40 or "40"), "line:column" ("120:0"), or "/text" for the first line that contains text'
+_FREQ_HELP = '"Sync", "Async" or ("Periodic", seconds)'
+
+VIEW_LODS = {0: "excerpt", 1: "structure", 2: "semantic summary", 3: "diff"}
+GROUP_LODS = {0: "members' excerpts", 1: "structure", 2: "summary", 3: "diff"}
+
+
+def _type_error(call: str, name: str, wanted: str, value: Any) -> Refused:
+    return Refused(TypeError, f"{call}: {name} must be {wanted}, not {_kind(value)}")
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "None"
+    return "a handle" if isinstance(value, NodeRef) else type(value).__name__
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def optional(check: Callable[[str, Any], T], call: str, value: Any) -> T | None:
+    """``check``'s value, or ``None`` for ``None``."""
+    return None if value is None else check(call, value)
+
+
+def path(call: str, value: Any) -> str:
+    """A path inside the workspace, as text. The reader decides whether it is inside."""
+    if not isinstance(value, str):
+        raise _type_error(call, "path", "a str or an opened file", value)
+    if not value or "\x00" in value:
+        raise Refused(ValueError, f"{call}: path must name a file of the workspace, not {value!r}")
+    return value
+
+
+def pos(call: str, value: Any) -> str:
+    """A position in its one spelling: ``"line:column"`` or ``"/text"``."""
+    if _is_int(value) and value >= 0:
+        return f"{value}:0"
+    if not isinstance(value, str) and not _is_int(value):
+        raise _type_error(call, "pos", f"an int or a str: {_POS_HELP}", value)
+    text = str(value)
+    if text.startswith("/") and len(text) > 1 and "\n" not in text:
+        return text
+    match = _POS.fullmatch(text)
+    if match is None:
+        raise Refused(ValueError, f"{call}: pos must be {_POS_HELP}; not {value!r}")
+    return f"{int(match[1])}:{int(match[2] or 0)}"
+
+
+def tokens(call: str, value: Any) -> int:
+    """A token budget: at least 1, or ``All``."""
+    if not _is_int(value):
+        raise _type_error(call, "tokens", "an int or All", value)
+    if value < 1 and value != ALL_TOKENS:
+        raise Refused(ValueError, f"{call}: tokens must be at least 1, or All; not {value}")
+    return int(value)
+
+
+def _lod(call: str, value: Any, levels: dict[int, str]) -> int:
+    help_ = ", ".join(f"{level} ({what})" for level, what in levels.items())
+    if not _is_int(value):
+        raise _type_error(call, "lod", f"an int: {help_}", value)
+    if value not in levels:
+        raise Refused(ValueError, f"{call}: lod must be one of {help_}; not {value}")
+    return int(value)
+
+
+def view_lod(call: str, value: Any) -> int:
+    """A view's level of detail. Level 2 needs a model in the background, which is not built."""
+    level = _lod(call, value, VIEW_LODS)
+    if level == 2:
+        raise Refused(
+            NotImplementedError,
+            f"{call}: lod=2 (semantic summary) of a view is not available yet; use lod=1, or group(...) for a summary",
+        )
+    return level
+
+
+def group_lod(call: str, value: Any) -> int:
+    """A group's level of detail."""
+    return _lod(call, value, GROUP_LODS)
+
+
+def mode(call: str, value: Any) -> Mode:
+    """``"paused"`` or ``"running"``."""
+    if not isinstance(value, str):
+        raise _type_error(call, "mode", '"paused" or "running"', value)
+    if value not in list(Mode):
+        raise Refused(ValueError, f'{call}: mode must be "paused" or "running", not {value!r}')
+    return Mode(value)
+
+
+def freq(call: str, value: Any) -> Freq:
+    """A schedule. ``"Async"`` and ``("Periodic", n)`` are checked, then refused as not built."""
+    if isinstance(value, str) and value in (FreqKind.SYNC, FreqKind.ASYNC):
+        kind = FreqKind(value)
+    elif isinstance(value, tuple | list) and len(value) == 2 and value[0] == FreqKind.PERIODIC:
+        seconds = value[1]
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+            raise Refused(ValueError, f'{call}: ("Periodic", seconds) needs more than 0 seconds, not {seconds!r}')
+        kind = FreqKind.PERIODIC
+    elif isinstance(value, str | tuple | list):
+        raise Refused(ValueError, f"{call}: freq must be {_FREQ_HELP}, not {value!r}")
+    else:
+        raise _type_error(call, "freq", _FREQ_HELP, value)
+    if kind is not FreqKind.SYNC:
+        raise Refused(
+            NotImplementedError,
+            f'{call}: freq="{kind}" is not available yet; use freq="Sync", or Refresh() when needed',
+        )
+    return Freq(kind=kind)
+
+
+def interval(call: str, value: Any) -> int:
+    """A throttle in turns, at least 1."""
+    if not _is_int(value):
+        raise _type_error(call, "min_turn_interval", "an int", value)
+    if value < 1:
+        raise Refused(ValueError, f"{call}: min_turn_interval must be at least 1 turn, not {value}")
+    return int(value)
+
+
+def whole(call: str, name: str, value: Any) -> int:
+    """Any int."""
+    if not _is_int(value):
+        raise _type_error(call, name, "an int", value)
+    return int(value)
+
+
+def node(call: str, name: str, value: Any) -> str:
+    """The ``obj_id`` of a handle."""
+    if not isinstance(value, NodeRef):
+        raise _type_error(call, name, "a handle made by view(...) or group(...)", value)
+    return value.obj_id
+
+
+def reason(call: str, value: Any) -> str | None:
+    """A pin's reason on one line; ``None`` unpins."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise _type_error(call, "reason", "a str, or None to unpin", value)
+    return " ".join(value.split()) or "pinned"

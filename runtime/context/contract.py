@@ -1,0 +1,220 @@
+"""What the model is told of its world, and what the type checker knows of it: both made from ``api.py``.
+
+The text is part of the product: short, complete, and true for this release. ``tests/context/golden/contract.txt`` holds it for
+a reader; what is promised and not built is named as such.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from runtime.context import api
+from runtime.context.api import Kind, Parameter, Signature, snake_case
+from runtime.context.excerpts import READER_TOKENS
+
+
+class Tool(Protocol):
+    """What is said of a job's tool: its name, its signature as one line of Python, its docstring's first paragraph."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def stub(self) -> str: ...  # noqa: D102
+    @property
+    def doc(self) -> str: ...  # noqa: D102
+
+
+MODULES = (
+    "asyncio",
+    "base64",
+    "bisect",
+    "collections",
+    "copy",
+    "csv",
+    "dataclasses",
+    "datetime",
+    "decimal",
+    "functools",
+    "hashlib",
+    "itertools",
+    "json",
+    "math",
+    "os",
+    "pathlib",
+    "random",
+    "re",
+    "sys",
+    "time",
+    "typing",
+    "unicodedata",
+)
+"""The standard library's modules that Monty 1.4 imports; a test imports each, and some that it must refuse."""
+
+_HEADER = """\
+from os import PathLike
+from typing import IO, Any, Literal, Self
+"""
+
+_OPEN = 'def open(file: str | PathLike[str], mode: str = "r", encoding: str | None = None) -> IO[Any]: ...'
+"""Monty answers ``open``, and its checker does not know the name."""
+
+
+def type_stubs(tools: Sequence[Tool]) -> str:
+    """Python stub text for the checker: the contract's classes and functions, ``All``, ``finish`` and the job's tools."""
+    parts = [
+        _HEADER,
+        _class("ViewHandle", api.VIEW_ATTRIBUTES, api.VIEW_METHODS),
+        _class("GroupHandle", api.GROUP_ATTRIBUTES, api.GROUP_METHODS),
+        "All: int",
+        _OPEN,
+        *(_function(signature) for signature in (*api.FUNCTIONS, api.FINISH)),
+        *(tool.stub for tool in tools),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _class(name: str, attributes: Mapping[str, str], methods: Iterable[Signature]) -> str:
+    lines = [f"class {name}:", *(f"    {attribute}: {kind}" for attribute, kind in attributes.items())]
+    for method in methods:
+        for spelling in (method.name, snake_case(method.name)):
+            lines.append(f"    def {spelling}({_stub_parameters(method, self_first=True)}) -> {method.returns}: ...")
+    return "\n".join(lines) + "\n"
+
+
+def _function(signature: Signature) -> str:
+    return f"def {signature.name}({_stub_parameters(signature)}) -> {signature.returns}: ..."
+
+
+def _stub_parameters(signature: Signature, *, self_first: bool = False) -> str:
+    texts = ["self"] if self_first else []
+    previous: Parameter | None = None
+    for parameter in signature.parameters:
+        if parameter.kind is Kind.KEYWORD and (previous is None or previous.kind is Kind.NORMAL):
+            texts.append("*")
+        texts.append(parameter.stub())
+        previous = parameter
+    return ", ".join(texts)
+
+
+def contract_text(*, form: str, tools: Sequence[Tool], result_schema: Mapping[str, Any] | None) -> str:
+    """The contract as the model reads it. ``form`` is ``tool`` or ``script``."""
+    sections = [
+        _ROLE.format(how=_FORMS[form]),
+        _context(),
+        _FILES,
+        _tools(tools),
+        _finish(result_schema),
+        _LIMITS.format(modules=", ".join(MODULES)),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+_FORMS = {
+    "tool": "call the tool `python` once, with the source as its one argument",
+    "script": 'write it in one <script type="text/x-python"> block, the opening and the closing tag on lines of their own',
+}
+
+_ROLE = """\
+You work alone, in turns, on the goal that follows. Nobody answers questions.
+In each turn write one piece of Python: {how}. It is type-checked, then run; its output, or the exception it raised, \
+is in the next turn's prompt, and so is each file view, as it is then. Variables stay from turn to turn. A statement that \
+raises keeps what it did until then; one that exceeds a limit is taken back whole.
+The job ends when you call finish(...). A reply without Python is recorded for the user and ends nothing."""
+
+_VIEW_NOTES = """\
+path   a file of the workspace, or an opened file.
+pos    a 0-based line (40 or "40"), "line:column" ("120:0"), or "/text": the first line that contains text.
+tokens how much to show at most; All for as much as the reader allows ({most:,}).
+lod    level of detail. 0: the text from pos on. 1: structure (symbols or headings). 3: what changed since it was last shown.
+mode   "paused" keeps the last known state until you call a method. "running" follows the file: it is read at the \
+beginning of each turn, and a change is shown as a diff.
+SetLod, SetTokens, SetPos and Scroll take effect at the beginning of the next turn. Refresh reads at once. Render and \
+show read only what the handle does not have: another lod or tokens, or what it was set to and does not show yet. \
+Headers count lines like slices: "lines 120:180 of 900", so SetPos(180) goes on there."""
+
+_GROUP_NOTES = """\
+A group is a summary of its members (views and groups), recomputed at the beginning of a turn when a member changed, \
+unless paused. Its members are then shown by the group, not on their own, except those that are pinned.
+lod    0: members' excerpts. 1: their structure. 2: extractive summary (default). 3: what changed since it was last shown."""
+
+
+def _context() -> str:
+    view, group, *others = (s for s in api.FUNCTIONS if s.built)
+    unbuilt = ", ".join(f"{s.name}({s.shape()})" for s in api.FUNCTIONS if not s.built)
+    lines = [
+        "# Context",
+        "Handles are live objects: what they show in your prompt is what you set them to show. Free room by lowering "
+        "tokens, raising lod, or assigning None to the variable.",
+        "",
+        *_signature_lines(view, "ViewHandle", api.VIEW_METHODS),
+        *_indented(_VIEW_NOTES.format(most=READER_TOKENS)),
+        "",
+        *_signature_lines(group, "GroupHandle", api.GROUP_METHODS),
+        *_indented(_GROUP_NOTES),
+        "",
+        *(f"{s.name}({s.shape()}): {s.doc}" for s in others),
+        "",
+        "Methods that change a handle return it, so calls can be chained: foo.SetLod(1).SetTokens(All). Each method "
+        "has a second spelling: foo.set_lod(1).",
+        f"Attributes: {_attributes()}.",
+        f'Not available yet, they raise NotImplementedError: freq="Async", freq=("Periodic", seconds), lod=2 of a view, '
+        f"{unbuilt}.",
+        'Example: foo = view("src/foo.py", pos="120:0", tokens=2000); bar = view("src/bar.py", lod=1).Run(freq="Sync"); '
+        "s = group(foo, bar, tokens=500)",
+    ]
+    return "\n".join(lines)
+
+
+def _signature_lines(function: Signature, handle: str, methods: Iterable[Signature]) -> list[str]:
+    return [
+        f"{function.name}({function.shape()}) -> {handle}: {function.doc}",
+        *(f"    .{m.name}({m.shape()}): {m.doc}" for m in methods),
+    ]
+
+
+def _indented(text: str) -> list[str]:
+    return ["    " + line for line in text.splitlines()]
+
+
+def _attributes() -> str:
+    view = [name for name in api.VIEW_ATTRIBUTES if name not in api.NODE_ATTRIBUTES]
+    group = [name for name in api.GROUP_ATTRIBUTES if name not in api.NODE_ATTRIBUTES]
+    return f"{', '.join(api.NODE_ATTRIBUTES)}; of views {', '.join(view)}; of groups {', '.join(group)}"
+
+
+_FILES = """\
+# Files
+The workspace is read-only; paths are relative to it, and what lies outside it cannot be reached. \
+open(path).read(), os.listdir(path) and pathlib.Path(path).iterdir(), .read_text(), .exists(), .is_dir() work. What you \
+print comes back once, bounded; a view stays and is kept current. There is no network."""
+
+
+def _tools(tools: Sequence[Tool]) -> str:
+    if not tools:
+        return ""
+    lines = ["# Tools", "Functions of this job, called inside your Python, without await:"]
+    for tool in tools:
+        signature = tool.stub.removesuffix(": ...").removeprefix("def ")
+        lines.append(f"{signature}: {tool.doc}" if tool.doc else signature)
+    return "\n".join(lines)
+
+
+def _finish(schema: Mapping[str, Any] | None) -> str:
+    lines = ["# Finish", f"{api.FINISH.name}({api.FINISH.shape()}): {api.FINISH.doc}; plain data only."]
+    if schema is None:
+        lines.append("Any plain value will do.")
+    else:
+        lines.append(
+            "The result must satisfy this JSON Schema; one that does not raises ValueError, and the job goes on:"
+        )
+        lines.append(json.dumps(schema, ensure_ascii=False, sort_keys=True))
+    return "\n".join(lines)
+
+
+_LIMITS = """\
+# Python
+A sandboxed subset of Python 3. Not supported: generators (yield), class inheritance (also of exceptions), del, method \
+decorators (property, classmethod, staticmethod), type aliases. Modules: {modules}; no others. \
+A statement may compute for 1 second and use 64 MB; reading files and calling tools does not count."""

@@ -1,0 +1,152 @@
+"""What changed between two states of a node, in one line; and the node's own line and header."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from runtime.context.diffs import line_diff
+from runtime.context.sources import ALL_TOKENS
+from runtime.context.states import AnyNode, GroupState, RenderedView, ViewState
+
+Names = Callable[[str], str]
+"""The variable's name for an ``obj_id``, or the ``obj_id`` itself."""
+
+
+def count_text(tokens: int) -> str:
+    """A token budget as the model reads it: ``1,840`` or ``All``."""
+    return "All" if tokens == ALL_TOKENS else f"{tokens:,}"
+
+
+def describe_change(before: AnyNode, after: AnyNode, names: Names) -> str:
+    """One line on what became different, empty when nothing did that a reader would see."""
+    parts: list[str] = []
+    if isinstance(before, ViewState) and isinstance(after, ViewState):
+        parts += _fault(before, after) + _content(before.rendering, after.rendering) + _moves(before, after)
+        if after.dirty.source_changed and not before.dirty.source_changed:
+            parts.append("its source has changed since; Refresh() shows it")
+    if isinstance(before, GroupState) and isinstance(after, GroupState):
+        parts += _members(before, after, names)
+    parts += _policy(before, after)
+    return "; ".join(parts)
+
+
+def _fault(before: ViewState, after: ViewState) -> list[str]:
+    if before.fault == after.fault:
+        return []
+    if after.fault is None:
+        return ["readable again"]
+    return [f"unreadable ({after.fault}); still shows its last known state"]
+
+
+def _content(before: RenderedView, after: RenderedView) -> list[str]:
+    if before.fingerprint == after.fingerprint:
+        return []
+    if (before.pos, before.lod, before.budget) != (after.pos, after.lod, after.budget):
+        return ["its source changed"]
+    diff = line_diff(before, after)
+    if diff.lines:
+        return [f"its source changed, +{diff.added} -{diff.removed} lines of those shown"]
+    grown = (
+        f" ({before.total_lines:,} to {after.total_lines:,} lines)" if before.total_lines != after.total_lines else ""
+    )
+    return [f"its source changed outside the lines shown{grown}"]
+
+
+def _moves(before: ViewState, after: ViewState) -> list[str]:
+    if before.pos == after.pos and before.rendering.pos == after.rendering.pos:
+        return []
+    return [f"now at {after.pos}"]
+
+
+def _members(before: GroupState, after: GroupState, names: Names) -> list[str]:
+    parts = [f"added {names(m)}" for m in after.members if m not in before.members]
+    parts += [f"removed {names(m)}" for m in before.members if m not in after.members]
+    if before.rendering.text != after.rendering.text:
+        seen = {member.obj_id: member.digest for member in before.seen}
+        moved = [m.name for m in after.seen if seen.get(m.obj_id, m.digest) != m.digest]
+        because = f" ({', '.join(moved[:5])}{', ...' if len(moved) > 5 else ''} changed)" if moved else ""
+        parts.append(f"summary recomputed{because}")
+    return parts
+
+
+def _policy(before: AnyNode, after: AnyNode) -> list[str]:
+    parts: list[str] = []
+    if before.lod != after.lod:
+        parts.append(f"lod {before.lod} to {after.lod}")
+    if before.tokens != after.tokens:
+        parts.append(f"tokens {count_text(before.tokens)} to {count_text(after.tokens)}")
+    if (before.mode, before.freq) != (after.mode, after.freq):
+        parts.append(f"now {_mode(after)}")
+    if before.pinned != after.pinned:
+        parts.append("unpinned" if after.pinned is None else f"pinned ({after.pinned})")
+    return parts
+
+
+def _mode(state: AnyNode) -> str:
+    if state.mode == "paused" or state.freq is None:
+        return state.mode.value
+    every = f"/{state.min_turn_interval}" if state.min_turn_interval > 1 else ""
+    return f"running {state.freq.kind.value}{every}"
+
+
+def header(state: AnyNode, names: Names, *, lod: int, tokens: int) -> str:
+    """The line above a node's text: what it is, which part, at which level, and what a reader must know of its age."""
+    name = names(state.obj_id)
+    level = f"lod {lod}, {tokens:,} tokens"
+    if isinstance(state, GroupState):
+        members = ", ".join(names(m) for m in state.members)
+        return f"[{name}: group of {members}, {level}]"
+    marks = [level]
+    if state.rendering.truncated:
+        marks.append("more in the source")
+    if state.fault is not None:
+        marks.append(f"last known state, now unreadable: {state.fault}")
+    elif state.dirty.source_changed:
+        marks.append("source changed since; Refresh() shows it")
+    return f"[{name}: view of {state.path} {lines_of(state.rendering)}, {', '.join(marks)}]"
+
+
+def lines_of(rendering: RenderedView) -> str:
+    """``lines 120:180 of 900``: 0-based, the end exclusive, as in a slice."""
+    return f"lines {rendering.first_line}:{rendering.last_line} of {rendering.total_lines:,}"
+
+
+def table_line(state: AnyNode, name: str, *, changed: bool) -> str:
+    """One handle's line in the handle table."""
+    what = f"{state.path}@{state.pos}" if isinstance(state, ViewState) else f"{len(state.members)} members"
+    parts = [f"{name} = {state.obj_type} {what}", _mode(state), f"lod {state.lod}"]
+    parts.append(f"{state.rendering.tokens:,}/{count_text(state.tokens)} tokens")
+    if state.pinned is not None:
+        parts.append("pinned")
+    if isinstance(state, ViewState) and state.fault is not None:
+        parts.append("unreadable")
+    if state.dirty.any:
+        parts.append("stale" if state.dirty.source_changed else "due")
+    if changed:
+        parts.append("changed")
+    return " | ".join(parts)
+
+
+def small_digest(state: AnyNode, digest: str) -> Mapping[str, object]:
+    """The fields that identify a state without its texts (``GetDigest`` and the archive's records)."""
+    small: dict[str, object] = {
+        "obj_id": state.obj_id,
+        "type": state.obj_type,
+        "digest": digest,
+        "mode": state.mode.value,
+        "freq": None if state.freq is None else state.freq.spelled(),
+        "lod": state.lod,
+        "tokens": state.tokens,
+        "shown_tokens": state.rendering.tokens,
+        "dirty": state.dirty.any,
+        "pinned": state.pinned,
+    }
+    if isinstance(state, GroupState):
+        return small | {"members": list(state.members)}
+    return small | {
+        "path": state.path,
+        "pos": state.pos,
+        "lines": [state.rendering.first_line, state.rendering.last_line, state.rendering.total_lines],
+        "fingerprint": state.rendering.fingerprint,
+        "fault": state.fault,
+    }

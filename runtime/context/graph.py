@@ -1,0 +1,175 @@
+"""``ContextGraph``: all live context objects of a job, as the rest of the runtime sees them.
+
+A turn uses it in this order (DESIGN.md section 3): ``due_reads`` and ``apply_tick``; ``take_deltas``, ``render`` and ``handle_table``
+for the projection; then, for the statement, ``snapshot``, the calls, ``learn_names``, and ``restore`` should the statement have to
+be taken back; ``take_events`` and ``records`` for the log and the archive. Nothing here reads, waits or looks at a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+from runtime.context import api, checkpoint, feed, groups, ticks
+from runtime.context.calls import Calls, framed, missing, text_of
+from runtime.context.describe import small_digest, table_line
+from runtime.context.feed import Delta
+from runtime.context.outcomes import NodeRef, Outcome, PendingCall, Raised, Returned
+from runtime.context.sources import ReadRequest, ReadResult
+from runtime.context.states import AnyNode, GroupState, Mode, ViewState
+from runtime.context.store import NodeStore, Snapshot
+from runtime.history.events import GroupRecomputed, MethodCalled, NodeChanged, TickApplied
+
+ContextEvent = MethodCalled | NodeChanged | TickApplied | GroupRecomputed
+_EVENTS: dict[str, type[ContextEvent]] = {
+    event.__name__: event for event in (MethodCalled, NodeChanged, TickApplied, GroupRecomputed)
+}
+
+
+class ContextGraph:
+    """The nodes, and what may be done with them. ``count_tokens`` counts a text with the job's encoding."""
+
+    def __init__(self, count_tokens: Callable[[str], int]) -> None:
+        self._store = NodeStore(count_tokens)
+        self._calls = Calls(self._store)
+
+    def call_function(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, turn: int) -> Outcome:
+        """One of the contract's functions, but ``finish``."""
+        with self._store.open(turn):
+            outcome = self._calls.function(name, args, kwargs)
+            if name == "tick" and isinstance(outcome, Returned):
+                ticks.bring_forward(self._store)
+            return outcome
+
+    def call_method(
+        self, obj_id: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, turn: int
+    ) -> Outcome:
+        """A method of a node, in either spelling. An unknown ``obj_id`` is a ``KeyError``: handles do not get lost."""
+        with self._store.open(turn):
+            return self._calls.method(obj_id, name, args, kwargs)
+
+    def complete(self, call: PendingCall, result: ReadResult, *, turn: int) -> Outcome:
+        """Go on with a call that needed a read. A ``ValueError`` if ``result`` answers another one."""
+        with self._store.open(turn):
+            return self._calls.complete(call, result)
+
+    def get_attribute(self, obj_id: str, name: str) -> Outcome:
+        """An attribute of a node; an unknown one raises ``AttributeError`` in the statement."""
+        state = self._store.nodes[obj_id]
+        known = api.VIEW_ATTRIBUTES if isinstance(state, ViewState) else api.GROUP_ATTRIBUTES
+        if name not in known:
+            return Raised("AttributeError", missing(state, name))
+        return Returned(self._attribute(state, name))
+
+    def _attribute(self, state: AnyNode, name: str) -> Any:
+        match name:
+            case "text":
+                return text_of(self._store, state, state.lod, state.tokens)
+            case "mode":
+                return state.mode.value
+            case "freq":
+                return None if state.freq is None else state.freq.spelled()
+            case "dirty":
+                return groups.is_behind(self._store, state)
+            case "members" if isinstance(state, GroupState):
+                return [NodeRef(member) for member in state.members]
+            case "first_line" | "last_line" | "total_lines" | "truncated":
+                return getattr(state.rendering, name)
+            case _:
+                return getattr(state, name)
+
+    def due_reads(self, *, turn: int) -> tuple[ReadRequest, ...]:
+        """What the tick of ``turn`` has to read, in creation order."""
+        return ticks.due(self._store, turn)
+
+    def apply_tick(self, results: Sequence[ReadResult], *, turn: int) -> None:
+        """The tick: readings into their views, then due groups. ``ValueError`` for a reading nobody asked for."""
+        with self._store.open(turn):
+            ticks.apply(self._store, results)
+
+    def learn_names(self, names: Mapping[str, str]) -> None:
+        """The statement's variables that hold handles, by name: summaries and deltas call nodes by them."""
+        known: dict[str, str] = {}
+        for name, obj_id in names.items():
+            known.setdefault(obj_id, name)
+        self._store.names = known
+
+    def take_events(self, next_id: Callable[[], str]) -> tuple[ContextEvent, ...]:
+        """What happened since the last time, in order, each with an id from ``next_id``."""
+        events = tuple(_EVENTS[e.type].model_validate({"id": next_id()} | e.fields) for e in self._store.events)
+        self._store.events.clear()
+        return events
+
+    def take_deltas(self) -> tuple[Delta, ...]:
+        """The delta feed since the last time. Call it once for each projection.
+
+        It is the moment at which the present renderings count as shown: later deltas and level 3 compare with them.
+        """
+        deltas = feed.pending(self._store)
+        self._store.changed = frozenset(delta.obj_id for delta in deltas)
+        self._store.shown_before.clear()
+        return deltas
+
+    def render(self, obj_id: str, lod: int | None = None, tokens: int | None = None) -> str:
+        """A node's text under its header, from what is known: no read. ``tokens`` cuts it by whole lines."""
+        state = self._store.nodes[obj_id]
+        level = state.lod if lod is None else lod
+        text = text_of(self._store, state, level, state.tokens if tokens is None else tokens)
+        return framed(self._store, state, level, text)
+
+    def handle_table(self, names: Mapping[str, str]) -> str:
+        """One line for each node that a variable holds, and for each running or pinned one that none does.
+
+        ``changed`` marks what ``take_deltas`` named last, and what changed after that.
+        """
+        held: dict[str, list[str]] = {}
+        for name, obj_id in names.items():
+            held.setdefault(obj_id, []).append(name)
+        lines = [
+            table_line(state, ", ".join(held.get(obj_id, [obj_id])), changed=self._calls.changed(obj_id))
+            for obj_id, state in self._store.nodes.items()
+            if obj_id in held or state.mode is Mode.RUNNING or state.pinned is not None
+        ]
+        return "\n".join(lines)
+
+    def records(self, changed_only: bool) -> tuple[dict[str, Any], ...]:
+        """The states in small, for the archive: all, or those whose digest moved since they were last recorded."""
+        records: list[dict[str, Any]] = []
+        for obj_id, state in self._store.nodes.items():
+            digest = self._store.digest(obj_id)
+            if not changed_only or self._store.recorded.get(obj_id) != digest:
+                records.append(dict(small_digest(state, digest)))
+            self._store.recorded[obj_id] = digest
+        return tuple(records)
+
+    def digest(self, obj_id: str) -> str:
+        """The digest of a node's state."""
+        return self._store.digest(obj_id)
+
+    def state(self, obj_id: str) -> AnyNode:
+        """A node's state. ``KeyError`` if there is no such node."""
+        return self._store.nodes[obj_id]
+
+    @property
+    def obj_ids(self) -> tuple[str, ...]:
+        """All nodes, in creation order."""
+        return tuple(self._store.nodes)
+
+    def snapshot(self) -> Snapshot:
+        """The present as a value, for ``restore``."""
+        return self._store.snapshot()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Undo all that happened since ``snapshot``, ids and events included."""
+        self._store.restore(snapshot)
+
+    def dump(self) -> dict[str, Any]:
+        """The whole graph as JSON data."""
+        return checkpoint.dump(self._store)
+
+    @classmethod
+    def load(cls, data: dict[str, Any], count_tokens: Callable[[str], int]) -> Self:
+        """The graph that ``dump`` gave. ``InputError`` if it is of another version or damaged."""
+        graph = cls(count_tokens)
+        checkpoint.load(graph._store, data)
+        return graph

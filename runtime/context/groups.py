@@ -1,0 +1,107 @@
+"""When a group's summary is recomputed, in which order, and what membership is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runtime.context.outcomes import Refused
+from runtime.context.states import AnyNode, DirtyFlags, GroupState, RenderedView, SeenMember
+from runtime.context.store import Cause, NodeStore
+from runtime.context.summary import Member, summarise
+
+
+def reaches(store: NodeStore, start: str, target: str) -> bool:
+    """Whether ``target`` is ``start`` itself or a member of it, at any depth."""
+    stack, visited = [start], set[str]()
+    while stack:
+        obj_id = stack.pop()
+        if obj_id == target:
+            return True
+        state = store.nodes[obj_id]
+        if obj_id not in visited and isinstance(state, GroupState):
+            visited.add(obj_id)
+            stack.extend(state.members)
+    return False
+
+
+def with_members(store: NodeStore, group: GroupState, added: Iterable[str]) -> GroupState:
+    """``group`` with more members; one that it has already is left where it is.
+
+    Raises:
+        Refused: with a ``ValueError``, if a group would contain itself.
+    """
+    members = list(group.members)
+    for obj_id in added:
+        if reaches(store, obj_id, group.obj_id):
+            raise Refused(
+                ValueError,
+                f"Add: {store.name(obj_id)} contains {store.name(group.obj_id)}; a group cannot contain itself",
+            )
+        if obj_id not in members:
+            members.append(obj_id)
+    return group.evolve(members=tuple(members), dirty=DirtyFlags(policy_changed=True))
+
+
+def seen_now(store: NodeStore, group: GroupState) -> tuple[SeenMember, ...]:
+    """What a summary made now would be made from."""
+    return tuple(SeenMember(obj_id=m, digest=store.digest(m), name=store.name(m)) for m in group.members)
+
+
+def is_due(store: NodeStore, group: GroupState, turn: int) -> bool:
+    """Its policy was set, or it runs, its throttle allows it, and a member changed."""
+    if group.dirty.explicit:
+        return True
+    return group.running_sync and group.throttle_allows(turn) and seen_now(store, group) != group.seen
+
+
+def is_behind(store: NodeStore, state: AnyNode) -> bool:
+    """Whether a node shows something older than what is known: a flag is set, or a group's member has changed."""
+    if isinstance(state, GroupState):
+        return state.dirty.any or seen_now(store, state) != state.seen
+    return state.dirty.any
+
+
+def summary_of(store: NodeStore, group: GroupState, *, lod: int, tokens: int) -> RenderedView:
+    """The group's rendering from its members' present states."""
+    seen = {member.obj_id: member.digest for member in group.seen}
+    members = [
+        Member(now.name, store.nodes[now.obj_id], changed=bool(seen) and seen.get(now.obj_id) != now.digest)
+        for now in seen_now(store, group)
+    ]
+    text = summarise(members, lod=lod, budget=tokens, count=store.count)
+    return RenderedView(text=text, tokens=store.count(text), lod=lod, budget=tokens)
+
+
+def recomputed(store: NodeStore, group: GroupState) -> GroupState:
+    """``group`` with a summary of its members as they are now."""
+    rendering = summary_of(store, group, lod=group.base_lod, tokens=group.tokens)
+    previous = group.previous if rendering == group.rendering else store.last_shown(group.obj_id)
+    seen = seen_now(store, group)
+    return group.evolve(rendering=rendering, previous=previous, seen=seen, dirty=DirtyFlags())
+
+
+def members_first(store: NodeStore, roots: Iterable[str]) -> list[str]:
+    """The groups under ``roots``, each after the groups it contains; otherwise in the order given."""
+    order: list[str] = []
+    visited: set[str] = set()
+    stack = [(obj_id, False) for obj_id in reversed(list(roots))]
+    while stack:
+        obj_id, done = stack.pop()
+        state = store.nodes[obj_id]
+        if not isinstance(state, GroupState):
+            continue
+        if done:
+            order.append(obj_id)
+        elif obj_id not in visited:
+            visited.add(obj_id)
+            stack.append((obj_id, True))
+            stack.extend((member, False) for member in reversed(state.members))
+    return order
+
+
+def recompute_due(store: NodeStore, roots: Iterable[str], cause: Cause) -> None:
+    """Recompute every due group under ``roots``, members before the groups that contain them."""
+    for obj_id in members_first(store, roots):
+        group = store.group(obj_id)
+        if is_due(store, group, store.turn):
+            store.put(recomputed(store, group).evolve(last_tick_turn=store.turn), cause)

@@ -1,0 +1,61 @@
+"""What a node asks of its source and what comes back: the values of the read activity.
+
+Reading returns an excerpt bounded by the node's token budget, the source's fingerprint, and "unchanged" when the
+node already has that rendering, so history holds what the model could see and no more (DESIGN.md section 5).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from runtime.values import Value
+
+ALL_TOKENS = -1
+"""The budget that the model writes as ``All``: as much as the reader's own bound allows."""
+
+
+class ReadStatus(StrEnum):
+    """How a read ended."""
+
+    OK = "ok"
+    UNCHANGED = "unchanged"
+    ERROR = "error"
+
+
+class ReadRequest(Value):
+    """Read ``path`` (relative to the workspace) for node ``obj_id`` at a position, budget and level of detail.
+
+    ``pos`` is ``"line:column"``, ``"line"`` (both 0-based) or ``"/text"`` (the first line that contains ``text``);
+    ``tokens`` is a count or ``ALL_TOKENS``; ``lod`` is 0 (excerpt) or 1 (structure).
+    ``known`` is the ``basis`` of the rendering that the node has, if it has one.
+    """
+
+    obj_id: str
+    path: str
+    pos: str = "0:0"
+    tokens: int
+    lod: int = 0
+    known: str | None = None
+
+
+class ReadResult(Value):
+    """The excerpt, or why there is none.
+
+    ``basis`` is the digest of (fingerprint, pos, tokens, lod): equal basis, equal text. ``fingerprint`` identifies the
+    source's content (``sha256:…``). Lines are 0-based, ``last_line`` exclusive. ``truncated`` tells that the source has more
+    than the excerpt shows.
+    """
+
+    obj_id: str
+    status: ReadStatus
+    basis: str = ""
+    fingerprint: str = ""
+    text: str = ""
+    first_line: int = 0
+    last_line: int = 0
+    total_lines: int = 0
+    size: int = 0
+    tokens: int = 0
+    truncated: bool = False
+    error_type: str | None = None
+    error_message: str = ""

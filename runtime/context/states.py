@@ -1,0 +1,161 @@
+"""What the live context objects are: immutable states, one for each node.
+
+A node never changes in place. A call or a tick makes a new state and the store puts it in the old one's stead
+(``store.py``), so that taking a statement back is putting the old states back, and a digest belongs to a value.
+The fields are those of executable-context.md sections 5.1 to 5.3.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field
+
+from runtime.digests import digest_of
+from runtime.values import Value
+
+NEVER = -1
+"""``last_tick_turn`` of a node that no tick has reached yet."""
+
+DIFF_LOD = 3
+"""The level that shows what changed instead of what is there."""
+
+
+class ContextValue(Value):
+    """A value of this room: one that can be had again with some of its fields changed."""
+
+    def evolve(self, **changes: Any) -> Self:
+        """This value with ``changes``, validated like any other."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self).model_validate(fields | changes)
+
+
+class Mode(StrEnum):
+    """Whether ticks may update a node."""
+
+    PAUSED = "paused"
+    RUNNING = "running"
+
+
+class FreqKind(StrEnum):
+    """When a running node is updated. Only ``SYNC`` is built; the other two are the next steps' seam."""
+
+    SYNC = "Sync"
+    PERIODIC = "Periodic"
+    ASYNC = "Async"
+
+
+class Freq(ContextValue):
+    """A running node's schedule. ``seconds`` belongs to ``PERIODIC`` alone."""
+
+    kind: FreqKind = FreqKind.SYNC
+    seconds: float | None = None
+
+    def spelled(self) -> str | list[Any]:
+        """The value as the model writes it (a tuple becomes a list in JSON)."""
+        return [self.kind.value, self.seconds] if self.seconds is not None else self.kind.value
+
+
+class DirtyFlags(ContextValue):
+    """Why what a node shows is behind: its position or policy was set, or its source is known to have moved on."""
+
+    pos_changed: bool = False
+    policy_changed: bool = False
+    source_changed: bool = False
+
+    @property
+    def explicit(self) -> bool:
+        """The model asked for something else: the next tick brings it, paused or not."""
+        return self.pos_changed or self.policy_changed
+
+    @property
+    def any(self) -> bool:
+        """Some flag is set."""
+        return self.explicit or self.source_changed
+
+
+class RenderedView(ContextValue):
+    """A text that a node shows, and what it was made from.
+
+    Lines are 0-based, ``last_line`` exclusive. ``pos``, ``budget`` (tokens asked for) and ``lod`` are what was asked;
+    ``basis`` and ``fingerprint`` are the reader's (``sources.ReadResult``), empty for a group.
+    """
+
+    text: str = ""
+    tokens: int = 0
+    lod: int = 0
+    pos: str = "0:0"
+    budget: int = 0
+    basis: str = ""
+    fingerprint: str = ""
+    first_line: int = 0
+    last_line: int = 0
+    total_lines: int = 0
+    truncated: bool = False
+
+
+class NodeState(ContextValue):
+    """What every node has. ``tokens`` is the budget for showing it, ``ALL_TOKENS`` for no bound of its own.
+
+    ``base_lod`` is the last level other than 3: what level 3 compares. ``previous`` is what the model was shown before
+    ``rendering``; ``pinned`` is the reason for which the node is pinned, if it is.
+    """
+
+    obj_id: str
+    tokens: int
+    lod: int
+    base_lod: int
+    mode: Mode = Mode.PAUSED
+    freq: Freq | None = None
+    min_turn_interval: int = Field(default=1, ge=1)
+    last_tick_turn: int = NEVER
+    dirty: DirtyFlags = DirtyFlags()
+    pinned: str | None = None
+    rendering: RenderedView = RenderedView()
+    previous: RenderedView | None = None
+
+    def digest(self) -> str:
+        """Digest of the canonical JSON of all but ``last_tick_turn`` and a group's ``seen``.
+
+        These two move when a tick finds nothing that anyone would see; a digest that moved with them would make the
+        archive record every running node in every turn, and a group recompute for the same summary.
+        """
+        return digest_of(self.model_dump(mode="json", exclude={"last_tick_turn", "seen"}))
+
+    @property
+    def running_sync(self) -> bool:
+        """Updated by the sync tick."""
+        return self.mode is Mode.RUNNING and self.freq is not None and self.freq.kind is FreqKind.SYNC
+
+    def throttle_allows(self, turn: int) -> bool:
+        """At least ``min_turn_interval`` turns have passed since the last tick."""
+        return self.last_tick_turn == NEVER or turn - self.last_tick_turn >= self.min_turn_interval
+
+
+class ViewState(NodeState):
+    """A view onto a file. ``fault`` says why its source could not be read the last time, if it could not."""
+
+    obj_type: Literal["view"] = "view"
+    path: str
+    pos: str
+    fault: str | None = None
+
+
+class SeenMember(ContextValue):
+    """A member as a summary was made from it: its state's digest, and the name by which it is referred to."""
+
+    obj_id: str
+    digest: str
+    name: str
+
+
+class GroupState(NodeState):
+    """A summary of its members. ``seen`` holds what the summary was made from: members' digests and names."""
+
+    obj_type: Literal["group"] = "group"
+    members: tuple[str, ...]
+    seen: tuple[SeenMember, ...] = ()
+
+
+AnyNode = Annotated[ViewState | GroupState, Field(discriminator="obj_type")]

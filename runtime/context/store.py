@@ -1,0 +1,220 @@
+"""Where all node states live, and the one gate through which they change.
+
+The gate is open during a call and during a tick, and shut otherwise (executable-context.md section 1.5). It
+keeps the state each node had when the model was last shown something: the delta feed and level 3 compare with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from runtime.context.describe import describe_change
+from runtime.context.outcomes import NodeRef
+from runtime.context.states import AnyNode, ContextValue, GroupState, RenderedView, ViewState
+
+
+class Cause(StrEnum):
+    """What opened the gate; it decides which event a change becomes."""
+
+    CALL = "call"
+    TICK = "tick"
+    RECOMPUTE = "recompute"
+
+
+REPR_LIMIT = 120
+"""Characters of an argument's repr in ``MethodCalled``."""
+
+
+@dataclass
+class Recording:
+    """Whether a call becomes an event."""
+
+    wanted: bool = True
+
+
+class PendingEvent(ContextValue):
+    """An event that waits for its id. ``fields`` are those of the event of that name in executable-context.md 3.3."""
+
+    type: str
+    fields: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything that a statement may change, as it was. The states are shared, not copied."""
+
+    nodes: dict[str, AnyNode]
+    counter: int
+    names: dict[str, str]
+    shown_before: dict[str, AnyNode | None]
+    changed: frozenset[str]
+    recorded: dict[str, str]
+    events: tuple[PendingEvent, ...]
+
+
+class NodeStore:
+    """The states by ``obj_id`` in creation order, and what has happened to them."""
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self.count = count
+        self.nodes: dict[str, AnyNode] = {}
+        self.counter = 0
+        self.names: dict[str, str] = {}
+        self.shown_before: dict[str, AnyNode | None] = {}
+        self.changed: frozenset[str] = frozenset()
+        self.recorded: dict[str, str] = {}
+        self.events: list[PendingEvent] = []
+        self._turn: int | None = None
+        self._digests: dict[str, tuple[AnyNode, str]] = {}
+
+    @contextmanager
+    def open(self, turn: int) -> Iterator[None]:
+        """Let nodes change, in ``turn``."""
+        outer, self._turn = self._turn, turn
+        try:
+            yield
+        finally:
+            self._turn = outer
+
+    @property
+    def turn(self) -> int:
+        """The turn of the call or tick that is going on.
+
+        Raises:
+            RuntimeError: when there is none; a node was about to change outside a call and outside a tick.
+        """
+        if self._turn is None:
+            raise RuntimeError("nodes change only during a call or a tick")
+        return self._turn
+
+    def _require_open(self) -> None:
+        _ = self.turn
+
+    def next_id(self, obj_type: str) -> str:
+        """A new ``obj_id``: one counter for all types. A ``view`` that fails leaves a gap."""
+        self._require_open()
+        self.counter += 1
+        return f"{obj_type}-{self.counter}"
+
+    def view(self, obj_id: str) -> ViewState:
+        """The state of a view.
+
+        Raises:
+            KeyError: if there is no such node.
+            TypeError: if it is no view.
+        """
+        state = self.nodes[obj_id]
+        if not isinstance(state, ViewState):
+            raise TypeError(f"{obj_id} is a {state.obj_type}, not a view")
+        return state
+
+    def group(self, obj_id: str) -> GroupState:
+        """The state of a group; errors as in ``view``."""
+        state = self.nodes[obj_id]
+        if not isinstance(state, GroupState):
+            raise TypeError(f"{obj_id} is a {state.obj_type}, not a group")
+        return state
+
+    def add(self, state: AnyNode) -> None:
+        """Take in a node that was just made."""
+        if state.obj_id in self.nodes:
+            raise ValueError(f"{state.obj_id} exists")
+        self._emit("NodeChanged", obj_id=state.obj_id, delta=f"created {state.obj_type}")
+        self.shown_before[state.obj_id] = None
+        self.nodes[state.obj_id] = state
+
+    def put(self, state: AnyNode, cause: Cause) -> None:
+        """Set a node's new state: the one place where nodes change. An event follows if its digest did."""
+        self._require_open()
+        before = self.nodes[state.obj_id]
+        was = self.digest(state.obj_id)
+        self.nodes[state.obj_id] = state
+        if state.evolve(last_tick_turn=before.last_tick_turn) == before:
+            # Spares the digest of a text that is the same.
+            self._digests[state.obj_id] = (state, was)
+            return
+        if self.digest(state.obj_id) == was:
+            return
+        self.shown_before.setdefault(state.obj_id, before)
+        delta = describe_change(before, state, self.name) or "no visible change"
+        if cause is Cause.CALL:
+            self._emit("NodeChanged", obj_id=state.obj_id, delta=delta)
+        elif cause is Cause.TICK:
+            self._emit("TickApplied", obj_id=state.obj_id, tick_kind="sync", delta=delta)
+        else:
+            self._emit("GroupRecomputed", group_id=state.obj_id, delta=delta)
+
+    @contextmanager
+    def method(self, obj_id: str, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Recording]:
+        """Record one call on a node, with its digests before and after. A call that raises leaves no event."""
+        at = len(self.events)
+        before = self.digest(obj_id) if obj_id in self.nodes else ""
+        recording = Recording()
+        yield recording
+        if not recording.wanted:
+            return
+        fields = {
+            "turn": self.turn,
+            "obj_id": obj_id,
+            "obj_type": self.nodes[obj_id].obj_type,
+            "method": method,
+            "args": tuple(_short(a) for a in args),
+            "kwargs": {k: _short(v) for k, v in kwargs.items()},
+            "before_digest": before,
+            "after_digest": self.digest(obj_id),
+        }
+        self.events.insert(at, PendingEvent(type="MethodCalled", fields=fields))
+
+    def _emit(self, type_: str, **fields: Any) -> None:
+        self.events.append(PendingEvent(type=type_, fields={"turn": self.turn} | fields))
+
+    def digest(self, obj_id: str) -> str:
+        """The digest of a node's state."""
+        state = self.nodes[obj_id]
+        cached = self._digests.get(obj_id)
+        if cached is None or cached[0] is not state:
+            cached = self._digests[obj_id] = (state, state.digest())
+        return cached[1]
+
+    def last_shown(self, obj_id: str) -> RenderedView | None:
+        """The rendering a node had at the last projection, if it existed then."""
+        state = self.shown_before.get(obj_id, self.nodes.get(obj_id))
+        return None if state is None else state.rendering
+
+    def name(self, obj_id: str) -> str:
+        """The variable's name for a node, or its ``obj_id``."""
+        return self.names.get(obj_id, obj_id)
+
+    def snapshot(self) -> Snapshot:
+        """What ``restore`` goes back to."""
+        return Snapshot(
+            dict(self.nodes),
+            self.counter,
+            dict(self.names),
+            dict(self.shown_before),
+            self.changed,
+            dict(self.recorded),
+            tuple(self.events),
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Undo everything since ``snapshot``."""
+        self.nodes = dict(snapshot.nodes)
+        self.counter = snapshot.counter
+        self.names = dict(snapshot.names)
+        self.shown_before = dict(snapshot.shown_before)
+        self.changed = snapshot.changed
+        self.recorded = dict(snapshot.recorded)
+        self.events = list(snapshot.events)
+
+
+def _short(value: Any) -> str:
+    """An argument as an event keeps it: a handle by its id, anything else as a capped repr."""
+    if isinstance(value, NodeRef):
+        return value.obj_id
+    text = repr(value)
+    return text if len(text) <= REPR_LIMIT else text[: REPR_LIMIT - 1] + "…"

@@ -1,0 +1,28 @@
+"""Canonical JSON and digests that carry the name of their algorithm (``sha256:…``)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+
+def canonical_json(value: Any) -> bytes:
+    """``value`` as UTF-8 JSON with sorted keys and no white space: equal values give equal bytes.
+
+    Raises:
+        ValueError: for NaN and infinities, which JSON does not have.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def digest_bytes(data: bytes) -> str:
+    """``sha256:`` and the lower-case hexadecimal digest of ``data``."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def digest_of(value: Any) -> str:
+    """The digest of ``value``'s canonical JSON."""
+    return digest_bytes(canonical_json(value))

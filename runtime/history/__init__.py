@@ -1,0 +1,1 @@
+"""Events, the event log, the View and its properties, condensers. Pure."""

@@ -1,0 +1,88 @@
+"""The door for condensations: ids must be known, units whole, nothing unfinished, nothing pinned.
+
+What asks for part of a unit is widened to the whole of it; what cannot be mended is rejected and has no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from runtime.history.events import Condensation, RepairReason, ShownEvent
+from runtime.history.properties.base import Tracker, ViewProperty
+
+Note = tuple[RepairReason, tuple[str, ...], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The condensation has no effect, and why."""
+
+    reason: RepairReason
+    event_ids: tuple[str, ...]
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The positions to forget, in order, the wanted offset of the summary, and what was changed on the way."""
+
+    positions: tuple[int, ...]
+    offset: int | None
+    notes: tuple[Note, ...]
+
+
+def rule_on(
+    condensation: Condensation,
+    *,
+    events: Sequence[ShownEvent],
+    positions: Mapping[str, int],
+    known: Set[str],
+    trackers: Sequence[Tracker],
+    properties: Sequence[ViewProperty],
+    last_index: int,
+) -> Rejected | Admitted:
+    """Whether and how ``condensation`` takes effect on a View of ``events`` whose last index is ``last_index``.
+
+    Ids of events that are known and not in the View (forgotten before, or never shown) need nothing.
+    """
+    unknown = tuple(i for i in condensation.forgotten_event_ids if i not in known)
+    if unknown:
+        return Rejected(RepairReason.REJECTED_UNKNOWN, unknown, "no such event before this condensation")
+    if condensation.summary is not None and condensation.summary_event_id in known:
+        taken = (condensation.summary_event_id,)
+        return Rejected(RepairReason.REJECTED_ID_TAKEN, taken, "another event has the summary's id")
+    asked = {positions[i] for i in condensation.forgotten_event_ids if i in positions}
+    pinned = {p for p in asked if any(rule.protects(events[p]) for rule in properties)}
+    seeds = asked - pinned
+    gone = _whole_units(seeds, trackers)
+    unfinished = tuple(events[p].id for p in sorted(gone) if p >= last_index)
+    if unfinished:
+        return Rejected(RepairReason.REJECTED_PENDING, unfinished, "at or behind a call that has no result yet")
+    if condensation.summary is None and not gone:
+        return Rejected(RepairReason.REJECTED_EMPTY, (), "forgets nothing that is shown, and has no summary")
+    if condensation.summary is not None and not condensation.summary.strip():
+        return Rejected(RepairReason.REJECTED_EMPTY, (), "the summary is empty")
+    notes: list[Note] = []
+    if pinned:
+        notes.append((RepairReason.PINNED_KEPT, tuple(events[p].id for p in sorted(pinned)), ""))
+    if gone - seeds:
+        notes.append((RepairReason.WIDENED, tuple(events[p].id for p in sorted(gone - seeds)), "to whole units"))
+    offset = condensation.summary_offset
+    if offset is None and gone:
+        offset = min(gone)
+    return Admitted(tuple(sorted(gone)), offset, tuple(notes))
+
+
+def _whole_units(seeds: Set[int], trackers: Sequence[Tracker]) -> set[int]:
+    """``seeds`` and all that must leave with them, to a fixed point."""
+    gone = set(seeds)
+    waiting = sorted(seeds)
+    while waiting:
+        position = waiting.pop()
+        for tracker in trackers:
+            for other in tracker.unit(position):
+                if other not in gone:
+                    gone.add(other)
+                    waiting.append(other)
+    return gone

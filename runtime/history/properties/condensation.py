@@ -1,0 +1,50 @@
+"""CondensationProperty: what was forgotten stays out of the View, and a summary stays until it is named itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runtime.history.events import Condensation, Event, HistoryRepaired, RepairReason, ShownEvent, is_shown
+from runtime.history.properties.base import FreeTracker, Tracker, ViewProperty
+
+REJECTIONS = frozenset(reason for reason in RepairReason if reason.value.startswith("rejected_"))
+
+
+class CondensationProperty(ViewProperty):
+    """Condensations take effect in the order of the log, on the events before them. They restrict no gap."""
+
+    def tracker(self) -> Tracker:
+        """Nothing to keep: forgetting happens in the View."""
+        return FreeTracker()
+
+    def enforce(self, events: Sequence[ShownEvent], log: Sequence[Event]) -> frozenset[str]:
+        """Events that were forgotten and are still there, and summaries of which no condensation knows.
+
+        A condensation that the log records as rejected has no effect; pinned events that it names are kept.
+        """
+        rejected, kept = _verdicts(log)
+        known: set[str] = set()
+        forgotten: set[str] = set()
+        for event in log:
+            if is_shown(event):
+                known.add(event.id)
+            if type(event) is not Condensation or event.id in rejected:
+                continue
+            forgotten |= known.intersection(event.forgotten_event_ids) - kept.get(event.id, frozenset())
+            if event.summary is not None:
+                known.add(event.summary_event_id)
+        return frozenset(
+            event.id for event in events if event.id in forgotten or event.id not in known or not is_shown(event)
+        )
+
+
+def _verdicts(log: Sequence[Event]) -> tuple[set[str], dict[str, frozenset[str]]]:
+    rejected: set[str] = set()
+    kept: dict[str, frozenset[str]] = {}
+    for event in log:
+        if type(event) is HistoryRepaired:
+            if event.reason in REJECTIONS:
+                rejected.add(event.cause)
+            elif event.reason is RepairReason.PINNED_KEPT:
+                kept[event.cause] = frozenset(event.event_ids)
+    return rejected, kept

@@ -1,0 +1,1 @@
+"""Statements, executions, namespace diffs and the Monty session that runs them."""

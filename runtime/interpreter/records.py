@@ -1,0 +1,128 @@
+"""Statements, executions and namespace diffs: the records of executable-context.md section 3."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from runtime.digests import digest_of
+from runtime.values import Value
+
+
+class StatementKind(StrEnum):
+    """``python`` is written by the model; ``meta`` by the framework."""
+
+    PYTHON = "python"
+    META = "meta"
+
+
+class Statement(Value):
+    """The exact Python source of one turn. ``index`` counts from 1 and is the turn's number."""
+
+    statement_id: str
+    index: int
+    timestamp: str
+    source: str
+    kind: StatementKind = StatementKind.PYTHON
+    tags: dict[str, str] = Field(default_factory=dict)
+    fingerprint: str = ""
+
+
+class ExecutionStatus(StrEnum):
+    """How an execution ended."""
+
+    OK = "ok"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+
+
+class ExceptionInfo(Value):
+    """The exception that ended a statement. ``trace_summary`` is bounded text."""
+
+    type: str
+    message: str
+    trace_summary: str = ""
+
+
+class TypeInfo(Value):
+    """A variable as the namespace listing shows it: type name, short repr, and length where it has one."""
+
+    type: str
+    repr: str = ""
+    size: int | None = None
+
+
+class ChangeInfo(Value):
+    """A variable whose value or type changed: what it was and what it is."""
+
+    before: TypeInfo
+    after: TypeInfo
+
+
+class NamespaceDiff(Value):
+    """Variables that a statement added, changed and deleted.
+
+    Containers count as changed when their type, length or short repr changes (section 3.2: tracked objects and
+    primitives are compared; the inside of a large container is not).
+    """
+
+    added: dict[str, TypeInfo] = Field(default_factory=dict)
+    changed: dict[str, ChangeInfo] = Field(default_factory=dict)
+    deleted: tuple[str, ...] = ()
+
+
+class EffectRecord(Value):
+    """One call that left the interpreter: what was asked and digests of the question and the answer."""
+
+    kind: str
+    name: str
+    request_digest: str
+    result_digest: str
+    error: str | None = None
+
+
+class Cost(Value):
+    """What an execution cost. ``time_ms`` is workflow time between start and end, so effects are in it."""
+
+    time_ms: int = 0
+
+
+class Artifact(Value):
+    """A named output of a statement; ``finish`` produces the one called ``result``."""
+
+    name: str
+    digest: str
+
+
+class Execution(Value):
+    """One result of one statement.
+
+    ``stdout`` and ``stderr`` are bounded, with a marker where text was left out; ``stdout_digest`` is of the bounded text.
+    """
+
+    execution_id: str
+    statement_id: str
+    started_at: str
+    ended_at: str
+    status: ExecutionStatus
+    stdout: str = ""
+    stderr: str = ""
+    exception: ExceptionInfo | None = None
+    events: tuple[str, ...] = ()
+    state_diff: NamespaceDiff = NamespaceDiff()
+    namespace_digest: str = ""
+    effects: tuple[EffectRecord, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    cost: Cost = Cost()
+
+    def archived(self) -> dict[str, Any]:
+        """The form that goes into the next step: digests for texts that stand in that step's segments already."""
+        record = self.model_dump(mode="json", exclude_defaults=True, exclude={"stdout", "stderr"})
+        if self.stdout:
+            record["stdout_digest"] = digest_of(self.stdout)
+        if self.stderr:
+            record["stderr_digest"] = digest_of(self.stderr)
+        return record

@@ -1,0 +1,243 @@
+"""The job between its turns' effects: what it knows, and the steps of a turn as methods (DESIGN.md section 3).
+
+Pure: no clock (``now`` is given, in seconds since the epoch), no I/O. The workflow calls the methods in order and carries
+out what they ask for; a plain loop can do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.context.contract import contract_text
+from runtime.context.feed import Delta
+from runtime.context.graph import ContextGraph
+from runtime.context.sources import ReadRequest, ReadResult
+from runtime.history.content import Content, NodePart, TextPart, text_content
+from runtime.history.events import (
+    ActionEvent,
+    AgentErrorEvent,
+    Event,
+    MessageEvent,
+    MessageSource,
+    ObservationEvent,
+    StatementExecuted,
+)
+from runtime.history.log import EventLog
+from runtime.interpreter.records import Execution
+from runtime.interpreter.replies import ParsedReply, parse_reply
+from runtime.interpreter.run import Session
+from runtime.job.fitting import Fitter
+from runtime.job.ledger import Ledger
+from runtime.job.statement import JobStatement
+from runtime.job.stops import BAD_REPLIES, JobStatus, Stop
+from runtime.job.surface import Surface
+from runtime.projection.project import Projector
+from runtime.projection.results import NOBODY_THERE, execution_text
+from runtime.projection.segments import LayoutDelta, Segment, delta_between, reply_segment
+from runtime.spec.models import JobSpec
+from runtime.values import ModelReply
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One turn's prompt: its layout, the delta that makes it from the last one, and what the step records beside it.
+
+    ``suffix`` tells projections of the same turn apart, after the provider found one too long.
+    """
+
+    layout: tuple[Segment, ...]
+    delta: LayoutDelta
+    execution: dict[str, Any] | None
+    nodes: tuple[dict[str, Any], ...]
+    suffix: str
+
+
+class Job:
+    """The state of one job. ``key`` seeds the interpreter's random numbers; ``count`` counts tokens."""
+
+    def __init__(self, spec: JobSpec, *, key: str, started: float, count: Callable[[str], int]) -> None:
+        self.spec = spec
+        self.key = key
+        self.turn = 0
+        self.log = EventLog()
+        self.graph = ContextGraph(count)
+        self.surface = Surface(self.graph)
+        self.session = Session()
+        self.ledger = Ledger(spec.budget, started)
+        self.fitter = Fitter(spec.context_tokens)
+        self.projector = Projector(count)
+        self.replies: dict[int, Segment] = {}
+        self.last_statement = ""
+        self._layout: tuple[Segment, ...] = ()
+        self._execution: Execution | None = None
+        self._statement: JobStatement | None = None
+        self._finished: Stop | None = None
+        self._bad_replies: list[str] = []
+        self._deltas: tuple[Delta, ...] = ()
+        self._nodes: tuple[dict[str, Any], ...] = ()
+        self._events = 0
+        self._projections = 0
+        contract = contract_text(form=spec.form, tools=spec.tools, result_schema=spec.result)
+        self._message(MessageSource.SYSTEM, contract)
+        self._message(MessageSource.GOAL, spec.goal)
+
+    def stop(self, now: float) -> Stop | None:
+        """The job's end, if it has come."""
+        if self._finished is not None:
+            return self._finished
+        if len(self._bad_replies) >= BAD_REPLIES:
+            return Stop(
+                JobStatus.FAILED, f"{BAD_REPLIES} replies in a row could not be used; the last: {self._bad_replies[-1]}"
+            )
+        return self.ledger.stop(self.turn, now)
+
+    def ingest(self, messages: Sequence[str], now: float) -> None:
+        """Begin the next turn with the messages that arrived."""
+        self.turn += 1
+        self._events = self._projections = 0
+        for text in messages:
+            self._message(MessageSource.USER, text)
+
+    def due_reads(self) -> tuple[ReadRequest, ...]:
+        """What this turn's tick must read."""
+        return self.graph.due_reads(turn=self.turn)
+
+    def apply_tick(self, results: Sequence[ReadResult]) -> None:
+        """The tick: readings, then dirty groups; what changed becomes events and deltas."""
+        self.graph.apply_tick(results, turn=self.turn)
+        self._take_graph_events()
+        self._deltas = self.graph.take_deltas()
+        self._nodes = self.graph.records(changed_only=True)
+
+    def project(self, now: float) -> Prompt:
+        """This turn's prompt, within the context budget."""
+        self._projections += 1
+        budget_line = self.ledger.spending(self.turn, now).line()
+        layout = self.fitter.fit(self, lambda: self.surface.tail(self._deltas, self.turn, budget_line))
+        previous = self.replies.get(self.turn - 1)
+        return Prompt(
+            layout=layout,
+            delta=delta_between(self._layout, previous, layout),
+            execution=self._execution.archived() if self._execution is not None else None,
+            nodes=self._nodes,
+            suffix="" if self._projections == 1 else f"-{self._projections}",
+        )
+
+    def shrink(self, reason: str) -> bool:
+        """Project smaller from now on, since a provider found the prompt too long. False when that has no more use."""
+        return self.fitter.shrink()
+
+    def called(self, prompt: Prompt, reply: ModelReply) -> None:
+        """Book the call, and take the prompt as what the model has seen."""
+        self._layout = prompt.layout
+        self._execution = None
+        self.replies[self.turn] = reply_segment(
+            turn=self.turn,
+            text=reply.text,
+            tool_calls=reply.tool_calls,
+            thinking=reply.thinking,
+            tokens=reply.tokens,
+        )
+        self.ledger.add(reply.usage, reply.cost_usd)
+
+    def receive(self, reply: ModelReply, now: float) -> JobStatement | None:
+        """The statement that the reply asks for. Without one, the model is told what is wrong or that nobody is there."""
+        parsed = parse_reply(reply.text, reply.tool_calls, reply.finish_reason, reply.refusal, self.spec.form)
+        if parsed.problem is not None:
+            self._bad_replies.append(parsed.problem)
+            self._refuse(reply, parsed.problem)
+            return None
+        self._bad_replies.clear()
+        if parsed.statement is None:
+            self._message(MessageSource.AGENT, reply.text)
+            self._message(MessageSource.FRAMEWORK, NOBODY_THERE)
+            return None
+        self.last_statement = parsed.statement
+        self._append(self._action(reply, parsed))
+        self._statement = JobStatement(self, parsed.statement, parsed.tool_call_id, now)
+        return self._statement
+
+    def record(self, statement: JobStatement, now: float) -> None:
+        """Append the statement's execution and its events; a ``finish`` in a statement that ended well ends the job."""
+        execution, views = statement.close(now)
+        self.session = statement.session
+        self.surface.names = self.session.names.handles
+        self.graph.learn_names(self.surface.names)
+        self._take_graph_events()
+        content: Content = (TextPart(text=execution_text(execution, self.turn)), *(NodePart(obj_id=v) for v in views))
+        self._append(
+            StatementExecuted(
+                id=self.next_id(),
+                turn=self.turn,
+                statement_id=execution.statement_id,
+                execution_id=execution.execution_id,
+                status=execution.status,
+            )
+        )
+        self._append(
+            ObservationEvent(id=self.next_id(), turn=self.turn, tool_call_id=statement.tool_call_id, content=content)
+        )
+        self._execution = execution
+        if (result := statement.finished()) is not None:
+            self._finished = Stop(JobStatus.SUCCEEDED, "finished", result.result)
+
+    def closing(self) -> tuple[dict[str, Any] | None, tuple[dict[str, Any], ...]]:
+        """The last statement's execution and the nodes it changed, which no further step will record."""
+        execution = self._execution.model_dump(mode="json", exclude_defaults=True) if self._execution else None
+        return execution, self.graph.records(changed_only=True)
+
+    def _refuse(self, reply: ModelReply, problem: str) -> None:
+        """Show the model its reply, if it has anything to show, and what is wrong with it."""
+        content = text_content(problem)
+        for call in reply.tool_calls:
+            self._append(
+                ActionEvent(
+                    id=self.next_id(),
+                    turn=self.turn,
+                    llm_response_id=self._response_id(reply),
+                    tool_call_id=call.id,
+                    thinking_blocks=reply.thinking,
+                    text=reply.text,
+                    tool_calls=reply.tool_calls,
+                )
+            )
+        for call in reply.tool_calls:
+            self._append(AgentErrorEvent(id=self.next_id(), turn=self.turn, tool_call_id=call.id, content=content))
+        if reply.tool_calls:
+            return
+        if reply.text.strip():
+            self._message(MessageSource.AGENT, reply.text)
+        self._message(MessageSource.FRAMEWORK, problem)
+
+    def _action(self, reply: ModelReply, parsed: ParsedReply) -> ActionEvent:
+        return ActionEvent(
+            id=self.next_id(),
+            turn=self.turn,
+            llm_response_id=self._response_id(reply),
+            tool_call_id=parsed.tool_call_id,
+            thinking_blocks=reply.thinking,
+            source=parsed.statement or "",
+            text=reply.text,
+            tool_calls=reply.tool_calls,
+        )
+
+    def _response_id(self, reply: ModelReply) -> str:
+        """The response an action belongs to. Providers reuse and omit ids, so the turn makes it unique."""
+        return f"turn-{self.turn}:{reply.response_id}"
+
+    def _message(self, source: MessageSource, text: str) -> None:
+        self._append(MessageEvent(id=self.next_id(), turn=self.turn, source=source, content=text_content(text)))
+
+    def _append(self, event: Event) -> None:
+        self.log.append(event)
+
+    def _take_graph_events(self) -> None:
+        for event in self.graph.take_events(self.next_id):
+            self._append(event)
+
+    def next_id(self) -> str:
+        """A new event's id, unique in the job: the turn and a number in it."""
+        self._events += 1
+        return f"{self.turn}.{self._events}"

@@ -1,0 +1,60 @@
+"""What a job has spent of its budgets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from runtime.job.stops import JobStatus, Stop
+from runtime.projection.results import Spending
+from runtime.spec.models import Budget
+from runtime.values import Usage
+
+
+@dataclass
+class Ledger:
+    """Spending against ``budget``. ``started`` is seconds since the epoch."""
+
+    budget: Budget
+    started: float
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float = 0.0
+
+    def add(self, usage: Usage, cost_usd: float) -> None:
+        """Book one model call."""
+        self.usage += usage
+        self.cost_usd = round(self.cost_usd + cost_usd, 9)
+
+    def wall_left(self, now: float) -> float:
+        """Seconds until the wall budget is spent."""
+        return self.started + self.budget.wall_seconds - now
+
+    def wall_reason(self) -> str:
+        """The reason of a job that ran out of time."""
+        return f"the wall budget of {self.budget.wall_seconds:g} s is spent"
+
+    def stop(self, turns: int, now: float) -> Stop | None:
+        """The budget that is spent after ``turns`` turns, if one is."""
+        budget = self.budget
+        if turns >= budget.turns:
+            return Stop(JobStatus.BUDGET, f"the budget of {budget.turns} turns is spent")
+        if self.usage.total >= budget.tokens:
+            return Stop(
+                JobStatus.BUDGET, f"the budget of {budget.tokens:,} tokens is spent ({self.usage.total:,} used)"
+            )
+        if self.cost_usd >= budget.usd:
+            return Stop(JobStatus.BUDGET, f"the budget of ${budget.usd:.2f} is spent (${self.cost_usd:.2f} used)")
+        if self.wall_left(now) <= 0:
+            return Stop(JobStatus.BUDGET, self.wall_reason())
+        return None
+
+    def spending(self, turn: int, now: float) -> Spending:
+        """For the budget line of turn ``turn``'s prompt."""
+        return Spending(
+            turn=turn,
+            turns=self.budget.turns,
+            tokens_used=self.usage.total,
+            tokens=self.budget.tokens,
+            usd_used=self.cost_usd,
+            usd=self.budget.usd,
+            wall_left=self.wall_left(now),
+        )

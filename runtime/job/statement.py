@@ -1,0 +1,131 @@
+"""One statement of a job: its run, its effects, and the records it leaves (executable-context.md section 3)."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING
+
+from runtime.context.contract import type_stubs
+from runtime.digests import digest_of
+from runtime.interpreter import namespace
+from runtime.interpreter.host import Answer, Effect
+from runtime.interpreter.job_host import CONTEXT_FUNCTIONS, Finished, JobHost
+from runtime.interpreter.records import (
+    Artifact,
+    Cost,
+    EffectRecord,
+    Execution,
+    ExecutionStatus,
+    Statement,
+)
+from runtime.interpreter.run import Session, StatementRun, Stretch, Verdict, VerdictStatus
+from runtime.values import Value
+
+if TYPE_CHECKING:
+    from runtime.job.job import Job
+
+HIDDEN = CONTEXT_FUNCTIONS | {"finish", "All"}
+"""Contract names that the interpreter keeps as variables once they were used as values."""
+
+
+class JobStatement:
+    """A statement between its stretches and effects. ``now`` is workflow time in seconds."""
+
+    def __init__(self, job: Job, source: str, tool_call_id: str | None, now: float) -> None:
+        self.job = job
+        self.tool_call_id = tool_call_id
+        self.statement = Statement(
+            statement_id=f"s{job.turn}",
+            index=job.turn,
+            timestamp=_iso(now),
+            source=source,
+            fingerprint=digest_of(source),
+        )
+        self.effects: list[EffectRecord] = []
+        self._started = now
+        self._before = job.graph.snapshot()
+        self._aborted = False
+        self._host = JobHost(
+            graph=job.graph,
+            tools=frozenset(tool.name for tool in job.spec.tools),
+            result_schema=job.spec.result,
+            turn=job.turn,
+            now=now,
+        )
+        self._run = StatementRun(
+            source=source,
+            before=job.session,
+            host=self._host,
+            stubs=type_stubs(job.spec.tools),
+            seed=job.key,
+            obj_ids=lambda: job.graph.obj_ids,
+            hidden=HIDDEN | {tool.name for tool in job.spec.tools},
+        )
+
+    def advance(self, answer: Answer | None) -> Stretch:
+        """Run the next stretch."""
+        return self._run.advance(answer)
+
+    def settle(self, verdict: Verdict) -> None:
+        """Take a stretch's durable verdict; one that ends the statement takes the nodes back too."""
+        self._run.settle(verdict)
+        if verdict.status is not VerdictStatus.OK:
+            self._aborted = True
+            self._host.touched.clear()
+            self._host.finished = None
+            self.job.graph.restore(self._before)
+
+    def answered(self, effect: Effect, result: Value) -> Answer:
+        """The answer that resumes the statement, from an effect's result."""
+        self.effects.append(
+            EffectRecord(
+                kind=effect.kind,
+                name=effect.name,
+                request_digest=digest_of(effect.request.model_dump(mode="json")),
+                result_digest=digest_of(result.model_dump(mode="json")),
+                error=getattr(result, "error_type", None),
+            )
+        )
+        return self._host.answered(effect, result)
+
+    @property
+    def session(self) -> Session:
+        """The interpreter after the statement."""
+        if self._run.session is None:
+            raise RuntimeError(f"{self.statement.statement_id} has not ended")
+        return self._run.session
+
+    def finished(self) -> Finished | None:
+        """What ``finish`` was given, if the statement called it and ended without an exception."""
+        return self._host.finished if self._run.exception is None else None
+
+    def close(self, now: float) -> tuple[Execution, tuple[str, ...]]:
+        """The execution's record, and the views that the statement made, in order."""
+        run, result = self._run, self.finished()
+        execution = Execution(
+            execution_id=f"e{self.job.turn}.1",
+            statement_id=self.statement.statement_id,
+            started_at=_iso(self._started),
+            ended_at=_iso(now),
+            status=_status(run, aborted=self._aborted),
+            stdout=run.stdout(),
+            stderr=run.stderr(),
+            exception=run.exception,
+            state_diff=namespace.diff(run.before.names, self.session.names),
+            namespace_digest=self.session.names.digest,
+            effects=tuple(self.effects),
+            artifacts=(Artifact(name="result", digest=digest_of(result.result)),) if result is not None else (),
+            cost=Cost(time_ms=int((now - self._started) * 1000)),
+        )
+        return execution, tuple(self._host.touched)
+
+
+def _status(run: StatementRun, *, aborted: bool) -> ExecutionStatus:
+    if run.exception is None:
+        return ExecutionStatus.OK
+    timed_out = aborted and run.exception.type == "TimeoutError"
+    return ExecutionStatus.TIMEOUT if timed_out else ExecutionStatus.ERROR
+
+
+def _iso(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, tz=datetime.UTC).isoformat()

@@ -1,0 +1,33 @@
+"""Why a job ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+BAD_REPLIES = 3
+"""Turns in a row without a usable reply, after which a job has failed."""
+
+
+class JobStatus(StrEnum):
+    """Where a job stands. ``BUDGET``: a budget stopped it."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    BUDGET = "budget"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The end of a job: its status, the reason in words, and the result that ``finish`` was given."""
+
+    status: JobStatus
+    reason: str
+    result: Any = None
+
+
+class JobFailed(Exception):
+    """The job cannot go on; the message is the reason."""

@@ -1,0 +1,121 @@
+"""A layout's segments as the messages that a provider takes, in the form that litellm passes to all of them.
+
+Providers refuse a prompt for reasons of form: a tool call without its result, a result that does not stand right
+after its call, an empty message, arguments that are no JSON object. A model's own reply can have each of these
+faults, and none of them may end a job, so they are mended here, always in the same way.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from runtime.interpreter.replies import TOOL_ARGUMENT, TOOL_NAME
+from runtime.projection.segments import Role, Segment, ToolCall
+
+NO_TEXT = "(no text)"
+"""Stands for a message without text, which providers refuse."""
+
+NO_RESULT = "(this call was not executed)"
+"""Stands for the result of a native call to which no segment answers."""
+
+PYTHON_TOOL: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": TOOL_NAME,
+        "description": "Executes one statement of Python in the job's interpreter.",
+        "parameters": {
+            "type": "object",
+            "properties": {TOOL_ARGUMENT: {"type": "string", "description": "The statement's Python source."}},
+            "required": [TOOL_ARGUMENT],
+            "additionalProperties": False,
+        },
+    },
+}
+
+_BETWEEN = "\n\n"
+_NAME_LIMIT = 64
+
+Message = dict[str, Any]
+
+
+def messages_of(layout: Sequence[Segment]) -> list[Message]:
+    """The messages of a prompt: one of the system, then users', assistants' and tools' in the layout's order.
+
+    Consecutive segments of users are one message, with a blank line between them. A reply is a message as the model
+    gave it, thinking blocks included, and the results of its calls follow it at once, in the order of the calls.
+    A tool segment that answers no call of the reply before it becomes part of a user message.
+    """
+    messages: list[Message] = []
+    system = [s for s in layout if s.role is Role.SYSTEM]
+    if system:
+        messages.append({"role": "system", "content": _joined(system)})
+    for reply, answers in _exchanges([s for s in layout if s.role is not Role.SYSTEM]):
+        calls: tuple[ToolCall, ...] = ()
+        if reply is not None:
+            calls = reply.tool_calls
+            messages.append(_assistant(reply))
+        ids = {call.id for call in calls}
+        for call in calls:
+            results = [s for s in answers if s.role is Role.TOOL and s.tool_call_id == call.id]
+            content = _joined(results) if results else NO_RESULT
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
+        others = [s for s in answers if not (s.role is Role.TOOL and s.tool_call_id in ids) and s.text]
+        if others:
+            messages.append({"role": "user", "content": _joined(others)})
+    return messages
+
+
+def tools_of(form: str) -> list[dict[str, Any]] | None:
+    """The native tools of a call: ``python`` where the reply's form is ``tool``, else none."""
+    return [PYTHON_TOOL] if form == "tool" else None
+
+
+def _exchanges(segments: Sequence[Segment]) -> Iterator[tuple[Segment | None, list[Segment]]]:
+    """Each reply with the segments up to the next one; first those before any reply, with None."""
+    reply: Segment | None = None
+    for is_reply, group in groupby(segments, key=lambda s: s.role is Role.ASSISTANT):
+        if not is_reply:
+            yield reply, list(group)
+            reply = None
+            continue
+        for segment in group:
+            if reply is not None:
+                yield reply, []
+            reply = segment
+    if reply is not None:
+        yield reply, []
+
+
+def _assistant(reply: Segment) -> Message:
+    text = reply.text if reply.text.strip() else ""
+    message: Message = {"role": "assistant", "content": text or (None if reply.tool_calls else NO_TEXT)}
+    if reply.thinking:
+        message["thinking_blocks"] = [dict(block) for block in reply.thinking]
+    if reply.tool_calls:
+        message["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": _name(call), "arguments": _arguments(call)}}
+            for call in reply.tool_calls
+        ]
+    return message
+
+
+def _name(call: ToolCall) -> str:
+    """The called name, with what no provider accepts in a name replaced."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", call.name)[:_NAME_LIMIT] or "_"
+
+
+def _arguments(call: ToolCall) -> str:
+    """The arguments as given; those that are no JSON object as the text of one, for litellm parses them for some."""
+    try:
+        is_object = isinstance(json.loads(call.arguments), dict)
+    except (json.JSONDecodeError, RecursionError):
+        is_object = False
+    return call.arguments if is_object else json.dumps({"unparsed": call.arguments}, ensure_ascii=False)
+
+
+def _joined(segments: Sequence[Segment]) -> str:
+    return _BETWEEN.join(s.text for s in segments if s.text) or NO_TEXT

@@ -1,0 +1,52 @@
+"""What the framework tells the model after a turn: outcomes of statements, problems of replies, budgets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runtime.interpreter.records import Execution, ExecutionStatus
+
+NOBODY_THERE = (
+    "Your message was recorded for the user. This job runs unattended: nobody will answer. "
+    "Go on with a statement, or end the job with finish(result)."
+)
+
+
+def execution_text(execution: Execution, turn: int) -> str:
+    """A statement's outcome: status, what it printed, and its exception."""
+    lines = [f"[turn {turn}: {execution.status}]"]
+    if execution.stdout:
+        lines.append(execution.stdout.rstrip("\n"))
+    if execution.stderr:
+        lines.append(f"stderr:\n{execution.stderr.rstrip()}")
+    if execution.exception is not None:
+        error = execution.exception
+        lines.append(error.trace_summary.strip() or f"{error.type}: {error.message}")
+    elif execution.status is ExecutionStatus.OK and len(lines) == 1:
+        lines.append("(no output)")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What a job has used of what it may use, for the budget line."""
+
+    turn: int
+    turns: int
+    tokens_used: int
+    tokens: int
+    usd_used: float
+    usd: float
+    wall_left: float
+
+    def line(self) -> str:
+        """One line of the prompt's tail."""
+        return (
+            f"[budget: turn {self.turn} of {self.turns}; {self.tokens_used:,} of {self.tokens:,} tokens; "
+            f"${self.usd_used:.2f} of ${self.usd:.2f}; {_duration(self.wall_left)} left]"
+        )
+
+
+def _duration(seconds: float) -> str:
+    minutes = int(max(seconds, 0) // 60)
+    return f"{minutes // 60}h{minutes % 60:02d}m" if minutes >= 60 else f"{minutes}m"

@@ -1,0 +1,175 @@
+"""Segments: the ordered parts of one prompt, and the delta that makes a prompt from the one before.
+
+A prompt is a *layout*: a tuple of segments. What a turn adds to the workflow's history is a ``LayoutDelta``:
+the segments that are new, and which stretches of the previous layout stay (DESIGN.md sections 3 and 7). The
+reply of the turn before is never sent again: the archive holds it, and ``Reply`` stands for the segment that
+``reply_segment`` makes of it, the same in the workflow and in the activity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from enum import StrEnum
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from runtime.digests import digest_of
+from runtime.values import Compact, ToolCall, Value
+
+__all__ = [
+    "Add",
+    "Keep",
+    "LayoutDelta",
+    "Reply",
+    "Role",
+    "Segment",
+    "SegmentKind",
+    "ToolCall",
+    "Value",
+    "delta_between",
+    "reply_segment",
+]
+
+
+class Role(StrEnum):
+    """Who speaks in the message that a segment is part of."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class SegmentKind(StrEnum):
+    """What a segment is; DESIGN.md section 7 gives the order in which kinds stand in a prompt."""
+
+    CONTRACT = "contract"
+    GOAL = "goal"
+    MESSAGE = "message"
+    SUMMARY = "summary"
+    REPLY = "reply"
+    RESULT = "result"
+    ERROR = "error"
+    VIEW = "view"
+    MARK = "mark"
+    GROUP = "group"
+    DELTA = "delta"
+    HANDLES = "handles"
+    BUDGET = "budget"
+
+
+class Segment(Compact):
+    """One part of a prompt: what it is, where it came from, and its text.
+
+    ``origin`` names the event (``event:ID``), statement (``statement:N``), node (``node:ID``), or ``contract``
+    or ``tail``. ``tokens`` counts ``text`` with the encoding that was pinned when the job started.
+    """
+
+    kind: SegmentKind
+    origin: str
+    role: Role
+    text: str
+    tokens: int
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    thinking: tuple[dict[str, Any], ...] = ()
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the segment's canonical JSON, without fields that have their default."""
+        return digest_of(self.model_dump(mode="json", exclude_defaults=True))
+
+
+class Keep(Compact):
+    """Segments ``start`` to ``stop`` (exclusive) of the previous layout."""
+
+    op: Literal["keep"] = "keep"
+    start: int = Field(ge=0)
+    stop: int
+
+
+class Add(Compact):
+    """A segment that the previous layout did not have."""
+
+    op: Literal["add"] = "add"
+    segment: Segment
+
+
+class Reply(Compact):
+    """The segment that ``reply_segment`` makes of the previous turn's reply."""
+
+    op: Literal["reply"] = "reply"
+
+
+DeltaPart = Annotated[Keep | Add | Reply, Field(discriminator="op")]
+
+
+class LayoutDelta(Compact):
+    """How to make a layout from the one before. The first turn has only ``Add`` parts."""
+
+    parts: tuple[DeltaPart, ...]
+
+    def apply(self, previous: Sequence[Segment], reply: Segment | None) -> tuple[Segment, ...]:
+        """The new layout, from the previous one and the segment of the previous turn's reply.
+
+        Raises:
+            ValueError: if a part refers to what ``previous`` or ``reply`` does not have.
+        """
+        layout: list[Segment] = []
+        for part in self.parts:
+            match part:
+                case Keep(start=start, stop=stop):
+                    if not start < stop <= len(previous):
+                        raise ValueError(f"keep {start}:{stop} of a layout of {len(previous)} segments")
+                    layout.extend(previous[start:stop])
+                case Add(segment=segment):
+                    layout.append(segment)
+                case Reply():
+                    if reply is None:
+                        raise ValueError("the delta refers to a reply, and there is none")
+                    layout.append(reply)
+        return tuple(layout)
+
+
+def delta_between(previous: Sequence[Segment], reply: Segment | None, layout: Sequence[Segment]) -> LayoutDelta:
+    """The delta that makes ``layout`` from ``previous``, keeping every stretch that is unchanged."""
+    parts: list[Keep | Add | Reply] = []
+    reply_digest = reply.digest if reply is not None else None
+    old, new = [s.digest for s in previous], [s.digest for s in layout]
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    if head:
+        parts.append(Keep(start=0, stop=head))
+    middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
+    matcher = SequenceMatcher(None, middle_old, middle_new, autojunk=False)
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        if tag == "equal":
+            parts.append(Keep(start=head + i1, stop=head + i2))
+            continue
+        for j in range(head + j1, head + j2):
+            parts.append(Reply() if new[j] == reply_digest else Add(segment=layout[j]))
+    if tail:
+        parts.append(Keep(start=len(old) - tail, stop=len(old)))
+    return LayoutDelta(parts=tuple(parts))
+
+
+def reply_segment(
+    *, turn: int, text: str, tool_calls: Sequence[ToolCall], thinking: Sequence[dict[str, Any]], tokens: int
+) -> Segment:
+    """The segment by which a turn's reply stands in later prompts, exactly as the model gave it."""
+    return Segment(
+        kind=SegmentKind.REPLY,
+        origin=f"statement:{turn}",
+        role=Role.ASSISTANT,
+        text=text,
+        tokens=tokens,
+        tool_calls=tuple(tool_calls),
+        thinking=tuple(thinking),
+    )

@@ -1,0 +1,100 @@
+"""What one batch and its jobs are, fully resolved: no defaults left to fill in, no path left relative.
+
+These values go into workflow inputs and the archive, so they are frozen, serialise to JSON and come back equal.
+This module imports pydantic and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+DEFAULT_CONCURRENCY = 8
+DEFAULT_CONTEXT_TOKENS = 60_000
+DEFAULT_ENCODING = "cl100k_base"
+
+
+class Spec(BaseModel):
+    """A frozen value; unknown fields are an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Budget(Spec):
+    """What one job may spend. The job stops with status ``budget`` when any of these is used up."""
+
+    turns: int = Field(default=40, ge=1)
+    """Model calls."""
+    tokens: int = Field(default=2_000_000, ge=1)
+    """Prompt and completion tokens of all calls together."""
+    usd: float = Field(default=5.0, gt=0)
+    """US dollars, as litellm prices the calls."""
+    wall_seconds: float = Field(default=6 * 3600.0, gt=0)
+    """Seconds from the job's start, waits included."""
+
+
+class ModelSettings(Spec):
+    """The model of a job.
+
+    ``name`` is a litellm model name, or ``scripted/`` and the absolute path of a script
+    (``scripted//home/me/policy.py``). ``options`` are the further keyword arguments of the litellm call; they hold
+    JSON values and never a secret.
+    """
+
+    name: str
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def script(self) -> str | None:
+        """The absolute path of the script of a scripted model, else None."""
+        prefix, _, path = self.name.partition("/")
+        return path if prefix == "scripted" else None
+
+
+class ToolSpec(Spec):
+    """A tool as a statement sees it, and where its code is."""
+
+    name: str
+    """The name the statement calls it by: an identifier, unique in the job."""
+    target: str
+    """``module:function``."""
+    search_path: str
+    """The absolute directory in which the module is looked for first: the jobs file's."""
+    stub: str
+    """One line of Python for the type checker: ``def search(query: str, limit: int = 5) -> list[str]: ...``."""
+    doc: str = ""
+    """The first paragraph of the function's docstring, on one line."""
+    is_async: bool = False
+    """Whether the function is a coroutine function. A statement calls it without ``await`` either way."""
+
+
+class JobSpec(Spec):
+    """One job of a batch."""
+
+    id: str
+    goal: str
+    workspace: str
+    """The absolute path of a directory that the job may read."""
+    tools: tuple[ToolSpec, ...] = ()
+    result: dict[str, Any] | None = None
+    """The JSON Schema that the value given to ``finish`` must satisfy; None where any value will do."""
+    model: ModelSettings
+    form: Literal["tool", "script"] = "tool"
+    """How the model hands over a statement: a native tool call, or a ``<script>`` block in its text."""
+    budget: Budget = Budget()
+    context_tokens: int = Field(default=DEFAULT_CONTEXT_TOKENS, ge=1)
+    """The size to which prompts are projected, in tokens of ``encoding``."""
+    encoding: str = DEFAULT_ENCODING
+    """The tiktoken encoding that counts this job's tokens on every worker."""
+
+
+class BatchSpec(Spec):
+    """The jobs of one jobs file."""
+
+    batch: str
+    concurrency: int = Field(default=DEFAULT_CONCURRENCY, ge=1)
+    """How many of the jobs may be open at once."""
+    store: str | None = None
+    """The archive's URL; None for the one that the environment or the embedded stack gives."""
+    jobs: tuple[JobSpec, ...]

@@ -1,0 +1,206 @@
+"""Filling in what a checked jobs file leaves out, and checking what it names: directories, scripts, tools, schemas."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from runtime.errors import InputError
+from runtime.spec.models import Budget, JobSpec, ModelSettings, ToolSpec
+from runtime.spec.problems import Location, Problems, shown
+from runtime.spec.result_schema import schema_fault
+from runtime.spec.written import (
+    MAX_OPTION_BYTES,
+    SET_BY_HOLDFAST,
+    STORE_SCHEMES,
+    WrittenBudget,
+    WrittenHeader,
+    WrittenJob,
+    WrittenModel,
+    is_secret_key,
+)
+from runtime.tools import describe_tool
+
+SCRIPTED = "scripted/"
+
+
+class Resolver:
+    """The resolution of one file's jobs. What the disk says is asked once for each value, not for each job.
+
+    Args:
+        directory: the absolute directory that the file's paths are relative to.
+        header: the file's checked header.
+        problems: takes what is wrong.
+    """
+
+    def __init__(self, directory: Path, header: WrittenHeader, problems: Problems) -> None:
+        self._directory = directory
+        self._header = header
+        self._defaults = header.defaults
+        self._problems = problems
+        self._tools: dict[str, ToolSpec | str] = {}
+        self._tools_path = self._path(header.tools_path) if header.tools_path else str(directory)
+
+    def store(self) -> str | None:
+        """The archive's URL, or the absolute path of its directory."""
+        store = self._header.store
+        if store is None:
+            return None
+        scheme, separator, _ = store.partition("://")
+        if not separator:
+            return self._path(store)
+        if _has_userinfo(store):
+            self._problems.add(("store",), "expected no credentials in the URL; set AWS_ACCESS_KEY_ID and its like")
+        elif scheme not in STORE_SCHEMES:
+            self._problems.add(
+                ("store",), f"expected a directory or a URL of {' or '.join(STORE_SCHEMES)}, got {shown(store)}"
+            )
+        return store
+
+    def jobs(self, written: Mapping[int, WrittenJob]) -> Iterator[JobSpec]:
+        """The resolved jobs; those that cannot be are left out, and what is wrong with them is noted."""
+        if self._header.tools_path and not Path(self._tools_path).is_dir():
+            self._problems.add(("tools_path",), f"no such directory: {shown(self._tools_path)}")
+        if self._defaults.model is not None:
+            self._model(self._defaults.model, ("defaults", "model"))
+        for index, job in written.items():
+            resolved = self._job(index, job)
+            if resolved is not None:
+                yield resolved
+
+    def _job(self, index: int, job: WrittenJob) -> JobSpec | None:
+        """One job, or None where something it needs is missing."""
+
+        def setting(key: str) -> tuple[Any, Location]:
+            if key in job.model_fields_set:
+                return getattr(job, key), ("jobs", index, key)
+            return getattr(self._defaults, key), ("defaults", key)
+
+        missing = False
+        for key in ("model", "workspace"):
+            if setting(key)[0] is None:
+                missing = True
+                self._problems.add(("jobs", index, key), "required key is missing, here and in 'defaults'")
+        tools = self._job_tools(*setting("tools"))
+        schema, at = setting("result")
+        self._result(schema, at)
+        if missing:
+            return None
+        model = self._model(*setting("model"))
+        workspace = self._workspace(*setting("workspace"))
+        form = setting("form")[0]
+        return JobSpec(
+            id=job.id,
+            goal=job.goal,
+            workspace=workspace,
+            tools=tools,
+            result=schema,
+            model=model,
+            form="tool" if form == "auto" else form,
+            budget=_budget(self._defaults.budget, job.budget),
+            context_tokens=setting("context_tokens")[0],
+        )
+
+    def _path(self, text: str) -> str:
+        """``text`` as an absolute path. Links stay links, so a workspace may be moved by re-pointing one."""
+        return os.path.normpath(self._directory / Path(text).expanduser())
+
+    def _workspace(self, text: str, at: Location) -> str:
+        path = self._path(text)
+        if "\0" in text or not Path(path).is_dir():
+            self._problems.add(at, f"expected a directory, got {shown(text)}, which is none")
+        return path
+
+    def _model(self, written: WrittenModel, at: Location) -> ModelSettings:
+        """The model's settings; a scripted model's name gets its script's absolute path."""
+        options = dict(written.model_extra or {})
+        self._options(options, at)
+        name = written.name
+        if name.startswith(SCRIPTED):
+            script = name.removeprefix(SCRIPTED)
+            path = self._path(script)
+            name = SCRIPTED + path
+            if "\0" in path or not Path(path).is_file():
+                self._problems.add(at, f"expected the file of a script, got {shown(script)}, which is none")
+        return ModelSettings(name=name, options=options)
+
+    def _options(self, options: dict[str, Any], at: Location) -> None:
+        """Refuse options that are secrets, that Holdfast sets itself, or that are no JSON."""
+        for key in sorted(SET_BY_HOLDFAST & options.keys()):
+            hint = "it is called 'name' here" if key == "model" else "Holdfast sets it"
+            self._problems.add((*at, key), f"not an option of a jobs file; {hint}")
+        for where, key in _keys(options, at):
+            if is_secret_key(key):
+                self._problems.add(
+                    where,
+                    "secrets do not belong in a jobs file; set the provider's environment variable instead, "
+                    "such as OPENAI_API_KEY",
+                )
+        for key in sorted({"api_base", "base_url"} & options.keys()):
+            base = options[key]
+            if isinstance(base, str) and _has_userinfo(base):
+                self._problems.add((*at, key), "expected no credentials in the URL")
+            elif not (isinstance(base, str) and base.startswith(("http://", "https://"))):
+                self._problems.add((*at, key), f"expected an http(s) URL, got {shown(base)}")
+        try:
+            size = len(json.dumps(options, allow_nan=False))
+        except ValueError:
+            self._problems.add(at, "expected JSON values, got a number that is not finite")
+        else:
+            if size > MAX_OPTION_BYTES:
+                self._problems.add(at, f"expected at most {MAX_OPTION_BYTES} bytes of options, got {size}")
+
+    def _result(self, schema: dict[str, Any] | None, at: Location) -> None:
+        if schema is not None and (fault := schema_fault(schema)):
+            self._problems.add(at, fault)
+
+    def _job_tools(self, targets: list[str], at: Location) -> tuple[ToolSpec, ...]:
+        """The tools of one job; two of one name are noted at the second."""
+        specs: dict[str, ToolSpec] = {}
+        for index, target in enumerate(targets):
+            spec = self._tool(target)
+            if isinstance(spec, str):
+                self._problems.add((*at, index), spec)
+            elif spec.name in specs:
+                self._problems.add(
+                    (*at, index), f"expected tools of different names, got {spec.name!r} from {target!r} again"
+                )
+            else:
+                specs[spec.name] = spec
+        return tuple(specs.values())
+
+    def _tool(self, target: str) -> ToolSpec | str:
+        """The tool, or why there is none; each is imported once a file."""
+        if target not in self._tools:
+            try:
+                self._tools[target] = describe_tool(target, self._tools_path)
+            except InputError as error:
+                self._tools[target] = str(error)
+        return self._tools[target]
+
+
+def _budget(defaults: WrittenBudget, own: WrittenBudget) -> Budget:
+    """The job's own limits, then the defaults' ones."""
+    values = {**defaults.model_dump(exclude_unset=True), **own.model_dump(exclude_unset=True)}
+    if "wall" in values:
+        values["wall_seconds"] = values.pop("wall")
+    return Budget(**values)
+
+
+def _keys(value: Any, at: Location) -> Iterator[tuple[Location, str]]:
+    """Every key in ``value``, at any depth, with its location."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield (*at, key), key
+            yield from _keys(item, (*at, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _keys(item, (*at, index))
+
+
+def _has_userinfo(url: str) -> bool:
+    """Whether ``url`` names a user or password, with or without a scheme; errors must not repeat those."""
+    return "@" in url.partition("://")[2].partition("/")[0] or "@" in url.partition("/")[0]

@@ -1,0 +1,264 @@
+"""A jobs file as it is written: the pydantic models that check it and give its JSON Schema.
+
+What needs the disk (workspaces, scripts, tools) is checked later, in ``resolve``; these models see plain values.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from runtime.spec.durations import PATTERN, parse_duration
+from runtime.spec.models import DEFAULT_CONCURRENCY, DEFAULT_CONTEXT_TOKENS, Budget
+from runtime.spec.problems import shown
+
+MAX_GOAL_BYTES = 256 * 1024
+MAX_JOBS = 10_000
+MAX_TOOLS = 64
+MAX_COUNT = 10**12
+MAX_OPTION_BYTES = 64 * 1024
+STORE_SCHEMES = ("file", "s3")
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+NAME_RULE = "letters, digits, '.', '_' and '-', a letter or digit first, at most 100"
+TARGET_PATTERN = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
+TARGET_RULE = "a tool as 'module:function'"
+SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_DEFAULTS = Budget()
+
+SET_BY_HOLDFAST = frozenset(
+    {
+        "acompletion",
+        "client",
+        "context_window_fallback_dict",
+        "fallbacks",
+        "function_call",
+        "functions",
+        "max_retries",
+        "messages",
+        "model",
+        "n",
+        "num_retries",
+        "parallel_tool_calls",
+        "stream",
+        "stream_options",
+        "tool_choice",
+        "tools",
+    }
+)
+"""Arguments of the litellm call that a jobs file may not give, since the model activity does."""
+
+_SECRET_KEY = re.compile(
+    r"(^|_)(api_?key|apikey|password|secret|credentials?|authorization|access_key|access_key_id|private_key)($|_)"
+    r"|(^|_)(api|auth|access|session|bearer|ad|hf|id|refresh|security)_token$|^token$|^(x_api_key|cookie|proxy_authorization)$"
+)
+
+
+def wrong(text: str) -> PydanticCustomError:
+    """The error of a validator in this package: ``text`` is shown as it is."""
+    return PydanticCustomError("holdfast", "{text}", {"text": text})
+
+
+def is_secret_key(key: str) -> bool:
+    """Whether an option of this name would hold a secret."""
+    return _SECRET_KEY.search(key.lower().replace("-", "_")) is not None
+
+
+def is_name(text: str) -> bool:
+    """Whether ``text`` may name a batch or a job."""
+    return re.fullmatch(NAME_PATTERN, text) is not None and not text.endswith("\n")
+
+
+def _name(value: Any) -> Any:
+    if not isinstance(value, str) or not is_name(value):
+        raise wrong(f"expected a name ({NAME_RULE}), got {shown(value)}")
+    return value
+
+
+def _duration(value: Any) -> float:
+    try:
+        return parse_duration(value)
+    except ValueError:
+        raise wrong(f"expected a duration such as 6h or 90m, got {shown(value)}") from None
+
+
+def _goal(value: Any) -> Any:
+    if isinstance(value, str):
+        if not value.strip():
+            raise wrong("expected a text that says what to do, got an empty one")
+        size = len(value.encode("utf-8", "surrogatepass"))
+        if size > MAX_GOAL_BYTES:
+            raise wrong(f"expected at most {MAX_GOAL_BYTES} bytes, got {size}; put long material in the workspace")
+    return value
+
+
+Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})]
+Duration = Annotated[
+    float,
+    BeforeValidator(_duration),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": PATTERN}]}),
+]
+Goal = Annotated[str, BeforeValidator(_goal)]
+
+
+def _as_the_loader_does(schema: dict[str, Any]) -> None:
+    """Say in ``schema`` that a key is left out or has a value (``null`` is neither), and drop compound defaults."""
+    for name, part in schema.get("properties", {}).items():
+        if isinstance(part.get("default"), dict):
+            del part["default"]
+        kinds = part.get("anyOf", [])
+        if name not in NULLABLE and {"type": "null"} in kinds:
+            (kind,) = (kind for kind in kinds if kind != {"type": "null"})
+            del part["anyOf"], part["default"]
+            part.update(kind)
+
+
+NULLABLE = frozenset({"result"})
+"""Keys for which ``null`` means something: no schema, where the defaults have one."""
+
+
+class Written(BaseModel):
+    """A mapping of a jobs file."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", allow_inf_nan=False, frozen=True, json_schema_extra=_as_the_loader_does
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _not_null(cls, value: Any, info: Any) -> Any:
+        if value is None and info.field_name not in NULLABLE:
+            raise wrong("expected a value, got nothing; leave the key out instead")
+        return value
+
+
+class WrittenBudget(Written):
+    """What a job may spend. Keys that a job leaves out come from the defaults."""
+
+    turns: int = Field(default=_DEFAULTS.turns, ge=1, le=MAX_COUNT, description="Model calls.")
+    tokens: int = Field(
+        default=_DEFAULTS.tokens,
+        ge=1,
+        le=MAX_COUNT,
+        description="Prompt and completion tokens of all calls together.",
+    )
+    usd: float = Field(default=_DEFAULTS.usd, gt=0, description="US dollars, as litellm prices the calls.")
+    wall: Duration = Field(
+        default=_DEFAULTS.wall_seconds,
+        description="Time from the job's start: a number of seconds, or a text such as 30s, 90m, 6h, 1h30m, 2d.",
+    )
+
+
+class WrittenModel(BaseModel):
+    """A litellm model, or scripted/FILE. Further keys are passed to litellm as they are."""
+
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, frozen=True)
+
+    name: str = Field(
+        pattern=r"^\S(.*\S)?$",
+        description="A litellm model name such as openai/gpt-5, or scripted/FILE (relative to the jobs file).",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"name": value}
+        if not isinstance(value, dict):
+            raise wrong(f"expected a model's name or a mapping with its name, got {shown(value)}")
+        return value
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: Any) -> dict[str, Any]:
+        """A name alone is a model too."""
+        mapping = handler.resolve_ref_schema(handler(core_schema))
+        mapping["properties"]["api_base"] = {
+            "type": "string",
+            "description": "The endpoint's URL, where it is not the provider's own.",
+        }
+        forbidden = "|".join(sorted(SET_BY_HOLDFAST))
+        mapping["propertyNames"] = {"not": {"pattern": f"^({forbidden}|api_key)$"}}
+        name = mapping["properties"]["name"]
+        description = mapping.pop("description")
+        return {
+            "description": description,
+            "anyOf": [{"type": "string", "pattern": name["pattern"]}, mapping],
+        }
+
+
+class WrittenSettings(Written):
+    """What a job is run with; the same keys are allowed in ``defaults`` and in each job."""
+
+    model: WrittenModel | None = Field(
+        default=None, description="The model; a job without one takes the default one, and one of the two is needed."
+    )
+    form: Literal["auto", "tool", "script"] = Field(
+        default="auto",
+        description="How the model hands over its statement: a native tool call, or a script block in its text. "
+        "auto is tool.",
+    )
+    budget: WrittenBudget = Field(default=WrittenBudget(), description="What the job may spend.")
+    context_tokens: int = Field(
+        default=DEFAULT_CONTEXT_TOKENS,
+        ge=1_000,
+        le=10_000_000,
+        description="The size to which prompts are projected, in tokens.",
+    )
+    workspace: str | None = Field(
+        default=None,
+        min_length=1,
+        description="A directory that the job may read, relative to the jobs file.",
+    )
+    tools: list[Annotated[str, Field(pattern=TARGET_PATTERN)]] = Field(
+        default=[],
+        max_length=MAX_TOOLS,
+        description="Typed Python functions as module:function; modules are looked for beside the jobs file first. "
+        "A job's list replaces the default one.",
+    )
+    result: dict[str, Any] | None = Field(
+        default=None,
+        description="The JSON Schema that the value given to finish(...) must satisfy; null for any value.",
+    )
+
+
+class WrittenJob(WrittenSettings):
+    """One job; it may override every default."""
+
+    id: Name = Field(description="The job's name, unique in the file.")
+    goal: Goal = Field(description="What the job is to do, in words.", min_length=1)
+
+
+class WrittenHeader(Written):
+    """A jobs file without its jobs."""
+
+    batch: Name | None = Field(default=None, description="The batch's name; the file's stem if left out.")
+    concurrency: int = Field(
+        default=DEFAULT_CONCURRENCY, ge=1, le=1_000, description="How many jobs may be open at once."
+    )
+    store: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The archive: a directory (relative to the jobs file) or a URL such as s3://bucket/prefix.",
+    )
+    tools_path: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The directory in which tools are looked for first; the jobs file's own if left out.",
+    )
+    defaults: WrittenSettings = Field(
+        default=WrittenSettings(), description="Settings of every job that does not override them."
+    )
+
+
+class WrittenFile(WrittenHeader):
+    """A Holdfast jobs file."""
+
+    jobs: list[WrittenJob] = Field(min_length=1, max_length=MAX_JOBS, description="The jobs of the batch.")
+
+
+def jobs_file_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a YAML jobs file; a line of a JSONL file is its ``$defs/WrittenJob``."""
+    schema = WrittenFile.model_json_schema()
+    return {"$schema": SCHEMA_DIALECT, **schema}

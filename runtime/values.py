@@ -1,0 +1,84 @@
+"""The base of every value that crosses a room's border, and the values that all rooms share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+
+
+class Value(BaseModel):
+    """A frozen value; unknown fields are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Compact(Value):
+    """A value whose JSON leaves out fields that have their default: what every turn adds to a history stays small."""
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = type(self).model_fields
+        data: dict[str, Any] = serialize(self)
+        return {
+            name: value
+            for name, value in data.items()
+            if name in _TAGS or name not in fields or getattr(self, name) != fields[name].default
+        }
+
+
+_TAGS = frozenset({"op", "type"})
+"""Fields that tell the members of a union apart are always written."""
+
+
+class ToolCall(Value):
+    """One native tool call of a reply, as the provider gave it. ``arguments`` is the JSON text, unparsed."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class StepRef(Value):
+    """The address of an archived step: its object key and its digest."""
+
+    key: str
+    digest: str
+
+
+class Usage(Compact):
+    """Tokens of one model call as the provider reported them, or as counted where it reported none."""
+
+    prompt: int = 0
+    completion: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reported: bool = True
+
+    @property
+    def total(self) -> int:
+        """Prompt and completion tokens together."""
+        return self.prompt + self.completion
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            prompt=self.prompt + other.prompt,
+            completion=self.completion + other.completion,
+            cache_read=self.cache_read + other.cache_read,
+            cache_write=self.cache_write + other.cache_write,
+            reported=self.reported and other.reported,
+        )
+
+
+class ModelReply(Compact):
+    """What a model answered. ``tokens`` counts the reply with the job's pinned encoding; ``cost_usd`` is litellm's price."""
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    thinking: tuple[dict[str, Any], ...] = ()
+    finish_reason: str = "stop"
+    response_id: str = ""
+    refusal: str | None = None
+    tokens: int = 0
+    usage: Usage = Usage()
+    cost_usd: float = 0.0

@@ -1,0 +1,76 @@
+"""The worker: the workflows and activities of Holdfast on one Temporal task queue."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from activities.lifecycle import LifecycleActivities
+from activities.model import ModelActivities
+from activities.tools import ToolActivities
+from activities.verdicts import record_verdict
+from activities.workspace import WorkspaceActivities
+from runtime.archive.stores import ObjectStore
+from runtime.interpreter import pool
+from workflows.batch import BatchWorkflow
+from workflows.job import JobWorkflow
+from workflows.messages import TASK_QUEUE
+
+GRACE = timedelta(seconds=20)
+"""How long activities in flight may go on after a worker was asked to stop."""
+
+CALLS = 256
+"""Activities at a time: model calls wait on the network, so they are many."""
+
+READERS = 16
+"""Threads for reading the workspace."""
+
+
+def make_worker(
+    client: Client,
+    store: ObjectStore,
+    *,
+    task_queue: str = TASK_QUEUE,
+    grace: timedelta = GRACE,
+    cached_jobs: int = 1000,
+) -> Worker:
+    """A worker that archives to ``store``. ``cached_jobs`` workflows stay in memory; the others are replayed.
+
+    Workflow code runs unsandboxed: its imports are kept pure by the import contract, and every history that a test makes is
+    replayed. As many workflow tasks run at a time as there are interpreter processes, so none waits for one.
+    """
+    model, workspace = ModelActivities(store), WorkspaceActivities()
+    return Worker(
+        client,
+        task_queue=task_queue,
+        workflows=[JobWorkflow, BatchWorkflow],
+        activities=[
+            LifecycleActivities(store).begin_job,
+            model.call_model,
+            model.end_job,
+            ToolActivities(store).call_tool,
+            workspace.read_sources,
+            workspace.file_call,
+            record_verdict,
+        ],
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        workflow_task_executor=ThreadPoolExecutor(pool.PROCESSES, thread_name_prefix="holdfast-workflow"),
+        activity_executor=ThreadPoolExecutor(READERS, thread_name_prefix="holdfast-activity"),
+        max_concurrent_workflow_tasks=pool.PROCESSES,
+        max_concurrent_activities=CALLS,
+        max_concurrent_local_activities=CALLS,
+        max_cached_workflows=cached_jobs,
+        graceful_shutdown_timeout=grace,
+    )
+
+
+@asynccontextmanager
+async def running_worker(client: Client, store: ObjectStore, *, grace: timedelta = GRACE) -> AsyncIterator[Worker]:
+    """A worker that runs until the end of the block, and then drains."""
+    async with make_worker(client, store, grace=grace) as worker:
+        yield worker

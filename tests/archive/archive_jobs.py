@@ -1,0 +1,184 @@
+"""Real archived jobs for tests: written through ``JobArchive`` as the model activity does, with everything that a job can have."""
+
+from __future__ import annotations
+
+import json
+import random
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from runtime.archive.job import JobArchive
+from runtime.archive.records import AttemptRecord, Capture, Chunk, EndRecord, ReplyRecord, StepRecord
+from runtime.archive.stores import ObjectStore
+from runtime.projection.segments import Role, Segment, SegmentKind, delta_between
+from runtime.values import StepRef, ToolCall, Usage
+
+
+def segment(text: str, origin: str = "event:1", kind: SegmentKind = SegmentKind.MESSAGE) -> Segment:
+    return Segment(kind=kind, origin=origin, role=Role.USER, text=text, tokens=len(text) // 4)
+
+
+def letters(rng: random.Random, count: int) -> str:
+    return "".join(rng.choices(string.ascii_letters, k=count))
+
+
+def wire_of(layout: Sequence[Segment]) -> bytes:
+    messages = [{"role": s.role.value, "content": s.text} for s in layout]
+    return json.dumps({"model": "m-1", "messages": messages, "stream": True}).encode()
+
+
+def chat(rng: random.Random, size: int = 600) -> Callable[[int, Sequence[Segment], Segment | None], list[Segment]]:
+    """A chat that grows by the reply and a result, with a tail that changes each turn."""
+
+    def layout(turn: int, previous: Sequence[Segment], reply: Segment | None) -> list[Segment]:
+        kept = [s for s in previous if s.kind is not SegmentKind.BUDGET]
+        if not kept:
+            kept = [segment("The contract: \u00fc, \u4e16\u754c.\n" * 20, "contract", SegmentKind.CONTRACT)]
+        if reply is not None:
+            kept.append(reply)
+        kept.append(segment(f"Result {turn}\n{letters(rng, size)}", f"statement:{turn - 1}"))
+        return [*kept, segment(f"{9000 - turn} tokens left", "tail", SegmentKind.BUDGET)]
+
+    return layout
+
+
+def blocks(
+    rng: random.Random, count: int = 40, size: int = 1000
+) -> Callable[[int, Sequence[Segment], Segment | None], list[Segment]]:
+    """A projection of blocks, of which one, chosen at random, changes each turn."""
+    now = [segment(letters(rng, size), f"node:{n}") for n in range(count)]
+
+    def layout(turn: int, previous: Sequence[Segment], reply: Segment | None) -> list[Segment]:
+        now[rng.randrange(count)] = segment(letters(rng, size), f"node:t{turn}")
+        return list(now)
+
+    return layout
+
+
+@dataclass
+class Written:
+    """What went into a job's archive, for comparison with what comes out. Keys are (run, turn)."""
+
+    archive: JobArchive
+    heads: dict[str, StepRef] = field(default_factory=dict)
+    refs: dict[tuple[str, int], StepRef] = field(default_factory=dict)
+    requests: dict[tuple[str, int], bytes] = field(default_factory=dict)
+    responses: dict[tuple[str, int], bytes] = field(default_factory=dict)
+    layouts: dict[tuple[str, int], tuple[Segment, ...]] = field(default_factory=dict)
+
+    def begin(
+        self,
+        run: str,
+        turn: int,
+        parent: StepRef | None,
+        layout: Sequence[Segment],
+        *,
+        capture: Capture = Capture.WIRE,
+        attempt: int = 1,
+        request: bytes | None = None,
+    ) -> str:
+        previous = self.archive.layout(parent)
+        delta = delta_between(previous, self.archive.reply_segment(parent), layout)
+        request = wire_of(layout) if request is None else request
+        self.requests[run, turn] = request
+        self.layouts[run, turn] = tuple(layout)
+        return self.archive.begin_attempt(
+            AttemptRecord(
+                run=run,
+                turn=turn,
+                parent=parent,
+                delta=delta,
+                model={"name": "openai/m-1", "temperature": 0},
+                capture=capture,
+                request=request,
+                url="http://127.0.0.1:9/v1/chat/completions",
+                headers={"Content-Type": "application/json"},
+                temporal_attempt=attempt,
+                started_at=f"2026-01-01T00:{run_order(run):02d}:{turn % 60:02d}Z",
+            )
+        )
+
+    def finish(self, run: str, turn: int, attempt: str, nodes: Sequence[dict[str, Any]] = ()) -> StepRef:
+        record = step_record(run, turn, attempt, nodes)
+        self.responses[run, turn] = record.response
+        ref = self.archive.finish_step(record)
+        self.refs[run, turn] = self.heads[run] = ref
+        return ref
+
+
+def run_order(run: str) -> int:
+    """Runs of tests are named so that a later one sorts after an earlier one."""
+    return sum(run.encode()) % 60
+
+
+def step_record(run: str, turn: int, attempt: str, nodes: Sequence[dict[str, Any]] = ()) -> StepRecord:
+    reply = ReplyRecord(
+        text=f"I look at {turn}.",
+        tool_calls=(ToolCall(id=f"call_{turn}", name="python", arguments=json.dumps({"code": f"x = {turn}"})),),
+        finish_reason="tool_calls",
+        response_id=f"chatcmpl-{turn}",
+        tokens=12,
+    )
+    body = b"".join(b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in (turn, turn + 1))
+    return StepRecord(
+        run=run,
+        turn=turn,
+        attempt=attempt,
+        reply=reply,
+        response=body,
+        chunks=(Chunk(at_us=1500, size=20), Chunk(at_us=90000, size=len(body) - 20)),
+        status_code=200,
+        headers={"content-type": "text/event-stream"},
+        usage=Usage(prompt=100 + turn, completion=12),
+        cost_usd=0.001,
+        execution={"statement": turn - 1, "outcome": "ok"},
+        nodes=tuple(nodes),
+        reset_event_id=turn * 6,
+        finished_at=f"2026-01-01T01:00:{turn % 60:02d}Z",
+    )
+
+
+def write_run(
+    written: Written,
+    run: str,
+    turns: range,
+    parent: StepRef | None,
+    layout_at: Callable[[int, Sequence[Segment], Segment | None], list[Segment]],
+) -> StepRef | None:
+    """Turns of a run, one attempt each, three nodes of which one changes a turn."""
+    for turn in turns:
+        layout = layout_at(turn, written.archive.layout(parent), written.archive.reply_segment(parent))
+        attempt = written.begin(run, turn, parent, layout)
+        nodes = [{"obj_id": f"view-{turn % 3}", "text": f"state {turn}", "lod": 0}]
+        parent = written.finish(run, turn, attempt, nodes)
+    return parent
+
+
+def eventful_job(store: ObjectStore, batch: str = "nightly", job: str = "licences") -> Written:
+    """A job over a keyframe (turn 32): two definitions, tool results, a failed attempt, a removed node, a reset, an end.
+
+    Run ``a`` has turns 30 to 34 and an attempt in flight at 35; run ``b`` was reset to turn 33 of it and ended at 35.
+    """
+    written = Written(JobArchive(store, batch, job))
+    archive, layout_at = written.archive, chat(random.Random(4), 200)
+    archive.write_definition({"goal": "Find files", "model": "openai/m-1"})
+    parent = write_run(written, "a", range(30, 32), None, layout_at)
+    for effect in range(2):
+        archive.write_effect("a", 31, effect, {"value": effect})
+    layout = layout_at(32, archive.layout(parent), archive.reply_segment(parent))
+    written.begin("a", 32, parent, layout)
+    attempt = written.begin("a", 32, parent, layout, attempt=2)
+    nodes = [{"obj_id": "view-0", "removed": True}, {"obj_id": "view-9", "text": "new"}]
+    parent = written.finish("a", 32, attempt, nodes)
+    branch = parent
+    parent = write_run(written, "a", range(33, 35), parent, layout_at)
+    layout = layout_at(35, archive.layout(parent), archive.reply_segment(parent))
+    written.begin("a", 35, parent, layout)
+    parent = write_run(written, "b", range(33, 36), branch, layout_at)
+    archive.write_effect("b", 35, 0, {"value": "last"})
+    written.heads["b"] = archive.write_end(
+        EndRecord(run="b", turn=35, parent=parent, status="succeeded", result={"files": []}, usage=Usage(prompt=9))
+    )
+    return written

@@ -1,0 +1,159 @@
+"""The frame around the commands: what is imported, what errors look like, how the process ends."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from runtime.cli import main as frame
+from runtime.cli.main import main
+from runtime.errors import DefinitionChanged, HoldfastError, NotFound, ObjectCorrupt
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = ["run", "worker", "up", "down", "status", "ls", "log", "show", "send", "cancel", "schema"]
+
+
+def holdfast(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    code = "import sys; from runtime.cli.main import entry; sys.argv = ['holdfast', *sys.argv[1:]]; entry()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> "list[BaseException]":
+    """A command ``fail`` that raises the one exception of the list."""
+    errors: list[BaseException] = []
+    app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+
+    @app.callback()
+    def root() -> None: ...
+
+    @app.command()
+    def fail() -> None:
+        raise errors[0]
+
+    monkeypatch.setattr(frame, "app", app)
+    monkeypatch.delenv("HOLDFAST_DEBUG", raising=False)
+    return errors
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """Help, of the whole and of every command, imports neither litellm nor temporalio nor tiktoken."""
+    code = f"""
+import sys
+from runtime.cli.main import main
+for arguments in [["--help"], *([name, "--help"] for name in {COMMANDS})]:
+    assert main(arguments) == 0, arguments
+heavy = {{"litellm", "temporalio", "tiktoken", "boto3", "httpx", "ruamel"}} & set(sys.modules)
+sys.exit(", ".join(heavy) or 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """Help names the commands in the order of their use, each summary whole."""
+    assert main(["--help"]) == 0
+    listed = capsys.readouterr().out.split("Commands:\n")[1]
+    assert [line.split()[0] for line in listed.splitlines()] == COMMANDS
+    assert "..." not in listed
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """The version is the distribution's, after the program's name."""
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"holdfast {frame.version()}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (HoldfastError("it failed"), 1),
+        (DefinitionChanged("it changed"), 2),
+        (NotFound("no job 'x'"), 2),
+        (ObjectCorrupt("it is corrupt"), 4),
+    ],
+)
+def test_expected_error_is_one_line(
+    failing: list[BaseException], capsys: pytest.CaptureFixture[str], error: HoldfastError, code: int
+) -> None:
+    """An error of Holdfast's own tree is its message on stderr, and its exit code."""
+    failing.append(error)
+    assert main(["fail"]) == code
+    assert capsys.readouterr() == ("", f"error: {error}\n")
+
+
+def test_unexpected_error_is_one_line(
+    failing: list[BaseException], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any other exception is one line that tells how to see the traceback; then it is shown."""
+    failing.append(ValueError("two\nlines \x1b[31m"))
+    line = "error: unexpected ValueError: two lines (HOLDFAST_DEBUG=1 shows the traceback)\n"
+    assert main(["fail"]) == 1
+    assert capsys.readouterr().err == line
+    monkeypatch.setenv("HOLDFAST_DEBUG", "1")
+    assert main(["fail"]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("Traceback (most recent call last):")
+    assert err.endswith(line)
+
+
+def test_interrupt(failing: list[BaseException]) -> None:
+    """Ctrl-C ends a command with exit code 130."""
+    failing.append(KeyboardInterrupt())
+    assert main(["fail"]) == 130
+
+
+@pytest.mark.parametrize("arguments", [["nope"], ["show"], ["show", "--nope", "x"], ["show", "x", "y"], []])
+def test_usage_errors(arguments: list[str]) -> None:
+    """A wrong command, option or number of arguments exits with 2."""
+    assert main(arguments) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "j@1", "--wire", "--nodes"], "--nodes and --wire cannot go together"),
+        (["show", "j@1", "--wire", "--json"], "--wire prints exact bytes: it does not go with --json"),
+        (["show", "j@one"], "'j@one' is no JOB@N"),
+    ],
+)
+def test_contradicting_options(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+    """Options of 'show' that contradict each other are input errors."""
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_process_ends_with_the_code_and_all_output() -> None:
+    """The console script ends with the command's exit code, and everything it wrote has arrived."""
+    good = holdfast("schema")
+    assert good.returncode == 0
+    assert good.stdout.endswith("}\n")
+    bad = holdfast("status", HOLDFAST_HOME="/dev/null/x")
+    assert (bad.returncode, bad.stdout, bad.stderr.count("\n")) == (2, "", 1)
+    assert bad.stderr.startswith("error: the state directory /dev/null/x cannot be made")
+
+
+def test_reader_that_goes_away() -> None:
+    """A pipe whose reader has gone ends the command without a traceback."""
+    code = "from runtime.cli.main import entry; import sys; sys.argv = ['holdfast', 'schema']; entry()"
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert process.stderr == b""
+
+
+def test_completion_completes_commands() -> None:
+    """Shell completion offers the commands, from the same quick imports."""
+    done = holdfast(_HOLDFAST_COMPLETE="complete_bash", COMP_WORDS="holdfast s", COMP_CWORD="1")
+    assert (done.returncode, sorted(done.stdout.split())) == (0, ["schema", "send", "show", "status"])

@@ -1,0 +1,68 @@
+"""Going back: snapshots for a statement that is taken back, checkpoints for a run that goes on elsewhere."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from context_memory import Job, numbered, words
+
+from runtime.context.graph import ContextGraph
+from runtime.errors import InputError
+
+
+@pytest.fixture
+def job() -> Job:
+    job = Job({"a.txt": numbered(6), "b.txt": numbered(6)})
+    foo = job.view("a.txt", freq="Sync")
+    job.group(foo, job.view("b.txt", lod=3))
+    job.graph.learn_names({"foo": foo})
+    job.files["a.txt"] = "new"
+    job.tick()
+    return job
+
+
+def test_checkpoint_is_the_whole_graph(job: Job) -> None:
+    """A graph that was dumped and loaded goes on exactly as the one it was dumped from."""
+    other = Job(job.files, ContextGraph.load(json.loads(json.dumps(job.graph.dump())), words), job.turn)
+    assert other.graph.dump() == job.graph.dump()
+    for one in (job, other):
+        one.files["a.txt"] = "newer"
+        one.view("b.txt")
+        one.tick()
+    assert other.graph.dump() == job.graph.dump()
+    assert other.feed() == job.feed()
+    assert [other.graph.render(i) for i in other.graph.obj_ids] == [job.graph.render(i) for i in job.graph.obj_ids]
+
+
+def test_checkpoint_of_another_version_is_refused(job: Job) -> None:
+    """A version that this release does not know is an error that names it; so is damage."""
+    data = job.graph.dump()
+    with pytest.raises(InputError, match="version 2"):
+        ContextGraph.load(data | {"version": 2}, words)
+    with pytest.raises(InputError, match="damaged"):
+        ContextGraph.load(data | {"nodes": [{"obj_type": "view"}]}, words)
+
+
+def test_restore_takes_a_statement_back_whole(job: Job) -> None:
+    """Nodes, ids, names, events and the feed are as they were."""
+    before, snapshot = job.graph.dump(), job.graph.snapshot()
+    foo = job.view("a.txt")
+    job.on(foo, "SetLod", 1)
+    job.group(foo)
+    job.graph.learn_names({"x": foo})
+    job.graph.take_deltas()
+    job.graph.records(changed_only=True)
+    job.graph.restore(snapshot)
+    assert job.graph.dump() == before
+    assert job.view("a.txt") == foo
+
+
+def test_a_snapshot_can_be_restored_again(job: Job) -> None:
+    """What happens after a restore leaves the snapshot alone."""
+    before, snapshot = job.graph.dump(), job.graph.snapshot()
+    for _ in range(2):
+        job.view("b.txt")
+        job.graph.take_events(lambda: "e")
+        job.graph.restore(snapshot)
+        assert job.graph.dump() == before

@@ -1,0 +1,128 @@
+"""The embedded server after crashes: its own, its starter's, and of what describes it."""
+
+import asyncio
+import os
+import signal
+import socket
+
+import pytest
+from temporalio.service import RPCError
+
+from runtime import local, local_process
+from runtime.errors import ServerError
+from runtime.home import Home
+from runtime.local import ServerState, ensure_server, server_in_use, server_status
+from tests.local.helpers import client_of, is_running, kill, python, start_job
+
+pytestmark = pytest.mark.server
+
+LAUNCH_AND_DIE = """
+import os, signal
+from runtime.home import state_home
+from runtime.local_process import free_ports, launch
+from runtime.temporal_binary import installed_binary
+
+launch(state_home(), installed_binary(), free_ports(None))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+async def test_kill_in_mid_write_loses_no_acknowledged_workflow(home: Home) -> None:
+    """kill -9 of the server while it writes: every workflow whose start it had acknowledged runs afterwards."""
+    first = await ensure_server(home)
+    client = await client_of(first)
+    acknowledged: list[str] = []
+
+    async def write(lane: int) -> None:
+        for n in range(1000):
+            await start_job(client, f"{lane}-{n}")
+            acknowledged.append(f"{lane}-{n}")
+
+    lanes = [asyncio.create_task(write(lane)) for lane in range(4)]
+    assert await local_process.wait_until(lambda: len(acknowledged) > 100, 30)
+    await kill(home, first)
+    for task in lanes:
+        task.cancel()
+    await asyncio.gather(*lanes, return_exceptions=True)
+    second = await ensure_server(home)
+    assert (second.pid != first.pid, second.address) == (True, first.address)
+    client = await client_of(second)
+    assert all(await asyncio.gather(*(is_running(client, name) for name in acknowledged)))
+
+
+async def test_server_that_dies_in_use_is_started_again(home: Home) -> None:
+    """A client that was connected when the server was killed goes on at the same address, and nothing is lost."""
+    async with server_in_use(home) as server:
+        client = await client_of(server)
+        await start_job(client, "kept")
+        await kill(home, server)
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    assert await is_running(client, "kept")
+                    break
+                except RPCError:
+                    await asyncio.sleep(0.1)
+
+
+async def test_starter_killed_right_after_the_launch(home: Home) -> None:
+    """A server whose starter was killed before it served is found, not started a second time on the same file."""
+    starter = python(LAUNCH_AND_DIE, home)
+    await asyncio.to_thread(starter.communicate)
+    first = await ensure_server(home)
+    assert (await server_status(home)).server == first
+    assert first.pid == int((home.server / "alive.lock").read_text())
+    assert home.log.read_text().count("Temporal Server") <= 1
+
+
+@pytest.mark.parametrize("damage", ["", '{"pid": 12'])
+async def test_broken_state_file_of_a_live_server(home: Home, damage: str) -> None:
+    """A live server that nothing describes is ended and started again on the same database."""
+    first = await ensure_server(home)
+    await start_job(await client_of(first), "kept")
+    (home.server / "server.json").write_text(damage)
+    second = await ensure_server(home)
+    assert second.pid != first.pid
+    assert await is_running(await client_of(second), "kept")
+
+
+async def test_state_of_a_dead_server_names_a_live_process_and_a_taken_port(home: Home) -> None:
+    """A process id given to another process and a port taken by one mislead nobody, and neither is touched."""
+    first = await ensure_server(home)
+    await kill(home, first)
+    state = home.server / "server.json"
+    state.write_text(state.read_text().replace(str(first.pid), str(os.getpid()), 1))
+    (home.server / "alive.lock").write_text(str(os.getpid()))
+    with socket.socket() as taker:
+        taker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taker.bind(("127.0.0.1", first.port))
+        taker.listen()
+        assert (await server_status(home)).state is ServerState.STOPPED
+        second = await ensure_server(home)
+    assert second.port != first.port
+    assert await is_serving(home)
+
+
+async def test_silent_server_is_replaced(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server process that lives and does not answer is killed and started again."""
+    first = await ensure_server(home)
+    os.kill(first.pid, signal.SIGSTOP)
+    monkeypatch.setattr(local, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(local, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(local_process, "TERM_SECONDS", 0.5)
+    assert (await server_status(home)).state is ServerState.SILENT
+    second = await ensure_server(home)
+    assert second.pid != first.pid
+    assert await is_serving(home)
+
+
+async def test_server_that_cannot_start_says_why(home: Home) -> None:
+    """A database that is none ends in an error with the log's place and its last lines, and no process."""
+    home.database.write_bytes(b"this is no SQLite file" * 100)
+    with pytest.raises(ServerError, match=r"exit code 1; its log is .*server\.log:\n(.*\n)*.*not a database"):
+        await ensure_server(home)
+    assert (await server_status(home)).state is ServerState.STOPPED
+
+
+async def is_serving(home: Home) -> bool:
+    return (await server_status(home)).state is ServerState.SERVING

@@ -1,0 +1,38 @@
+"""Where the state directory is."""
+
+from pathlib import Path
+
+import pytest
+
+from runtime.errors import InputError
+from runtime.home import state_home
+
+
+def test_named_directory_is_made_and_is_the_owners_alone(tmp_path: Path) -> None:
+    """HOLDFAST_HOME names the directory; it and its parents are made, and nobody else can read it."""
+    home = state_home({"HOLDFAST_HOME": str(tmp_path / "a" / "b")})
+    assert home.path == (tmp_path / "a" / "b").resolve()
+    assert home.server.is_dir()
+    assert home.path.stat().st_mode & 0o777 == 0o700
+
+
+def test_relative_name_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative HOLDFAST_HOME means the same directory after a change of directory."""
+    monkeypatch.chdir(tmp_path)
+    assert state_home({"HOLDFAST_HOME": "here"}).path == (tmp_path / "here").resolve()
+
+
+def test_platform_directory_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without HOLDFAST_HOME, or with an empty one, the platform's state directory is used."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    home = state_home({"HOLDFAST_HOME": ""})
+    assert home.path.is_relative_to(tmp_path.resolve())
+    assert home.path.name == "holdfast"
+
+
+def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
+    """A path that cannot be a directory is an input error that names it and the variable."""
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"file/x.*HOLDFAST_HOME"):
+        state_home({"HOLDFAST_HOME": str(tmp_path / "file" / "x")})

@@ -1,0 +1,118 @@
+"""One server for each state directory: started once, shared, stopped by the last who leaves."""
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from runtime.errors import ServerError
+from runtime.home import Home
+from runtime.local import RETENTION, ServerState, ensure_server, pin_server, server_in_use, server_status, stop_server
+from runtime.local_process import wait_until
+from tests.local.helpers import client_of, is_running, python, start_job
+
+pytestmark = pytest.mark.server
+
+USE_UNTIL_KILLED = """
+import asyncio
+from runtime.home import state_home
+from runtime.local import server_in_use
+
+async def main():
+    async with server_in_use(state_home()) as server:
+        print(server.pid, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_started_found_and_stopped(home: Home) -> None:
+    """A first call starts the server, a second finds it; stopping ends the process and leaves nothing."""
+    assert (await server_status(home)).state is ServerState.STOPPED
+    first = await ensure_server(home)
+    assert await ensure_server(home) == first
+    status = await server_status(home)
+    assert (status.state, status.server, status.users) == (ServerState.SERVING, first, ())
+    assert status.version is not None
+    assert await stop_server(home) is True
+    assert await stop_server(home) is False
+    with pytest.raises(ProcessLookupError):
+        os.kill(first.pid, 0)
+
+
+async def test_processes_that_start_at_once_share_one_server(home: Home) -> None:
+    """Three processes that want a server at the same moment get the same one."""
+    code = "from runtime.cli.main import entry; import sys; sys.argv[1:] = ['up', '--json']; entry()"
+    processes = [python(code, home) for _ in range(3)]
+    outputs = await asyncio.gather(*(asyncio.to_thread(process.communicate) for process in processes))
+    assert len({json.loads(out)["pid"] for out, _ in outputs}) == 1
+
+
+async def test_last_user_stops_the_server(home: Home) -> None:
+    """The server outlives the user that started it while another uses it, and ends with the last."""
+    async with server_in_use(home) as first:
+        second = server_in_use(home)
+        assert await second.__aenter__() == first
+    assert (await server_status(home)).state is ServerState.SERVING
+    await second.__aexit__(None, None, None)
+    assert (await server_status(home)).state is ServerState.STOPPED
+
+
+async def test_killed_user_leaves_the_server_and_counts_no_more(home: Home) -> None:
+    """After kill -9 of its only user the server lives on; the next user finds it, and its end stops it."""
+    user = python(USE_UNTIL_KILLED, home)
+    assert user.stdout is not None
+    pid = int(await asyncio.to_thread(user.stdout.readline))
+    assert (await server_status(home)).users == (user.pid,)
+    with pytest.raises(ServerError, match=f"used by process {user.pid}"):
+        await stop_server(home)
+    user.send_signal(signal.SIGKILL)
+    await asyncio.to_thread(user.communicate)
+    status = await server_status(home)
+    assert (status.state, status.users) == (ServerState.SERVING, ())
+    async with server_in_use(home) as server:
+        assert server.pid == pid
+    assert (await server_status(home)).state is ServerState.STOPPED
+
+
+async def test_pinned_server_stays(home: Home) -> None:
+    """A pinned server stays when its last user leaves."""
+    pinned = await pin_server(home)
+    async with server_in_use(home) as server:
+        assert server == pinned
+    status = await server_status(home)
+    assert (status.state, status.pinned) == (ServerState.SERVING, True)
+
+
+async def test_first_closed_run_is_kept_for_years(home: Home) -> None:
+    """A run that closes right after the first start of all is due for deletion in ten years, not in a day."""
+    server = await ensure_server(home)
+    client = await client_of(server)
+    await start_job(client, "closed")
+    await client.get_workflow_handle("closed").terminate()
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+
+    def deletions() -> list[datetime]:
+        # The server's own table of timers; nothing in its interface tells when a run will be deleted.
+        with closing(sqlite3.connect(home.database)) as database:
+            rows = database.execute("select visibility_timestamp from timer_tasks").fetchall()
+        times = [datetime.fromisoformat(row[0]) for row in rows]
+        return [time for time in times if abs(time - tomorrow) < timedelta(hours=1) or time > tomorrow + RETENTION / 2]
+
+    assert await wait_until(lambda: bool(deletions()), 10)
+    assert all(abs(time - tomorrow - RETENTION) < timedelta(days=2) for time in deletions())
+
+
+async def test_state_survives_an_orderly_stop(home: Home) -> None:
+    """What one server kept, the next one of the same directory has, at the same address."""
+    async with server_in_use(home) as first:
+        await start_job(await client_of(first), "kept")
+    second = await ensure_server(home)
+    assert second.address == first.address
+    assert await is_running(await client_of(second), "kept")

@@ -1,0 +1,61 @@
+"""A started job's definition may not change unseen: the digest notices, and the lines say what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runtime.spec.changes import changes, definition_digest
+from runtime.spec.models import Budget, JobSpec, ModelSettings, ToolSpec
+
+TOOL = ToolSpec(name="search", target="mytools:search", search_path="/b", stub="def search() -> None: ...")
+JOB = JobSpec(
+    id="a",
+    goal="Find it.",
+    workspace="/w",
+    tools=(TOOL,),
+    result={"type": "object"},
+    model=ModelSettings(name="openai/x", options={"temperature": 0}),
+    budget=Budget(turns=40, wall_seconds=21_600),
+)
+
+
+@pytest.mark.parametrize(
+    ("update", "lines"),
+    [
+        ({"goal": "Find it all."}, ["goal changed"]),
+        ({"workspace": "/v"}, ["workspace: /w -> /v"]),
+        ({"budget": Budget(turns=60, wall_seconds=7_200)}, ["budget.turns: 40 -> 60", "budget.wall: 6h -> 2h"]),
+        ({"model": ModelSettings(name="openai/y")}, ["model.name: openai/x -> openai/y", "model.options.temperature: 0 -> not set"]),
+        ({"model": ModelSettings(name="openai/x", options={"temperature": False})}, ["model.options.temperature: 0 -> false"]),
+        ({"model": ModelSettings(name="openai/x", options={"temperature": 0, "stop": ["x" * 80]})}, ["model.options.stop changed"]),
+        ({"result": {"type": "array"}}, ["result changed"]),
+        ({"result": None}, ["result changed"]),
+        ({"form": "script"}, ["form: tool -> script"]),
+        ({"context_tokens": 9_000}, ["context_tokens: 60000 -> 9000"]),
+        ({"encoding": "p50k_base"}, ["encoding: cl100k_base -> p50k_base"]),
+        ({"tools": ()}, ["tools.search removed"]),
+        ({"tools": (TOOL, TOOL.model_copy(update={"name": "other"}))}, ["tools.other added"]),
+        ({"tools": (TOOL.model_copy(update={"stub": "def search(x: int) -> None: ..."}),)},
+         ["tools.search.stub: def search() -> None: ... -> def search(x: int) -> None: ..."]),
+    ],
+)  # fmt: skip
+def test_each_change_is_a_line(update: dict[str, Any], lines: list[str]) -> None:
+    """Whatever changed is named as the jobs file names it, and the digest differs."""
+    new = JOB.model_copy(update=update)
+    assert changes(JOB, new) == lines
+    assert definition_digest(new) != definition_digest(JOB)
+
+
+def test_no_change() -> None:
+    """An equal definition has no lines and the same digest, also after travelling as JSON."""
+    same = JobSpec.model_validate_json(JOB.model_dump_json())
+    assert changes(JOB, same) == []
+    assert definition_digest(same) == definition_digest(JOB)
+
+
+def test_every_field_counts() -> None:
+    """A field that is added to the job later cannot be forgotten here."""
+    covered = {"goal", "workspace", "budget", "model", "result", "form", "context_tokens", "encoding", "tools", "id"}
+    assert set(JobSpec.model_fields) == covered

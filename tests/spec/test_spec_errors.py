@@ -1,0 +1,264 @@
+"""What is wrong with a jobs file is one error: file, line, key, and what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runtime.errors import InputError
+from runtime.spec.load import load_jobs_file
+
+Refuse = Callable[..., str]
+NAMES = "letters, digits, '.', '_' and '-', a letter or digit first, at most 100"
+GOOD = "id: a, goal: g, workspace: src, model: x"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("budget: {wall: soon}", "jobs[0].budget.wall: expected a duration such as 6h or 90m, got 'soon'"),
+        ("budget: {wall: 0}", "jobs[0].budget.wall: expected a duration such as 6h or 90m, got 0"),
+        ("budget: {turns: 4.5}", "jobs[0].budget.turns: expected a whole number, got 4.5"),
+        ("budget: {turns: '4'}", "jobs[0].budget.turns: expected a whole number, got '4'"),
+        ("budget: {turns: true}", "jobs[0].budget.turns: expected a whole number, got true"),
+        ("budget: {turns: 0}", "jobs[0].budget.turns: expected a number of at least 1, got 0"),
+        ("budget: {usd: .inf}", "jobs[0].budget.usd: expected a finite number, got inf"),
+        ("budget: {usd: 0}", "jobs[0].budget.usd: expected a number above 0, got 0"),
+        ("budget: {tuns: 4}", "jobs[0].budget.tuns: unknown key; did you mean 'turns'?"),
+        ("budget: {zzz: 4}", "jobs[0].budget.zzz: unknown key; expected one of turns, tokens, usd, wall"),
+        ("budget: 4", "jobs[0].budget: expected a mapping, got 4"),
+        ("budget:", "jobs[0].budget: expected a value, got nothing; leave the key out instead"),
+        ("turns: 4", "jobs[0].turns: unknown key here; it belongs in 'budget'"),
+        ("batch: b", "jobs[0].batch: unknown key here; it belongs at the top of the file"),
+        ("context_tokens: 10", "jobs[0].context_tokens: expected a number of at least 1000, got 10"),
+        ("form: tol", "jobs[0].form: expected 'auto', 'tool' or 'script', got 'tol'"),
+        ("tools: mytools:search", "jobs[0].tools: expected a list, got 'mytools:search'"),
+        ("tools: [4]", "jobs[0].tools[0]: expected a text, got 4"),
+        ("tools: [search]", "jobs[0].tools[0]: expected a tool as 'module:function', got 'search'"),
+        ("tools: ['mytools:nope']", "jobs[0].tools[0]: the module 'mytools' has no function 'nope'"),
+        (
+            "tools: ['mytools:search', 'mytools:search']",
+            "jobs[0].tools[1]: expected tools of different names, got 'search' from 'mytools:search' again",
+        ),
+        ("result: [a]", "jobs[0].result: expected a mapping, got a list"),
+        ("store: x", "jobs[0].store: unknown key here; it belongs at the top of the file"),
+        ("? [a]\n    : 1", "jobs[0]: expected text keys, got a list or mapping as a key"),
+        ("form: !form tool", "jobs[0].form: expected plain YAML, got 'tool' with the tag '!form'"),
+        ("<<: 4", "jobs[0]: expected '<<' to name a mapping"),
+    ],
+)
+def test_a_wrong_line_of_a_job(refuse: Refuse, line: str, message: str) -> None:
+    """A job's wrong value or key is named with its line and what was expected."""
+    where = 3 if message.startswith("jobs[0]: ") else 4
+    block = "jobs:\n\n  - id: a\n    " + line + "\n    goal: g\n    workspace: src\n    model: x\n"
+    assert refuse(block) == f"jobs.yaml:{where}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "1: expected a mapping with 'jobs', got nothing"),
+        ("# nothing\n", "1: expected a mapping with 'jobs', got nothing"),
+        ("- id: a\n", "1: expected a mapping with 'jobs', got a list"),
+        ("batch: b\n", "1: jobs: required key is missing"),
+        ("batch: b\njobs: []\n", "2: jobs: expected at least one job, got none"),
+        ("batch: b\njobs:\n", "2: jobs: expected a list of jobs, got nothing"),
+        ("jobs: {a: 1}\n", "1: jobs: expected a list of jobs, got a mapping"),
+        ("jobs:\n- a\n", "2: jobs[0]: expected a mapping, got 'a'"),
+        ("jobs:\n- {goal: g, workspace: src, model: x}\n", "2: jobs[0].id: required key is missing"),
+        (f"jobs:\n- {{{GOOD}}}\nbatch: a/b\n", f"3: batch: expected a name ({NAMES}), got 'a/b'"),
+        (f"jobs:\n- {{{GOOD}}}\nbatch: ..\n", f"3: batch: expected a name ({NAMES}), got '..'"),
+        ("jobs:\n- {id: a b, goal: g, workspace: src, model: x}\n", f"2: jobs[0].id: expected a name ({NAMES}), got 'a b'"),
+        (f"concurrency: 0\njobs:\n- {{{GOOD}}}\n", "1: concurrency: expected a number of at least 1, got 0"),
+        (f"concurency: 1\njobs:\n- {{{GOOD}}}\n", "1: concurency: unknown key; did you mean 'concurrency'?"),
+        (f"model: x\njobs:\n- {{{GOOD}}}\n", "1: model: unknown key here; it belongs in a job or in 'defaults'"),
+        (f"defaults: {{goal: g}}\njobs:\n- {{{GOOD}}}\n", "1: defaults.goal: unknown key here; it belongs in a job"),
+        (f'"a\\tb": 1\njobs:\n- {{{GOOD}}}\n', "1: ['a\\tb']: unknown key; expected one of batch, concurrency, store, tools_path, defaults, jobs"),
+        ("jobs:\n- {id: a, goal: '  ', workspace: src, model: x}\n", "2: jobs[0].goal: expected a text that says what to do, got an empty one"),
+        ("jobs:\n- id: a\n  goals: g\n  workspace: src\n  model: x\n", "3: jobs[0].goals: unknown key; did you mean 'goal'?"),
+        ("jobs:\n- {id: a, goal: g, model: x}\n", "2: jobs[0].workspace: required key is missing, here and in 'defaults'"),
+        ("jobs:\n- {id: a, goal: g, workspace: src}\n", "2: jobs[0].model: required key is missing, here and in 'defaults'"),
+        ("jobs:\n- {id: a, goal: g, workspace: nope, model: x}\n", "2: jobs[0].workspace: expected a directory, got 'nope', which is none"),
+        ("jobs:\n- {id: a, goal: g, workspace: policy.py, model: x}\n", "2: jobs[0].workspace: expected a directory, got 'policy.py', which is none"),
+        (f"store: ftp://x/y\njobs:\n- {{{GOOD}}}\n", "1: store: expected a directory or a URL of file or s3, got 'ftp://x/y'"),
+        (f"store: s3://me:pw@b/p\njobs:\n- {{{GOOD}}}\n", "1: store: expected no credentials in the URL; set AWS_ACCESS_KEY_ID and its like"),
+    ],
+)  # fmt: skip
+def test_a_wrong_file(refuse: Refuse, text: str, message: str) -> None:
+    """What is wrong with the file as a whole is named in the same way."""
+    assert refuse(text) == f"jobs.yaml:{message}"
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("4", "model: expected a model's name or a mapping with its name, got 4"),
+        ("{api_base: 'http://x'}", "model.name: required key is missing"),
+        ("{nam: x}", "model.name: required key is missing"),
+        ("{name: ' x'}", "model.name: expected a model's name without spaces, got ' x'"),
+        ("{name: x, messages: []}", "model.messages: not an option of a jobs file; Holdfast sets it"),
+        ("{name: x, model: y}", "model.model: not an option of a jobs file; it is called 'name' here"),
+        ("{name: x, api_base: localhost}", "model.api_base: expected an http(s) URL, got 'localhost'"),
+        ("{name: x, api_base: 'http://me:pw@h/'}", "model.api_base: expected no credentials in the URL"),
+        ("{name: x, base_url: 'me:pw@h'}", "model.base_url: expected no credentials in the URL"),
+        ("{name: x, top_p: .nan}", "model: expected JSON values, got a number that is not finite"),
+    ],
+)
+def test_a_wrong_model(refuse: Refuse, model: str, message: str) -> None:
+    """A model is a name, or a mapping with a name and options for litellm."""
+    told = refuse(f"jobs:\n- id: a\n  goal: g\n  workspace: src\n  model: {model}\n")
+    assert told == f"jobs.yaml:5: jobs[0].{message}"
+
+
+def test_a_missing_script(refuse: Refuse, place: Path) -> None:
+    """The script of a scripted model has to be there."""
+    told = refuse("jobs:\n- {id: a, goal: g, workspace: src, model: scripted/no.py}\n")
+    assert told == "jobs.yaml:2: jobs[0].model: expected the file of a script, got 'no.py', which is none"
+
+
+@pytest.mark.parametrize(
+    "key", ["api_key", "API-KEY", "aws_secret_access_key", "azure_ad_token", "password", "vertex_credentials"]
+)
+@pytest.mark.parametrize("inside", ["{{name: x, {key}: S3CRET}}", "{{name: x, extra_headers: {{{key}: S3CRET}}}}"])
+def test_a_secret_is_refused_and_not_repeated(refuse: Refuse, key: str, inside: str) -> None:
+    """A secret in a model's options, also one that no job uses, is an error that names the way out, not the value."""
+    text = f"defaults:\n  model: {inside.format(key=key)}\njobs:\n- {{{GOOD}}}\n"
+    told = refuse(text)
+    assert told.startswith("jobs.yaml:2: defaults.model.")
+    assert told.endswith(
+        "secrets do not belong in a jobs file; set the provider's environment variable instead, such as OPENAI_API_KEY"
+    )
+    assert "S3CRET" not in told
+
+
+def test_counts_of_tokens_are_no_secrets(load: Callable[..., object]) -> None:
+    """``max_tokens`` and its like are ordinary options."""
+    load("jobs: [{id: a, goal: g, workspace: src, model: {name: x, max_tokens: 5, max_completion_tokens: 6}}]")
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ("{type: objet}", "expected a JSON Schema: type: 'objet' is not valid under any of the given schemas"),
+        ("{required: files}", "expected a JSON Schema: required: 'files' is not of type 'array'"),
+        ("{properties: {a: {minimum: x}}}", "expected a JSON Schema: properties.a.minimum: 'x' is not of type 'number'"),
+        ("{pattern: '('}", "expected a JSON Schema: pattern: '(' is not a 'regex'"),
+        ("{$ref: '#/$defs/no'}", "expected a JSON Schema: $ref '#/$defs/no' leads to nothing in the schema itself"),
+        ("{$ref: 'http://x/y'}", "expected a JSON Schema: $ref 'http://x/y' leads to nothing in the schema itself"),
+    ],
+)  # fmt: skip
+def test_a_schema_that_is_none(refuse: Refuse, schema: str, message: str) -> None:
+    """A result schema is checked against its dialect, and may not need a network."""
+    told = refuse(f"jobs:\n- id: a\n  goal: g\n  workspace: src\n  model: x\n  result: {schema}\n")
+    assert told == f"jobs.yaml:6: jobs[0].result: {message}"
+
+
+def test_schemas_that_refer_to_themselves_are_fine(load: Callable[..., object]) -> None:
+    """Pointers, anchors and older dialects work; a property called ``enum`` hides nothing."""
+    for schema in (
+        "{$defs: {n: {type: object, properties: {next: {$ref: '#/$defs/n'}}}}, $ref: '#/$defs/n'}",
+        "{$defs: {n: {$anchor: here}}, $ref: '#here'}",
+        "{$schema: 'http://json-schema.org/draft-07/schema#', definitions: {n: {}}, $ref: '#/definitions/n'}",
+        "{enum: [{$ref: 'plain data'}]}",
+    ):
+        load(f"jobs: [{{id: a, goal: g, workspace: src, model: x, result: {schema}}}]")
+
+
+def test_duplicate_ids(refuse: Refuse) -> None:
+    """The second use of an id is the wrong one, and says where the first is."""
+    told = refuse(f"jobs:\n- {{{GOOD}}}\n- {{{GOOD}}}\n")
+    assert told == "jobs.yaml:3: jobs[1].id: expected a unique id, got 'a' as on line 2"
+
+
+def test_duplicate_keys(refuse: Refuse) -> None:
+    """A key that comes twice in a mapping is an error, at any depth."""
+    told = refuse("jobs:\n- id: a\n  goal: g\n  workspace: src\n  model: x\n  budget:\n    turns: 1\n    turns: 2\n")
+    assert told == "jobs.yaml:8: jobs[0].budget.turns: expected each key once, got it on line 7 too"
+
+
+def test_several_problems_are_one_error(refuse: Refuse) -> None:
+    """The first problem by line is told in full, the others by their lines, each line once."""
+    told = refuse(
+        "jobs:\n- id: a\n  goal: g\n  workspace: no\n  model: x\n"
+        "  tools: ['no_such_module:f', 'mytools:untyped']\n  budget: {turns: x}\n"
+        "- id: b\n  goal: g\n  workspace: no\n  model: {name: x, api_key: y}\n  tools: ['mytools:nope']\n"
+    )
+    assert told == (
+        "jobs.yaml:7: jobs[0].budget.turns: expected a whole number, got 'x' (and 3 more: lines 10, 11, 12)"
+    )
+
+
+def test_one_more_problem_on_one_line(refuse: Refuse) -> None:
+    """One other line is called a line."""
+    told = refuse("jobs:\n- id: a\n  goal: 1\n  workspace: 2\n  model: x\n")
+    assert told == "jobs.yaml:3: jobs[0].goal: expected a text, got 1 (and 1 more: line 4)"
+
+
+def test_a_wrong_default_is_told_once(refuse: Refuse) -> None:
+    """A default that all jobs inherit is one problem, where it is written."""
+    jobs = "".join(f"- {{id: j{i}, goal: g}}\n" for i in range(5))
+    told = refuse(f"defaults:\n  model: x\n  workspace: no\njobs:\n{jobs}")
+    assert told == "jobs.yaml:3: defaults.workspace: expected a directory, got 'no', which is none"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "expected one JSON object a line: Expecting property name enclosed in double quotes at column 2"),
+        ("null", "expected a mapping, got nothing"),
+        ("[1]", "expected a mapping, got a list"),
+        ('{"id": "b", "id": "c", "goal": "g", "workspace": "src", "model": "x"}', "id: expected each key once in a mapping"),
+        ('{"id": NaN}', "expected one JSON object a line: NaN is no JSON number"),
+        ('{"id": "b", "goal": "g", "workspace": "src", "model": "x", "budget": {"wall": "soon"}}',
+         "budget.wall: expected a duration such as 6h or 90m, got 'soon'"),
+        ('{"id": "b", "goal": "\\ud800", "workspace": "src", "model": "x"}', "goal: expected Unicode text, got '\\ud800'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_line_of_jsonl(refuse: Refuse, line: str, message: str) -> None:
+    """In JSONL the line says which job it is, and the key is the job's own."""
+    good = '{"id": "a", "goal": "g", "workspace": "src", "model": "x"}\n'
+    told = refuse(f"{good}\n{line}\n", "jobs.jsonl")
+    assert told.startswith(f"jobs.jsonl:3: {message}")
+
+
+def test_a_stem_that_is_no_name(refuse: Refuse) -> None:
+    """A file whose name cannot be the batch's has to say what the batch is called."""
+    told = refuse(f"jobs: [{{{GOOD}}}]\n", "my jobs.yaml")
+    assert told == (
+        f"my jobs.yaml:1: batch: expected a name ({NAMES}), got the file's stem 'my jobs'; "
+        "give 'batch' or rename the file"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "jobs: [1\n",
+            "2: bad YAML: expected ',' or ']', but got '<stream end>' while parsing a flow sequence that begins on line 1",
+        ),
+        ("a: 1\njobs: b: c\n", "2: bad YAML: mapping values are not allowed here"),
+        ("a: 1\nb: *q\n", "2: bad YAML: found undefined alias 'q'"),
+        ("a: 1\n---\nb: 2\n", "2: bad YAML: but found another document"),
+        ("a: 1\nb: \x00\n", "2: bad YAML: unacceptable character #x0000: special characters are not allowed"),
+        (b"a: 1\nb: \xff\n", "2: expected UTF-8, got the byte 0xff"),
+    ],
+)
+def test_bad_text(refuse: Refuse, text: str | bytes, message: str) -> None:
+    """What is no YAML or no UTF-8 is told with its line."""
+    assert refuse(text) == f"jobs.yaml:{message}"
+
+
+def test_no_file(place: Path) -> None:
+    """A file that is not there, a directory and a pipe are no jobs files."""
+    for path, message in (
+        (place / "no.yaml", "no such jobs file"),
+        (place / "src", "expected a jobs file, got a directory"),
+        (Path("/dev/null"), "expected a jobs file, got something that is no regular file"),
+    ):
+        with pytest.raises(InputError) as caught:
+            load_jobs_file(path)
+        assert str(caught.value) == f"{path}: {message}"
+        assert caught.value.exit_code == 2

@@ -1,0 +1,95 @@
+"""The printed configuration is a jobs file that says everything, and loads as the same batch."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.spec.dump import resolved_yaml
+from runtime.spec.load import load_jobs_file
+from runtime.spec.models import BatchSpec, Budget, JobSpec, ModelSettings
+
+Load = Callable[..., BatchSpec]
+
+
+def test_it_is_complete_and_readable(load: Load, place: Path) -> None:
+    """Defaults are written out, paths absolute, durations short, long texts in blocks."""
+    batch = load(
+        "store: arc\njobs:\n- id: a\n  goal: |\n    First.\n    Then.\n  workspace: src\n"
+        "  model: scripted/policy.py\n  tools: ['mytools:search']\n  budget: {wall: 5400}\n",
+        "nightly.yaml",
+    )
+    assert resolved_yaml(batch) == (
+        f"""\
+batch: nightly
+concurrency: 8
+store: {place}/arc
+tools_path: {place}
+jobs:
+  - id: a
+    goal: |
+      First.
+      Then.
+    workspace: {place}/src
+    model:
+      name: scripted/{place}/policy.py
+    form: tool
+    budget:
+      turns: 40
+      tokens: 2000000
+      usd: 5.0
+      wall: 1h30m
+    context_tokens: 60000
+    tools:
+      - mytools:search
+"""
+    )
+
+
+def test_it_loads_as_the_same_batch_from_anywhere(load: Load, tmp_path: Path) -> None:
+    """Tools are still found when the file is kept elsewhere."""
+    batch = load("jobs: [{id: a, goal: g, workspace: src, model: scripted/policy.py, tools: ['mytools:search']}]")
+    kept = tmp_path / "kept.yaml"
+    kept.write_text(resolved_yaml(batch))
+    assert load_jobs_file(kept) == batch
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    goal=TEXT.filter(str.strip),
+    value=JSON,
+    budget=st.builds(
+        Budget,
+        turns=st.integers(1, 10**12),
+        usd=st.floats(1e-9, 1e9),
+        wall_seconds=st.floats(1e-3, 1e8),
+    ),
+)
+def test_any_text_and_any_value_round_trip(goal: str, value: Any, budget: Budget) -> None:
+    """Whatever a goal or an option holds, it is printed so that it is read back exactly."""
+    with tempfile.TemporaryDirectory() as directory:
+        job = JobSpec(
+            id="a",
+            goal=goal,
+            workspace=str(Path(directory).resolve()),
+            model=ModelSettings(name="x", options={"option": value}),
+            result={"const": value},
+            budget=budget,
+        )
+        batch = BatchSpec(batch="b", jobs=(job,))
+        path = Path(directory) / "kept.yaml"
+        path.write_text(resolved_yaml(batch), encoding="utf-8", newline="")
+        assert load_jobs_file(path) == batch

@@ -1,0 +1,272 @@
+"""The tool activity runs a tool once, gives its result as JSON, and makes its failures the statement's."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.contracts import JobKey, ToolRequest, ToolResult
+from activities.tools import MAX_RESULT_BYTES, ToolActivities
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import MemoryStore
+
+TOOLS = """
+import asyncio, datetime, json, threading
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from pydantic import BaseModel, Field
+
+calls = []
+started, release = threading.Event(), threading.Event()
+
+class Hit(BaseModel):
+    file: Path
+    lines: set[int] = set()
+
+class Odd:
+    pass
+
+class Strange(Exception):
+    def __str__(self):
+        raise RuntimeError("no")
+
+def count(step: int = 1) -> int:
+    calls.append(step)
+    return len(calls)
+
+def typed(hit: Hit, day: datetime.date, kind: Literal["a", "b"] = "a", size: Annotated[int, Field(gt=0)] = 1) -> list[Any]:
+    return [type(hit).__name__, sorted(hit.lines), day.year, kind, size]
+
+async def later(n: int) -> dict[int, tuple[int, ...]]:
+    await asyncio.sleep(0)
+    return {n: (n, n + 1)}
+
+def model() -> Hit:
+    return Hit(file=Path("a.py"), lines={3})
+
+def odd() -> Any: return Odd()
+def nan() -> Any: return float("nan")
+def surrogate() -> Any: return chr(0xD800)
+def raw() -> Any: return b"\\xff"
+def deep() -> Any:
+    value = []
+    for _ in range(230):
+        value = [value]
+    return value
+def circular() -> Any:
+    value = []
+    value.append(value)
+    return value
+def big(n: int) -> str: return "x" * n
+
+def fail(kind: str) -> None:
+    if kind == "key": raise KeyError("it's")
+    if kind == "value": raise ValueError("no such value")
+    if kind == "file": open("/no/such/file")
+    if kind == "exit": raise SystemExit(3)
+    if kind == "stop": raise StopIteration
+    if kind == "strange": raise Strange
+    if kind == "own": raise type("QuotaExceeded", (ValueError,), {})("come back later")
+    if kind == "json": json.loads("{")
+    if kind == "long": raise ValueError("x" * 9000)
+    if kind == "pydantic": Hit(file=3)
+
+async def fail_later(kind: str) -> None:
+    if kind == "exit": raise SystemExit(3)
+    if kind == "cancel": raise asyncio.CancelledError
+    raise ValueError("later")
+
+def blocked() -> str:
+    started.set()
+    release.wait(30)
+    return "free"
+
+async def blocked_later() -> None:
+    started.set()
+    await asyncio.Event().wait()
+"""
+
+Call = Callable[..., Awaitable[ToolResult]]
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> str:
+    """A directory with ``t.py``."""
+    (tmp_path / "t.py").write_text(TOOLS)
+    return str(tmp_path)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def call(tools: str, store: MemoryStore) -> Call:
+    """Call a tool of ``t.py`` in an activity of its own: ``call(name, *args, effect=0, **kwargs)``."""
+
+    async def call(name: str, *args: Any, effect: int = 0, **kwargs: Any) -> ToolResult:
+        request = ToolRequest(
+            key=JobKey(batch="b", job="j"),
+            turn=3,
+            effect=effect,
+            tool=f"t:{name}",
+            search_path=tools,
+            args=args,
+            kwargs=kwargs,
+        )
+        return await ActivityEnvironment().run(ToolActivities(store).call_tool, request)
+
+    return call
+
+
+async def test_a_result_is_archived_and_not_made_again(call: Call, store: MemoryStore) -> None:
+    """A retry gets what the first attempt archived; another effect of the statement is another call."""
+    assert (await call("count")).value == 1
+    assert (await call("count")).value == 1
+    assert (await call("count", effect=1)).value == 2
+    run = ActivityEnvironment().info.workflow_run_id
+    recorded = JobArchive(store, "b", "j").effect(run, 3, 0)
+    assert recorded == {"value": 1, "error_type": None, "error_message": ""}
+
+
+async def test_a_failure_is_archived_too(call: Call, tools: str) -> None:
+    """A tool that raised does not run again either."""
+    first = await call("fail", "value")
+    assert await call("count") == first
+
+
+async def test_the_first_archived_result_counts(call: Call, store: MemoryStore, tools: str) -> None:
+    """When another attempt has archived a result meanwhile, that one is returned."""
+    from runtime.tools import load_tool
+
+    module = load_tool("t:blocked", tools).__globals__
+    running = asyncio.ensure_future(call("blocked"))
+    await asyncio.to_thread(module["started"].wait, 30)
+    run = ActivityEnvironment().info.workflow_run_id
+    JobArchive(store, "b", "j").write_effect(run, 3, 0, ToolResult(value="other").model_dump(mode="json"))
+    module["release"].set()
+    assert (await running).value == "other"
+
+
+async def test_arguments_are_coerced_to_the_annotations(call: Call) -> None:
+    """What crossed as JSON becomes what the tool declares."""
+    result = await call("typed", {"file": "a.py", "lines": [3, 1]}, "2024-05-06", size=2)
+    assert result == ToolResult(value=["Hit", [1, 3], 2024, "a", 2])
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "message"),
+    [
+        ((), {"step": "x"}, "count(): step: Input should be a valid integer, unable to parse string as an integer"),
+        (("x",), {}, "count(): argument 1: Input should be a valid integer, unable to parse string as an integer"),
+        ((), {"stp": 1}, "count(): stp: Unexpected keyword argument"),
+        ((1, 2), {}, "count(): argument 2: Unexpected positional argument"),
+    ],
+)
+async def test_wrong_arguments(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], message: str) -> None:
+    """A call that does not fit the annotations is a TypeError, and nothing ran."""
+    assert await call("count", *args, **kwargs) == ToolResult(error_type="TypeError", error_message=message)
+    assert (await call("count", effect=1)).value == 1
+
+
+async def test_results_become_json(call: Call) -> None:
+    """Models, tuples, sets, paths and keys become what JSON has; coroutines are awaited."""
+    assert (await call("later", 4)).value == {"4": [4, 5]}
+    assert (await call("model", effect=1)).value == {"file": "a.py", "lines": [3]}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("odd", "odd() returned a Odd that is no JSON: "),
+        ("nan", "nan() returned a float that is no JSON: "),
+        ("surrogate", "surrogate() returned a str that is no JSON: "),
+        ("raw", "raw() returned a bytes that is no JSON: "),
+        ("deep", "deep() returned a list that is no JSON: "),
+        ("circular", "circular() returned a list that is no JSON: "),
+    ],
+)
+async def test_results_that_are_no_json(call: Call, name: str, message: str) -> None:
+    """A result that cannot cross is an error that names its type."""
+    result = await call(name)
+    assert (result.error_type, result.error_message[: len(message)]) == ("TypeError", message)
+
+
+async def test_results_are_bounded(call: Call) -> None:
+    """A result may be 512 KiB of JSON, not more."""
+    assert len((await call("big", MAX_RESULT_BYTES - 2)).value) == MAX_RESULT_BYTES - 2
+    assert await call("big", MAX_RESULT_BYTES - 1, effect=1) == ToolResult(
+        error_type="ValueError",
+        error_message="big() returned 524289 bytes of JSON; at most 524288 fit: ask for less",
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "error_type", "message"),
+    [
+        ("key", "KeyError", "it's"),
+        ("value", "ValueError", "no such value"),
+        ("file", "FileNotFoundError", "[Errno 2] No such file or directory: '/no/such/file'"),
+        ("exit", "RuntimeError", "SystemExit: 3"),
+        ("stop", "RuntimeError", "StopIteration: "),
+        ("own", "RuntimeError", "QuotaExceeded: come back later"),
+        ("strange", "RuntimeError", "Strange: (its message cannot be read)"),
+        ("json", "RuntimeError", "JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        ("long", "ValueError", "x" * 4000 + "..."),
+    ],
+)  # fmt: skip
+async def test_exceptions(call: Call, kind: str, error_type: str, message: str) -> None:
+    """An exception keeps its name where the interpreter knows it; else it is a RuntimeError that tells the name."""
+    assert await call("fail", kind) == ToolResult(error_type=error_type, error_message=message)
+
+
+async def test_a_validation_error_in_the_tool_is_the_tools(call: Call) -> None:
+    """Only the call's own arguments make a TypeError of the call."""
+    result = await call("fail", "pydantic")
+    assert result.error_type == "RuntimeError"
+    assert result.error_message.startswith("ValidationError: 1 validation error for Hit")
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [("exit", "SystemExit: 3"), ("cancel", "CancelledError: the tool gave up")],
+)
+async def test_a_coroutine_cannot_end_the_worker(call: Call, kind: str, message: str) -> None:
+    """Leaving and cancelling itself are failures of a coroutine tool like any other."""
+    assert await call("fail_later", kind) == ToolResult(error_type="RuntimeError", error_message=message)
+
+
+async def test_a_tool_that_is_gone_can_be_retried(call: Call, store: MemoryStore) -> None:
+    """A worker that cannot import a tool says so to Temporal, not to the model; nothing is archived."""
+    with pytest.raises(ApplicationError, match="t:nope: the module 't' has no function 'nope'") as caught:
+        await call("nope")
+    assert caught.value.type == "ToolUnavailable"
+    assert list(store.list("b/")) == []
+
+
+@pytest.mark.parametrize("name", ["blocked", "blocked_later"])
+async def test_it_beats_and_can_be_cancelled(tools: str, store: MemoryStore, name: str) -> None:
+    """A long call sends heartbeats, and a cancellation ends the activity without an archived result."""
+    from runtime.tools import load_tool
+
+    module = load_tool(f"t:{name}", tools).__globals__
+    environment, beats = ActivityEnvironment(), threading.Semaphore(0)
+    environment.on_heartbeat = lambda *_: beats.release()
+    request = ToolRequest(key=JobKey(batch="b", job="j"), turn=3, effect=0, tool=f"t:{name}", search_path=tools)
+    running = asyncio.ensure_future(environment.run(ToolActivities(store).call_tool, request))
+    await asyncio.to_thread(module["started"].wait, 30)
+    assert await asyncio.to_thread(beats.acquire, timeout=30)
+    assert await asyncio.to_thread(beats.acquire, timeout=30)
+    environment.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    module["release"].set()
+    assert list(store.list("b/")) == []

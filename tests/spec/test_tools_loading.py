@@ -1,0 +1,157 @@
+"""A tool's module is found beside the jobs file first, and stays that batch's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runtime.errors import InputError
+from runtime.tools import describe_tool, load_tool
+
+
+def write(directory: Path, **files: str) -> str:
+    """Write ``name.py`` for each keyword (``a__b`` for ``a/b.py``); the directory."""
+    for name, text in files.items():
+        path = directory / (name.replace("__", "/") + ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return str(directory)
+
+
+def why(target: str, search_path: str) -> str:
+    """The error that describing ``target`` raises."""
+    with pytest.raises(InputError) as caught:
+        describe_tool(target, search_path)
+    return str(caught.value)
+
+
+def test_two_batches_have_two_modules_of_one_name(tmp_path: Path) -> None:
+    """The same module name in two directories means two modules, also for what they import beside them."""
+    here = write(
+        tmp_path / "a",
+        shared_name="import helper_name\ndef f(x: int) -> str:\n    return helper_name.N\n",
+        helper_name="N = 'a'",
+    )
+    there = write(
+        tmp_path / "b",
+        shared_name="import helper_name\ndef f(x: int) -> str:\n    return helper_name.N\n",
+        helper_name="N = 'b'",
+    )
+    assert [load_tool("shared_name:f", path)(1) for path in (here, there, here)] == ["a", "b", "a"]
+    assert {"shared_name", "helper_name"}.isdisjoint(sys.modules)
+    assert here not in sys.path
+
+
+def test_a_module_is_run_once(tmp_path: Path) -> None:
+    """Tools of one module share its state."""
+    path = write(
+        tmp_path,
+        stateful="seen = []\ndef put(x: int) -> None:\n    seen.append(x)\ndef get() -> list[int]:\n    return seen\n",
+    )
+    load_tool("stateful:put", path)(3)
+    assert load_tool("stateful:get", path)() == [3]
+
+
+def test_packages_and_relative_imports(tmp_path: Path) -> None:
+    """A dotted module is found in a package, with or without an ``__init__``; relative imports work."""
+    path = write(
+        tmp_path,
+        pack__sub="from .other import f\nfrom . import other\n",
+        pack__other="def f(x: int) -> int:\n    return x + 1\n",
+    )
+    assert load_tool("pack.sub:f", path)(1) == 2
+
+
+def test_what_is_not_beside_the_file_is_imported_as_usual(tmp_path: Path) -> None:
+    """An installed module will do."""
+    assert load_tool("textwrap:dedent", str(tmp_path))("  x") == "x"
+
+
+def test_an_installed_module_is_not_hidden_by_a_neighbour(tmp_path: Path) -> None:
+    """A file beside the tool's module with the name of a standard module does not replace that."""
+    path = write(
+        tmp_path, uses_colorsys="import colorsys\ndef f() -> str:\n    return colorsys.__file__\n", colorsys=""
+    )
+    assert not load_tool("uses_colorsys:f", path)().startswith(path)
+
+
+def test_data_classes_and_postponed_annotations_work(tmp_path: Path) -> None:
+    """The private module is a proper one: names in annotations are found."""
+    path = write(
+        tmp_path,
+        postponed="from __future__ import annotations\nfrom dataclasses import dataclass\n"
+        "@dataclass\nclass Hit:\n    line: int\n    next: Hit | None = None\n"
+        "def first(hit: Hit) -> Hit:\n    return hit\n",
+    )
+    assert describe_tool("postponed:first", path).stub == "def first(hit: Any) -> dict[str, Any]: ..."
+
+
+def test_what_a_module_prints_does_not_reach_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The standard output belongs to the command's own answer."""
+    path = write(tmp_path, chatty="print('hello')\ndef f() -> None: ...\n")
+    describe_tool("chatty:f", path)
+    assert capsys.readouterr() == ("", "hello\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "message"),
+    [
+        ("", "mod:f", "the module 'mod' has no function 'f'"),
+        ("f = 3", "mod:f", "expected 'mod:f' to be a function, got int"),
+        ("class f: ...", "mod:f", "expected 'mod:f' to be a function, got type"),
+        ("def f():\n    yield 1", "mod:f", "expected 'mod:f' to return its result, but it is a generator"),
+        ("def f(a, b: int): ...", "mod:f", "tools are typed, but the parameter 'a' of 'mod:f' has no annotation"),
+        ("def f(**rest): ...", "mod:f", "tools are typed, but the parameter 'rest' of 'mod:f' has no annotation"),
+        ("def f(a: 'Nope'): ...", "mod:f", "the annotations of 'mod:f' cannot be read: NameError: name 'Nope' is not defined"),
+        ("def view(a: int): ...", "mod:view", "a tool cannot be called 'view': statements know that name as something else"),
+        ("def print(a: int): ...", "mod:print", "a tool cannot be called 'print': statements know that name as something else"),
+        ("def _f(a: int): ...", "mod:_f", "a tool cannot be called '_f'"),
+        ("1 / 0", "mod:f", "importing 'mod' failed: ZeroDivisionError: division by zero"),
+        ("import sys; sys.exit(3)", "mod:f", "importing 'mod' failed: SystemExit: 3"),
+        ("import no_such_module", "mod:f", "importing 'mod' failed: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("def f(:", "mod:f", "importing 'mod' failed: SyntaxError: invalid syntax (mod.py, line 1)"),
+        ("", "mod", "expected a tool as 'module:function', got 'mod'"),
+        ("", "mod:f.g", "expected a tool as 'module:function', got 'mod:f.g'"),
+        ("", "../mod:f", "expected a tool as 'module:function', got '../mod:f'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_tool(tmp_path: Path, text: str, target: str, message: str) -> None:
+    """Each reason why a tool cannot be used is told in a line."""
+    assert why(target, write(tmp_path, mod=text)) == message
+
+
+def test_no_such_module(tmp_path: Path) -> None:
+    """A module that is nowhere is told with the places that were searched."""
+    write(tmp_path, pack__other="")
+    for module in ("no_such_module", "no_such.module", "pack.nope"):
+        assert why(f"{module}:f", str(tmp_path)) == (
+            f"no module '{module}', neither in '{tmp_path}' nor on Python's import path"
+        )
+
+
+def test_a_type_that_cannot_be_checked(tmp_path: Path) -> None:
+    """A parameter of a class that pydantic does not know could not be given by a statement."""
+    told = why("mod:f", write(tmp_path, mod="class Odd: ...\ndef f(a: Odd): ...\n"))
+    assert told.startswith("a parameter of 'mod:f' has a type that a call cannot be checked against: ")
+
+
+def test_a_failed_import_can_be_mended(tmp_path: Path) -> None:
+    """After an error the file is read anew."""
+    path = write(tmp_path, mended="1 / 0")
+    assert "ZeroDivisionError" in why("mended:f", path)
+    write(tmp_path, mended="def f(a: int) -> int:\n    return a\n")
+    assert describe_tool("mended:f", path).stub == "def f(a: int) -> int: ..."
+
+
+def test_the_models_that_workflows_import_are_light() -> None:
+    """Workflow code gets the frozen models without YAML, JSON Schema, litellm or Temporal."""
+    program = (
+        "import sys, runtime.spec.models, runtime.spec.changes\n"
+        "heavy = {'ruamel', 'jsonschema', 'litellm', 'temporalio', 'tiktoken', 'boto3', 'httpx'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

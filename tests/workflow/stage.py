@@ -1,0 +1,109 @@
+"""Running jobs in tests: a real worker, a real archive in a directory, scripted models, and the Replayer at the end."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client, WorkflowHandle, WorkflowHistory
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
+
+from activities.contracts import JobKey
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import open_store
+from runtime.spec.models import Budget, JobSpec, ModelSettings
+from runtime.worker import make_worker
+from workflows.batch import BatchWorkflow
+from workflows.job import JobWorkflow
+from workflows.messages import TASK_QUEUE, JobOrder, JobOutcome, job_workflow_id
+
+
+class Stage:
+    """Jobs of one test. ``cached_jobs=0`` makes the worker replay at every workflow task."""
+
+    def __init__(self, client: Client, path: Path, name: str) -> None:
+        self.client = client
+        self.path = path
+        self.batch = re.sub(r"\W+", "-", name).strip("-")[:40] + "-" + uuid.uuid4().hex[:6]
+        self.workspace = path / "workspace"
+        self.workspace.mkdir(exist_ok=True)
+        self.store = open_store(str(path / "archive"))
+        self.started: list[str] = []
+        self.queue = f"{TASK_QUEUE}-{self.batch}"
+
+    @asynccontextmanager
+    async def open(self, *, cached_jobs: int = 100) -> AsyncIterator[None]:
+        """Run a worker."""
+        async with make_worker(self.client, self.store, task_queue=self.queue, cached_jobs=cached_jobs):
+            yield
+
+    def script(self, replies: Sequence[Any]) -> str:
+        """A scripted model that gives ``replies`` in order: statements, or mappings as in a script file."""
+        lines = [reply if isinstance(reply, dict) else {"code": textwrap.dedent(reply).strip()} for reply in replies]
+        path = self.path / f"script-{uuid.uuid4().hex[:6]}.yaml"
+        path.write_text(json.dumps(lines))
+        return f"scripted/{path}"
+
+    def spec(self, replies: Sequence[Any] | str, **options: Any) -> JobSpec:
+        """A job whose model gives ``replies``, or is the model called ``replies``."""
+        model = replies if isinstance(replies, str) else self.script(replies)
+        settings = ModelSettings(name=model, options=options.pop("model_options", {}))
+        fields = {
+            "id": f"job-{len(self.started) + 1}",
+            "goal": "Do what the script says.",
+            "workspace": str(self.workspace),
+            "budget": Budget(turns=options.pop("turns", 50), usd=1000.0, tokens=10**9),
+        }
+        return JobSpec(**{**fields, "model": settings, **options})
+
+    async def start(self, spec: JobSpec) -> WorkflowHandle[JobWorkflow, JobOutcome]:
+        """Start a job by itself, without a batch."""
+        key = JobKey(batch=self.batch, job=spec.id)
+        order = JobOrder(key=key, spec=spec, definition="")
+        self.started.append(job_workflow_id(key))
+        return await self.client.start_workflow(JobWorkflow.run, order, id=job_workflow_id(key), task_queue=self.queue)
+
+    async def run(self, replies: Sequence[Any] | str, **options: Any) -> tuple[JobOutcome, JobArchive]:
+        """Run a job to its end."""
+        spec = self.spec(replies, **options)
+        handle = await self.start(spec)
+        return await handle.result(), JobArchive(self.store, self.batch, spec.id)
+
+    async def history(self, number: int = -1) -> WorkflowHistory:
+        """The history of the ``number``-th job that was started."""
+        return await self.client.get_workflow_handle(self.started[number]).fetch_history()
+
+    async def replay_all(self) -> None:
+        """Replay the history of every job that was started, as a worker without a cache would."""
+        for workflow_id in self.started:
+            history = await self.client.get_workflow_handle(workflow_id).fetch_history()
+            await replayer().replay_workflow(history)
+
+
+def replayer() -> Replayer:
+    """A replayer of Holdfast's workflows."""
+    return Replayer(
+        workflows=[JobWorkflow, BatchWorkflow],
+        data_converter=pydantic_data_converter,
+        workflow_runner=UnsandboxedWorkflowRunner(),
+    )
+
+
+def events_of(history: WorkflowHistory, kind: str) -> list[Any]:
+    """The history's events of a kind, for example ``ACTIVITY_TASK_SCHEDULED``."""
+    value = EventType.Value(f"EVENT_TYPE_{kind}")
+    return [event for event in history.events if event.event_type == value]
+
+
+def activities_of(history: WorkflowHistory) -> list[str]:
+    """The ids of the activities that a history scheduled, in order."""
+    scheduled = events_of(history, "ACTIVITY_TASK_SCHEDULED")
+    return [event.activity_task_scheduled_event_attributes.activity_id for event in scheduled]

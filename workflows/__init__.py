@@ -1,0 +1,1 @@
+"""Temporal workflows: deterministic orchestration of jobs and batches, with no I/O."""

@@ -1,0 +1,91 @@
+"""``BatchWorkflow``: keeps at most ``concurrency`` jobs of a batch open, each a child workflow that outlives it if need be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from temporalio import workflow
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import ChildWorkflowError, WorkflowAlreadyStartedError, is_cancelled_exception
+from temporalio.workflow import ParentClosePolicy
+
+with workflow.unsafe.imports_passed_through():
+    from runtime.job.stops import JobStatus
+    from workflows.job import JobWorkflow
+    from workflows.messages import BatchOrder, BatchState, JobOrder, JobOutcome, Submission, job_workflow_id
+
+
+@workflow.defn(name="BatchWorkflow")
+class BatchWorkflow:
+    """The queue of one batch. Jobs come by ``submit``; the workflow ends when all that were submitted have ended."""
+
+    @workflow.init
+    def __init__(self, order: BatchOrder) -> None:
+        self.order = order
+        self.concurrency = 1
+        self.submitted = False
+        self.waiting: deque[JobOrder] = deque()
+        self.open: dict[str, asyncio.Task[None]] = {}
+        self.ended: dict[str, JobStatus] = {}
+
+    @workflow.run
+    async def run(self, order: BatchOrder) -> BatchState:
+        """Start jobs as places become free, until none is waiting or open."""
+        await workflow.wait_condition(lambda: self.submitted)
+        while self.waiting or self.open or not workflow.all_handlers_finished():
+            while self.waiting and len(self.open) < self.concurrency:
+                job = self.waiting.popleft()
+                self.open[job.key.job] = asyncio.create_task(self.follow(job))
+            await workflow.wait_condition(
+                lambda: (
+                    (bool(self.waiting) and len(self.open) < self.concurrency)
+                    or (not self.waiting and not self.open and workflow.all_handlers_finished())
+                )
+            )
+        return self.state()
+
+    @workflow.update
+    async def submit(self, submission: Submission) -> BatchState:
+        """Add jobs that are not known yet, and those that may be run again. Giving the same ones again changes nothing."""
+        self.submitted = True
+        self.concurrency = submission.concurrency
+        known = {job.key.job for job in self.waiting} | self.open.keys()
+        for job in submission.jobs:
+            name = job.key.job
+            again = name in self.ended and name in submission.rerun
+            if name not in known and (name not in self.ended or again):
+                self.ended.pop(name, None)
+                self.waiting.append(job)
+        return self.state()
+
+    @workflow.query(name="state")
+    def state(self) -> BatchState:
+        """What has become of the batch's jobs."""
+        return BatchState(
+            waiting=tuple(job.key.job for job in self.waiting),
+            open=tuple(self.open),
+            ended=dict(self.ended),
+        )
+
+    async def follow(self, job: JobOrder) -> None:
+        """Run one job to its end."""
+        status = JobStatus.FAILED
+        try:
+            outcome: JobOutcome = await workflow.execute_child_workflow(
+                JobWorkflow.run,
+                job,
+                id=job_workflow_id(job.key),
+                parent_close_policy=ParentClosePolicy.ABANDON,
+                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                static_summary=job.spec.goal[:160],
+                memo={"definition": job.definition},
+            )
+            status = outcome.status
+        except WorkflowAlreadyStartedError:
+            status = JobStatus.RUNNING
+        except ChildWorkflowError as error:
+            status = JobStatus.CANCELLED if is_cancelled_exception(error) else JobStatus.FAILED
+        finally:
+            del self.open[job.key.job]
+        self.ended[job.key.job] = status

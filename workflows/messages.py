@@ -1,0 +1,89 @@
+"""What workflows take and return, and the names by which clients reach them. Import-light: clients use it too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from activities.contracts import JobKey
+from runtime.job.stops import JobStatus
+from runtime.spec.models import JobSpec
+from runtime.values import StepRef, Usage
+
+TASK_QUEUE = "holdfast"
+
+
+class Message(BaseModel):
+    """A frozen value that crosses the workflow boundary."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class JobOrder(Message):
+    """A job to run: its name and its definition. ``definition`` is the digest that tells changed definitions apart."""
+
+    key: JobKey
+    spec: JobSpec
+    definition: str
+
+
+class JobOutcome(Message):
+    """How a run ended. The result itself is in the archive, under ``end``: histories hold no large values twice."""
+
+    key: JobKey
+    run: str = ""
+    status: JobStatus
+    reason: str = ""
+    turns: int = 0
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    end: StepRef | None = None
+
+
+class JobProgress(Message):
+    """Answer of the ``progress`` query."""
+
+    status: JobStatus
+    turn: int
+    phase: str
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    statement: str = ""
+
+
+class BatchOrder(Message):
+    """A batch to run. Its jobs come by the ``submit`` update."""
+
+    batch: str
+
+
+class Submission(Message):
+    """Jobs to add to a batch. ``rerun`` names those that may start anew although they ended in this batch run."""
+
+    jobs: tuple[JobOrder, ...]
+    concurrency: int
+    rerun: tuple[str, ...] = ()
+
+
+class BatchState(Message):
+    """Answer of the ``state`` query: ids of the batch's jobs by what has become of them."""
+
+    waiting: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    ended: dict[str, JobStatus] = {}
+
+
+def job_workflow_id(key: JobKey) -> str:
+    """The workflow id of a job."""
+    return f"holdfast/{key.batch}/{key.job}"
+
+
+def batch_workflow_id(batch: str) -> str:
+    """The workflow id of a batch."""
+    return f"holdfast/{batch}"
+
+
+def outcome_of(value: Any) -> JobOutcome:
+    """A ``JobOutcome`` from a workflow result that was decoded without a type."""
+    return JobOutcome.model_validate(value)
