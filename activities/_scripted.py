@@ -1,31 +1,20 @@
-"""``scripted/FILE``: a model whose replies are written down, called through litellm like any other.
+"""The provider of ``scripted/FILE`` models, which litellm calls like any other.
 
-FILE is a YAML list of replies, or a Python file with ``respond(messages)``, which returns one reply. A reply is a
-text, or a mapping with the fields of ``ScriptedReply``. The reply to a prompt is the one after as many as the
-prompt has assistant messages: nothing is remembered between calls, so a retry or a resumed job gets the same.
-The provider has no wire: the record is the request as handed over, and is marked so.
+It has no wire: the record is the request as handed over, and is marked so; what is recorded as the response are the
+pieces of the reply as they are handed back, a line of JSON each.
 """
 
 from __future__ import annotations
 
 import asyncio
-import copy
-import importlib.util
-import json
-import sys
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import sha256
-from pathlib import Path
+import math
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 import httpx
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from ruamel.yaml import YAML, YAMLError
 
-from activities._recorder import CallRecorder, SentRequest, Silence, current
+from activities._recorder import CallRecorder, SentRequest, current
+from activities._script import ScriptedReply, replies_in, reply_to
 from runtime.archive.records import Capture
 from runtime.digests import canonical_json
 from runtime.errors import InputError
@@ -33,53 +22,13 @@ from runtime.interpreter.replies import SCRIPT_CLOSE, SCRIPT_OPEN, TOOL_ARGUMENT
 
 PROVIDER = "scripted"
 PIECE = 64
-"""Characters of a reply in one chunk of its stream."""
+"""Characters of a reply in one piece of its stream."""
 
-_loading = threading.Lock()
-
-
-class ScriptedFailure(BaseModel):
-    """An error in place of a reply, as an HTTP provider would answer it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    status: int = Field(ge=400, le=599)
-    message: str = "scripted failure"
-    retry_after: float | None = Field(default=None, ge=0)
-
-
-class ScriptedCall(BaseModel):
-    """A native tool call as it stands, for replies that a well-behaved model would not give."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str = TOOL_NAME
-    arguments: str
-
-
-class ScriptedReply(BaseModel):
-    """One reply. ``code`` is delivered in the form that the job asked for; ``calls`` always as native calls.
-
-    ``delay`` is in seconds, before the first piece. ``fail`` and ``break_after`` (a number of characters after which the
-    stream breaks off) happen on the first ``times`` attempts at the turn, and the reply comes on the next.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    text: str = ""
-    code: str | None = None
-    calls: tuple[ScriptedCall, ...] = ()
-    thinking: str | None = None
-    refusal: str | None = None
-    finish_reason: str | None = None
-    delay: float = Field(default=0.0, ge=0)
-    fail: ScriptedFailure | None = None
-    break_after: int | None = Field(default=None, ge=0)
-    times: int = Field(default=1, ge=1)
+Delta = dict[str, Any]
 
 
 class ScriptedError(Exception):
-    """A scripted provider's error, with the status that litellm and its callers look at."""
+    """An error response of the scripted provider, with the status that litellm looks for."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -87,69 +36,78 @@ class ScriptedError(Exception):
         self.message = message
 
 
-@dataclass(frozen=True)
-class Delivery:
-    """A reply in the form that was asked for: what its stream is cut from."""
-
-    text: str
-    calls: tuple[dict[str, Any], ...]
-    thinking: str | None
-    refusal: str | None
-    finish_reason: str
-    id: str
-
-    def deltas(self) -> Iterator[dict[str, Any]]:
-        """The pieces of a stream, without the last, which has the reason for the end."""
-        if self.thinking is not None:
-            yield {"thinking_blocks": [{"type": "thinking", "thinking": self.thinking, "signature": "scripted"}]}
-        if self.refusal is not None:
-            yield {"refusal": self.refusal}
-        for start in range(0, len(self.text), PIECE):
-            yield {"content": self.text[start : start + PIECE]}
-        for index, call in enumerate(self.calls):
-            arguments = call["function"]["arguments"]
-            head = {**call, "index": index, "function": {"name": call["function"]["name"], "arguments": ""}}
-            yield {"tool_calls": [head]}
-            for start in range(0, len(arguments), PIECE):
-                piece = {"arguments": arguments[start : start + PIECE]}
-                yield {"tool_calls": [{"index": index, "type": "function", "function": piece}]}
-
-
-async def deliver(file: str, messages: Sequence[dict[str, Any]], tools: Any, options: dict[str, Any]) -> Delivery:
-    """Archive the request, and find, delay or fail the reply to it.
+async def pieces(file: str, messages: Sequence[dict[str, Any]], options: dict[str, Any]) -> AsyncGenerator[Delta, None]:
+    """The reply as deltas in OpenAI's form; the last has only ``finish_reason``. The request is archived first.
 
     Raises:
-        ScriptedError: the script says so, or has no usable reply: status 400, which is not retried.
+        ScriptedError: the script says so, or it has no usable reply (status 400, which is not retried).
+        httpx.ReadError: the script says that the stream breaks off.
+        Silence: the script's delay is longer than the call's limits allow.
     """
-    recorder = _recorder()
-    request = {"model": f"{PROVIDER}/{file}", "messages": messages, "tools": tools, **options}
-    body = canonical_json({name: value for name, value in request.items() if value is not None})
-    await recorder.sending(SentRequest(Capture.HANDED_OVER, body))
-    number = sum(message.get("role") == "assistant" for message in messages)
-    reply = await asyncio.to_thread(_reply, file, messages, number)
-    await _pause(recorder, reply.delay)
-    if reply.fail is not None and recorder.temporal_attempt <= reply.times:
-        raise _refusal(recorder, reply.fail)
-    delivery = _in_form(reply, number, native=bool(tools))
-    if reply.break_after is None or recorder.temporal_attempt > reply.times:
-        recorder.answering(200, {})
-    return delivery
-
-
-async def stream(file: str, messages: Sequence[dict[str, Any]], tools: Any, options: dict[str, Any]) -> AsyncIterator[Any]:
-    """The reply as the deltas of a stream, then its finish reason as a string."""
-    recorder = _recorder()
-    delivery = await deliver(file, messages, tools, options)
-    cut = await _cut(file, messages, recorder)
-    sent = 0
-    for delta in delivery.deltas():
-        size = _characters(delta)
-        if cut is not None and sent + size > cut:
-            raise _broken(recorder, sent)
-        sent += size
+    recorder = current.get()
+    if recorder is None:
+        raise ScriptedError(400, "a scripted model is called by the model activity only")
+    request = {"model": f"{PROVIDER}/{file}", "messages": messages, **options}
+    await recorder.sending(SentRequest(Capture.HANDED_OVER, canonical_json(request)))
+    try:
+        reply = await asyncio.to_thread(reply_to, file, messages)
+    except InputError as error:
+        raise _refusal(recorder, 400, str(error), {}) from error
+    if reply.delay:
+        async with recorder.patience():
+            await asyncio.sleep(reply.delay)
+    bad = recorder.temporal_attempt <= reply.times
+    if bad and reply.fail is not None:
+        wait = {} if reply.fail.retry_after is None else {"retry-after": f"{reply.fail.retry_after:g}"}
+        raise _refusal(recorder, reply.fail.status, reply.fail.message, wait)
+    recorder.answering(200, {})
+    left = reply.break_after if bad and reply.break_after is not None else math.inf
+    for delta in _deltas(reply, replies_in(messages), native=bool(options.get("tools"))):
+        left -= _characters(delta)
+        if left < 0 or ("finish_reason" in delta and left < math.inf):
+            recorder.failure = httpx.ReadError("the connection was closed in mid-stream")
+            raise recorder.failure
         recorder.received(canonical_json(delta) + b"\n")
         yield delta
-    if cut is not None:
-        raise _broken(recorder, sent)
-    recorder.received(canonical_json({"finish_reason": delivery.finish_reason}) + b"\n")
-    yield delivery.finish_reason
+
+
+def _deltas(reply: ScriptedReply, number: int, *, native: bool) -> Iterator[Delta]:
+    calls = [(call.name, call.arguments) for call in reply.calls]
+    text = reply.text
+    if reply.code is not None and native:
+        calls.insert(0, (TOOL_NAME, canonical_json({TOOL_ARGUMENT: reply.code}).decode("utf-8", "surrogatepass")))
+    elif reply.code is not None:
+        text = f"{text}\n\n{SCRIPT_OPEN}\n{reply.code}\n{SCRIPT_CLOSE}".lstrip("\n")
+    if reply.thinking is not None:
+        yield {"thinking_blocks": [{"type": "thinking", "thinking": reply.thinking, "signature": "scripted"}]}
+    if reply.refusal is not None:
+        yield {"refusal": reply.refusal}
+    for piece in _cut(text):
+        yield {"content": piece}
+    for index, (name, arguments) in enumerate(calls):
+        id = f"call_{number}" if index == 0 else f"call_{number}_{index}"
+        yield {"tool_calls": [_call(index, {"name": name, "arguments": ""}, id=id)]}
+        for piece in _cut(arguments):
+            yield {"tool_calls": [_call(index, {"arguments": piece})]}
+    yield {"finish_reason": reply.finish_reason or ("tool_calls" if calls else "stop")}
+
+
+def _call(index: int, function: dict[str, str], **head: str) -> Delta:
+    return {"index": index, "type": "function", "function": function, **head}
+
+
+def _cut(text: str) -> Iterator[str]:
+    return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
+
+
+def _characters(delta: Delta) -> int:
+    """How much of the reply's text or arguments a delta carries."""
+    calls = delta.get("tool_calls", [])
+    return len(delta.get("content", "")) + sum(len(call["function"]["arguments"]) for call in calls)
+
+
+def _refusal(recorder: CallRecorder, status: int, message: str, headers: dict[str, str]) -> ScriptedError:
+    """An error response, recorded as one."""
+    recorder.answering(status, headers)
+    recorder.received(canonical_json({"error": {"message": message}}))
+    return ScriptedError(status, message)

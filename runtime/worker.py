@@ -25,11 +25,7 @@ GRACE = timedelta(seconds=20)
 """How long activities in flight may go on after a worker was asked to stop."""
 
 CALLS = 256
-"""Activities at a time: model calls wait on the network, so they are many."""
-
-READERS = 16
-"""Threads for reading the workspace."""
-
+"""Activities at a time: model calls wait on the network, so they are many. Threads are made as they are needed."""
 
 def make_worker(
     client: Client,
@@ -60,7 +56,7 @@ def make_worker(
         ],
         workflow_runner=UnsandboxedWorkflowRunner(),
         workflow_task_executor=ThreadPoolExecutor(pool.PROCESSES, thread_name_prefix="holdfast-workflow"),
-        activity_executor=ThreadPoolExecutor(READERS, thread_name_prefix="holdfast-activity"),
+        activity_executor=ThreadPoolExecutor(CALLS, thread_name_prefix="holdfast-activity"),
         max_concurrent_workflow_tasks=pool.PROCESSES,
         max_concurrent_activities=CALLS,
         max_concurrent_local_activities=CALLS,

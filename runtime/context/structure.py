@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from runtime.context.excerpts import Count, Excerpt, bounded, excerpt, fitting, position, suffix_of
-from runtime.context.outlines import Item, outline
+from runtime.context.outlines import MAX_ITEMS, Item, outline
 from runtime.context.source_text import SourceText
 
 OUTLINED_BYTES = 256 * 1024
@@ -48,23 +48,25 @@ def structure(source: SourceText, path: str, pos: str, tokens: int, count: Count
 
 def _items(source: SourceText, path: str) -> tuple[tuple[Item, ...], bool]:
     """The outline of the source's start, and whether the source goes on after it."""
-    partial = len(source.data) > OUTLINED_BYTES
+    longer = len(source.data) > OUTLINED_BYTES
     data = source.data[:OUTLINED_BYTES]
-    if partial:
+    if longer:
         data = data[: data.rfind(b"\n") + 1]
-    return outline(data.decode("utf-8", "replace"), suffix_of(path)), partial
+    items = outline(data.decode("utf-8", "replace"), suffix_of(path))
+    return items, longer or len(items) == MAX_ITEMS
 
 
 def _fitted(items: Sequence[Item], partial: bool, budget: int, count: Count) -> tuple[list[str], bool]:
     """The outline's lines within ``budget``, and whether items were left out."""
-    end = ["… the outline covers the source's first 256 KiB"] if partial else []
+    end = [f"… lines after {items[-1].line} are not outlined"] if partial else []
     for kept, docs in _variants(items):
         left = len(items) - len(kept)
         lines = [_shown(item, docs=docs) for item in kept]
         lines += [f"… {left:,} deeper entries left out"] if left else []
         if count("\n".join([*lines, *end])) <= budget:
             return [*lines, *end], left > 0
-    return _head(items, budget, count), True
+    head = _head(items, budget - count("\n".join(["", *end])), count)
+    return [*head, *end] if head else [], True
 
 
 def _variants(items: Sequence[Item]) -> Iterator[tuple[Sequence[Item], bool]]:

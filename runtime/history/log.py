@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn, overload
 
-from runtime.history.events import Event
+from runtime.history.events import Event, HistoryRepaired
 from runtime.history.properties import ALL_PROPERTIES, ViewProperty
 from runtime.history.sequence import Prefix
 from runtime.history.view import Repairs, View
@@ -46,7 +46,8 @@ class EventLog(Sequence[Event]):
     def append(self, event: Event) -> Repairs:
         """Add ``event``, and behind it what the View reports of it, and update the View.
 
-        An event that is in the log already, the same in all its parts, is not added again.
+        An event that is in the log already, the same in all its parts, is not added again, nor is a repair that this
+        log has made itself: a log restored from its own events holds them once.
 
         Returns:
             The repairs that were recorded; empty for a sound event.
@@ -56,7 +57,7 @@ class EventLog(Sequence[Event]):
         """
         known = self._by_id.get(event.id)
         if known is not None:
-            if known == event:
+            if known == event or (type(known) is type(event) is HistoryRepaired):
                 return ()
             raise ValueError(f"the log holds another event with the id {event.id!r}")
         repairs = self._view._extend(event)

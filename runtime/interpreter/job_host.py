@@ -58,7 +58,7 @@ class JobHost:
     now: float
     finished: Finished | None = None
     touched: list[str] = field(default_factory=list)
-    _opened: dict[str, Any] = field(default_factory=dict)
+    _opened: dict[tuple[str, str], Any] = field(default_factory=dict)
     _output: list[str] = field(default_factory=list)
 
     def function(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostAnswer:
@@ -107,8 +107,8 @@ class JobHost:
             return Failure("PermissionError", f"{path!r} is outside the workspace; paths are relative to it")
         if os_values.would_write(operation, args[1:], kwargs):
             return Failure("PermissionError", f"{os_values.READ_ONLY}: {path!r}")
-        if operation in _READS and path in self._opened:
-            return Given(self._opened[path])
+        if operation in _READS and (path, operation) in self._opened:
+            return Given(self._opened[path, operation])
         request = FileRequest(
             operation=operation,
             path=path,
@@ -129,7 +129,8 @@ class JobHost:
         request: FileRequest = effect.request
         value = os_values.decode(request.operation, result.value, result.encoding)
         if request.operation == "open":
-            self._opened[request.path] = value
+            read = "Path.read_bytes" if isinstance(value, bytes) else "Path.read_text"
+            self._opened[request.path, read] = value
             mode = os_values.open_mode(request.args, request.kwargs)
             return Given(MontyFileHandle(os_values.virtual_path(request.path), mode))
         return Given(value)

@@ -71,7 +71,7 @@ class Job:
         self.replies: dict[int, Segment] = {}
         self.last_statement = ""
         self._layout: tuple[Segment, ...] = ()
-        self._execution: Execution | None = None
+        self.execution: Execution | None = None
         self._statement: JobStatement | None = None
         self._finished: Stop | None = None
         self._bad_replies: list[str] = []
@@ -120,7 +120,7 @@ class Job:
         return Prompt(
             layout=layout,
             delta=delta_between(self._layout, previous, layout),
-            execution=self._execution.archived() if self._execution is not None else None,
+            execution=self.execution.archived() if self.execution is not None else None,
             nodes=self._nodes,
             suffix="" if self._projections == 1 else f"-{self._projections}",
         )
@@ -132,7 +132,7 @@ class Job:
     def called(self, prompt: Prompt, reply: ModelReply) -> None:
         """Book the call, and take the prompt as what the model has seen."""
         self._layout = prompt.layout
-        self._execution = None
+        self.execution = None
         self.replies[self.turn] = reply_segment(
             turn=self.turn,
             text=reply.text,
@@ -179,13 +179,13 @@ class Job:
         self._append(
             ObservationEvent(id=self.next_id(), turn=self.turn, tool_call_id=statement.tool_call_id, content=content)
         )
-        self._execution = execution
+        self.execution = execution
         if (result := statement.finished()) is not None:
             self._finished = Stop(JobStatus.SUCCEEDED, "finished", result.result)
 
     def closing(self) -> tuple[dict[str, Any] | None, tuple[dict[str, Any], ...]]:
         """The last statement's execution and the nodes it changed, which no further step will record."""
-        execution = self._execution.model_dump(mode="json", exclude_defaults=True) if self._execution else None
+        execution = self.execution.model_dump(mode="json", exclude_defaults=True) if self.execution else None
         return execution, self.graph.records(changed_only=True)
 
     def _refuse(self, reply: ModelReply, problem: str) -> None:

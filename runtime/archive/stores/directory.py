@@ -128,7 +128,7 @@ class DirectoryStore:
         try:
             _write_all(descriptor, data)
             failpoint("store.directory.before_link")
-            os.link(f"/proc/self/fd/{descriptor}", path, follow_symlinks=True)
+            _link_open_file(descriptor, path)
         finally:
             os.close(descriptor)
 
@@ -163,6 +163,17 @@ def _write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
         failpoint("store.directory.mid_put")
     os.fsync(descriptor)
+
+
+def _link_open_file(descriptor: int, path: Path) -> None:
+    """Give an open file without a name the name ``path``; FileExistsError if that is taken."""
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # With a directory's descriptor Python calls linkat with AT_SYMLINK_FOLLOW; without one it calls link, which
+        # would link the symbolic link under /proc.
+        os.link(f"/proc/self/fd/{descriptor}", path.name, dst_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)
 
 
 def _sync_directory(folder: Path) -> None:

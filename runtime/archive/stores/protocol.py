@@ -28,5 +28,9 @@ class ObjectStore(Protocol):
         ...
 
     def list(self, prefix: str) -> Iterator[str]:
-        """All keys that start with ``prefix``, in lexicographic order, streaming."""
+        """All keys that start with ``prefix``, in lexicographic order, streaming.
+
+        Folders of which one's name begins with another's (``a/``, ``a-b/``) may come in either order: SeaweedFS
+        compares names, AWS whole keys. The archive's keys are made so that this does not matter.
+        """
         ...

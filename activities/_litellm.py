@@ -1,0 +1,193 @@
+"""litellm, imported late and set up once: one call path for every provider, with our transports below all of them.
+
+``import litellm`` takes seconds, so nothing imports it before a model is called or ``warm`` is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+from activities import _scripted
+from activities._answer import Answer, AnswerBuilder
+from activities._failures import StreamBroken
+from activities._options import ModelOptions
+from activities._recorder import CallRecorder, Silence, current
+from activities._script import replies_in
+from activities._wire import AsyncWire, SyncWire, Verify
+
+_lock = Lock()
+_ready: Any = None
+
+_STREAM_ENDS = re.compile(
+    rb"\[DONE\]|message_stop|stop_reason\"\s*:\s*\"|finish_?reason\"\s*:\s*\"|response\.(completed|incomplete|failed)",
+    re.IGNORECASE,
+)
+"""What tells that a stream of server-sent events is complete, in the protocols of litellm's providers."""
+
+_USAGE = re.compile(rb"\"(prompt_tokens|input_tokens|promptTokenCount|prompt_eval_count|inputTokens)\"\s*:\s*\d")
+
+
+def warm() -> None:
+    """Import litellm and set it up. Takes seconds the first time; call it when a worker starts, in a thread."""
+    library()
+
+
+def library() -> Any:
+    """The litellm module, set up for this process."""
+    global _ready
+    with _lock:
+        if _ready is None:
+            _ready = _set_up()
+        return _ready
+
+
+async def ask(
+    options: ModelOptions,
+    messages: Sequence[dict[str, Any]],
+    tools: list[dict[str, Any]] | None,
+    recorder: CallRecorder,
+) -> Answer:
+    """Call the model once, without retries of litellm's own, reporting to ``recorder``.
+
+    Raises:
+        Exception: whatever litellm or the transport raises; ``failure_of`` reads it.
+    """
+    lite = await asyncio.to_thread(library)
+    arguments = {**options.arguments, **_fixed(options, messages, tools)}
+    builder = AnswerBuilder(recorder.turn)
+    token = current.set(recorder)
+    try:
+        async with asyncio.timeout(options.timeout) as whole:
+            response = await lite.acompletion(**arguments)
+            if options.stream:
+                async with aclosing(response):
+                    async for chunk in response:
+                        builder.add(chunk)
+            else:
+                builder.add_response(response)
+    except TimeoutError as error:
+        if whole.expired():
+            recorder.failure = Silence(f"the reply was not complete after {options.timeout:g} s")
+            raise recorder.failure from error
+        raise
+    finally:
+        current.reset(token)
+    if _is_event_stream(recorder) and not _STREAM_ENDS.search(recorder.body):
+        recorder.failure = StreamBroken("the stream ended before the reply was complete")
+        raise recorder.failure
+    return builder.answer()
+
+
+def reports_usage(recorder: CallRecorder) -> bool:
+    """Whether the provider's response itself states the tokens used; where it does not, litellm makes figures up."""
+    return _USAGE.search(recorder.body) is not None
+
+
+def price(options: ModelOptions, usage: Any) -> float:
+    """The cost of a call in US dollars by litellm's own table, 0.0 for what it does not know."""
+    lite = library()
+    try:
+        response = lite.ModelResponse(model=options.name, usage=usage)
+        return float(lite.completion_cost(completion_response=response, model=options.name))
+    except Exception:  # noqa: BLE001 - litellm raises many types for a model it has no price of
+        return 0.0
+
+
+def _fixed(
+    options: ModelOptions, messages: Sequence[dict[str, Any]], tools: list[dict[str, Any]] | None
+) -> dict[str, Any]:
+    """The arguments that no option may change."""
+    fixed: dict[str, Any] = {
+        "model": options.name,
+        "messages": list(messages),
+        "stream": options.stream,
+        "timeout": options.timeout,
+        "num_retries": 0,
+        "max_retries": 0,
+        # litellm's gateway for MCP tools needs a package that is not installed with it.
+        "_skip_mcp_handler": True,
+    }
+    if tools:
+        fixed["tools"] = tools
+    if options.stream:
+        fixed["stream_options"] = {**options.arguments.get("stream_options", {}), "include_usage": True}
+    return fixed
+
+
+def _is_event_stream(recorder: CallRecorder) -> bool:
+    types = [value for name, value in recorder.headers.items() if name.lower() == "content-type"]
+    return any("event-stream" in value for value in types)
+
+
+def _set_up() -> Any:
+    # Without this litellm asks the network for prices while it is imported.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    lite: Any = import_module("litellm")
+    lite.suppress_debug_info = True
+    lite.telemetry = False
+    # A reply may repeat itself; a count of equal chunks says nothing about it.
+    lite.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize
+    # Its log lines repeat the errors that we raise, with headers in them.
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    handler: Any = import_module("litellm.llms.custom_httpx.http_handler").AsyncHTTPHandler
+    handler.create_async_transport = staticmethod(_transport)
+    lite.sync_transport = SyncWire()
+    lite.custom_provider_map = [
+        *lite.custom_provider_map,
+        {"provider": _scripted.PROVIDER, "custom_handler": _handler(lite)},
+    ]
+    import_module("litellm.utils").custom_llm_setup()
+    return lite
+
+
+def _transport(ssl_context: Any = None, ssl_verify: bool | None = None, shared_session: Any = None) -> AsyncWire:
+    """The transport below each asynchronous client that litellm makes, OpenAI's and Azure's included."""
+    verify: Verify = ssl_context if ssl_context is not None else ssl_verify is not False
+    return AsyncWire(verify)
+
+
+def _handler(lite: Any) -> Any:
+    """The scripted provider in the shape that litellm calls."""
+
+    class Scripted(lite.CustomLLM):  # type: ignore[misc]
+        async def acompletion(self, **call: Any) -> Any:
+            builder = AnswerBuilder(turn=0)
+            async for chunk in self.astreaming(**call):
+                builder.add(chunk)
+            return _whole(lite, builder.answer())
+
+        async def astreaming(self, **call: Any) -> AsyncIterator[Any]:
+            id = f"scripted-{replies_in(call['messages'])}"
+            options = {n: v for n, v in call["optional_params"].items() if n not in {"stream", "stream_options"}}
+            async with aclosing(_scripted.pieces(call["model"], call["messages"], options)) as pieces:
+                async for piece in pieces:
+                    reason = piece.pop("finish_reason", None)
+                    choice = {"index": 0, "delta": piece, "finish_reason": reason}
+                    yield lite.ModelResponseStream(id=id, model=call["model"], choices=[choice])
+
+    return Scripted()
+
+
+def _whole(lite: Any, answer: Answer) -> Any:
+    message: dict[str, Any] = {"role": "assistant", "content": answer.text}
+    if answer.tool_calls:
+        message["tool_calls"] = [
+            {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
+            for c in answer.tool_calls
+        ]
+    if answer.thinking:
+        message["thinking_blocks"] = list(answer.thinking)
+    if answer.refusal:
+        message["provider_specific_fields"] = {"refusal": answer.refusal}
+    choice = {"index": 0, "message": message, "finish_reason": answer.finish_reason}
+    return lite.ModelResponse(id=answer.response_id, choices=[choice])

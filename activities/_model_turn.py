@@ -1,0 +1,207 @@
+"""One attempt at one turn's model call, from the layout to the archived step."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import ValidationError
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities._answer import Answer
+from activities._failures import FailureKind, failure_of
+from activities._litellm import ask, price, reports_usage
+from activities._options import ModelOptions
+from activities._recorder import CallRecorder, SentRequest
+from activities._secrets import Secrets
+from activities.contracts import TurnCall
+from runtime.archive.allowed import clean_model
+from runtime.archive.job import JobArchive
+from runtime.archive.records import AttemptRecord, Capture, ReplyRecord, Step, StepRecord
+from runtime.digests import canonical_json
+from runtime.errors import ArchiveError
+from runtime.failpoints import failpoint
+from runtime.projection.messages import messages_of, tools_of
+from runtime.projection.segments import Segment
+from runtime.tokens import encoding
+from runtime.values import Usage
+
+HEARTBEAT_SECONDS = 1.0
+"""How often a waiting call tells Temporal that it lives."""
+
+Messages = Sequence[dict[str, Any]]
+Tools = list[dict[str, Any]] | None
+
+
+class ModelTurn:
+    """One attempt at the call of ``call``'s turn in ``run``. ``temporal_attempt`` is Temporal's number of it, from 1.
+
+    Raises:
+        ApplicationError: ``BadRequestError``, if a model option cannot be used.
+    """
+
+    def __init__(self, call: TurnCall, archive: JobArchive, *, run: str, temporal_attempt: int) -> None:
+        self._call = call
+        self._archive = archive
+        self._run = run
+        self._options = _options(call.model)
+        self._recorder = CallRecorder(
+            self._begin,
+            limits=self._options.limits,
+            secrets=Secrets.of_call(self._options.arguments),
+            turn=call.turn,
+            temporal_attempt=temporal_attempt,
+        )
+
+    async def take(self) -> Step:
+        """Call, and archive the reply. Returns the turn's step: this attempt's, or that of another that was faster."""
+        async with _heartbeat(self._recorder):
+            layout = await asyncio.to_thread(self._layout)
+            messages, tools = messages_of(layout), tools_of(self._call.form)
+            failpoint("model.before_call")
+            answer = await self._answer(messages, tools)
+            failpoint("model.after_call")
+            return await asyncio.to_thread(self._finish, layout, answer)
+
+    def _layout(self) -> tuple[Segment, ...]:
+        parent = self._call.parent
+        return self._call.layout.apply(self._archive.layout(parent), self._archive.reply_segment(parent))
+
+    async def _answer(self, messages: Messages, tools: Tools) -> Answer:
+        try:
+            answer = await ask(self._options, messages, tools, self._recorder)
+        except Exception as error:  # noqa: BLE001 - litellm raises many types; each becomes one of ours
+            if isinstance(self._recorder.failure, ArchiveError):
+                raise self._recorder.failure from None
+            failure = failure_of(error, self._recorder)
+            await self._record_unseen(messages, tools)
+            # The chain of causes may hold headers, and Temporal would keep it.
+            raise failure from None
+        if await self._record_unseen(messages, tools):
+            self._recorder.received(canonical_json(asdict(answer) | {"usage": None, "tool_calls": _plain(answer)}))
+        return answer
+
+    async def _record_unseen(self, messages: Messages, tools: Tools) -> bool:
+        """Archive a request that none of our transports saw, as what it is: the request as handed to litellm."""
+        if self._recorder.attempt is not None:
+            return False
+        request = {**clean_model(self._call.model), "messages": list(messages), "tools": tools}
+        await self._recorder.sending(SentRequest(Capture.HANDED_OVER, canonical_json(request)))
+        return True
+
+    def _begin(self, request: SentRequest) -> str:
+        """Archive an attempt, and return its key."""
+        return self._archive.begin_attempt(
+            AttemptRecord(
+                run=self._run,
+                turn=self._call.turn,
+                parent=self._call.parent,
+                delta=self._call.layout,
+                model=self._call.model,
+                capture=request.capture,
+                request=request.body,
+                method=request.method,
+                url=request.url,
+                headers=dict(request.headers),
+                temporal_attempt=self._recorder.temporal_attempt,
+                started_at=datetime.now(UTC).isoformat(),
+            )
+        )
+
+    def _finish(self, layout: Sequence[Segment], answer: Answer) -> Step:
+        """Archive the step, and read it back: if another attempt archived the turn's step first, that one counts."""
+        recorder, call = self._recorder, self._call
+        tokens = _reply_tokens(answer, call.encoding)
+        reported = answer.usage is not None and reports_usage(recorder)
+        usage = _reported(answer.usage) if reported else _counted(layout, tokens)
+        body = recorder.secrets.mask_bytes(recorder.body)
+        step = self._archive.finish_step(
+            StepRecord(
+                run=self._run,
+                turn=call.turn,
+                attempt=recorder.attempt or "",
+                reply=ReplyRecord(
+                    text=answer.text,
+                    tool_calls=answer.tool_calls,
+                    thinking=answer.thinking,
+                    finish_reason=answer.finish_reason,
+                    response_id=answer.response_id,
+                    refusal=answer.refusal,
+                    tokens=tokens,
+                ),
+                response=body,
+                chunks=recorder.chunks if body == recorder.body else (),
+                status_code=recorder.status,
+                headers=recorder.headers,
+                usage=usage,
+                cost_usd=price(self._options, answer.usage) if reported else 0.0,
+                execution=call.execution,
+                nodes=call.nodes,
+                reset_event_id=call.reset_event_id,
+                finished_at=datetime.now(UTC).isoformat(),
+            )
+        )
+        return self._archive.step(step)
+
+
+def _options(model: dict[str, Any]) -> ModelOptions:
+    try:
+        return ModelOptions.model_validate(model)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        words = f"model option {'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+        raise ApplicationError(words, type=FailureKind.BAD_REQUEST, non_retryable=True) from None
+
+
+@asynccontextmanager
+async def _heartbeat(recorder: CallRecorder) -> AsyncIterator[None]:
+    """Tell Temporal every second that the call lives: how long it waits, and how much has arrived."""
+    started = time.monotonic()
+
+    async def beat() -> None:
+        while True:
+            seconds = round(time.monotonic() - started)
+            activity.heartbeat({"turn": recorder.turn, "seconds": seconds, "bytes": recorder.size})
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
+        with suppress(asyncio.CancelledError):
+            await beating
+
+
+def _reply_tokens(answer: Answer, encoding_name: str) -> int:
+    """What the reply counts in later prompts: its text, its calls and its thinking."""
+    count = encoding(encoding_name).count
+    calls = sum(count(call.name) + count(call.arguments) for call in answer.tool_calls)
+    return count(answer.text) + calls + sum(count(str(block.get("thinking", ""))) for block in answer.thinking)
+
+
+def _counted(layout: Sequence[Segment], tokens: int) -> Usage:
+    return Usage(prompt=sum(segment.tokens for segment in layout), completion=tokens, reported=False)
+
+
+def _reported(usage: Any) -> Usage:
+    """litellm's usage object: its prompt tokens include those read from and written to the provider's cache."""
+    details = getattr(usage, "prompt_tokens_details", None)
+    read = getattr(details, "cached_tokens", None) or getattr(usage, "cache_read_input_tokens", None)
+    written = getattr(usage, "cache_creation_input_tokens", None) or getattr(details, "cache_creation_tokens", None)
+    return Usage(
+        prompt=usage.prompt_tokens or 0,
+        completion=usage.completion_tokens or 0,
+        cache_read=read or 0,
+        cache_write=written or 0,
+    )
+
+
+def _plain(answer: Answer) -> list[dict[str, Any]]:
+    return [call.model_dump() for call in answer.tool_calls]

@@ -1,0 +1,140 @@
+"""The scripts of ``scripted/FILE`` models: what a reply may say, and how the reply to a prompt is found.
+
+FILE is a YAML list of replies, or a Python file with ``respond(messages)``, which returns one reply. A reply is a
+text, or a mapping with the fields of ``ScriptedReply``. The reply to a prompt is the one after as many as the
+prompt has assistant messages: nothing is remembered between calls, so a retry or a resumed job gets the same.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from runtime.errors import InputError
+from runtime.interpreter.replies import TOOL_NAME
+
+Messages = Sequence[dict[str, Any]]
+
+
+class ScriptedFailure(BaseModel):
+    """An error in place of a reply, as an HTTP provider would answer it. ``retry_after`` is in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    status: int = Field(ge=400, le=599)
+    message: str = "scripted failure"
+    retry_after: float | None = Field(default=None, ge=0)
+
+
+class ScriptedCall(BaseModel):
+    """A native tool call as it stands, for replies that a well-behaved model would not give."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = TOOL_NAME
+    arguments: str
+
+
+class ScriptedReply(BaseModel):
+    """One reply. ``code`` is delivered in the form that the job asked for; ``calls`` always as native calls.
+
+    ``delay`` is in seconds, before the first piece. ``fail`` and ``break_after`` (a number of characters after which the
+    stream breaks off) happen on the first ``times`` attempts at the turn, and the reply comes on the next.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str = ""
+    code: str | None = None
+    calls: tuple[ScriptedCall, ...] = ()
+    thinking: str | None = None
+    refusal: str | None = None
+    finish_reason: str | None = None
+    delay: float = Field(default=0.0, ge=0)
+    fail: ScriptedFailure | None = None
+    break_after: int | None = Field(default=None, ge=0)
+    times: int = Field(default=1, ge=1)
+
+
+def reply_to(file: str, messages: Messages) -> ScriptedReply:
+    """The reply of the script ``file`` to a prompt.
+
+    Raises:
+        InputError: the file cannot be used, has no such reply, or its ``respond`` failed.
+    """
+    path = Path(file)
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise InputError(f"scripted model {file}: {error.strerror}") from error
+    number = replies_in(messages)
+    if path.suffix == ".py":
+        return _answered(file, _policy(path, state.st_mtime_ns, state.st_size), messages)
+    replies = _replies(path, state.st_mtime_ns, state.st_size)
+    if number >= len(replies):
+        raise InputError(f"scripted model {file}: it has {len(replies)} replies, and reply {number + 1} was asked for")
+    return replies[number]
+
+
+def replies_in(messages: Messages) -> int:
+    """How many replies a prompt has already."""
+    return sum(message.get("role") == "assistant" for message in messages)
+
+
+def read_reply(value: Any, where: str) -> ScriptedReply:
+    """A reply from what a script says: a text, or a mapping.
+
+    Raises:
+        InputError: it is neither, or a field is wrong; ``where`` says which script.
+    """
+    try:
+        return ScriptedReply(text=value) if isinstance(value, str) else ScriptedReply.model_validate(value)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = ".".join(map(str, problem["loc"])) or "the reply"
+        raise InputError(f"scripted model {where}: {field}: {problem['msg']}") from error
+
+
+def _answered(file: str, respond: Callable[[Any], Any], messages: Messages) -> ScriptedReply:
+    try:
+        value = respond(copy.deepcopy(list(messages)))
+    except Exception as error:
+        raise InputError(f"scripted model {file}: respond raised {type(error).__name__}: {error}") from error
+    return read_reply(value, file)
+
+
+@lru_cache(maxsize=64)
+def _replies(path: Path, _mtime: int, _size: int) -> tuple[ScriptedReply, ...]:
+    try:
+        listed = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, YAMLError) as error:
+        raise InputError(f"scripted model {path}: {error}") from error
+    if not isinstance(listed, list):
+        raise InputError(f"scripted model {path}: a list of replies is expected")
+    return tuple(read_reply(value, f"{path}, reply {n}") for n, value in enumerate(listed, 1))
+
+
+@lru_cache(maxsize=64)
+def _policy(path: Path, _mtime: int, _size: int) -> Callable[[Any], Any]:
+    name = "holdfast_script_" + sha256(str(path).encode()).hexdigest()[:16]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"scripted model {path}: it cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"scripted model {path}: {type(error).__name__}: {error}") from error
+    respond = getattr(module, "respond", None)
+    if not callable(respond):
+        raise InputError(f"scripted model {path}: it has no function respond(messages)")
+    return respond  # type: ignore[no-any-return]

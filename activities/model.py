@@ -1,0 +1,87 @@
+"""The model activities: one call of a model, archived before and after, and the end of a run.
+
+A turn's request is archived inside the transport before its bytes leave, the reply before the activity returns. A
+retry that finds its turn's step in the archive returns that reply and calls nobody. Retries are Temporal's: each is
+an attempt of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from temporalio import activity
+
+from activities._litellm import warm
+from activities._model_turn import ModelTurn
+from activities.contracts import JobEnd, TurnCall, TurnReply
+from runtime.archive.job import JobArchive
+from runtime.archive.records import EndRecord, Step
+from runtime.archive.stores import ObjectStore
+from runtime.failpoints import failpoint
+from runtime.values import StepRef
+
+__all__ = ["ModelActivities", "warm"]
+
+
+class ModelActivities:
+    """The activities ``call_model`` and ``end_job``, writing to one object store."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    @property
+    def activities(self) -> list[Callable[..., Any]]:
+        """What a worker registers."""
+        return [self.call_model, self.end_job]
+
+    @activity.defn(name="call_model")
+    async def call_model(self, call: TurnCall) -> TurnReply:
+        """Call the model for one turn, or return the reply that the archive has of it already.
+
+        Raises:
+            ApplicationError: of a ``FailureKind``; the message is the provider's own, without secrets.
+            ArchiveError: the archive cannot be read or written; nothing was sent, or the reply is lost.
+        """
+        info = activity.info()
+        run = info.workflow_run_id or ""
+        archive = JobArchive(self._store, call.key.batch, call.key.job)
+        done = await asyncio.to_thread(archive.find_step, run, call.turn)
+        if done is None:
+            done = await ModelTurn(call, archive, run=run, temporal_attempt=info.attempt).take()
+        reply = await asyncio.to_thread(_reply_of, archive, done)
+        failpoint("model.before_return")
+        return reply
+
+    @activity.defn(name="end_job")
+    async def end_job(self, end: JobEnd) -> StepRef:
+        """Archive the end of a run. A run that is ended already keeps the end it has."""
+        archive = JobArchive(self._store, end.key.batch, end.key.job)
+        record = EndRecord(
+            run=activity.info().workflow_run_id or "",
+            turn=end.turn,
+            parent=end.parent,
+            status=end.status,
+            reason=end.reason,
+            result=end.result,
+            usage=end.usage,
+            cost_usd=end.cost_usd,
+            execution=end.execution,
+            nodes=end.nodes,
+            ended_at=datetime.now(UTC).isoformat(),
+        )
+        return await asyncio.to_thread(archive.write_end, record)
+
+
+def _reply_of(archive: JobArchive, step: Step) -> TurnReply:
+    """The reply as archived, whoever's attempt it was that got it."""
+    made = [a.temporal_attempt for a in archive.attempts(step.run, step.turn) if a.key == step.attempt.key]
+    return TurnReply(
+        **dict(step.reply),
+        usage=step.usage,
+        cost_usd=step.cost_usd,
+        step=step.ref,
+        attempt=made[0] if made else 1,
+    )

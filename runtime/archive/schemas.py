@@ -1,0 +1,193 @@
+"""What the header of each kind of object holds, as pydantic models; ``json_schemas`` publishes them.
+
+Writers do not use these: they make headers from records. ``verify`` checks every header against them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from runtime.archive.container import FORMAT, ArchivedObject
+from runtime.archive.records import Capture, ReplyRecord
+from runtime.digests import canonical_json
+from runtime.errors import ObjectCorrupt
+from runtime.values import StepRef, Usage
+
+Digest = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Header(BaseModel):
+    """Fields that every header may have. ``parts``: name, stored size and size of each binary part, in order."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    parts: list[tuple[str, Count, Count]] = []
+
+
+class Sized(BaseModel):
+    """The digest and the size in bytes of a request or a response."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    digest: Digest
+    bytes: Count
+
+
+class LayoutSize(Sized):
+    """The digest of a layout (of the list of its segments' digests), the size of its document, and its segments."""
+
+    segments: Count
+
+
+class DefinitionHeader(Header):
+    """A job's definition; ``number`` counts from 1."""
+
+    kind: Literal["definition"]
+    number: int
+    definition: dict[str, Any]
+
+
+class RunHeader(Header):
+    """A run was started at ``turn``, from the step ``parent`` or from nothing."""
+
+    kind: Literal["run"]
+    run: str
+    turn: int
+    parent: StepRef | None
+    started_at: str
+
+
+class AttemptHeader(Header):
+    """A request, before its call. Parts: ``recipe`` (or ``recipe.zst``), ``wire``, ``layout``.
+
+    ``delta`` makes the layout from the parent's: ``["keep", start, stop]``, ``["add", count]``, ``["reply"]``. ``base``
+    is the attempt that the recipe is relative to; without one it is flat, and ``sources`` names the attempts whose
+    literals it uses: ``[run's prefix, turn, number, …]``, each turn as the difference to the one before.
+    ``level`` tells how often its oldest literals were rewritten. ``previous`` is the attempt before at this turn.
+    """
+
+    kind: Literal["attempt"]
+    run: str
+    turn: int
+    number: Annotated[int, Field(ge=1)]
+    previous: StepRef | None
+    temporal_attempt: int
+    model: dict[str, Any]
+    parent: StepRef | None
+    delta: list[
+        tuple[Literal["keep"], Count, Count] | tuple[Literal["add"], Count] | tuple[Literal["reply"]]
+    ]  # fmt: skip
+    layout: LayoutSize
+    request: Sized
+    capture: Capture
+    method: str
+    url: str
+    headers: dict[str, str]
+    started_at: str
+    base: str | None
+    level: Count
+    sources: list[list[str | int]] | None
+
+
+class StepHeader(Header):
+    """A reply, after its call. Parts: ``response``, ``chunks`` (pairs of integers: microseconds since the last, bytes).
+
+    ``nodes`` are the records of the nodes that ``changed``, in a ``keyframe`` of all; ``nodes_digest`` is that of
+    the digests of all. ``effects`` are the tool results of the statement before, ``definition`` the job's at the time.
+    """
+
+    kind: Literal["step"]
+    run: str
+    turn: int
+    parent: StepRef | None
+    attempt: StepRef
+    keyframe: bool
+    capture: Capture
+    reply: ReplyRecord
+    response: Sized
+    status_code: int | None
+    headers: dict[str, str]
+    usage: Usage
+    cost_usd: float
+    execution: dict[str, Any] | None
+    nodes: list[dict[str, Any]]
+    changed: list[str]
+    nodes_digest: Digest
+    effects: dict[str, Digest]
+    definition: StepRef | None
+    reset_event_id: int
+    started_at: str
+    finished_at: str
+
+
+class EffectHeader(Header):
+    """The result of a tool call of a turn's statement."""
+
+    kind: Literal["effect"]
+    run: str
+    turn: int
+    effect: Count
+    value: dict[str, Any]
+
+
+class EndHeader(Header):
+    """The end of a run."""
+
+    kind: Literal["end"]
+    run: str
+    turn: int
+    parent: StepRef | None
+    status: str
+    reason: str
+    result: Any
+    usage: Usage
+    cost_usd: float
+    execution: dict[str, Any] | None
+    nodes: list[dict[str, Any]]
+    nodes_digest: Digest
+    effects: dict[str, Digest]
+    ended_at: str
+
+
+KINDS: dict[str, type[Header]] = {
+    "definition": DefinitionHeader,
+    "run": RunHeader,
+    "attempt": AttemptHeader,
+    "step": StepHeader,
+    "effect": EffectHeader,
+    "end": EndHeader,
+}
+
+
+def json_schemas() -> dict[str, dict[str, Any]]:
+    """The JSON Schema of each kind's header, by kind."""
+    return {
+        kind: {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": f"urn:holdfast:archive:{FORMAT}:{kind}",
+            **model.model_json_schema(),
+        }
+        for kind, model in KINDS.items()
+    }
+
+
+def check_header(archived: ArchivedObject) -> None:
+    """Check that an object's header is one of its kind, in canonical JSON.
+
+    Raises:
+        ObjectCorrupt: if it is not.
+    """
+    model = KINDS.get(str(archived.header.get("kind")))
+    if model is None:
+        raise ObjectCorrupt(f"{archived.key}: there is no kind {archived.header.get('kind')!r}")
+    # Lone surrogates, which Python strings may have and JSON parsers refuse, are of no concern to a schema.
+    text = archived.header_bytes.decode("utf-8", "surrogatepass").encode("utf-8", "replace")
+    try:
+        model.model_validate_json(text)
+    except ValueError as error:
+        raise ObjectCorrupt(f"{archived.key}: its header is none of a {archived.header['kind']}: {error}") from error
+    if canonical_json(archived.header) != archived.header_bytes:
+        raise ObjectCorrupt(f"{archived.key}: its header is not canonical JSON")

@@ -1,0 +1,110 @@
+"""A directory store is atomic and safe between processes, and says clearly when it cannot write."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runtime.archive.stores import open_store
+from runtime.archive.stores.directory import DirectoryStore
+from runtime.errors import ArchiveError
+
+_WRITER = """
+import sys
+from pathlib import Path
+from runtime.archive.stores.directory import DirectoryStore
+store = DirectoryStore(Path(sys.argv[1]))
+wins = sum(store.put_if_absent(f"race/{n:03d}", f"{sys.argv[2]} {n}".encode() * 1000) for n in range(40))
+print(wins)
+"""
+
+
+def test_many_processes_share_a_directory(tmp_path: Path) -> None:
+    """Four processes put the same keys: each key is won once, and holds one writer's bytes whole."""
+    writers = [
+        subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path), str(n)], stdout=subprocess.PIPE)
+        for n in range(4)
+    ]
+    wins = [int(writer.communicate()[0]) for writer in writers]
+    assert sum(wins) == 40
+    store = DirectoryStore(tmp_path)
+    for n, key in enumerate(store.list("race/")):
+        assert store.get(key) in {f"{writer} {n}".encode() * 1000 for writer in range(4)}
+
+
+@pytest.mark.kill
+@pytest.mark.parametrize("point", ["mid_put", "before_link", "before_sync"])
+def test_a_kill_in_a_put_leaves_the_whole_object_or_none(tmp_path: Path, point: str) -> None:
+    """After kill -9 in the middle of a put, the object is not there or complete, and can be put again."""
+    code = f"""
+from pathlib import Path
+from runtime.archive.stores.directory import DirectoryStore
+DirectoryStore(Path({str(tmp_path)!r})).put_if_absent("a/b", b"x" * 100000)
+"""
+    environment = {**os.environ, "HOLDFAST_FAILPOINT": f"store.directory.{point}"}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == -signal.SIGKILL
+    store = DirectoryStore(tmp_path)
+    there = list(store.list(""))
+    assert there == (["a/b"] if point == "before_sync" else [])
+    assert store.put_if_absent("a/b", b"x" * 100000) is (not there)
+    assert store.get("a/b") == b"x" * 100000
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["b"]
+
+
+def test_leftovers_of_named_files_are_no_objects(tmp_path: Path) -> None:
+    """Where unnamed files do not exist, a killed process leaves a file that is never listed and removed when it is old."""
+    store = DirectoryStore(tmp_path)
+    store._unnamed = False
+    assert store.put_if_absent("a/b", b"x")
+    assert not store.put_if_absent("a/b", b"y")
+    young, old = tmp_path / ".tmp" / "young", tmp_path / ".tmp" / "old"
+    for leftover in (young, old):
+        leftover.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    assert list(DirectoryStore(tmp_path).list("")) == ["a/b"]
+    assert (young.exists(), old.exists()) == (True, False)
+
+
+def test_a_full_disk_is_an_archive_error(tmp_path: Path) -> None:
+    """A put that the disk has no room for fails with the reason, and leaves nothing (a file size limit stands for the disk)."""
+    code = f"""
+import resource, signal
+from pathlib import Path
+from runtime.archive.stores.directory import DirectoryStore
+from runtime.errors import ArchiveError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+store = DirectoryStore(Path({str(tmp_path)!r}))
+try:
+    store.put_if_absent("a/b", b"x" * 2000)
+except ArchiveError as error:
+    print(error)
+print(list(store.list("")), store.put_if_absent("a/b", b"small"))
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == f"cannot write {tmp_path}/a/b: File too large\n[] True\n"
+
+
+@pytest.mark.parametrize("key", ["", "/a", "a//b", "../a", "a/./b", ".tmp/x", "a\0b"])
+def test_a_key_cannot_leave_the_directory(tmp_path: Path, key: str) -> None:
+    """Keys that would name a file elsewhere are refused."""
+    with pytest.raises(ArchiveError, match="is not an object key"):
+        DirectoryStore(tmp_path).put_if_absent(key, b"x")
+
+
+def test_a_directory_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
+    """Opening a store below a file says which directory cannot be made."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArchiveError, match="cannot create the archive directory"):
+        open_store(str(tmp_path / "file" / "archive"))
+
+
+def test_a_file_url_is_a_directory(tmp_path: Path) -> None:
+    """``file:///…`` and a path name the same store."""
+    open_store(f"file://{tmp_path}/with%20space").put_if_absent("a", b"x")
+    assert open_store(str(tmp_path / "with space")).get("a") == b"x"

@@ -1,0 +1,99 @@
+"""The S3 store against a real server: outages, lost answers, options, and errors that say what is wrong."""
+
+from __future__ import annotations
+
+import random
+import threading
+import uuid
+from pathlib import Path
+
+import boto3
+import pytest
+from archive_jobs import Written, chat, write_run
+from botocore.exceptions import ReadTimeoutError
+from s3_server import BUCKET, S3Server
+
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import open_store
+from runtime.archive.stores.s3 import S3Store
+from runtime.archive.verify import verify_job
+from runtime.errors import ArchiveError
+
+pytestmark = [pytest.mark.s3, pytest.mark.usefixtures("aws")]
+
+
+def test_a_put_whose_answer_was_lost_counts_as_ours(s3_server: S3Server) -> None:
+    """When the server stored the object and the answer never came, the next try finds its own bytes: it was written."""
+    store = S3Store.from_url(s3_server.url(uuid.uuid4().hex))
+    put, lost = store._client.put_object, []
+
+    def answer_lost(**arguments: object) -> object:
+        answer = put(**arguments)
+        if not lost:
+            lost.append(answer)
+            raise ReadTimeoutError(endpoint_url=s3_server.endpoint)
+        return answer
+
+    store._client.put_object = answer_lost
+    assert store.put_if_absent("a", b"mine")
+    assert lost and store.get("a") == b"mine"
+    assert not store.put_if_absent("a", b"mine")
+
+
+def test_a_job_outlives_a_server_that_goes_away(tmp_path: Path) -> None:
+    """The server is killed in mid-job and started again: writes wait for it, nothing is lost, verification is clean."""
+    server = S3Server(tmp_path / "s3")
+    server.start()
+    try:
+        store = open_store(server.url("outage"))
+        written = Written(JobArchive(store, "b", "j"))
+        parent = write_run(written, "r", range(1, 4), None, chat(random.Random(1)))
+        server.kill()
+        back = threading.Timer(1.0, server.start)
+        back.start()
+        write_run(written, "r", range(4, 7), parent, chat(random.Random(2)))
+        back.join()
+        assert verify_job(JobArchive(open_store(server.url("outage")), "b", "j"), written.heads.values()) == []
+    finally:
+        server.kill()
+
+
+def test_an_endpoint_without_a_server_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When nothing answers, opening fails after the tries with the store's address in the message."""
+    monkeypatch.setattr("runtime.archive.stores.s3._FIRST_PAUSE_S", 0.001)
+    with pytest.raises(ArchiveError, match="cannot write _holdfast/archive to s3://bucket/p/"):
+        open_store("s3://bucket/p?endpoint_url=http://127.0.0.1:9&region=us-east-1")
+
+
+def test_wrong_credentials_are_not_tried_again(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal is reported at once, in the server's words."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    monkeypatch.setattr("runtime.archive.stores.s3.time.sleep", lambda _: pytest.fail("it tried again"))
+    with pytest.raises(ArchiveError, match="SignatureDoesNotMatch"):
+        open_store(s3_server.url("refused"))
+
+
+def test_retention_and_encryption_are_passed_through(s3_server: S3Server) -> None:
+    """``lock`` and ``sse`` in the address reach the server: the object is retained until the day."""
+    client = boto3.client("s3", endpoint_url=s3_server.endpoint, region_name="us-east-1")
+    client.create_bucket(Bucket="locked", ObjectLockEnabledForBucket=True)
+    url = s3_server.url("p").replace(BUCKET, "locked") + "&lock=GOVERNANCE&lock_days=30&sse=AES256"
+    store = S3Store.from_url(url)
+    arguments = store._extra()
+    assert arguments["ServerSideEncryption"] == "AES256"
+    plain = S3Store.from_url(url.replace("&sse=AES256", ""))
+    assert plain.put_if_absent("kept", b"x")
+    head = client.head_object(Bucket="locked", Key="p/kept")
+    assert head["ObjectLockMode"] == "GOVERNANCE"
+    assert abs((head["ObjectLockRetainUntilDate"] - arguments["ObjectLockRetainUntilDate"]).total_seconds()) < 60
+
+
+def test_a_listing_goes_over_its_pages(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys beyond the server's page are fetched too, in order."""
+    store = S3Store.from_url(s3_server.url(uuid.uuid4().hex))
+    page = store._client.list_objects_v2
+    store._client.list_objects_v2 = lambda **arguments: page(**arguments, MaxKeys=7)
+    names = [f"turns/{n:07d}" for n in range(30)]
+    for name in names:
+        store.put_if_absent(name, b".")
+    assert list(store.list("turns/")) == names

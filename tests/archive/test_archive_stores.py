@@ -1,0 +1,90 @@
+"""Every object store keeps the same promises: put if absent, get, list."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from runtime.archive.stores import MemoryStore, ObjectStore, check_store, open_store
+from runtime.errors import ArchiveError, InputError, ObjectMissing
+
+
+def test_what_is_put_is_got(store: ObjectStore) -> None:
+    """An object comes back byte for byte, also an empty one and one of several megabytes."""
+    for name, data in (("empty", b""), ("a/b/c", bytes(range(256))), ("large", random.Random(1).randbytes(3 << 20))):
+        assert store.put_if_absent(name, data)
+        assert store.get(name) == data
+
+
+def test_a_taken_key_stays_as_it_is(store: ObjectStore) -> None:
+    """A second put to a key says False and changes nothing, whether the bytes are equal or not."""
+    data = b"first"
+    assert store.put_if_absent("a/key", data)
+    assert not store.put_if_absent("a/key", b"second")
+    assert not store.put_if_absent("a/key", data)
+    assert store.get("a/key") == data
+
+
+def test_a_missing_object_is_an_error_of_its_own(store: ObjectStore) -> None:
+    """``ObjectMissing`` names the key; a prefix of a key is no object."""
+    store.put_if_absent("a/b", b"x")
+    for key in ("nothing", "a", "a/b/c"):
+        with pytest.raises(ObjectMissing, match=key):
+            store.get(key)
+
+
+def test_list_is_in_the_order_of_the_keys(store: ObjectStore) -> None:
+    """Keys come in lexicographic order across folders, and only those with the prefix."""
+    names = [f"r/{n // 100:05d}/{n:07d}.{kind}" for n in (1, 2, 99, 100, 101, 1000) for kind in ("attempt-001", "step")]
+    for name in random.Random(2).sample(names, len(names)):
+        store.put_if_absent(f"p/{name}", b".")
+    for prefix in ("p/", "p/r/00000", "p/r/00001/", "p/r/00001/0000101.", "p/r/00001/0000101.s", "p/s", "none/"):
+        assert list(store.list(prefix)) == sorted(f"p/{n}" for n in names if f"p/{n}".startswith(prefix))
+
+
+def test_list_has_every_key_with_the_prefix(store: ObjectStore) -> None:
+    """A prefix may end within a name, and names may be each other's beginnings."""
+    names = ["a/2", "a/10", "a-b/1", "a.b/1", "a/1/x", "a/1.x", "a/1-x", "ab/1", "b"]
+    for name in names:
+        store.put_if_absent(f"p/{name}", b".")
+    for prefix in ("p/", "p/a", "p/a/", "p/a/1", "p/b", "p/a-", "none"):
+        assert sorted(store.list(prefix)) == sorted(f"p/{n}" for n in names if f"p/{n}".startswith(prefix))
+
+
+def test_of_many_writers_one_wins(store: ObjectStore) -> None:
+    """When many threads put one key at once, exactly one is told that it wrote it, and its bytes are there."""
+    values = [f"writer {n}".encode() for n in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(lambda value: store.put_if_absent("race", value), values))
+    assert won.count(True) == 1
+    assert store.get("race") == values[won.index(True)]
+
+
+def test_a_store_that_overwrites_is_refused() -> None:
+    """At start-up, a store that ignores conditional writes is found out, in one clear error."""
+
+    class Overwriting(MemoryStore):
+        def put_if_absent(self, key: str, data: bytes) -> bool:
+            if not super().put_if_absent(key, data):
+                self.replace(key, data)
+            return True
+
+    with pytest.raises(ArchiveError, match="overwrites objects"):
+        check_store(Overwriting(), "s3://somewhere")
+
+
+def test_a_prefix_with_another_format_is_refused() -> None:
+    """An archive of another format, or something else under the same name, is not written to."""
+    taken = MemoryStore()
+    taken.put_if_absent("_holdfast/archive", b'{"archive":"holdfast","format":2}')
+    with pytest.raises(ArchiveError, match="something else"):
+        check_store(taken, "here")
+
+
+@pytest.mark.parametrize("url", ["", "ftp://host/x", "s3://", "s3://bucket/p?colour=red", "s3://b/p?lock=COMPLIANCE"])
+def test_an_address_of_no_known_kind_is_bad_input(url: str) -> None:
+    """What is neither a directory nor an S3 address, or has an unknown option, is an input error."""
+    with pytest.raises(InputError):
+        open_store(url)

@@ -1,0 +1,18 @@
+"""litellm is imported once, before the tests that call it are timed or run side by side."""
+
+import asyncio
+
+import pytest
+from hypothesis import settings
+
+
+@pytest.fixture
+async def litellm() -> None:
+    """litellm, ready."""
+    from activities.model import warm
+
+    await asyncio.to_thread(warm)
+
+
+settings.register_profile("model", deadline=None)
+settings.load_profile("model")

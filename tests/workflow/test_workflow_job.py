@@ -1,0 +1,104 @@
+"""A job in Temporal, end to end: scripted model, real server, real archive."""
+
+from __future__ import annotations
+
+import pytest
+from stage import Stage, activities_of, events_of
+
+from runtime.job.stops import JobStatus
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def test_a_job_views_groups_and_finishes(stage: Stage) -> None:
+    """Views, a group, a running node and a checked result; every prompt and reply is in the archive."""
+    (stage.workspace / "a.py").write_text("def one():\n    return 1\n")
+    outcome, archive = await stage.run(
+        [
+            "a = view('a.py')",
+            "g = group(a, tokens=200).Run(freq='Sync')\na.Run(freq='Sync')",
+            "print(open('a.py').read())",
+            "finish({'ok': True})",
+        ],
+        result={"type": "object", "required": ["ok"]},
+    )
+    assert (outcome.status, outcome.turns, outcome.reason) == (JobStatus.SUCCEEDED, 4, "finished")
+    assert [step.turn for step in archive.steps()] == [1, 2, 3, 4]
+    end = archive.end(outcome.run)
+    assert end is not None
+    assert end.result == {"ok": True}
+    shown = archive.turn_layout(outcome.run, 2)
+    assert any(s.kind == "view" and "def one()" in s.text for s in shown)
+
+
+async def test_a_turn_without_effects_is_one_activity(stage: Stage) -> None:
+    """DESIGN.md section 3: one activity a turn, and nothing else but the verdict's marker."""
+    _, _ = await stage.run(["x = 1", "x += 1", "print(x)", "finish(x)"])
+    history = await stage.history()
+    assert activities_of(history) == ["begin", "turn-1", "turn-2", "turn-3", "turn-4", "end"]
+    assert len(events_of(history, "MARKER_RECORDED")) == 4
+
+
+async def test_an_error_is_shown_and_the_job_goes_on(stage: Stage) -> None:
+    """Exceptions, type errors, limits: each is an outcome in the next prompt."""
+    outcome, archive = await stage.run(
+        [
+            "1/0",
+            "view(1)",
+            "open('../x').read()",
+            "while True: pass",
+            "x = [0] * 10**9",
+            "def f(n): return f(n + 1)\nf(0)",
+            "while True: print('x' * 1000)",
+            "finish(None)",
+        ]
+    )
+    assert outcome.status is JobStatus.SUCCEEDED
+    results = [s.text for s in archive.turn_layout(outcome.run, 8) if s.kind == "result"]
+    expected = [
+        "ZeroDivisionError",
+        "TypeCheckError",
+        "PermissionError",
+        "TimeoutError",
+        "MemoryError",
+        "RecursionError",
+        "MemoryError",
+    ]
+    assert [name in text for name, text in zip(expected, results, strict=True)] == [True] * 7
+
+
+async def test_three_bad_replies_end_the_job(stage: Stage) -> None:
+    """The model is told each time what is wrong; after three in a row the job has failed with the reason."""
+    outcome, _ = await stage.run([{"text": ""}, {"text": "<script type='text/x-python'>x"}, {"text": ""}, "finish()"])
+    assert outcome.status is JobStatus.FAILED
+    assert "3 replies in a row" in outcome.reason
+
+
+async def test_a_message_reaches_the_model(stage: Stage) -> None:
+    """A signal's text stands in the next prompt."""
+    spec = stage.spec(["x = 1", {"code": "y = 2", "delay": 1.0}, "z = 3", "finish()"])
+    handle = await stage.start(spec)
+    await handle.signal("message", "look at b.py too")
+    outcome = await handle.result()
+    from runtime.archive.job import JobArchive
+
+    layout = JobArchive(stage.store, stage.batch, spec.id).turn_layout(outcome.run, outcome.turns)
+    assert [s.text for s in layout if s.kind == "message"] == ["look at b.py too"]
+
+
+async def test_a_budget_stops_a_job(stage: Stage) -> None:
+    """The reason names the budget that is spent."""
+    outcome, _ = await stage.run(["x = 1"] * 5, turns=3)
+    assert (outcome.status, outcome.turns) == (JobStatus.BUDGET, 3)
+    assert outcome.reason == "the budget of 3 turns is spent"
+
+
+async def test_cancel_ends_a_call_in_flight(stage: Stage) -> None:
+    """A job that waits for its model ends as cancelled, with its end in the archive."""
+    spec = stage.spec([{"code": "x = 1", "delay": 60}])
+    handle = await stage.start(spec)
+    while (await handle.query("progress")).get("phase") != "model":
+        pass
+    await handle.cancel()
+    outcome = await handle.result()
+    assert outcome.status is JobStatus.CANCELLED
