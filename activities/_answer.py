@@ -6,11 +6,18 @@ blocks), so the pieces are joined here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from activities._secrets import Secrets
+from runtime.digests import canonical_json
 from runtime.values import ToolCall
+
+MOST_BYTES = 768 * 1024
+"""An answer larger than this is shortened: Temporal fails a workflow for ever on a value above 2 MiB."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,23 @@ class Answer:
     response_id: str
     refusal: str | None
     usage: Any
+
+
+def without_secrets(answer: Answer, secrets: Secrets) -> Answer:
+    """``answer`` with every secret masked, so that none goes on into later prompts. Thinking stays: it is signed."""
+    calls = [call.model_copy(update={"arguments": secrets.mask(call.arguments)}) for call in answer.tool_calls]
+    refusal = None if answer.refusal is None else secrets.mask(answer.refusal)
+    return replace(answer, text=secrets.mask(answer.text), tool_calls=tuple(calls), refusal=refusal)
+
+
+def refusal_in(body: bytes) -> str | None:
+    """The refusal in a stream of OpenAI's chat protocol: litellm drops the chunks that carry it, for they have no content."""
+    parts: list[str] = []
+    for line in body.splitlines():
+        if line.startswith(b"data: {") and b'"refusal"' in line:
+            with suppress(ValueError, KeyError, IndexError, TypeError):
+                parts.append(json.loads(line[len(b"data: ") :])["choices"][0]["delta"]["refusal"] or "")
+    return "".join(parts) or None
 
 
 @dataclass
@@ -68,15 +92,16 @@ class AnswerBuilder:
 
     def answer(self) -> Answer:
         """What was added so far."""
-        return Answer(
-            text="".join(self._text),
+        answer = Answer(
+            text=_whole_characters("".join(self._text)),
             tool_calls=tuple(self._numbered()),
-            thinking=tuple(self._thinking),
+            thinking=tuple(_whole_characters_in(block) for block in self._thinking),
             finish_reason=self._finish_reason or "stop",
             response_id=self._id,
-            refusal="".join(self._refusal) or None,
+            refusal=_whole_characters("".join(self._refusal)) or None,
             usage=self._usage,
         )
+        return answer if _size(answer) <= MOST_BYTES else _shortened(answer)
 
     def _outside(self, chunk: Any) -> None:
         self._id = self._id or getattr(chunk, "id", None) or ""
@@ -128,5 +153,29 @@ class AnswerBuilder:
         for number, call in enumerate(self._calls):
             taken = {other.id for other in calls}
             id = call.id if call.id and call.id not in taken else f"call_{self.turn}_{number}"
-            calls.append(ToolCall(id=id, name=call.name, arguments=call.arguments))
+            name, arguments = _whole_characters(call.name), _whole_characters(call.arguments)
+            calls.append(ToolCall(id=id, name=name, arguments=arguments))
         return calls
+
+
+def _whole_characters(text: str) -> str:
+    """``text`` with surrogate pairs joined, which a stream may have split, and lone ones replaced: JSON can spell them."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _whole_characters_in(block: dict[str, Any]) -> dict[str, Any]:
+    return {name: _whole_characters(value) if isinstance(value, str) else value for name, value in block.items()}
+
+
+def _size(answer: Answer) -> int:
+    """Bytes of the answer in the workflow's history, roughly."""
+    parts = [answer.text, answer.refusal or "", *(call.name + call.arguments for call in answer.tool_calls)]
+    return len("".join(parts).encode()) + len(canonical_json(list(answer.thinking)))
+
+
+def _shortened(answer: Answer) -> Answer:
+    """An answer too large for the history, as one that the token limit cut off: the start of its text, and no calls."""
+    refusal = answer.refusal and answer.refusal[: MOST_BYTES // 8]
+    return replace(
+        answer, text=answer.text[: MOST_BYTES // 8], tool_calls=(), thinking=(), finish_reason="length", refusal=refusal
+    )

@@ -10,14 +10,16 @@ import logging
 import os
 import re
 import sys
+import warnings
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from importlib import import_module
 from threading import Lock
 from typing import Any
 
 from activities import _scripted
-from activities._answer import Answer, AnswerBuilder
+from activities._answer import Answer, AnswerBuilder, refusal_in
 from activities._failures import StreamBroken
 from activities._options import ModelOptions
 from activities._recorder import CallRecorder, Silence, current
@@ -84,7 +86,8 @@ async def ask(
     if _is_event_stream(recorder) and not _STREAM_ENDS.search(recorder.body):
         recorder.failure = StreamBroken("the stream ended before the reply was complete")
         raise recorder.failure
-    return builder.answer()
+    answer = builder.answer()
+    return replace(answer, refusal=answer.refusal or refusal_in(recorder.body)) if options.stream else answer
 
 
 def reports_usage(recorder: CallRecorder) -> bool:
@@ -131,6 +134,9 @@ def _is_event_stream(recorder: CallRecorder) -> bool:
 def _set_up() -> Any:
     # Without this litellm asks the network for prices while it is imported.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    # litellm's own models make pydantic warn; its users can do nothing about it.
+    warnings.filterwarnings("ignore", message=".*ReadOnly.* qualifier", category=UserWarning)
+    warnings.filterwarnings("ignore", message="Pydantic serializer warnings", category=UserWarning)
     lite: Any = import_module("litellm")
     lite.suppress_debug_info = True
     lite.telemetry = False
@@ -139,6 +145,9 @@ def _set_up() -> Any:
     # Its log lines repeat the errors that we raise, with headers in them.
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # These tell of every request, some with a key in its URL.
+    for name in ("httpx", "httpcore", "openai"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     handler: Any = import_module("litellm.llms.custom_httpx.http_handler").AsyncHTTPHandler
     handler.create_async_transport = staticmethod(_transport)
     lite.sync_transport = SyncWire()

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities._answer import Answer
+from activities._answer import Answer, without_secrets
 from activities._failures import FailureKind, failure_of
 from activities._litellm import ask, price, reports_usage
 from activities._options import ModelOptions
@@ -34,6 +34,9 @@ from runtime.values import Usage
 
 HEARTBEAT_SECONDS = 1.0
 """How often a waiting call tells Temporal that it lives."""
+
+WITHHELD = b'{"withheld": "the response held a secret value"}'
+"""What is archived in place of a response in which the provider said a secret back."""
 
 Messages = Sequence[dict[str, Any]]
 Tools = list[dict[str, Any]] | None
@@ -58,6 +61,11 @@ class ModelTurn:
             turn=call.turn,
             temporal_attempt=temporal_attempt,
         )
+
+    @property
+    def attempt(self) -> str | None:
+        """The key of the archived attempt, once the request is sent."""
+        return self._recorder.attempt
 
     async def take(self) -> Step:
         """Call, and archive the reply. Returns the turn's step: this attempt's, or that of another that was faster."""
@@ -117,10 +125,13 @@ class ModelTurn:
     def _finish(self, layout: Sequence[Segment], answer: Answer) -> Step:
         """Archive the step, and read it back: if another attempt archived the turn's step first, that one counts."""
         recorder, call = self._recorder, self._call
+        clean = without_secrets(answer, recorder.secrets)
+        # A stream cuts a secret into pieces that no search finds, so such a response is not kept at all.
+        body = WITHHELD if clean != answer else recorder.secrets.mask_bytes(recorder.body)
+        answer = clean
         tokens = _reply_tokens(answer, call.encoding)
         reported = answer.usage is not None and reports_usage(recorder)
         usage = _reported(answer.usage) if reported else _counted(layout, tokens)
-        body = recorder.secrets.mask_bytes(recorder.body)
         step = self._archive.finish_step(
             StepRecord(
                 run=self._run,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 MASK = "[masked]"
 
 _NAME = re.compile(r"(key|token|secret|password|passwd|credentials?|authorization|cookie)$", re.IGNORECASE)
 _SCHEME = re.compile(r"^(bearer|basic|token)\s+", re.IGNORECASE)
-_SHORTEST = 8
+_SHORTEST = 12
 """A value with fewer characters is no key, and masking it would hit ordinary words."""
 
 
@@ -60,5 +61,6 @@ def _secret_values(options: Mapping[str, Any]) -> Iterator[str]:
     for name, value in options.items():
         if isinstance(value, Mapping):
             yield from _secret_values({str(key): item for key, item in value.items()})
-        elif isinstance(value, str) and _NAME.search(name):
+        # The path of a key's file is no secret, and stands in many a prompt.
+        elif isinstance(value, str) and _NAME.search(name) and not Path(value).is_absolute():
             yield value

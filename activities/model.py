@@ -48,10 +48,14 @@ class ModelActivities:
         info = activity.info()
         run = info.workflow_run_id or ""
         archive = JobArchive(self._store, call.key.batch, call.key.job)
+        own = False
         done = await asyncio.to_thread(archive.find_step, run, call.turn)
         if done is None:
-            done = await ModelTurn(call, archive, run=run, temporal_attempt=info.attempt).take()
-        reply = await asyncio.to_thread(_reply_of, archive, done)
+            turn = ModelTurn(call, archive, run=run, temporal_attempt=info.attempt)
+            done = await turn.take()
+            own = done.attempt.key == turn.attempt
+        attempt = info.attempt if own else await asyncio.to_thread(_attempt_of, archive, done)
+        reply = TurnReply(**dict(done.reply), usage=done.usage, cost_usd=done.cost_usd, step=done.ref, attempt=attempt)
         failpoint("model.before_return")
         return reply
 
@@ -75,13 +79,7 @@ class ModelActivities:
         return await asyncio.to_thread(archive.write_end, record)
 
 
-def _reply_of(archive: JobArchive, step: Step) -> TurnReply:
-    """The reply as archived, whoever's attempt it was that got it."""
-    made = [a.temporal_attempt for a in archive.attempts(step.run, step.turn) if a.key == step.attempt.key]
-    return TurnReply(
-        **dict(step.reply),
-        usage=step.usage,
-        cost_usd=step.cost_usd,
-        step=step.ref,
-        attempt=made[0] if made else 1,
-    )
+def _attempt_of(archive: JobArchive, step: Step) -> int:
+    """Temporal's number of the attempt that got a step's reply, when that was another than this one."""
+    attempts = archive.attempts(step.run, step.turn)
+    return next((a.temporal_attempt for a in attempts if a.key == step.attempt.key), 1)

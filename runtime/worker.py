@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.lifecycle import LifecycleActivities
-from activities.model import ModelActivities
+from activities.model import ModelActivities, warm
 from activities.tools import ToolActivities
 from activities.verdicts import record_verdict
 from activities.workspace import WorkspaceActivities
@@ -67,6 +68,10 @@ def make_worker(
 
 @asynccontextmanager
 async def running_worker(client: Client, store: ObjectStore, *, grace: timedelta = GRACE) -> AsyncIterator[Worker]:
-    """A worker that runs until the end of the block, and then drains."""
+    """A worker that runs until the end of the block, and then drains.
+
+    litellm is imported first: it takes seconds and holds the interpreter lock, which would stall heartbeats.
+    """
+    await asyncio.to_thread(warm)
     async with make_worker(client, store, grace=grace) as worker:
         yield worker

@@ -183,7 +183,7 @@ class JobWorkflow:
             if verdict is None:
                 continue
             if verdict.status is VerdictStatus.OK and stretch is None:
-                stretch = statement.advance(answer)
+                stretch = statement.advance(answer, verdict)
                 if stretch.verdict.digest != verdict.digest:
                     raise InterpreterDrift(
                         f"turn {self.job.turn}: the replayed statement gave {stretch.verdict.status} {stretch.verdict.digest}, "

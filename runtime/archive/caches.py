@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -48,6 +49,7 @@ class Caches:
         self.layouts: Recent[Layout] = Recent(128)
         self.objects: Recent[ArchivedObject] = Recent(256)
         self.nodes: Recent[NodeStates] = Recent(128)
+        self.starts: dict[str, Mapping[str, Any]] = {}
 
 
 _all: WeakKeyDictionary[Any, Caches] = WeakKeyDictionary()

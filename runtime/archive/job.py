@@ -17,6 +17,7 @@ from runtime.archive.nodes import NodeStates
 from runtime.archive.records import Attempt, AttemptRecord, Chunk, EndRecord, Step, StepRecord
 from runtime.archive.requests import RequestReader, plan
 from runtime.archive.stores.protocol import ObjectStore
+from runtime.digests import digest_of
 from runtime.errors import ArchiveError, NotFound, ObjectCorrupt, ObjectMissing
 from runtime.failpoints import failpoint
 from runtime.projection.segments import Segment
@@ -35,8 +36,8 @@ class JobArchive:
     def __init__(self, store: ObjectStore, batch: str, job: str) -> None:
         self.store = store
         self.prefix = keys.job_prefix(batch, job)
-        self.lineage = Lineage(store, self.prefix)
         self._caches = caches_of(store)
+        self.lineage = Lineage(store, self.prefix, self._caches.starts)
 
     # The job's definition
 
@@ -44,7 +45,7 @@ class JobArchive:
         """Archive the job's definition, unless it is the one archived last."""
         while True:
             last = self._last_definition()
-            if last is not None and last.header["definition"] == definition:
+            if last is not None and digest_of(last.header["definition"]) == digest_of(definition):
                 return
             number = last.header["number"] + 1 if last is not None else 1
             fields = {"kind": "definition", "number": number, "definition": definition}

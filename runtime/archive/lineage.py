@@ -28,12 +28,12 @@ class Span:
 
 
 class Lineage:
-    """The runs of a job, and of other jobs that it was forked from."""
+    """The runs of a job, and of other jobs that it was forked from. ``starts`` remembers where runs started."""
 
-    def __init__(self, store: ObjectStore, job: str) -> None:
+    def __init__(self, store: ObjectStore, job: str, starts: dict[str, Mapping[str, Any]]) -> None:
         self._store = store
         self._job = job
-        self._starts: dict[str, Mapping[str, Any]] = {}
+        self._starts = starts
 
     def spans(self, run: str) -> list[Span]:
         """Where the turns of ``run`` are, oldest first.

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
 import jsonschema
-from pydantic_monty import MontyFileHandle
+from pydantic_monty import MontyClassProxy, MontyClassTypeProxy, MontyFileHandle, MontyStdTypeProxy
 
 from runtime.context.graph import ContextGraph
 from runtime.context.outcomes import NeedsRead, NodeRef, Outcome, Raised, Returned
 from runtime.context.sources import ALL_TOKENS, ReadResult
+from runtime.digests import canonical_json
 from runtime.interpreter import os_values
+from runtime.interpreter.echo import text_of
 from runtime.interpreter.host import Answer, Effect, EffectKind, Failure, Given, HostAnswer, NotHandled
 from runtime.values import Value
 
 CONTEXT_FUNCTIONS = frozenset({"view", "group", "ls", "show", "pin", "tick", "wait", "wait_for", "note"})
 _CLOCK = frozenset({"datetime.now", "date.today", "time.time"})
 _READS = frozenset({"Path.read_text", "Path.read_bytes"})
+
+MAX_EFFECTS = 1_000
+"""File reads and tool calls of one statement: each is a handful of events in the workflow's history."""
+
+MAX_REQUEST_BYTES = 512 * 1024
+"""JSON of one effect's question or of ``finish``'s result. Temporal refuses 2 MiB, and the job would hang."""
+
+MAX_DEPTH = 100
+MAX_INT_BITS = 3_000
+"""About 900 digits; Python refuses to print more than 4,300."""
 
 
 class FileRequest(Value):
@@ -58,6 +70,7 @@ class JobHost:
     now: float
     finished: Finished | None = None
     touched: list[str] = field(default_factory=list)
+    _effects: int = 0
     _opened: dict[tuple[str, str], Any] = field(default_factory=dict)
     _output: list[str] = field(default_factory=list)
 
@@ -65,22 +78,13 @@ class JobHost:
         """A contract function, a tool, or a ``NameError``."""
         if name == "finish":
             return self._finish(args, kwargs)
+        if name == "view":
+            args = (_source(args[0]), *args[1:]) if args else args
+            kwargs = {key: _source(value) if key == "path" else value for key, value in kwargs.items()}
         if name in CONTEXT_FUNCTIONS:
-            if args and isinstance(args[0], MontyFileHandle):
-                args = (args[0].path, *args[1:])
-            args = tuple(_path_text(value) for value in args)
-            kwargs = {key: _path_text(value) for key, value in kwargs.items()}
             return self._outcome(name, self.graph.call_function(name, args, kwargs, turn=self.turn))
         if name in self.tools:
-            try:
-                request = ToolRequest(
-                    tool=name,
-                    args=tuple(plain(value, f"argument {index + 1}") for index, value in enumerate(args)),
-                    kwargs={key: plain(value, key) for key, value in kwargs.items()},
-                )
-            except TypeError as error:
-                return Failure("TypeError", f"{name}(): {error}")
-            return Effect(EffectKind.TOOL, name, request)
+            return self._asked(EffectKind.TOOL, name, lambda: ToolRequest(tool=name, **_arguments(args, kwargs)))
         return Failure("NameError", f"name '{name}' is not defined")
 
     def method(self, obj_id: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostAnswer:
@@ -109,13 +113,11 @@ class JobHost:
             return Failure("PermissionError", f"{os_values.READ_ONLY}: {path!r}")
         if operation in _READS and (path, operation) in self._opened:
             return Given(self._opened[path, operation])
-        request = FileRequest(
-            operation=operation,
-            path=path,
-            args=tuple(plain(value, "argument") for value in args[1:]),
-            kwargs={key: plain(value, key) for key, value in kwargs.items()},
+        return self._asked(
+            EffectKind.FILE,
+            operation,
+            lambda: FileRequest(operation=operation, path=path, **_arguments(args[1:], kwargs)),
         )
-        return Effect(EffectKind.FILE, operation, request)
 
     def answered(self, effect: Effect, result: Any) -> Answer:
         """Resume with a read's, a file call's or a tool's result."""
@@ -153,7 +155,25 @@ class JobHost:
             case Raised(type=type_, message=message):
                 return Failure(type_, message)
             case NeedsRead(request=request, call=call):
-                return Effect(EffectKind.READ, name, request, call)
+                return self._asked(EffectKind.READ, name, lambda: request, call)
+
+    def _asked(self, kind: EffectKind, name: str, request: Callable[[], Value], call: Any = None) -> Effect | Failure:
+        """The effect, unless its arguments are not plain, its question is too large, or it is one too many."""
+        try:
+            question = request()
+        except TypeError as error:
+            return Failure("TypeError", f"{name}(): {error}")
+        if _size(question.model_dump(mode="json")) > MAX_REQUEST_BYTES:
+            return Failure(
+                "ValueError", f"{name}(): the arguments are too large: at most {MAX_REQUEST_BYTES:,} bytes of JSON"
+            )
+        self._effects += 1
+        if self._effects > MAX_EFFECTS:
+            return Failure(
+                "RuntimeError",
+                f"{name}(): a statement may read files and call tools {MAX_EFFECTS:,} times; go on in the next one",
+            )
+        return Effect(kind, name, question, call)
 
     def _finish(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
         if len(args) + len(kwargs) > 1 or set(kwargs) - {"result"}:
@@ -162,6 +182,10 @@ class JobHost:
             result = plain(args[0] if args else kwargs.get("result"), "result")
         except TypeError as error:
             return Failure("TypeError", f"finish(): {error}")
+        if _size(result) > MAX_REQUEST_BYTES:
+            return Failure(
+                "ValueError", f"finish(): the result is too large: at most {MAX_REQUEST_BYTES:,} bytes of JSON"
+            )
         if (problem := _schema_problem(result, self.result_schema)) is not None:
             return Failure("ValueError", f"finish(): {problem}; the job goes on")
         self.finished = Finished(result)
@@ -189,38 +213,58 @@ def _schema_problem(result: Any, schema: Mapping[str, Any] | None) -> str | None
     return f"result{''.join(f'[{part!r}]' for part in worst.absolute_path)}: {worst.message}"
 
 
-def plain(value: Any, where: str) -> Any:
+def plain(value: Any, where: str, depth: int = 0) -> Any:
     """``value`` as JSON data: paths as text, tuples as lists.
 
     Raises:
-        TypeError: for handles, sets, bytes and other values that JSON does not have.
+        TypeError: for handles, sets, bytes and other values that JSON does not have, or not everywhere.
     """
+    if depth > MAX_DEPTH:
+        raise TypeError(f"{where.partition('[')[0]} is nested more than {MAX_DEPTH} levels deep")
     match value:
-        case None | bool() | int() | str():
+        case None | bool() | str():
+            return value
+        case int():
+            if value.bit_length() > MAX_INT_BITS:
+                raise TypeError(f"{where} has more than 900 digits; pass it as text")
             return value
         case float():
             if value != value or value in (float("inf"), float("-inf")):
                 raise TypeError(f"{where} is {value}, which JSON does not have")
             return value
         case PurePosixPath():
-            return _path_text(value)
+            return os_values.workspace_path(str(value))
         case list() | tuple():
-            return [plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
+            return [plain(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)]
         case dict():
             for key in value:
                 if not isinstance(key, str):
-                    raise TypeError(f"{where} has the key {key!r}; keys must be strings")
-            return {key: plain(item, f"{where}[{key!r}]") for key, item in value.items()}
-        case NodeRef(obj_id=obj_id):
-            raise TypeError(
-                f"{where} is the handle {obj_id}; only plain data (None, bool, int, float, str, list, dict) is taken"
-            )
+                    raise TypeError(f"{where} has the key {text_of(key)[:80]}; keys must be strings")
+            return {key: plain(item, f"{where}[{key[:40]!r}]", depth + 1) for key, item in value.items()}
         case _:
-            raise TypeError(
-                f"{where} is a {type(value).__name__}; only plain data (None, bool, int, float, str, list, dict) is taken"
-            )
+            what = f"the handle {value.obj_id}" if isinstance(value, NodeRef) else f"a {_kind(value)}"
+            raise TypeError(f"{where} is {what}; only plain data (None, bool, int, float, str, list, dict) is taken")
 
 
-def _path_text(value: Any) -> Any:
-    """A path as the workspace knows it; other values unchanged."""
-    return os_values.workspace_path(str(value)) if isinstance(value, PurePosixPath | str) else value
+def _kind(value: Any) -> str:
+    """The type's name as the statement knows it."""
+    sandboxed = isinstance(value, MontyClassProxy | MontyClassTypeProxy | MontyStdTypeProxy)
+    return str(value.name) if sandboxed else type(value).__name__
+
+
+def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """A call's arguments as a request's fields, plain."""
+    return {
+        "args": tuple(plain(value, f"argument {index + 1}") for index, value in enumerate(args)),
+        "kwargs": {key: plain(value, key) for key, value in kwargs.items()},
+    }
+
+
+def _source(value: Any) -> Any:
+    """What a view is made of: an opened file or a path, as the workspace knows it; other values unchanged."""
+    path = value.path if isinstance(value, MontyFileHandle) else value
+    return os_values.workspace_path(str(path)) if isinstance(path, PurePosixPath | str) else path
+
+
+def _size(value: Any) -> int:
+    return len(canonical_json(value))

@@ -10,36 +10,56 @@ from runtime.digests import digest_of
 from runtime.interpreter.records import ChangeInfo, NamespaceDiff, TypeInfo
 
 REPR_CHARS = 80
-_HELPER = "holdfast_short"
+REPR_ITEMS = 8
+REPR_DEPTH = 2
 
 PRELUDE = f"""
-def {_HELPER}(v):
-    t = type(v).__name__
-    n = None
-    r = ""
-    i = ""
+holdfast_locals = locals
+def holdfast_repr(v, depth=0, type=type, repr=repr, str=str, bytes=bytes, list=list, tuple=tuple, dict=dict, set=set,
+                  frozenset=frozenset, plain=(int, float, bool, type(None))):
+    t = type(v)
+    if t is str or t is bytes:
+        return repr(v[:{REPR_CHARS}])
+    if t in plain:
+        return repr(v)
+    if t.__name__ in ("ViewHandle", "GroupHandle", "NoteHandle"):
+        return "<" + v.obj_id + ">"
+    if t is not list and t is not tuple and t is not dict and t is not set and t is not frozenset:
+        return "<" + t.__name__ + ">"
+    items = []
+    for item in v:
+        if len(items) == {REPR_ITEMS} or depth == {REPR_DEPTH}:
+            items.append("...")
+            break
+        text = holdfast_repr(item, depth + 1)
+        items.append(text + ": " + holdfast_repr(v[item], depth + 1) if t is dict else text)
+    inside = ", ".join(items)
+    if t is list:
+        return "[" + inside + "]"
+    if t is tuple:
+        return "(" + inside + ("," if len(items) == 1 else "") + ")"
+    if t is dict or items:
+        return "{{" + inside + "}}"
+    return t.__name__ + "()"
+def holdfast_short(v, type=type, len=len, sized=(str, bytes, list, tuple, dict, set, frozenset),
+                   shown=(str, bytes, list, tuple, dict, set, frozenset, int, float, bool, type(None)), error=Exception):
+    t = type(v)
     try:
-        if t in ("str", "bytes"):
-            n = len(v)
-            r = repr(v[:{REPR_CHARS}])
-        elif t in ("list", "tuple"):
-            n = len(v)
-            r = repr(v[:8])
-        elif t in ("dict", "set", "frozenset"):
-            n = len(v)
-            r = repr(v) if n <= 8 else ""
-        elif t in ("int", "float", "bool", "NoneType"):
-            r = repr(v)
-        elif t in ("ViewHandle", "GroupHandle", "NoteHandle"):
-            i = v.obj_id
-    except Exception:
-        r = "<no repr>"
-    return (t, n, r[:{REPR_CHARS}], i)
+        size = len(v) if t in sized else None
+        text = holdfast_repr(v)[:{REPR_CHARS}] if t in shown else ""
+        obj_id = v.obj_id if t.__name__ in ("ViewHandle", "GroupHandle", "NoteHandle") else ""
+    except error:
+        return (t.__name__, None, "<no repr>", "")
+    return (t.__name__, size, text, obj_id)
 """
-"""Fed once, before a session's first statement."""
+"""Fed once, before a session's first statement. It keeps the builtins that it needs: a statement may bind their names."""
 
-LISTING = f"[(k, {_HELPER}(v)) for k, v in list(locals().items())]"
+LISTING = "[(k, holdfast_short(v)) for k, v in holdfast_locals().items()]"
 """An expression whose value ``parse`` reads."""
+
+_OWN = "holdfast_"
+_CONSTANTS = {"All": "-1"}
+"""Names of the contract that the interpreter keeps as variables once they were used, with their reprs."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +79,17 @@ class Namespace:
 EMPTY = Namespace(variables={}, handles={})
 
 
+def taken(listing: Iterable[Any], contract: frozenset[str]) -> list[str]:
+    """The contract's names that a statement bound to something of its own. There is no ``del``: it could never undo that."""
+    return sorted(name for name, (_, _, text, _) in listing if name in contract and _CONSTANTS.get(name) != text)
+
+
 def parse(listing: Iterable[Any], hidden: frozenset[str]) -> Namespace:
     """The namespace from ``LISTING``'s value, without framework names and those in ``hidden``, sorted by name."""
     variables: dict[str, TypeInfo] = {}
     handles: dict[str, str] = {}
     for name, (kind, size, text, obj_id) in sorted(listing, key=lambda item: str(item[0])):
-        if name.startswith("holdfast_") or name in hidden:
+        if name.startswith(_OWN) or name in hidden:
             continue
         variables[name] = TypeInfo(type=kind, repr=text, size=size)
         if isinstance(obj_id, str) and obj_id:

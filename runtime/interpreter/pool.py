@@ -1,25 +1,32 @@
-"""The one seam to Monty: a pool of sandboxed interpreter processes.
+"""The one seam to Monty: two pools of sandboxed interpreter processes, one to run statements and one to check them.
 
-A session is bytes between statements (``dump``), so no process is held across an ``await`` (DESIGN.md section 4). The pool
+A session is bytes between statements (``dump``), so no process is held across an ``await`` (DESIGN.md section 4). Each pool
 holds as many processes as there are threads that run workflow tasks: a checkout then never waits, and the time that a
 statement is given is not spent in a queue.
+
+The SDK's deadlock detector allows an activation 2 s. A stretch is checked, then run, so the limits of both together stay
+under it.
 """
 
 from __future__ import annotations
 
 import atexit
 import threading
+from dataclasses import dataclass
 from typing import Final
 
 from pydantic_monty import Monty, MontySession, OSPolicy, ResourceLimits
 
 PROCESSES: Final = 8
-"""Interpreter processes, and workflow tasks at a time, in one worker."""
+"""Interpreter processes of each pool, and workflow tasks at a time, in one worker."""
 
-HARD_SECONDS: Final = 1.7
-"""What the interpreter stops a statement at: under the SDK's deadlock detector (2 s an activation)."""
+CHECK_SECONDS: Final = 0.4
+"""When a type check is given up, and the statement run without it. The usual one takes 0.03 s."""
 
-KILL_SECONDS: Final = 1.8
+HARD_SECONDS: Final = 1.4
+"""What the interpreter stops a statement at."""
+
+KILL_SECONDS: Final = 1.5
 """When a process that does not stop by itself is killed."""
 
 DECLARED_SECONDS: Final = 1.0
@@ -29,8 +36,18 @@ MAX_MEMORY_BYTES: Final = 64 << 20
 MAX_RECURSION: Final = 200
 MAX_SUSPENSIONS: Final = 10_000
 
+
+@dataclass
+class _Processes:
+    """A pool that starts when it is first used."""
+
+    kill_seconds: float
+    pool: Monty | None = None
+
+
 _lock = threading.Lock()
-_pool: Monty | None = None
+_running = _Processes(KILL_SECONDS)
+_checking = _Processes(CHECK_SECONDS)
 
 
 def limits() -> ResourceLimits:
@@ -43,31 +60,32 @@ def limits() -> ResourceLimits:
     )
 
 
-def _shared() -> Monty:
-    global _pool
+def _started(processes: _Processes) -> Monty:
     with _lock:
-        if _pool is None:
-            _pool = Monty(min_processes=1, max_processes=PROCESSES, request_timeout=KILL_SECONDS)
-            _pool.__enter__()
+        if processes.pool is None:
+            processes.pool = Monty(min_processes=1, max_processes=PROCESSES, request_timeout=processes.kill_seconds)
+            processes.pool.__enter__()
             atexit.register(close)
-        return _pool
+        return processes.pool
 
 
 def close() -> None:
     """Stop the interpreter processes. The next checkout starts new ones."""
-    global _pool
-    with _lock:
-        pool, _pool = _pool, None
-    if pool is not None:
-        pool.__exit__(None, None, None)
+    for processes in (_running, _checking):
+        with _lock:
+            pool, processes.pool = processes.pool, None
+        if pool is not None:
+            pool.__exit__(None, None, None)
 
 
 def session(*, seed: str = "") -> MontySession:
     """A session for running statements. ``seed`` starts ``random``; the clock asks the host; sleeping takes no time."""
     policy: OSPolicy = {"datetime": "call_host", "sleep": "zero", "timezone": "utc", "random_start": {"seed": seed}}
-    return _shared().checkout(limits=limits(), os_policy=policy)
+    return _started(_running).checkout(limits=limits(), os_policy=policy)
 
 
 def checking_session(stubs: str) -> MontySession:
     """A session whose first feed is type-checked against ``stubs`` and never run past its first name."""
-    return _shared().checkout(limits=limits(), type_check=True, type_check_stubs=stubs, type_check_format="concise")
+    return _started(_checking).checkout(
+        limits=limits(), type_check=True, type_check_stubs=stubs, type_check_format="concise"
+    )

@@ -14,13 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 from pydantic_monty import (
     ExcType,
     FunctionSnapshot,
-    MontyClassProxy,
     MontyComplete,
     MontyCrashedError,
     MontyError,
@@ -30,41 +28,25 @@ from pydantic_monty import (
     SyncSnapshot,
 )
 
-from runtime.context.outcomes import NodeRef
 from runtime.digests import digest_of
 from runtime.interpreter import namespace, output, pool, typecheck
+from runtime.interpreter.bounds import TOO_LARGE, too_large
+from runtime.interpreter.echo import echo
 from runtime.interpreter.handles import HANDLE_TYPES, Handles
 from runtime.interpreter.host import Answer, Effect, Failure, Given, Host, NotHandled
 from runtime.interpreter.os_values import VIRTUAL_ROOT
 from runtime.interpreter.records import ExceptionInfo
 from runtime.interpreter.stopwatch import Stopwatch
-from runtime.values import Value
+from runtime.interpreter.verdicts import Checked, InterpreterDrift, Verdict, VerdictStatus, exception_of
+
+__all__ = ["InterpreterDrift", "Session", "StatementRun", "Stretch", "Verdict", "VerdictStatus"]
 
 _EXCEPTIONS = frozenset(get_args(ExcType))
-_TRACE_CHARS = 2_000
+_MESSAGE_CHARS = 2_000
 _FEED_NAME = re.compile(r"<python-input-\d+>")
 _TIME_LIMIT = re.compile(r"(feed|turn) time limit exceeded")
-
-
-class InterpreterDrift(Exception):
-    """A replayed stretch gave another outcome than the recorded one. Fails the workflow task, never the job."""
-
-
-class VerdictStatus(StrEnum):
-    """How a stretch ended, as far as time and resources go."""
-
-    OK = "ok"
-    TIMEOUT = "timeout"
-    CRASHED = "crashed"
-    OUTPUT = "output"
-
-
-class Verdict(Value):
-    """What is made durable of a stretch. ``ms`` is the live compute time; ``digest`` that of the outcome of an ok one."""
-
-    status: VerdictStatus = VerdictStatus.OK
-    digest: str = ""
-    ms: int = 0
+_GONE = (MontyError, RuntimeError)
+"""What a session raises that cannot go on; ``RuntimeError`` says that its process has ended."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +65,12 @@ class Stretch:
     effect: Effect | None = None
 
 
-class _OutOfLimits(Exception):
-    """The stretch went past a limit after which the session cannot be kept."""
+class _TakenBack(Exception):
+    """The session cannot be kept as it is: the statement ends by a verdict."""
 
-    def __init__(self, status: VerdictStatus) -> None:
+    def __init__(self, status: VerdictStatus, detail: str = "") -> None:
         super().__init__(status)
-        self.status = status
+        self.status, self.detail = status, detail
 
 
 @dataclass
@@ -110,25 +92,29 @@ class StatementRun:
     _effect: Effect | None = None
     _printed: int = 0
 
-    def advance(self, answer: Answer | None = None) -> Stretch:
-        """Run the next stretch: from the start, or from the effect that ``answer`` answers."""
+    def advance(self, answer: Answer | None = None, recorded: Verdict | None = None) -> Stretch:
+        """Run the next stretch: from the start, or from the effect that ``answer`` answers.
+
+        ``recorded`` is the ok verdict of this stretch when it is replayed: time is not measured then, and a check that it
+        passed is not repeated.
+        """
+        checked = self._check(recorded) if self._waiting is None else Checked.NO
         watch = Stopwatch()
-        status = VerdictStatus.OK
-        try:
-            self._effect, self._waiting = self._run(answer)
-        except MontyCrashedError as crash:
-            self._effect = self._waiting = None
-            status = VerdictStatus.TIMEOUT if getattr(crash, "timed_out", False) else VerdictStatus.CRASHED
-        except _OutOfLimits as exceeded:
-            self._effect = self._waiting = None
-            status = exceeded.status
-        ms = watch.milliseconds
-        if status is VerdictStatus.OK and self.spent_ms + ms > pool.DECLARED_SECONDS * 1000:
-            status = VerdictStatus.TIMEOUT
+        status, detail = VerdictStatus.OK, ""
+        if checked is not Checked.REFUSED:
+            try:
+                self._effect, self._waiting = self._run(answer)
+            except _TakenBack as taken:
+                self._effect = self._waiting = None
+                status, detail = taken.status, taken.detail
         if self._printed > output.OUTPUT_LIMIT_CHARS:
             status = VerdictStatus.OUTPUT
         digest = self._digest() if status is VerdictStatus.OK else ""
-        return Stretch(verdict=Verdict(status=status, digest=digest, ms=ms), effect=self._effect)
+        ms = watch.milliseconds
+        if recorded is None and digest and self.spent_ms + ms > pool.DECLARED_SECONDS * 1000:
+            status = VerdictStatus.TIMEOUT
+        verdict = Verdict(status=status, digest=digest, ms=ms, checked=checked, detail=detail)
+        return Stretch(verdict=verdict, effect=self._effect)
 
     def settle(self, verdict: Verdict) -> None:
         """Take the durable verdict of the stretch that just ran."""
@@ -140,7 +126,7 @@ class StatementRun:
         """End the statement as ``verdict`` says, with the session as it was before the statement."""
         self.session, self._waiting, self._effect = self.before, None, None
         self.parts.clear()
-        self.exception = _verdict_exception(verdict)
+        self.exception = exception_of(verdict)
 
     @property
     def finished(self) -> bool:
@@ -155,47 +141,63 @@ class StatementRun:
         """The statement's bounded standard error."""
         return output.bounded(output.joined(self.parts, "stderr"))
 
+    def _check(self, recorded: Verdict | None) -> Checked:
+        """Ask the type checker, unless the recorded stretch tells that it had no objection."""
+        if recorded is not None and recorded.checked is not Checked.REFUSED:
+            return recorded.checked
+        names = {name: info.type for name, info in self.before.names.variables.items()}
+        try:
+            problem = typecheck.check(self.source, self.stubs, names, HANDLE_TYPES)
+        except typecheck.GaveUp:
+            return Checked.NO
+        if problem is None:
+            return Checked.PASSED
+        self.exception, self.session = problem, self.before
+        return Checked.REFUSED
+
     def _run(self, answer: Answer | None) -> tuple[Effect | None, bytes | None]:
         handles = Handles(self.obj_ids())
-        if self._waiting is None and (problem := self._check()) is not None:
-            self.exception, self.session = problem, self.before
-            return None, None
         with pool.session(seed=self.seed) as session:
+            snapshot = self._loaded(session)
             try:
-                effect = self._drive(self._start(session, answer, handles), handles)
-            except MontyCrashedError:
-                raise
+                if snapshot is None:
+                    snapshot = session.feed_start(self.source, print_callback=self._print, cwd=VIRTUAL_ROOT)
+                elif answer is not None:
+                    snapshot = _resume(snapshot, answer, handles)
+                effect = self._drive(snapshot, handles)
+            except MontyCrashedError as crash:
+                status = VerdictStatus.TIMEOUT if crash.timed_out else VerdictStatus.CRASHED
+                raise _TakenBack(status) from crash
             except MontyError as error:
                 self.exception, effect = _exception(error), None
                 if _TIME_LIMIT.match(self.exception.message):
-                    raise _OutOfLimits(VerdictStatus.TIMEOUT) from error
-            if effect is not None:
-                return effect, session.dump()
-            self.session = self._listed(session)
+                    raise _TakenBack(VerdictStatus.TIMEOUT) from error
+            try:
+                if effect is not None:
+                    return effect, session.dump()
+                self.session = self._listed(session)
+            except _GONE as error:
+                raise _TakenBack(VerdictStatus.CRASHED) from error
         return None, None
 
-    def _listed(self, session: MontySession) -> Session:
+    def _loaded(self, session: MontySession) -> SyncSnapshot | None:
+        """The session as the last stretch left it: the suspended statement, or None before the statement's start."""
         try:
-            listing = session.feed_run(namespace.LISTING)
-        except MontyError as error:
-            if isinstance(error, MontyCrashedError):
-                raise
-            raise _OutOfLimits(VerdictStatus.CRASHED) from error
+            if self._waiting is not None:
+                return session.load_snapshot(self._waiting, print_callback=self._print)
+            if self.before.dump is None:
+                session.feed_run(namespace.PRELUDE)
+            else:
+                session.load_session(self.before.dump)
+        except _GONE as error:
+            raise _TakenBack(VerdictStatus.CRASHED) from error
+        return None
+
+    def _listed(self, session: MontySession) -> Session:
+        listing = session.feed_run(namespace.LISTING)
+        if taken := namespace.taken(listing, self.hidden):
+            raise _TakenBack(VerdictStatus.NAMES, ", ".join(taken))
         return Session(dump=session.dump(), names=namespace.parse(listing, self.hidden))
-
-    def _check(self) -> ExceptionInfo | None:
-        names = {name: info.type for name, info in self.before.names.variables.items()}
-        return typecheck.check(self.source, self.stubs, names, HANDLE_TYPES)
-
-    def _start(self, session: MontySession, answer: Answer | None, handles: Handles) -> SyncSnapshot:
-        if self._waiting is not None and answer is not None:
-            snapshot = session.load_snapshot(self._waiting, print_callback=self._print)
-            return _resume(snapshot, answer, handles)
-        if self.before.dump is None:
-            session.feed_run(namespace.PRELUDE)
-        else:
-            session.load_session(self.before.dump)
-        return session.feed_start(self.source, print_callback=self._print, cwd=VIRTUAL_ROOT)
 
     def _drive(self, snapshot: SyncSnapshot, handles: Handles) -> Effect | None:
         """Answer host calls until the statement ends or one is an effect."""
@@ -205,7 +207,7 @@ class StatementRun:
             if isinstance(answer, Effect):
                 return answer
             snapshot = _resume(snapshot, answer, handles)
-        self._show(_echo(snapshot, handles))
+        self._show(echo(snapshot, handles))
         return None
 
     def _print(self, stream: str, text: str) -> None:
@@ -226,6 +228,8 @@ class StatementRun:
             return self.host.attribute(obj_id, snapshot.variable_name) if obj_id else NotHandled()
         if not isinstance(snapshot, FunctionSnapshot):
             raise InterpreterDrift("a statement waits for futures, and the host makes none")
+        if too_large((snapshot.args, snapshot.kwargs)):
+            return Failure("ValueError", f"{snapshot.function_name}(): the arguments are {TOO_LARGE}")
         args, kwargs = handles.incoming(snapshot.args), handles.incoming(snapshot.kwargs)
         if snapshot.is_os_function:
             return self.host.system(snapshot.function_name, args, kwargs)
@@ -264,60 +268,10 @@ def _resume(snapshot: SyncSnapshot, answer: Answer, handles: Handles) -> SyncSna
 def _exception(error: MontyError) -> ExceptionInfo:
     inner = error.exception()
     if isinstance(error, MontySyntaxError):
-        return ExceptionInfo(type="SyntaxError", message=str(error))
+        return ExceptionInfo(type="SyntaxError", message=output.bounded(str(error), _MESSAGE_CHARS))
     trace = error.display() if hasattr(error, "display") else ""
     return ExceptionInfo(
         type=type(inner).__name__,
-        message=str(inner),
-        trace_summary=output.bounded(_FEED_NAME.sub("<statement>", trace), _TRACE_CHARS),
+        message=output.bounded(str(inner), _MESSAGE_CHARS),
+        trace_summary=output.bounded(_FEED_NAME.sub("<statement>", trace), _MESSAGE_CHARS),
     )
-
-
-def _verdict_exception(verdict: Verdict) -> ExceptionInfo:
-    undone = "The variables and context objects are as they were before the statement."
-    match verdict.status:
-        case VerdictStatus.TIMEOUT:
-            return ExceptionInfo(
-                type="TimeoutError",
-                message=f"the statement computed for more than {pool.DECLARED_SECONDS:g} s and was stopped. {undone}",
-            )
-        case VerdictStatus.OUTPUT:
-            return ExceptionInfo(
-                type="MemoryError",
-                message=f"the statement printed more than {output.OUTPUT_LIMIT_CHARS} characters and was stopped. {undone}",
-            )
-        case _:
-            return ExceptionInfo(type="RuntimeError", message=f"the interpreter crashed or ran out of memory. {undone}")
-
-
-def _echo(complete: MontyComplete, handles: Handles) -> str:
-    """The value of the statement's last expression, as an interactive session would show it."""
-    try:
-        value = handles.incoming(complete.output)
-    except (ValueError, TypeError, RecursionError) as error:
-        return f"<value cannot be shown: {error}>"
-    if value is None or isinstance(value, str):
-        return value or ""
-    return "" if isinstance(value, NodeRef) else _text(value)
-
-
-def _text(value: Any) -> str:
-    """``repr`` that does not depend on the process: sets are sorted and sandbox objects are named by their class."""
-    match value:
-        case list():
-            return "[" + ", ".join(map(_text, value)) + "]"
-        case tuple() if type(value) is tuple:
-            return "(" + ", ".join(map(_text, value)) + ("," if len(value) == 1 else "") + ")"
-        case dict():
-            return "{" + ", ".join(f"{_text(key)}: {_text(item)}" for key, item in value.items()) + "}"
-        case set() | frozenset():
-            return "{" + ", ".join(sorted(map(_text, value))) + "}" if value else f"{type(value).__name__}()"
-        case NodeRef(obj_id=obj_id):
-            return f"<{obj_id}>"
-        case MontyClassProxy():
-            return f"<{value.name} object>"
-        case _:
-            try:
-                return repr(value)
-            except ValueError as error:
-                return f"<{type(value).__name__}: {error}>"

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from pydantic_monty import FunctionSnapshot, MontyError, MontySyntaxError, MontyTypingError
+from pydantic_monty import FunctionSnapshot, MontyCrashedError, MontyError, MontySyntaxError, MontyTypingError
 
-from runtime.interpreter import pool
+from runtime.interpreter import output, pool
 from runtime.interpreter.records import ExceptionInfo
 
 GATE = "holdfast_gate"
@@ -26,17 +26,44 @@ _GENERIC = {
     "frozenset": "frozenset[Any]",
     "tuple": "tuple[Any, ...]",
 }
-_LOCATION = re.compile(r"^main\.py:(\d+):(\d+): ", re.MULTILINE)
+_LOCATION = re.compile(r"^main\.py:(\d+):(\d+): ")
+_MESSAGE_CHARS = 2_000
+_MISSING = """
+class FileExistsError(OSError): ...
+class FileNotFoundError(OSError): ...
+class IsADirectoryError(OSError): ...
+class NotADirectoryError(OSError): ...
+class PermissionError(OSError): ...
+class ImportError(Exception): ...
+class ModuleNotFoundError(ImportError): ...
+class UnboundLocalError(NameError): ...
+class UnicodeDecodeError(ValueError): ...
+class UnicodeEncodeError(ValueError): ...
+filter: Any
+format: Any
+getattr: Any
+hasattr: Any
+map: Any
+setattr: Any
+"""
+"""Builtins that Monty 1.4 runs and its checker does not know; a test compares all of them."""
+
+
+class GaveUp(Exception):
+    """The checker needed too much time or memory: some sound loops make it go through all paths."""
 
 
 def check(source: str, stubs: str, names: Mapping[str, str], handle_types: frozenset[str]) -> ExceptionInfo | None:
     """What the parser or the checker has against ``source``, or None.
 
     ``names`` maps existing variables to their type names; types beyond the built-in ones and ``handle_types`` count as ``Any``.
+
+    Raises:
+        GaveUp: if the checker needs too long.
     """
     declarations = [f"{_DECLARED}{name}: {_annotation(kind, handle_types)}" for name, kind in names.items()]
     bindings = [f"{name} = {_DECLARED}{name}" for name in names]
-    full_stubs = "\n".join(["from typing import Any", stubs, f"{GATE}: Any", *declarations, ""])
+    full_stubs = "\n".join(["from typing import Any", _MISSING, stubs, f"{GATE}: Any", *declarations, ""])
     preamble = "; ".join([GATE, *bindings]) + "\n"
     try:
         with pool.checking_session(full_stubs) as session:
@@ -44,11 +71,16 @@ def check(source: str, stubs: str, names: Mapping[str, str], handle_types: froze
             while isinstance(snapshot, FunctionSnapshot) and snapshot.function_name == "import_stubs":
                 snapshot = snapshot.resume_not_handled()
     except MontyTypingError as error:
-        return ExceptionInfo(type="TypeCheckError", message=_own_lines(str(error)))
+        return _objection(_own_lines(str(error)))
     except MontySyntaxError as error:
-        return ExceptionInfo(type="SyntaxError", message=str(error))
+        return ExceptionInfo(type="SyntaxError", message=output.bounded(str(error), _MESSAGE_CHARS))
+    except MontyCrashedError as crash:
+        raise GaveUp from crash
     except MontyError as error:
-        return ExceptionInfo(type=type(error.exception()).__name__, message=str(error.exception()))
+        inner = error.exception()
+        if isinstance(inner, MemoryError | TimeoutError):
+            raise GaveUp from error
+        return ExceptionInfo(type=type(inner).__name__, message=output.bounded(str(inner), _MESSAGE_CHARS))
     return None
 
 
@@ -58,13 +90,24 @@ def _annotation(kind: str, handle_types: frozenset[str]) -> str:
     return _GENERIC.get(kind, "Any")
 
 
-def _own_lines(text: str) -> str:
+def _objection(diagnostics: list[str]) -> ExceptionInfo | None:
+    """The checker's diagnostics as an exception. None without any: it may object to the preamble alone."""
+    if not diagnostics:
+        return None
+    syntax = all("error[invalid-syntax]" in line for line in diagnostics)
+    message = output.bounded("\n".join(diagnostics), _MESSAGE_CHARS)
+    return ExceptionInfo(type="SyntaxError" if syntax else "TypeCheckError", message=message)
+
+
+def _own_lines(text: str) -> list[str]:
     """Diagnostics with the statement's own line numbers, without the preamble's."""
     kept: list[str] = []
+    own = True
     for line in text.strip().splitlines():
         match = _LOCATION.match(line)
-        if match is None:
+        if match is not None:
+            own = int(match[1]) > 1
+            line = f"line {int(match[1]) - 1}, column {match[2]}: {line[match.end() :]}"
+        if own:
             kept.append(line)
-        elif int(match[1]) > 1:
-            kept.append(f"line {int(match[1]) - 1}, column {match[2]}: {line[match.end() :]}")
-    return "\n".join(kept)
+    return kept

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING
 
+from runtime.context import api
 from runtime.context.contract import type_stubs
 from runtime.digests import digest_of
 from runtime.interpreter import namespace
 from runtime.interpreter.host import Answer, Effect
-from runtime.interpreter.job_host import CONTEXT_FUNCTIONS, Finished, JobHost
+from runtime.interpreter.job_host import Finished, JobHost
 from runtime.interpreter.records import (
     Artifact,
     Cost,
@@ -24,8 +25,8 @@ from runtime.values import Value
 if TYPE_CHECKING:
     from runtime.job.job import Job
 
-HIDDEN = CONTEXT_FUNCTIONS | {"finish", "All"}
-"""Contract names that the interpreter keeps as variables once they were used as values."""
+CONTRACT_NAMES = frozenset(s.name for s in (*api.FUNCTIONS, api.FINISH) if s.built) | {"All"}
+"""Names that a statement cannot bind: without them the job could not go on."""
 
 
 class JobStatement:
@@ -59,12 +60,12 @@ class JobStatement:
             stubs=type_stubs(job.spec.tools),
             seed=job.key,
             obj_ids=lambda: job.graph.obj_ids,
-            hidden=HIDDEN | {tool.name for tool in job.spec.tools},
+            hidden=CONTRACT_NAMES | {tool.name for tool in job.spec.tools},
         )
 
-    def advance(self, answer: Answer | None) -> Stretch:
-        """Run the next stretch."""
-        return self._run.advance(answer)
+    def advance(self, answer: Answer | None, recorded: Verdict | None = None) -> Stretch:
+        """Run the next stretch; ``recorded`` is its ok verdict when it is replayed."""
+        return self._run.advance(answer, recorded)
 
     def settle(self, verdict: Verdict) -> None:
         """Take a stretch's durable verdict; one that ends the statement takes the nodes back too."""

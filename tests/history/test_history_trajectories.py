@@ -69,6 +69,8 @@ def test_condensed_between_any_two_indices_it_is_valid(name: str, summary: str |
     for start, stop in combinations(gaps, 2):
         log = log_of(*events)
         forgotten = log.view.forgettable(start, stop)
+        if not forgotten and summary is None:
+            continue
         assert log.append(forget("c", forgotten, summary)) == ()
         assert len(log.view) == len(events) - len(forgotten) + (summary is not None)
         assert check_view(log.view.events) == []
@@ -91,5 +93,5 @@ def test_condensed_after_every_event_it_is_valid(name: str) -> None:
 @pytest.mark.parametrize("broken", [{}, {"history": []}, {"history": [{"role": "oracle", "content": "x"}]}])
 def test_what_is_no_trajectory_is_refused(broken: Any) -> None:
     """The error says what is missing."""
-    with pytest.raises(InputError, match="history|oracle"):
+    with pytest.raises(InputError, match=r"history|oracle"):
         events_of_trajectory(broken)

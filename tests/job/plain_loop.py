@@ -193,7 +193,7 @@ class PlainLoop:
         if self.replaying:
             verdict = self._durable("verdict", Verdict, _never)
             if verdict.status is VerdictStatus.OK:
-                stretch = statement.advance(answer)
+                stretch = statement.advance(answer, verdict)
                 if stretch.verdict.digest != verdict.digest:
                     raise InterpreterDrift(f"{stretch.verdict} is not {verdict}")
         else:
@@ -259,5 +259,5 @@ def _wire(model: type[M], value: M) -> M:
 def _tool_result(tool: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> ToolResult:
     try:
         return ToolResult(value=json.loads(json.dumps(tool(*args, **kwargs))))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         return ToolResult(error_type=type(error).__name__, error_message=str(error))

@@ -6,7 +6,10 @@ from hypothesis import strategies as st
 from runtime.projection.messages import NO_RESULT, NO_TEXT, messages_of, tools_of
 from runtime.projection.segments import Role, Segment, SegmentKind, ToolCall, reply_segment
 
-THINKING: tuple[dict[str, object], ...] = ({"type": "thinking", "thinking": "Hm.", "signature": "s1"}, {"type": "redacted_thinking", "data": "x"})
+THINKING: tuple[dict[str, object], ...] = (
+    {"type": "thinking", "thinking": "Hm.", "signature": "s1"},
+    {"type": "redacted_thinking", "data": "x"},
+)
 
 
 def segment(role: Role, text: str, *, call: str | None = None) -> Segment:

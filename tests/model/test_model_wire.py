@@ -1,18 +1,25 @@
 """What the archive holds of a call is what the server received and sent, byte for byte."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
-from model_calls import KEY, RUN, Job, anthropic_server, model_at, openai_server, readable
+from model_calls import KEY, RUN, START, Job, anthropic_server, attempt, model_at, openai_server, readable, run
 
+from activities._recorder import CallRecorder, Limits, SentRequest, current
+from activities._secrets import Secrets
+from activities._wire import AsyncWire, SyncWire
 from activities.contracts import ReplyForm
 from runtime.archive.records import Capture
 from runtime.archive.stores import open_store
+from runtime.interpreter.replies import parse_reply
+from runtime.tokens import encoding
 from runtime.values import ToolCall, Usage
-from tests.servers.provider_server import ProviderServer
+from tests.servers.provider_server import PIECE, ProviderServer
 
 pytestmark = pytest.mark.usefixtures("litellm")
 
@@ -65,13 +72,16 @@ async def test_a_reply_is_complete(make: Make, stream: bool) -> None:
         '{"code": "print(1, \'é\')"}',
     }
     assert reply.finish_reason == "tool_calls"
+    completion = len(wanted["text"]) // PIECE + 1
     if make is anthropic_server:
         assert reply.thinking == THINKING
-        assert reply.usage == Usage(prompt=1000, completion=134, cache_read=600, cache_write=300)
+        assert reply.usage == Usage(prompt=1000, completion=completion, cache_read=600, cache_write=300)
     else:
-        assert reply.usage == Usage(prompt=1000, completion=134, cache_read=512)
+        assert reply.usage == Usage(prompt=1000, completion=completion, cache_read=512)
     assert reply.cost_usd > 0
-    assert reply.tokens > 100
+    count = encoding("cl100k_base").count
+    thinking = sum(count(str(block.get("thinking", ""))) for block in reply.thinking)
+    assert reply.tokens == count(reply.text) + count("python") + count(reply.tool_calls[0].arguments) + thinking
 
 
 @SERVERS
@@ -143,7 +153,7 @@ async def test_usage_is_counted_where_none_is_reported() -> None:
     """A server that reports no usage gets the counter's, marked so."""
     async with openai_server(lambda _m, _n: {"text": "Hello.", "usage": {"none": 0}}).serving() as server:
         reply = await Job(model_at(server)).take_turn()
-    assert reply.usage == Usage(prompt=14, completion=2, reported=False)
+    assert reply.usage == Usage(prompt=sum(s.tokens for s in START), completion=2, reported=False)
     assert reply.cost_usd == 0.0
 
 
@@ -152,11 +162,74 @@ async def test_an_archived_turn_is_not_called_again() -> None:
     async with openai_server(talkative).serving() as server:
         job = Job(model_at(server))
         call = job.call()
-        from model_calls import attempt, run
-
         first = await run(job.store, call, attempt(1))
         again = await run(job.store, call, attempt(2))
         assert len(server.exchanges) == 1
     assert again == first
     assert again.attempt == 1
     assert again.tool_calls == (ToolCall(id="call_1_0", name="python", arguments=again.tool_calls[0].arguments),)
+
+
+@SERVERS
+@STREAMING
+async def test_half_a_character_is_replaced(make: Make, stream: bool) -> None:
+    """A lone surrogate, which JSON can spell and nothing else can hold, becomes U+FFFD; the raw bytes keep it."""
+    async with make(lambda _m, _n: {"text": "a\ud800b", "code": "x = '\udfff'"}).serving() as server:
+        job = Job(model_at(server, stream=stream))
+        reply = await job.take_turn()
+    assert reply.text == "a\ufffdb"
+    parsed = parse_reply(reply.text, reply.tool_calls, reply.finish_reason, None, "tool")
+    assert parsed.statement == "x = '\ufffd'"
+    assert b"\\ud800" in job.archive.wire_response(RUN, 1)
+
+
+async def test_an_answer_too_large_for_the_history_is_shortened() -> None:
+    """A reply of megabytes is archived exactly, and handed on as one that was cut off."""
+    code = "x = 1\n" * 400_000
+    async with openai_server(lambda _m, _n: {"text": "Big.", "code": code}).serving() as server:
+        job = Job(model_at(server, stream=False))
+        reply = await job.take_turn()
+        assert job.archive.wire_response(RUN, 1) == server.exchanges[0].response
+    assert (reply.text, reply.tool_calls, reply.finish_reason) == ("Big.", (), "length")
+
+
+async def test_a_synchronous_call_is_captured() -> None:
+    """What litellm sends from a thread goes through a transport that records alike."""
+    sent: list[SentRequest] = []
+
+    def archive(request: SentRequest) -> str:
+        sent.append(request)
+        return "key"
+
+    async with openai_server(lambda _m, _n: "Hello.").serving() as server:
+        recorder = CallRecorder(archive, limits=Limits(), secrets=Secrets(), turn=1, temporal_attempt=1)
+
+        def post() -> bytes:
+            current.set(recorder)
+            with httpx.Client(transport=SyncWire()) as client:
+                body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+                return client.post(f"{server.address}/v1/chat/completions", json=body).content
+
+        content = await asyncio.to_thread(post)
+        assert [request.body for request in sent] == [server.exchanges[0].request]
+        assert recorder.body == content == server.exchanges[0].response
+
+
+async def test_an_exchange_of_tokens_is_not_recorded() -> None:
+    """A request that is no JSON, such as a sign-in, is carried and leaves no trace, for it holds a secret."""
+    sent: list[SentRequest] = []
+
+    def archive(request: SentRequest) -> str:
+        sent.append(request)
+        return "key"
+
+    recorder = CallRecorder(archive, limits=Limits(), secrets=Secrets(), turn=1, temporal_attempt=1)
+    async with (
+        openai_server(lambda _m, _n: "Hello.").serving() as server,
+        httpx.AsyncClient(transport=AsyncWire()) as client,
+    ):
+        token = current.set(recorder)
+        with contextlib.suppress(httpx.HTTPError):
+            await client.post(server.address, data={"client_secret": KEY})
+        current.reset(token)
+    assert (sent, recorder.size) == ([], 0)

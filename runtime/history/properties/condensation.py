@@ -22,15 +22,15 @@ class CondensationProperty(ViewProperty):
 
         A condensation that the log records as rejected has no effect; pinned events that it names are kept.
         """
-        rejected, kept = _verdicts(log)
+        effects = effects_of(log)
         known: set[str] = set()
         forgotten: set[str] = set()
         for event in log:
             if is_shown(event):
                 known.add(event.id)
-            if type(event) is not Condensation or event.id in rejected:
+            if type(event) is not Condensation or event.id not in effects:
                 continue
-            forgotten |= known.intersection(event.forgotten_event_ids) - kept.get(event.id, frozenset())
+            forgotten |= known & effects[event.id]
             if event.summary is not None:
                 known.add(event.summary_event_id)
         return frozenset(
@@ -38,13 +38,19 @@ class CondensationProperty(ViewProperty):
         )
 
 
-def _verdicts(log: Sequence[Event]) -> tuple[set[str], dict[str, frozenset[str]]]:
-    rejected: set[str] = set()
-    kept: dict[str, frozenset[str]] = {}
+def effects_of(log: Sequence[Event]) -> dict[str, frozenset[str]]:
+    """What each condensation of a recorded log forgot: what it named and what was added, without what was kept.
+
+    Condensations that the log records as rejected are not in it.
+    """
+    effects = {e.id: frozenset(e.forgotten_event_ids) for e in log if type(e) is Condensation}
     for event in log:
-        if type(event) is HistoryRepaired:
-            if event.reason in REJECTIONS:
-                rejected.add(event.cause)
-            elif event.reason is RepairReason.PINNED_KEPT:
-                kept[event.cause] = frozenset(event.event_ids)
-    return rejected, kept
+        if type(event) is not HistoryRepaired or event.cause not in effects:
+            continue
+        if event.reason in REJECTIONS:
+            del effects[event.cause]
+        elif event.reason is RepairReason.PINNED_KEPT:
+            effects[event.cause] -= frozenset(event.event_ids)
+        elif event.reason is RepairReason.WIDENED:
+            effects[event.cause] |= frozenset(event.event_ids)
+    return effects

@@ -6,11 +6,12 @@ on over all following actions and results; the next action with thinking blocks 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from runtime.history.events import ActionEvent, Condensation, Event, ShownEvent, is_result, is_shown
 from runtime.history.pairing import pairs_of
 from runtime.history.properties.base import Tracker, UnitTracker, ViewProperty
+from runtime.history.properties.condensation import effects_of
 
 
 class _Loops(UnitTracker):
@@ -37,33 +38,50 @@ class ToolLoopAtomicity(ViewProperty):
     def enforce(self, events: Sequence[ShownEvent], log: Sequence[Event]) -> frozenset[str]:
         """The events of every loop that is only partly in the View.
 
-        Events that no model was ever shown, because they are not well formed, are no part of a loop; a condensation
-        that names one of its events ends it.
+        Events that no model was ever shown, because they are not well formed, are no part of a loop. A condensation
+        ends a loop if it forgets one of its events, or puts its summary behind it.
         """
-        present = {event.id for event in events}
+        places = {event.id: place for place, event in enumerate(events)}
         gone: set[str] = set()
-        left_out = pairs_of(log).left_out
-        for loop in _loops_of([event for event in log if event.id not in left_out]):
-            kept = present.intersection(loop)
+        for loop in _loops_of(log, places):
+            kept = [event_id for event_id in loop if event_id in places]
             if 0 < len(kept) < len(loop):
-                gone |= kept
+                gone.update(kept)
         return frozenset(gone)
 
 
-def _loops_of(log: Sequence[Event]) -> list[list[str]]:
+def _loops_of(log: Sequence[Event], places: Mapping[str, int]) -> list[list[str]]:
+    left_out = pairs_of(log).left_out
+    effects = effects_of(log)
     loops: list[list[str]] = []
     going = False
     for event in log:
+        if event.id in left_out:
+            continue
         if type(event) is Condensation:
-            going = going and not set(loops[-1]).intersection(event.forgotten_event_ids)
+            going = going and not (event.id in effects and _ends(event, effects[event.id], loops[-1], places))
         elif type(event) is ActionEvent and event.thinking_blocks:
             loops.append([event.id])
             going = True
-        elif not is_shown(event):
-            continue
         elif type(event) is ActionEvent or is_result(event):
             if going:
                 loops[-1].append(event.id)
-        else:
+        elif is_shown(event):
             going = False
     return loops
+
+
+def _ends(
+    condensation: Condensation, forgotten: frozenset[str], loop: Sequence[str], places: Mapping[str, int]
+) -> bool:
+    """Whether a loop that was going on is over after ``condensation``.
+
+    Where the summary went cannot always be told from the log. If it is still in the View, its place there tells; if
+    not, the loop counts as ended.
+    """
+    if forgotten.intersection(loop):
+        return True
+    if condensation.summary is None:
+        return False
+    place = places.get(condensation.summary_event_id)
+    return place is None or not any(places.get(event_id, -1) > place for event_id in loop)

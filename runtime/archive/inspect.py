@@ -1,0 +1,163 @@
+"""Reading prompts: what changed between two, since when each segment stands there, where it is in the wire. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import StrEnum
+
+from runtime.projection.segments import Segment
+
+
+class ChangeKind(StrEnum):
+    """What happened to a segment between two layouts."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+    MOVED = "moved"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One segment's change; positions are indices into the layouts, None where it is not in that one."""
+
+    kind: ChangeKind
+    before: Segment | None
+    after: Segment | None
+    position_before: int | None
+    position_after: int | None
+
+
+@dataclass(frozen=True)
+class LayoutDifference:
+    """What changed, in the order of the later layout (removals at the place where they were).
+
+    ``stable_tokens`` are the tokens of the common prefix, which a provider's cache can serve; ``tokens`` those of the
+    later layout; ``broken_by`` is the change that ended the prefix, None if all of the later layout is stable.
+    """
+
+    changes: tuple[Change, ...]
+    stable_segments: int
+    stable_tokens: int
+    tokens: int
+    broken_by: Change | None
+
+    @property
+    def stable_share(self) -> float:
+        """The common prefix's share of the later layout's tokens, from 0 to 1."""
+        return self.stable_tokens / self.tokens if self.tokens else 1.0
+
+
+def diff_layouts(before: Sequence[Segment], after: Sequence[Segment]) -> LayoutDifference:
+    """What changed from one layout to another.
+
+    A segment that is gone and one of the same kind and origin that is new are one that changed; one with the same digest
+    at another place in the order was moved.
+    """
+    old, new = [s.digest for s in before], [s.digest for s in after]
+    gone: list[int] = []
+    come: list[int] = []
+    places: dict[int, int] = {}
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            gone += range(i1, i2)
+            come += range(j1, j2)
+            places |= dict.fromkeys(range(i1, i2), j1)
+    changes: list[tuple[int, Change]] = []
+    left = dict.fromkeys(gone)
+    for j in come:
+        i = _partner(before, left, after[j])
+        if i is None:
+            changes.append((j, Change(ChangeKind.ADDED, None, after[j], None, j)))
+        else:
+            del left[i]
+            kind = ChangeKind.MOVED if old[i] == new[j] else ChangeKind.CHANGED
+            changes.append((j, Change(kind, before[i], after[j], i, j)))
+    changes += [(places[i], Change(ChangeKind.REMOVED, before[i], None, i, None)) for i in left]
+    ordered = tuple(change for _, change in sorted(changes, key=lambda c: (c[0], c[1].position_before or 0)))
+    stable = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    return LayoutDifference(
+        changes=ordered,
+        stable_segments=stable,
+        stable_tokens=sum(s.tokens for s in after[:stable]),
+        tokens=sum(s.tokens for s in after),
+        broken_by=ordered[0] if ordered and stable < len(new) else None,
+    )
+
+
+def _partner(before: Sequence[Segment], left: Iterable[int], segment: Segment) -> int | None:
+    """The segment of ``left`` that ``segment`` was: the same text first, else the same kind and origin."""
+    same_origin = None
+    for i in left:
+        if before[i].digest == segment.digest:
+            return i
+        if same_origin is None and (before[i].kind, before[i].origin) == (segment.kind, segment.origin):
+            same_origin = i
+    return same_origin
+
+
+@dataclass(frozen=True)
+class Blame:
+    """A segment of a prompt, the turn that brought in its kind and origin, and the turn that last changed its text."""
+
+    segment: Segment
+    position: int
+    introduced: int
+    changed: int
+
+
+def blame(layouts: Iterable[tuple[int, Sequence[Segment]]]) -> tuple[Blame, ...]:
+    """Since when each segment of the last layout stands in the prompt. ``layouts`` are (turn, layout), oldest first.
+
+    A segment that left the prompt and came back is as old as its return.
+    """
+    sources: dict[tuple[str, str], int] = {}
+    texts: dict[str, int] = {}
+    last: Sequence[Segment] = ()
+    for turn, layout in layouts:
+        sources = {key: sources.get(key, turn) for key in ((s.kind, s.origin) for s in layout)}
+        texts = {digest: texts.get(digest, turn) for digest in (s.digest for s in layout)}
+        last = layout
+    return tuple(Blame(s, n, sources[s.kind, s.origin], texts[s.digest]) for n, s in enumerate(last))
+
+
+def why(blames: Sequence[Blame], text: str) -> tuple[Blame, ...]:
+    """The segments in which ``text`` stands."""
+    return tuple(b for b in blames if text in b.segment.text or any(text in c.arguments for c in b.segment.tool_calls))
+
+
+@dataclass(frozen=True)
+class ByteRange:
+    """Bytes ``start`` to ``stop`` (exclusive) of a wire request."""
+
+    start: int
+    stop: int
+
+
+def locate(request: bytes, layout: Sequence[Segment]) -> tuple[ByteRange | None, ...]:
+    """Where each segment's text stands in a wire request; None where it cannot be found or the text is empty.
+
+    Looks for the text as JSON strings write it, with and without escapes for other scripts, first behind the segment
+    before and then from the start: providers take the system prompt apart from the messages.
+    """
+    found: list[ByteRange | None] = []
+    position = 0
+    for segment in layout:
+        place = _find(request, segment.text, position) if segment.text else None
+        if place is not None:
+            position = place.stop
+        found.append(place)
+    return tuple(found)
+
+
+def _find(request: bytes, text: str, position: int) -> ByteRange | None:
+    for ascii_only in (True, False):
+        wanted = json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode("utf-8", "surrogatepass")
+        for start in (position, 0):
+            at = request.find(wanted, start)
+            if at >= 0:
+                return ByteRange(at, at + len(wanted))
+    return None

@@ -1,0 +1,35 @@
+"""How large a value may be that leaves the interpreter. Walking a larger one would hold up the worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MAX_ITEMS = 100_000
+"""Values inside one value, itself included."""
+
+MAX_CHARS = 1 << 20
+"""Characters and bytes of all texts inside one value."""
+
+TOO_LARGE = f"too large to leave the statement (at most {MAX_ITEMS:,} values and {MAX_CHARS:,} characters)"
+
+
+def too_large(value: Any) -> bool:
+    """Whether ``value`` is past a bound; looks at no more of it than the bounds allow."""
+    stack, items, chars = [value], 0, 0
+    while stack:
+        one = stack.pop()
+        items += 1
+        if isinstance(one, str | bytes):
+            chars += len(one)
+        elif isinstance(one, list | tuple | set | frozenset):
+            if items + len(stack) + len(one) > MAX_ITEMS:
+                return True
+            stack.extend(one)
+        elif isinstance(one, dict):
+            if items + len(stack) + 2 * len(one) > MAX_ITEMS:
+                return True
+            stack.extend(one)
+            stack.extend(one.values())
+        if items > MAX_ITEMS or chars > MAX_CHARS:
+            return True
+    return False

@@ -1,0 +1,47 @@
+"""The value of a statement's last expression, as an interactive session would show it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_monty import MontyClassProxy, MontyClassTypeProxy, MontyComplete, MontyStdTypeProxy
+
+from runtime.context.outcomes import NodeRef
+from runtime.interpreter import output
+from runtime.interpreter.bounds import too_large
+from runtime.interpreter.handles import Handles
+
+
+def echo(complete: MontyComplete, handles: Handles) -> str:
+    """The text to show, bounded; empty for None and for a handle, which the prompt shows itself."""
+    if too_large(complete.output):
+        return f"<{type(complete.output).__name__} too large to be shown: print a part of it>"
+    value = handles.incoming(complete.output)
+    if value is None or isinstance(value, NodeRef):
+        return ""
+    return output.bounded(value if isinstance(value, str) else text_of(value))
+
+
+def text_of(value: Any) -> str:
+    """``repr`` that does not depend on the process: sets are sorted and sandbox objects are named by their class."""
+    match value:
+        case list():
+            return "[" + ", ".join(map(text_of, value)) + "]"
+        case tuple() if type(value) is tuple:
+            return "(" + ", ".join(map(text_of, value)) + ("," if len(value) == 1 else "") + ")"
+        case dict():
+            return "{" + ", ".join(f"{text_of(key)}: {text_of(item)}" for key, item in value.items()) + "}"
+        case set() | frozenset():
+            shown = "{" + ", ".join(sorted(map(text_of, value))) + "}" if value else ""
+            return f"frozenset({shown})" if isinstance(value, frozenset) else shown or "set()"
+        case NodeRef(obj_id=obj_id):
+            return f"<{obj_id}>"
+        case MontyClassProxy(name=name):
+            return f"<{name} object>"
+        case MontyStdTypeProxy(name=name) | MontyClassTypeProxy(name=name):
+            return f"<{name}>"
+        case _:
+            try:
+                return repr(value)
+            except ValueError as error:
+                return f"<{type(value).__name__}: {error}>"

@@ -1,0 +1,70 @@
+"""Verdicts: what is made durable of a stretch, because computing it again might not give the same (DESIGN.md section 4)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from runtime.interpreter import output, pool
+from runtime.interpreter.records import ExceptionInfo
+from runtime.values import Value
+
+_UNDONE = "The variables and context objects are as they were before the statement."
+
+
+class VerdictStatus(StrEnum):
+    """How a stretch ended. All but ``OK`` end the statement and take it back; ``NAMES``: it bound a name of the contract."""
+
+    OK = "ok"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    OUTPUT = "output"
+    NAMES = "names"
+
+
+class Checked(StrEnum):
+    """What the type checker had to say before the stretch: nothing asked or no answer in time, no objection, or one."""
+
+    NO = "no"
+    PASSED = "passed"
+    REFUSED = "refused"
+
+
+class Verdict(Value):
+    """What is made durable of a stretch.
+
+    ``ms`` is the live compute time without the check; ``digest`` that of the outcome, empty if there is none to come back to;
+    ``detail`` names what a ``NAMES`` verdict is about.
+    """
+
+    status: VerdictStatus = VerdictStatus.OK
+    digest: str = ""
+    ms: int = 0
+    checked: Checked = Checked.NO
+    detail: str = ""
+
+
+class InterpreterDrift(Exception):
+    """A replayed stretch gave another outcome than the recorded one. Fails the workflow task, never the job."""
+
+
+def exception_of(verdict: Verdict) -> ExceptionInfo:
+    """What the model is told of a verdict that ended its statement."""
+    match verdict.status:
+        case VerdictStatus.TIMEOUT:
+            type_, what = (
+                "TimeoutError",
+                f"the statement computed for more than {pool.DECLARED_SECONDS:g} s and was stopped",
+            )
+        case VerdictStatus.OUTPUT:
+            type_, what = (
+                "MemoryError",
+                f"the statement printed more than {output.OUTPUT_LIMIT_CHARS} characters and was stopped",
+            )
+        case VerdictStatus.NAMES:
+            type_, what = (
+                "NameError",
+                f"{verdict.detail} cannot be assigned: the job needs the name; choose another one",
+            )
+        case _:
+            type_, what = "RuntimeError", "the interpreter crashed or ran out of memory"
+    return ExceptionInfo(type=type_, message=f"{what}. {_UNDONE}")

@@ -1,0 +1,74 @@
+"""What changed between prompts, since when each part stands there, and where it is in the request."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from archive_jobs import eventful_job, segment, wire_of
+
+from runtime.archive.export import export_lines
+from runtime.archive.inspect import ChangeKind, blame, diff_layouts, locate, why
+from runtime.archive.stores import MemoryStore
+from runtime.projection.segments import SegmentKind
+
+A, B, C, D = (segment(f"text of {name}", f"event:{name}") for name in "ABCD")
+B2 = segment("another text of B", "event:B")
+
+
+def test_a_difference_names_what_was_added_removed_changed_and_moved() -> None:
+    """Each change has its kind and both places; the stable prefix ends at the first of them."""
+    found = diff_layouts([A, B, C], [A, B2, D])
+    assert [(c.kind, c.position_before, c.position_after) for c in found.changes] == [
+        (ChangeKind.CHANGED, 1, 1),
+        (ChangeKind.REMOVED, 2, None),
+        (ChangeKind.ADDED, None, 2),
+    ]
+    assert (found.stable_segments, found.stable_tokens, found.tokens) == (1, A.tokens, A.tokens + B2.tokens + D.tokens)
+    assert found.broken_by == found.changes[0]
+    moved = diff_layouts([A, B, C], [C, A, B])
+    assert [(c.kind, c.position_before, c.position_after) for c in moved.changes] == [(ChangeKind.MOVED, 2, 0)]
+
+
+def test_what_only_grows_is_stable_up_to_its_old_end() -> None:
+    """Appending breaks no prefix: the addition is what ends it."""
+    found = diff_layouts([A, B], [A, B, C])
+    assert found.stable_share == pytest.approx((A.tokens + B.tokens) / (A.tokens + B.tokens + C.tokens))
+    assert found.broken_by is not None and found.broken_by.kind is ChangeKind.ADDED
+    assert diff_layouts([A], [A]).broken_by is None
+
+
+def test_blame_gives_the_turn_that_brought_a_segment_in_and_the_one_that_changed_it() -> None:
+    """A changed segment keeps the turn of its origin; one that came back is as old as its return."""
+    found = blame([(1, [A, B]), (2, [A, B, C]), (3, [A, B2]), (4, [A, B2, C])])
+    assert [(b.segment, b.introduced, b.changed) for b in found] == [(A, 1, 1), (B2, 1, 3), (C, 4, 4)]
+    assert [b.position for b in why(found, "text of")] == [0, 1, 2]
+    assert [b.position for b in why(found, "another")] == [1]
+
+
+def test_segments_are_found_in_the_wire_request() -> None:
+    """A segment's text is found byte for byte, also with escapes; what is not there is None."""
+    layout = [segment('über\n"quoted" 世界', "event:1"), segment("plain", "event:2"), segment("", "event:3")]
+    request = wire_of(layout)
+    places = locate(request, [*layout, segment("not sent")])
+    assert [p and json.loads(b'"' + request[p.start : p.stop] + b'"') for p in places] == [
+        layout[0].text, layout[1].text, None, None,
+    ]  # fmt: skip
+
+
+def test_an_export_has_every_turn_and_each_segment_once() -> None:
+    """The lines hold every request and response, and enough segments to write out each layout."""
+    written = eventful_job(MemoryStore())
+    lines = [json.loads(json.dumps(line)) for line in export_lines(written.archive)]
+    assert [line["type"] for line in lines] == ["definition", *["step"] * 6, "end"]
+    known: dict[str, dict[str, str]] = {}
+    for line in lines[1:-1]:
+        place = line["run"], line["turn"]
+        assert line["attempts"][-1]["request"]["text"].encode() == written.requests[place]
+        assert line["response"]["text"].encode() == written.responses[place]
+        assert not known.keys() & {d for d in line["new_segments"] if d in line["layout"] and d in known}
+        known |= line["new_segments"]
+        assert [known[d]["text"] for d in line["layout"]] == [s.text for s in written.layouts[place]]
+    assert known[lines[1]["layout"][0]]["kind"] == SegmentKind.CONTRACT
+    in_flight = list(export_lines(written.archive, "a"))[-1]
+    assert (in_flight["type"], in_flight["turn"]) == ("attempt", 35)

@@ -1,0 +1,236 @@
+"""What goes wrong with a call: what Temporal retries, when, what it does not, and the provider's own words."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from model_calls import KEY, RUN, Job, anthropic_server, attempt, model_at, openai_server, readable, run
+from temporalio.exceptions import ApplicationError
+
+from runtime.archive.stores import MemoryStore
+from runtime.errors import ArchiveError
+from tests.servers.provider_server import ProviderServer
+
+pytestmark = pytest.mark.usefixtures("litellm")
+
+Make = Callable[[Any], ProviderServer]
+SERVERS = pytest.mark.parametrize("make", [openai_server, anthropic_server], ids=["openai", "anthropic"])
+STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+TEXT = "A reply of some length, so that there is a middle. " * 4
+
+
+async def failure(job: Job) -> ApplicationError:
+    """The error with which the job's next turn ends."""
+    with pytest.raises(ApplicationError) as raised:
+        await job.take_turn()
+    return raised.value
+
+
+@SERVERS
+@STREAMING
+@pytest.mark.parametrize(
+    ("status", "message", "kind", "retried"),
+    [
+        (400, "messages.0: unexpected field", "BadRequestError", False),
+        (401, f"Incorrect API key provided: {KEY}.", "AuthenticationError", False),
+        (403, "Not for you", "PermissionDeniedError", False),
+        (404, "no such model", "NotFoundError", False),
+        (429, "Slow down", "RateLimitError", True),
+        (500, "Oops", "ServerError", True),
+        (503, "Overloaded", "ServerError", True),
+        (529, "Overloaded", "ServerError", True),
+        (400, "This model's maximum context length is 8192 tokens.", "ContextWindowExceeded", False),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", "ContextWindowExceeded", False),
+        (413, "Request too large", "ContextWindowExceeded", False),
+    ],
+)
+async def test_an_error_response(
+    make: Make, stream: bool, status: int, message: str, kind: str, retried: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each status has its type, is retried or is not, and keeps the provider's words without the key."""
+    caplog.set_level(logging.DEBUG)
+    async with make(lambda _m, _n: {"fail": {"status": status, "message": message}}).serving() as server:
+        job = Job(model_at(server, stream=stream))
+        error = await failure(job)
+        assert len(server.exchanges) == 1
+    assert (error.type, error.non_retryable) == (kind, not retried)
+    assert error.message == f"{message.replace(KEY, '[masked]')} (HTTP {status})"
+    assert error.__cause__ is None
+    assert [a.temporal_attempt for a in job.archive.attempts(RUN, 1)] == [1]
+    assert job.archive.find_step(RUN, 1) is None
+    assert KEY.encode() not in readable(job.store)
+    assert KEY not in caplog.text
+
+
+@SERVERS
+async def test_retry_after_is_honoured(make: Make) -> None:
+    """A provider that says how long to wait is waited for."""
+    async with make(lambda _m, _n: {"fail": {"status": 429, "retry_after": 17}}).serving() as server:
+        error = await failure(Job(model_at(server)))
+    assert error.next_retry_delay == timedelta(seconds=17)
+
+
+@SERVERS
+async def test_a_retry_is_an_attempt_of_its_own(make: Make) -> None:
+    """After a failure the next attempt sends again, both are archived, and the step names the second."""
+    reply = {"text": "Hello.", "fail": {"status": 500}}
+    async with make(lambda _m, _n: reply).serving() as server:
+        job = Job(model_at(server))
+        await failure(job)
+        got = await run(job.store, job.call(), attempt(2))
+        assert [e.status for e in server.exchanges] == [500, 200]
+    assert (got.text, got.attempt) == ("Hello.", 2)
+    attempts = job.archive.attempts(RUN, 1)
+    assert [a.temporal_attempt for a in attempts] == [1, 2]
+    step = job.archive.find_step(RUN, 1)
+    assert step is not None
+    assert step.attempt.key == attempts[1].key
+
+
+@SERVERS
+@pytest.mark.parametrize("wrong", ["break_after", "end_after"])
+async def test_a_stream_that_breaks_off_is_retried(make: Make, wrong: str) -> None:
+    """A connection that closes in mid-stream, also in good order, is no reply."""
+    async with make(lambda _m, _n: {"text": TEXT, wrong: 30}).serving() as server:
+        job = Job(model_at(server))
+        error = await failure(job)
+        assert (error.type, error.non_retryable) == ("StreamBroken", False)
+        assert (await run(job.store, job.call(), attempt(2))).text == TEXT
+        assert len(server.exchanges) == 2
+
+
+@SERVERS
+@pytest.mark.parametrize("where", [0, 60])
+async def test_an_error_in_mid_stream_is_retried(make: Make, where: int) -> None:
+    """An error event in the stream ends the attempt, with the provider's words."""
+    async with make(lambda _m, _n: {"text": TEXT, "error_after": where}).serving() as server:
+        job = Job(model_at(server))
+        error = await failure(job)
+        assert (error.type, error.non_retryable) == ("ServerError", False)
+        assert "Overloaded" in error.message
+        assert (await run(job.store, job.call(), attempt(2))).text == TEXT
+
+
+@SERVERS
+async def test_a_window_error_in_mid_stream_is_known(make: Make) -> None:
+    """A provider that finds out in mid-stream that the prompt is too long is understood."""
+    wrong = {"type": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8 maximum"}
+    async with make(lambda _m, _n: {"text": TEXT, "error_after": 0, "error": wrong}).serving() as server:
+        error = await failure(Job(model_at(server)))
+    assert (error.type, error.non_retryable) == ("ContextWindowExceeded", True)
+
+
+@SERVERS
+@STREAMING
+async def test_a_connection_without_an_answer_is_noticed(make: Make, stream: bool) -> None:
+    """No first byte within the limit is a timeout."""
+    async with make(lambda _m, _n: {"hang": True}).serving() as server:
+        error = await failure(Job(model_at(server, stream=stream, first_byte=0.3)))
+    assert (error.type, error.non_retryable) == ("ModelTimeout", False)
+    assert error.message == "no byte of a reply arrived within 0.3 s"
+
+
+@SERVERS
+@pytest.mark.parametrize("where", [0, 60])
+async def test_a_stream_that_stalls_is_noticed(make: Make, where: int) -> None:
+    """Silence between two pieces, or after the headers, is a timeout."""
+    async with make(lambda _m, _n: {"text": TEXT, "hang_after": where}).serving() as server:
+        error = await failure(Job(model_at(server, stall=0.3, first_byte=0.3)))
+    assert (error.type, error.non_retryable) == ("ModelTimeout", False)
+    assert error.message == "the reply stopped: nothing arrived for 0.3 s"
+
+
+async def test_a_call_has_an_end() -> None:
+    """A reply that keeps coming for longer than the whole call may take is a timeout."""
+    async with openai_server(lambda _m, _n: {"delay": 5}).serving() as server:
+        error = await failure(Job(model_at(server, timeout=0.3)))
+    assert (error.type, error.message) == ("ModelTimeout", "the reply was not complete after 0.3 s")
+
+
+@SERVERS
+async def test_a_server_that_is_not_there(make: Make) -> None:
+    """A refused connection is retried, and the request is archived once, for litellm does not try again by itself."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        server = make(lambda _m, _n: "")
+        server.address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        job = Job(model_at(server))
+        error = await failure(job)
+    assert (error.type, error.non_retryable) == ("ConnectionFailed", False)
+    assert len(job.archive.attempts(RUN, 1)) == 1
+
+
+@SERVERS
+async def test_a_cancelled_call_ends_at_once(make: Make) -> None:
+    """Cancelling in mid-stream ends the activity and the connection; the attempt stays, without a step."""
+    async with make(lambda _m, _n: {"text": TEXT, "hang_after": 60}).serving() as server:
+        job = Job(model_at(server))
+        environment = attempt(1)
+        beats: list[Any] = []
+        seen = asyncio.Event()
+
+        def beat(*details: Any) -> None:
+            beats.append(details[0])
+            if details[0]["bytes"]:
+                seen.set()
+
+        environment.on_heartbeat = beat
+        task = asyncio.ensure_future(job.take_turn(environment))
+        await asyncio.wait_for(seen.wait(), 10)
+        environment.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+    assert set(beats[-1]) == {"turn", "seconds", "bytes"}
+    assert len(job.archive.attempts(RUN, 1)) == 1
+    assert job.archive.find_step(RUN, 1) is None
+
+
+async def test_nothing_is_sent_that_is_not_archived() -> None:
+    """When the archive cannot be written, the request does not leave."""
+
+    class FullStore(MemoryStore):
+        def put_if_absent(self, key: str, data: bytes) -> bool:
+            raise ArchiveError("no space left")
+
+    async with openai_server(lambda _m, _n: "Hello.").serving() as server:
+        with pytest.raises(ArchiveError, match="no space left"):
+            await Job(model_at(server), store=FullStore()).take_turn()
+        assert server.exchanges == []
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        ({"name": "openai/gpt-4o", "stall": -1}, "BadRequestError"),
+        ({"name": "no-such-provider/x"}, "BadRequestError"),
+        ({"name": "anthropic/claude-sonnet-4-5"}, "AuthenticationError"),
+    ],
+)
+async def test_what_cannot_be_called_is_not_retried(
+    model: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong option, an unknown provider, a missing key end the job."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    error = await failure(Job(model))
+    assert (error.type, error.non_retryable) == (kind, True)
+
+
+@pytest.mark.parametrize("where", ["key", "header"])
+async def test_a_key_stands_nowhere(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key in the environment or in a header is in no object, though the provider says it back."""
+    secret = "hf-0123456789-secret-value"
+    options: dict[str, Any] = {"extra_headers": {"x-gateway-token": secret}} if where == "header" else {}
+    async with openai_server(lambda _m, _n: f"Your key is {secret}.").serving() as server:
+        if where == "key":
+            monkeypatch.setenv("OPENAI_API_KEY", secret)
+        model = {"name": "openai/gpt-4o", "api_base": f"{server.address}/v1", **options}
+        job = Job(model if where == "key" else {**model, "api_key": KEY})
+        await job.take_turn()
+        assert secret in str(server.exchanges[0].headers)
+    said = readable(job.store)
+    assert b"Your key is" in said
+    assert secret.encode() not in said
