@@ -142,6 +142,9 @@ def _set_up() -> Any:
     lite.telemetry = False
     # A reply may repeat itself; a count of equal chunks says nothing about it.
     lite.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize
+    # What its callbacks would be told costs a scan and a count of the whole prompt, and there are none.
+    lite.disable_token_counter = True
+    lite.disable_streaming_logging = True
     # Its log lines repeat the errors that we raise, with headers in them.
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)

@@ -28,6 +28,7 @@ GRACE = timedelta(seconds=20)
 CALLS = 256
 """Activities at a time: model calls wait on the network, so they are many. Threads are made as they are needed."""
 
+
 def make_worker(
     client: Client,
     store: ObjectStore,

@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.projection.segments import ToolCall
+from runtime.values import ToolCall
 
 TOOL_NAME = "python"
 """The native tool by which a model hands over a statement."""

@@ -14,7 +14,8 @@ from itertools import groupby
 from typing import Any
 
 from runtime.interpreter.replies import TOOL_ARGUMENT, TOOL_NAME
-from runtime.projection.segments import Role, Segment, ToolCall
+from runtime.projection.segments import Role, Segment
+from runtime.values import ToolCall
 
 NO_TEXT = "(no text)"
 """Stands for a message without text, which providers refuse."""

@@ -17,21 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from runtime.digests import digest_of
-from runtime.values import Compact, ToolCall, Value
-
-__all__ = [
-    "Add",
-    "Keep",
-    "LayoutDelta",
-    "Reply",
-    "Role",
-    "Segment",
-    "SegmentKind",
-    "ToolCall",
-    "Value",
-    "delta_between",
-    "reply_segment",
-]
+from runtime.values import Compact, ToolCall
 
 
 class Role(StrEnum):

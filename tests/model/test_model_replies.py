@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.interpreter.replies import ParsedReply, parse_reply
-from runtime.projection.segments import ToolCall
+from runtime.values import ToolCall
 
 OPEN, CLOSE = '<script type="text/x-python">', "</script>"
 
