@@ -69,13 +69,30 @@ class ModelTurn:
 
     async def take(self) -> Step:
         """Call, and archive the reply. Returns the turn's step: this attempt's, or that of another that was faster."""
-        async with _heartbeat(self._recorder):
-            layout = await asyncio.to_thread(self._layout)
-            messages, tools = messages_of(layout), tools_of(self._call.form)
-            failpoint("model.before_call")
-            answer = await self._answer(messages, tools)
-            failpoint("model.after_call")
-            return await asyncio.to_thread(self._finish, layout, answer)
+        layout = await asyncio.to_thread(self._layout)
+        messages, tools = messages_of(layout), tools_of(self._call.form)
+        failpoint("model.before_call")
+        answer = await self._answer(messages, tools)
+        failpoint("model.after_call")
+        return await asyncio.to_thread(self._finish, layout, answer)
+
+    @asynccontextmanager
+    async def heartbeats(self) -> AsyncIterator[None]:
+        """Tell Temporal every second that the turn lives: how long it takes, and how much has arrived."""
+        beating = asyncio.create_task(self._beat())
+        try:
+            yield
+        finally:
+            beating.cancel()
+            with suppress(asyncio.CancelledError):
+                await beating
+
+    async def _beat(self) -> None:
+        started = time.monotonic()
+        while True:
+            seconds = round(time.monotonic() - started)
+            activity.heartbeat({"turn": self._call.turn, "seconds": seconds, "bytes": self._recorder.size})
+            await asyncio.sleep(HEARTBEAT_SECONDS)
 
     def _layout(self) -> tuple[Segment, ...]:
         parent = self._call.parent
@@ -168,26 +185,6 @@ def _options(model: dict[str, Any]) -> ModelOptions:
         problem = error.errors()[0]
         words = f"model option {'.'.join(map(str, problem['loc']))}: {problem['msg']}"
         raise ApplicationError(words, type=FailureKind.BAD_REQUEST, non_retryable=True) from None
-
-
-@asynccontextmanager
-async def _heartbeat(recorder: CallRecorder) -> AsyncIterator[None]:
-    """Tell Temporal every second that the call lives: how long it waits, and how much has arrived."""
-    started = time.monotonic()
-
-    async def beat() -> None:
-        while True:
-            seconds = round(time.monotonic() - started)
-            activity.heartbeat({"turn": recorder.turn, "seconds": seconds, "bytes": recorder.size})
-            await asyncio.sleep(HEARTBEAT_SECONDS)
-
-    beating = asyncio.create_task(beat())
-    try:
-        yield
-    finally:
-        beating.cancel()
-        with suppress(asyncio.CancelledError):
-            await beating
 
 
 def _reply_tokens(answer: Answer, encoding_name: str) -> int:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from activities._secrets import Secrets
 from runtime.archive.records import Capture, Chunk
+from runtime.failpoints import failpoint
 
 MOST_CHUNKS = 65_536
 """How many chunk times are kept for one response; what arrives after that counts to the last chunk."""
@@ -107,6 +108,7 @@ class CallRecorder:
         if not data:
             return
         self._body += data
+        failpoint("model.mid_reply")
         chunk = Chunk(at_us=int((time.monotonic() - self._sent) * 1e6), size=len(data))
         if len(self._chunks) < MOST_CHUNKS:
             self._chunks.append(chunk)

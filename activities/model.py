@@ -8,9 +8,7 @@ an attempt of its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 from temporalio import activity
 
@@ -32,11 +30,6 @@ class ModelActivities:
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
-    @property
-    def activities(self) -> list[Callable[..., Any]]:
-        """What a worker registers."""
-        return [self.call_model, self.end_job]
-
     @activity.defn(name="call_model")
     async def call_model(self, call: TurnCall) -> TurnReply:
         """Call the model for one turn, or return the reply that the archive has of it already.
@@ -48,13 +41,11 @@ class ModelActivities:
         info = activity.info()
         run = info.workflow_run_id or ""
         archive = JobArchive(self._store, call.key.batch, call.key.job)
-        own = False
-        done = await asyncio.to_thread(archive.find_step, run, call.turn)
-        if done is None:
-            turn = ModelTurn(call, archive, run=run, temporal_attempt=info.attempt)
-            done = await turn.take()
+        turn = ModelTurn(call, archive, run=run, temporal_attempt=info.attempt)
+        async with turn.heartbeats():
+            done = await asyncio.to_thread(archive.find_step, run, call.turn) or await turn.take()
             own = done.attempt.key == turn.attempt
-        attempt = info.attempt if own else await asyncio.to_thread(_attempt_of, archive, done)
+            attempt = info.attempt if own else await asyncio.to_thread(_attempt_of, archive, done)
         reply = TurnReply(**dict(done.reply), usage=done.usage, cost_usd=done.cost_usd, step=done.ref, attempt=attempt)
         failpoint("model.before_return")
         return reply
@@ -62,6 +53,7 @@ class ModelActivities:
     @activity.defn(name="end_job")
     async def end_job(self, end: JobEnd) -> StepRef:
         """Archive the end of a run. A run that is ended already keeps the end it has."""
+        failpoint("end.before")
         archive = JobArchive(self._store, end.key.batch, end.key.job)
         record = EndRecord(
             run=activity.info().workflow_run_id or "",
@@ -76,7 +68,9 @@ class ModelActivities:
             nodes=end.nodes,
             ended_at=datetime.now(UTC).isoformat(),
         )
-        return await asyncio.to_thread(archive.write_end, record)
+        ref = await asyncio.to_thread(archive.write_end, record)
+        failpoint("end.before_return")
+        return ref
 
 
 def _attempt_of(archive: JobArchive, step: Step) -> int:

@@ -1,13 +1,12 @@
-"""What a client does with batches and jobs: plan, submit, watch, message, cancel. Needs no worker of its own."""
+"""What a client does with batches and jobs: plan, submit, ask, message, cancel. Needs no worker of its own."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass, field
-from datetime import timedelta
-from enum import StrEnum
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from temporalio.client import (
@@ -17,6 +16,8 @@ from temporalio.client import (
     WorkflowExecutionStatus,
     WorkflowFailureError,
     WorkflowHandle,
+    WorkflowQueryFailedError,
+    WorkflowUpdateFailedError,
 )
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
@@ -25,20 +26,22 @@ from activities.contracts import JobKey
 from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
-from runtime.errors import DefinitionChanged, NotFound
+from runtime.catalog import archive_id
+from runtime.errors import DefinitionChanged, InputError, NotFound
 from runtime.job.stops import JobStatus
+from runtime.plans import JobPlan, Plan, Start
 from runtime.spec.changes import changes, definition_digest
 from runtime.spec.models import BatchSpec, JobSpec
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
 from workflows.messages import (
-    TASK_QUEUE,
     BatchOrder,
     BatchState,
     JobOrder,
     JobOutcome,
     JobProgress,
     Submission,
+    batch_queue,
     batch_workflow_id,
     job_workflow_id,
 )
@@ -46,7 +49,10 @@ from workflows.messages import (
 SUBMIT_BYTES = 500_000
 """Jobs go to a batch in portions of about this size: a payload may have 2 MiB."""
 
-POLL_SECONDS = 0.4
+STUCK_ATTEMPTS = 3
+"""A workflow task that was tried so often fails for a reason that trying again does not mend."""
+
+_AT_A_TIME = 16
 _SHORT = timedelta(seconds=5)
 _ABANDONED = {
     WorkflowExecutionStatus.TERMINATED: "the workflow was terminated",
@@ -55,83 +61,42 @@ _ABANDONED = {
 }
 
 
-class Start(StrEnum):
-    """What giving the command does with a job."""
+@dataclass(frozen=True)
+class Trouble:
+    """Why what a job does now is tried again: the last error, the number of the attempt that comes or runs, and when
+    it comes, in seconds from now (0: it runs)."""
 
-    NEW = "new"
-    RESUMED = "resumed"
-    DONE = "done"
-    RERUN = "rerun"
+    error: str
+    attempt: int
+    seconds: float
 
 
 @dataclass(frozen=True)
-class JobPlan:
-    """One job of the command: what is done with it, the turns it has had, and its outcome if it has ended."""
+class Standing:
+    """How a job's newest run stands: its outcome if it has ended, else its progress if a worker tells."""
 
-    spec: JobSpec
-    start: Start
-    turn: int = 0
+    run: str
     outcome: JobOutcome | None = None
+    progress: JobProgress | None = None
+    trouble: Trouble | None = None
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What the command will do."""
-
-    batch: str
-    concurrency: int
-    jobs: tuple[JobPlan, ...]
-
-    def counted(self, start: Start) -> tuple[JobPlan, ...]:
-        """The jobs with which ``start`` is done."""
-        return tuple(job for job in self.jobs if job.start is start)
-
-    def sentence(self) -> str:
-        """``1 done, 2 resumed at turns 4 and 11, 3 new``."""
-        parts: list[str] = []
-        if done := self.counted(Start.DONE):
-            parts.append(f"{len(done)} done")
-        if resumed := self.counted(Start.RESUMED):
-            turns = [str(job.turn) for job in resumed]
-            listed = turns[0] if len(turns) == 1 else f"{', '.join(turns[:-1])} and {turns[-1]}"
-            parts.append(f"{len(resumed)} resumed at turn{'s' if len(turns) > 1 else ''} {listed}")
-        if rerun := self.counted(Start.RERUN):
-            parts.append(f"{len(rerun)} started anew")
-        if new := self.counted(Start.NEW):
-            parts.append(f"{len(new)} new")
-        return ", ".join(parts) or "no jobs"
-
-
-@dataclass(frozen=True)
-class Turn:
-    """A job has come to another turn, or to another phase of it."""
-
-    key: JobKey
-    progress: JobProgress
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A job has ended."""
-
-    outcome: JobOutcome
-
-
-@dataclass
 class Control:
     """A client's side of Holdfast, on one Temporal namespace and one archive."""
 
     client: Client
     store: ObjectStore
-    _seen: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     async def plan(self, batch: BatchSpec, *, rerun_failed: bool) -> Plan:
         """What to do with each job of ``batch``. Starts nothing.
 
         Raises:
             DefinitionChanged: if a job that was started is defined otherwise now.
+            InputError: if the batch's archive is another one.
         """
-        limit = asyncio.Semaphore(16)
+        await self._check_archive(batch.batch)
+        limit = asyncio.Semaphore(_AT_A_TIME)
 
         async def one(spec: JobSpec) -> JobPlan:
             async with limit:
@@ -140,55 +105,59 @@ class Control:
         return Plan(batch.batch, batch.concurrency, tuple(await asyncio.gather(*map(one, batch.jobs))))
 
     async def submit(self, plan: Plan) -> None:
-        """Start what the plan starts. Giving the same plan twice starts nothing twice."""
-        fresh = [job.spec for job in plan.jobs if job.start in (Start.NEW, Start.RERUN)]
+        """Start what the plan starts, and set the batch's concurrency. Giving the same plan twice starts nothing twice.
+
+        Needs a worker of the batch.
+
+        Raises:
+            DefinitionChanged: if one of the jobs was started meanwhile with another definition.
+        """
+        fresh = plan.counted(Start.NEW, Start.RERUN)
         rerun = tuple(job.spec.id for job in plan.counted(Start.RERUN))
-        for portion in _portions([_order(plan.batch, spec) for spec in fresh]):
-            start = WithStartWorkflowOperation(
-                BatchWorkflow.run,
-                BatchOrder(batch=plan.batch),
-                id=batch_workflow_id(plan.batch),
-                task_queue=TASK_QUEUE,
-                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
-            )
-            await self.client.execute_update_with_start_workflow(
-                BatchWorkflow.submit,
-                Submission(jobs=portion, concurrency=plan.concurrency, rerun=rerun),
-                start_workflow_operation=start,
-            )
+        memo = {"archive": await asyncio.to_thread(archive_id, self.store), "store": str(self.store)}
+        try:
+            for portion in _portions([_order(plan.batch, job.spec) for job in fresh]):
+                start = WithStartWorkflowOperation(
+                    BatchWorkflow.run,
+                    BatchOrder(batch=plan.batch),
+                    id=batch_workflow_id(plan.batch),
+                    task_queue=batch_queue(plan.batch),
+                    id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                    id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                    memo=memo,
+                )
+                await self.client.execute_update_with_start_workflow(
+                    BatchWorkflow.submit,
+                    Submission(jobs=portion, concurrency=plan.concurrency, rerun=rerun),
+                    start_workflow_operation=start,
+                )
+            if not fresh:
+                await self._set_concurrency(plan)
+        except WorkflowUpdateFailedError as error:
+            raise DefinitionChanged(f"{error.cause}. Give the same command again to see what changed") from error
 
-    async def watch(self, plan: Plan) -> AsyncIterator[Turn | Ended]:
-        """Follow the plan's jobs until all have ended."""
-        pending = {job.spec.id for job in plan.jobs if job.start is not Start.DONE}
-        while pending:
-            state = await self._batch_state(plan.batch)
-            candidates = sorted(pending - set(state.waiting))
-            for name in candidates:
-                key = JobKey(batch=plan.batch, job=name)
-                outcome = await self.outcome(key)
-                if outcome is not None:
-                    pending.discard(name)
-                    yield Ended(outcome)
-                elif (progress := await self.progress(key)) is not None and self._moved(name, progress):
-                    yield Turn(key, progress)
-            if pending:
-                await asyncio.sleep(POLL_SECONDS)
-
-    async def outcome(self, key: JobKey) -> JobOutcome | None:
-        """How the job's newest run ended; None while it runs or before it has started."""
+    async def standing(self, key: JobKey) -> Standing | None:
+        """How the job's newest run stands; None if it was never started."""
         handle = self._job(key)
         description = await _describe(handle)
-        if description is None or description.status in (None, WorkflowExecutionStatus.RUNNING):
+        if description is None:
             return None
-        return await self._ended(key, handle, description)
+        run = description.run_id or ""
+        if description.status is not WorkflowExecutionStatus.RUNNING:
+            return Standing(run, outcome=await self._ended(key, handle, description))
+        return Standing(run, progress=await self._progress(handle), trouble=_trouble(description))
 
-    async def progress(self, key: JobKey) -> JobProgress | None:
-        """Where a running job stands, asked of its worker; None if none answers now."""
-        try:
-            return await self._job(key).query(JobWorkflow.progress, rpc_timeout=_SHORT)
-        except RPCError:
+    async def batch_state(self, batch: str) -> BatchState | None:
+        """What the batch says of its jobs; None if it does not run, nothing if no worker answers for it."""
+        handle = self.client.get_workflow_handle(batch_workflow_id(batch))
+        description = await _describe(handle)
+        if description is None or description.status is not WorkflowExecutionStatus.RUNNING:
             return None
+        try:
+            state: BatchState = await handle.query("state", result_type=BatchState, rpc_timeout=_SHORT)
+            return state
+        except (RPCError, WorkflowQueryFailedError):
+            return BatchState()
 
     async def send(self, key: JobKey, text: str) -> None:
         """Give a running job a message.
@@ -196,7 +165,10 @@ class Control:
         Raises:
             NotFound: if the job does not run.
         """
-        await self._signal(key, "message", text)
+        try:
+            await self._job(key).signal(JobWorkflow.message, text)
+        except RPCError as error:
+            raise _not_running(key, error) from error
 
     async def cancel(self, key: JobKey) -> None:
         """Ask a running job to stop. It ends as ``cancelled``.
@@ -219,30 +191,60 @@ class Control:
         handle = self._job(key)
         description = await _describe(handle)
         if description is None:
-            waiting = spec.id in (await self._batch_state(batch)).waiting
-            return JobPlan(spec, Start.RESUMED if waiting else Start.NEW)
+            return JobPlan(spec, Start.NEW)
+        run = description.run_id or ""
         running = description.status is WorkflowExecutionStatus.RUNNING
         outcome = None if running else await self._ended(key, handle, description)
-        if outcome is not None and outcome.status is not JobStatus.SUCCEEDED and rerun_failed:
-            return JobPlan(spec, Start.RERUN)
-        await self._check_definition(handle, description, spec)
+        failed = outcome is not None and outcome.status is not JobStatus.SUCCEEDED
+        if failed and rerun_failed:
+            return JobPlan(spec, Start.RERUN, before=run)
+        await self._check_definition(handle, description, spec, failed=failed)
         if running:
-            return JobPlan(spec, Start.RESUMED, turn=await asyncio.to_thread(self._turn, key, description.run_id))
+            return JobPlan(spec, Start.RESUMED, turn=await asyncio.to_thread(self._turn, key, run))
         return JobPlan(spec, Start.DONE, outcome=outcome, turn=outcome.turns if outcome else 0)
 
+    async def _check_archive(self, batch: str) -> None:
+        description = await _describe(self.client.get_workflow_handle(batch_workflow_id(batch)))
+        if description is None:
+            return
+        other = await description.memo_value("archive", default="")
+        if other != await asyncio.to_thread(archive_id, self.store):
+            where = await description.memo_value("store", default="another store")
+            raise InputError(
+                f"batch {batch!r} has its archive in {where}, and this command would use {self.store}: name the batch's "
+                "archive ('store' in the jobs file, --store or HOLDFAST_STORE), or name another batch"
+            )
+
     async def _check_definition(
-        self, handle: WorkflowHandle[Any, Any], description: WorkflowExecutionDescription, spec: JobSpec
+        self, handle: WorkflowHandle[Any, Any], description: WorkflowExecutionDescription, spec: JobSpec, *, failed: bool
     ) -> None:
         if await description.memo_value("definition", default="") == definition_digest(spec):
             return
+        way = "start it anew with --rerun-failed, " if failed else ""
         async for event in handle.fetch_history_events(page_size=1):
             started = event.workflow_execution_started_event_attributes.input.payloads
             (order,) = await self.client.data_converter.decode(started, [JobOrder])
             differences = changes(order.spec, spec)
             raise DefinitionChanged(
-                f"job {spec.id!r} was started with another definition: {'; '.join(differences)}. "
-                "Give it another id, name another batch, or put the definition back"
+                f"job {spec.id!r} was started with another definition: {'; '.join(differences)}. Nothing was started: "
+                f"{way}put the definition back, or give the job another id or the file another batch"
             )
+
+    async def _set_concurrency(self, plan: Plan) -> None:
+        """Tell a batch that runs of its concurrency, which may have changed since it was started."""
+        handle = self.client.get_workflow_handle_for(BatchWorkflow.run, batch_workflow_id(plan.batch))
+        try:
+            await handle.execute_update(BatchWorkflow.submit, Submission(jobs=(), concurrency=plan.concurrency))
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+
+    async def _progress(self, handle: WorkflowHandle[JobWorkflow, JobOutcome]) -> JobProgress | None:
+        """Where a running job stands, asked of its worker; None if none answers now."""
+        try:
+            return await handle.query(JobWorkflow.progress, rpc_timeout=_SHORT)
+        except (RPCError, WorkflowQueryFailedError):
+            return None
 
     async def _ended(
         self, key: JobKey, handle: WorkflowHandle[Any, Any], description: WorkflowExecutionDescription
@@ -258,24 +260,6 @@ class Control:
             return JobOutcome(key=key, status=JobStatus.FAILED, reason=reason)
         return JobOutcome.model_validate(await handle.result())
 
-    async def _batch_state(self, batch: str) -> BatchState:
-        """What the batch says of its jobs; nothing if it does not run."""
-        handle = self.client.get_workflow_handle(batch_workflow_id(batch))
-        description = await _describe(handle)
-        if description is None or description.status is not WorkflowExecutionStatus.RUNNING:
-            return BatchState()
-        try:
-            state: BatchState = await handle.query("state", result_type=BatchState, rpc_timeout=_SHORT)
-            return state
-        except RPCError:
-            return BatchState()
-
-    async def _signal(self, key: JobKey, name: str, value: Any) -> None:
-        try:
-            await self._job(key).signal(name, value)
-        except RPCError as error:
-            raise _not_running(key, error) from error
-
     def _job(self, key: JobKey) -> WorkflowHandle[JobWorkflow, JobOutcome]:
         return self.client.get_workflow_handle_for(JobWorkflow.run, job_workflow_id(key))
 
@@ -284,12 +268,6 @@ class Control:
         names = deque(JobArchive(self.store, key.batch, key.job).lineage.keys(run), maxlen=1) if run else ()
         found = keys.parse_turn_key(names[0]) if names else None
         return found.turn if found is not None else 0
-
-    def _moved(self, name: str, progress: JobProgress) -> bool:
-        now = (progress.turn, progress.phase)
-        moved = self._seen.get(name) != now
-        self._seen[name] = now
-        return moved
 
 
 def _order(batch: str, spec: JobSpec) -> JobOrder:
@@ -318,7 +296,26 @@ async def _describe(handle: WorkflowHandle[Any, Any]) -> WorkflowExecutionDescri
         raise
 
 
+def _trouble(description: WorkflowExecutionDescription) -> Trouble | None:
+    """Why the job is tried again, if it is: an activity's last failure, or a workflow task that fails each time."""
+    for pending in description.raw_description.pending_activities:
+        if pending.HasField("last_failure"):
+            failure = pending.last_failure
+            kind = failure.application_failure_info.type
+            error = f"{kind}: {failure.message}" if kind else failure.message
+            due = pending.next_attempt_schedule_time
+            comes = due.ToDatetime(tzinfo=UTC) if pending.HasField("next_attempt_schedule_time") else None
+            wait = (comes - datetime.now(UTC)).total_seconds() if comes is not None else 0.0
+            return Trouble(error, pending.attempt, max(wait, 0.0))
+    task = description.raw_description.pending_workflow_task
+    if task.attempt >= STUCK_ATTEMPTS:
+        return Trouble("the workflow's task fails; the worker's output and Temporal's web UI say why", task.attempt, 0.0)
+    return None
+
+
 def _not_running(key: JobKey, error: RPCError) -> NotFound | RPCError:
     if error.status is RPCStatusCode.NOT_FOUND:
-        return NotFound(f"job {key} does not run: it has ended, or was never started ('holdfast ls' lists the jobs)")
+        return NotFound(
+            f"job {key} does not run: it has ended, waits for a place, or was never started ('holdfast ls' lists the jobs)"
+        )
     return error

@@ -11,6 +11,7 @@ from datetime import timedelta
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from activities.heartbeats import HeartbeatInterceptor
 from activities.lifecycle import LifecycleActivities
 from activities.model import ModelActivities, warm
 from activities.tools import ToolActivities
@@ -24,6 +25,9 @@ from workflows.messages import TASK_QUEUE
 
 GRACE = timedelta(seconds=20)
 """How long activities in flight may go on after a worker was asked to stop."""
+
+HEARTBEAT_INTERVAL = timedelta(seconds=2)
+"""How often heartbeats are sent at most. The SDK's own choice, 0.8 of the timeout, leaves a busy machine 1 s to send one."""
 
 CALLS = 256
 """Activities at a time: model calls wait on the network, so they are many. Threads are made as they are needed."""
@@ -64,6 +68,8 @@ def make_worker(
         max_concurrent_local_activities=CALLS,
         max_cached_workflows=cached_jobs,
         graceful_shutdown_timeout=grace,
+        interceptors=[HeartbeatInterceptor()],
+        max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
     )
 
 

@@ -7,7 +7,7 @@ from collections import deque
 
 from temporalio import workflow
 from temporalio.common import WorkflowIDReusePolicy
-from temporalio.exceptions import ChildWorkflowError, WorkflowAlreadyStartedError, is_cancelled_exception
+from temporalio.exceptions import ApplicationError, ChildWorkflowError, WorkflowAlreadyStartedError, is_cancelled_exception
 from temporalio.workflow import ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
@@ -26,6 +26,7 @@ class BatchWorkflow:
         self.concurrency = 1
         self.submitted = False
         self.waiting: deque[JobOrder] = deque()
+        self.started: dict[str, str] = {}
         self.open: dict[str, asyncio.Task[None]] = {}
         self.ended: dict[str, JobStatus] = {}
 
@@ -36,6 +37,7 @@ class BatchWorkflow:
         while self.waiting or self.open or not workflow.all_handlers_finished():
             while self.waiting and len(self.open) < self.concurrency:
                 job = self.waiting.popleft()
+                self.started[job.key.job] = job.definition
                 self.open[job.key.job] = asyncio.create_task(self.follow(job))
             await workflow.wait_condition(
                 lambda: (
@@ -47,17 +49,32 @@ class BatchWorkflow:
 
     @workflow.update
     async def submit(self, submission: Submission) -> BatchState:
-        """Add jobs that are not known yet, and those that may be run again. Giving the same ones again changes nothing."""
+        """Add jobs that are not known yet, and those that may be run again. Giving the same ones again changes nothing.
+
+        A job that still waits is taken as it is defined now.
+        """
         self.submitted = True
         self.concurrency = submission.concurrency
-        known = {job.key.job for job in self.waiting} | self.open.keys()
+        places = {job.key.job: place for place, job in enumerate(self.waiting)}
         for job in submission.jobs:
             name = job.key.job
-            again = name in self.ended and name in submission.rerun
-            if name not in known and (name not in self.ended or again):
+            if name in places:
+                self.waiting[places[name]] = job
+            elif name not in self.open and (name not in self.ended or name in submission.rerun):
                 self.ended.pop(name, None)
                 self.waiting.append(job)
         return self.state()
+
+    @submit.validator
+    def check_definitions(self, submission: Submission) -> None:
+        """Refuse all of a submission in which a job that was started is defined otherwise."""
+        for job in submission.jobs:
+            name = job.key.job
+            again = name in self.ended and name in submission.rerun
+            if not again and self.started.get(name, job.definition) != job.definition:
+                raise ApplicationError(
+                    f"job {name!r} was started with another definition", type="DefinitionChanged", non_retryable=True
+                )
 
     @workflow.query(name="state")
     def state(self) -> BatchState:

@@ -99,6 +99,7 @@ class JobWorkflow:
             JobBegin(key=self.order.key, definition=self.order.spec.model_dump(mode="json")),
             activity_id="begin",
             start_to_close_timeout=READ_LIMIT,
+            heartbeat_timeout=HEARTBEAT,
             retry_policy=_PATIENT,
             summary="archive the definition",
         )
@@ -212,6 +213,7 @@ class JobWorkflow:
                     result_type=FileCallResult,
                     activity_id=name,
                     start_to_close_timeout=READ_LIMIT,
+                    heartbeat_timeout=HEARTBEAT,
                     retry_policy=_PATIENT,
                     summary=f"{request.operation} {request.path}"[:120],
                 )
@@ -243,6 +245,7 @@ class JobWorkflow:
             result_type=ReadBatchResult,
             activity_id=activity_id,
             start_to_close_timeout=READ_LIMIT,
+            heartbeat_timeout=HEARTBEAT,
             retry_policy=_PATIENT,
             summary=f"read {len(requests)} source{'s' if len(requests) != 1 else ''}",
         )
@@ -270,6 +273,7 @@ class JobWorkflow:
             result_type=StepRef,
             activity_id="end",
             start_to_close_timeout=READ_LIMIT,
+            heartbeat_timeout=HEARTBEAT,
             retry_policy=_PATIENT,
             summary=stop.status,
         )

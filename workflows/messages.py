@@ -84,6 +84,11 @@ def batch_workflow_id(batch: str) -> str:
     return f"holdfast/{batch}"
 
 
+def batch_queue(batch: str) -> str:
+    """The task queue of a batch and its jobs: a worker of one batch leaves the jobs of all others alone."""
+    return f"{TASK_QUEUE}/{batch}"
+
+
 def outcome_of(value: Any) -> JobOutcome:
     """A ``JobOutcome`` from a workflow result that was decoded without a type."""
     return JobOutcome.model_validate(value)

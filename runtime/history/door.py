@@ -75,14 +75,18 @@ def rule_on(
 
 
 def _whole_units(seeds: Set[int], trackers: Sequence[Tracker]) -> set[int]:
-    """``seeds`` and all that must leave with them, to a fixed point."""
+    """``seeds`` and all that must leave with them, to a fixed point. Each unit is looked at once."""
     gone = set(seeds)
     waiting = sorted(seeds)
+    seen: set[tuple[int, int]] = set()
     while waiting:
         position = waiting.pop()
-        for tracker in trackers:
-            for other in tracker.unit(position):
-                if other not in gone:
-                    gone.add(other)
-                    waiting.append(other)
+        for number, tracker in enumerate(trackers):
+            unit = tracker.unit(position)
+            name = (number, min(unit[0], unit[-1]))
+            if len(unit) == 1 or name in seen:
+                continue
+            seen.add(name)
+            waiting.extend(other for other in unit if other not in gone)
+            gone.update(unit)
     return gone

@@ -30,6 +30,9 @@ MAX_EFFECTS = 1_000
 MAX_REQUEST_BYTES = 512 * 1024
 """JSON of one effect's question or of ``finish``'s result. Temporal refuses 2 MiB, and the job would hang."""
 
+MAX_TEXT = 4_000
+"""Characters of a text given to a node or to one of the contract's functions."""
+
 MAX_DEPTH = 100
 MAX_INT_BITS = 3_000
 """About 900 digits; Python refuses to print more than 4,300."""
@@ -82,6 +85,8 @@ class JobHost:
             args = (_source(args[0]), *args[1:]) if args else args
             kwargs = {key: _source(value) if key == "path" else value for key, value in kwargs.items()}
         if name in CONTEXT_FUNCTIONS:
+            if (problem := _too_long(name, args, kwargs)) is not None:
+                return problem
             return self._outcome(name, self.graph.call_function(name, args, kwargs, turn=self.turn))
         if name in self.tools:
             return self._asked(EffectKind.TOOL, name, lambda: ToolRequest(tool=name, **_arguments(args, kwargs)))
@@ -89,6 +94,8 @@ class JobHost:
 
     def method(self, obj_id: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostAnswer:
         """A method of a node."""
+        if (problem := _too_long(name, args, kwargs)) is not None:
+            return problem
         return self._outcome(name, self.graph.call_method(obj_id, name, args, kwargs, turn=self.turn))
 
     def attribute(self, obj_id: str, name: str) -> Answer:
@@ -258,6 +265,13 @@ def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         "args": tuple(plain(value, f"argument {index + 1}") for index, value in enumerate(args)),
         "kwargs": {key: plain(value, key) for key, value in kwargs.items()},
     }
+
+
+def _too_long(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Failure | None:
+    """What a node is told stays in its state, its line of the handle table and every record of it."""
+    if any(isinstance(value, str) and len(value) > MAX_TEXT for value in (*args, *kwargs.values())):
+        return Failure("ValueError", f"{name}(): an argument has more than {MAX_TEXT:,} characters")
+    return None
 
 
 def _source(value: Any) -> Any:

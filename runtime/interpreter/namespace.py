@@ -12,6 +12,8 @@ from runtime.interpreter.records import ChangeInfo, NamespaceDiff, TypeInfo
 REPR_CHARS = 80
 REPR_ITEMS = 8
 REPR_DEPTH = 2
+HELD_ITEMS = 200
+"""Items of a list, tuple or dict among which handles are looked for."""
 
 PRELUDE = f"""
 holdfast_locals = locals
@@ -41,16 +43,30 @@ def holdfast_repr(v, depth=0, type=type, repr=repr, str=str, bytes=bytes, list=l
     if t is dict or items:
         return "{{" + inside + "}}"
     return t.__name__ + "()"
+def holdfast_held(v, depth=0, type=type, list=list, tuple=tuple, dict=dict, enumerate=enumerate, str=str, repr=repr):
+    t = type(v)
+    if t.__name__ in ("ViewHandle", "GroupHandle", "NoteHandle"):
+        return [("", v.obj_id)]
+    if depth == {REPR_DEPTH} or (t is not list and t is not tuple and t is not dict):
+        return []
+    found = []
+    for i, item in enumerate(v):
+        if i == {HELD_ITEMS}:
+            break
+        place = "[" + (repr(item)[:{REPR_CHARS}] if t is dict else str(i)) + "]"
+        for inner, obj_id in holdfast_held(v[item] if t is dict else item, depth + 1):
+            found.append((place + inner, obj_id))
+    return found
 def holdfast_short(v, type=type, len=len, sized=(str, bytes, list, tuple, dict, set, frozenset),
                    shown=(str, bytes, list, tuple, dict, set, frozenset, int, float, bool, type(None)), error=Exception):
     t = type(v)
     try:
         size = len(v) if t in sized else None
         text = holdfast_repr(v)[:{REPR_CHARS}] if t in shown else ""
-        obj_id = v.obj_id if t.__name__ in ("ViewHandle", "GroupHandle", "NoteHandle") else ""
+        held = holdfast_held(v)
     except error:
-        return (t.__name__, None, "<no repr>", "")
-    return (t.__name__, size, text, obj_id)
+        return (t.__name__, None, "<no repr>", [])
+    return (t.__name__, size, text, held)
 """
 """Fed once, before a session's first statement. It keeps the builtins that it needs: a statement may bind their names."""
 
@@ -64,7 +80,10 @@ _CONSTANTS = {"All": "-1"}
 
 @dataclass(frozen=True)
 class Namespace:
-    """The variables after a statement: their types, and which of them are handles of which node."""
+    """The variables after a statement: their types, and which of them, or of their items, are handles of which node.
+
+    ``handles`` maps ``foo``, ``views[0]`` or ``by_path['a.py']`` to a node; variables come before items.
+    """
 
     variables: Mapping[str, TypeInfo]
     handles: Mapping[str, str]
@@ -88,13 +107,14 @@ def parse(listing: Iterable[Any], hidden: frozenset[str]) -> Namespace:
     """The namespace from ``LISTING``'s value, without framework names and those in ``hidden``, sorted by name."""
     variables: dict[str, TypeInfo] = {}
     handles: dict[str, str] = {}
-    for name, (kind, size, text, obj_id) in sorted(listing, key=lambda item: str(item[0])):
+    items: dict[str, str] = {}
+    for name, (kind, size, text, held) in sorted(listing, key=lambda item: str(item[0])):
         if name.startswith(_OWN) or name in hidden:
             continue
         variables[name] = TypeInfo(type=kind, repr=text, size=size)
-        if isinstance(obj_id, str) and obj_id:
-            handles[name] = obj_id
-    return Namespace(variables=variables, handles=handles)
+        for place, obj_id in held:
+            (items if place else handles)[name + place] = str(obj_id)
+    return Namespace(variables=variables, handles=handles | items)
 
 
 def diff(before: Namespace, after: Namespace) -> NamespaceDiff:

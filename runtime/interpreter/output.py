@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 SHOWN_CHARS = 8_000
-"""Characters of each stream that the model sees of one statement."""
+"""Characters of each stream that the model sees of one statement; fewer where the context is small."""
 
 OUTPUT_LIMIT_CHARS = 1 << 20
 """More output than this ends the statement, by a durable verdict."""

@@ -129,6 +129,8 @@ def _native_statement(call: ToolCall) -> tuple[str | None, str | None]:
         return None, f"Your call's argument `{TOOL_ARGUMENT}` is not a string. {usage}"
     if not code.strip():
         return None, f"Your call's argument `{TOOL_ARGUMENT}` is empty. {usage}"
+    if any("\ud800" <= letter <= "\udfff" for letter in code):
+        return None, f"Your call's argument `{TOOL_ARGUMENT}` has lone surrogates, which are no characters. {usage}"
     # JSON can spell half a character, which neither the interpreter nor the archive takes.
     return _SURROGATE.sub("\ufffd", code), None
 

@@ -84,6 +84,7 @@ class StatementRun:
     seed: str
     obj_ids: Callable[[], Iterable[str]]
     hidden: frozenset[str]
+    shown_chars: int = output.SHOWN_CHARS
     spent_ms: int = 0
     parts: list[tuple[str, str]] = field(default_factory=list)
     exception: ExceptionInfo | None = None
@@ -135,11 +136,11 @@ class StatementRun:
 
     def stdout(self) -> str:
         """The statement's bounded standard output, with what ``show`` displayed."""
-        return output.bounded(output.joined(self.parts, "stdout"))
+        return output.bounded(output.joined(self.parts, "stdout"), self.shown_chars)
 
     def stderr(self) -> str:
         """The statement's bounded standard error."""
-        return output.bounded(output.joined(self.parts, "stderr"))
+        return output.bounded(output.joined(self.parts, "stderr"), self.shown_chars)
 
     def _check(self, recorded: Verdict | None) -> Checked:
         """Ask the type checker, unless the recorded stretch tells that it had no objection."""

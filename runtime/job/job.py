@@ -21,6 +21,7 @@ from runtime.history.events import (
     Event,
     MessageEvent,
     MessageSource,
+    MethodCalled,
     ObservationEvent,
     StatementExecuted,
 )
@@ -63,7 +64,8 @@ class Job:
         self.turn = 0
         self.log = EventLog()
         self.graph = ContextGraph(count)
-        self.surface = Surface(self.graph)
+        self.count = count
+        self.surface = Surface(self.graph, count)
         self.session = Session()
         self.ledger = Ledger(spec.budget, started)
         self.fitter = Fitter(spec.context_tokens)
@@ -72,7 +74,6 @@ class Job:
         self.last_statement = ""
         self._layout: tuple[Segment, ...] = ()
         self.execution: Execution | None = None
-        self._statement: JobStatement | None = None
         self._finished: Stop | None = None
         self._bad_replies: list[str] = []
         self._deltas: tuple[Delta, ...] = ()
@@ -97,6 +98,7 @@ class Job:
         """Begin the next turn with the messages that arrived."""
         self.turn += 1
         self._events = self._projections = 0
+        self.surface.tail_budgets.clear()
         for text in messages:
             self._message(MessageSource.USER, text)
 
@@ -156,8 +158,7 @@ class Job:
             return None
         self.last_statement = parsed.statement
         self._append(self._action(reply, parsed))
-        self._statement = JobStatement(self, parsed.statement, parsed.tool_call_id, now)
-        return self._statement
+        return JobStatement(self, parsed.statement, parsed.tool_call_id, now)
 
     def record(self, statement: JobStatement, now: float) -> None:
         """Append the statement's execution and its events; a ``finish`` in a statement that ended well ends the job."""
@@ -235,6 +236,8 @@ class Job:
 
     def _take_graph_events(self) -> None:
         for event in self.graph.take_events(self.next_id):
+            if isinstance(event, MethodCalled):
+                self.surface.called(event.obj_id, event.method)
             self._append(event)
 
     def next_id(self) -> str:

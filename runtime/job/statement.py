@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from runtime.context import api
 from runtime.context.contract import type_stubs
 from runtime.digests import digest_of
-from runtime.interpreter import namespace
+from runtime.interpreter import namespace, output
 from runtime.interpreter.host import Answer, Effect
 from runtime.interpreter.job_host import Finished, JobHost
 from runtime.interpreter.records import (
@@ -61,6 +61,7 @@ class JobStatement:
             seed=job.key,
             obj_ids=lambda: job.graph.obj_ids,
             hidden=CONTRACT_NAMES | {tool.name for tool in job.spec.tools},
+            shown_chars=min(output.SHOWN_CHARS, job.spec.context_tokens),
         )
 
     def advance(self, answer: Answer | None, recorded: Verdict | None = None) -> Stretch:

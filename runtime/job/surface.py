@@ -1,40 +1,75 @@
 """Which nodes the prompt shows, and where (executable-context.md sections 5.3 and 8, DESIGN.md section 5).
 
 A group is the default surface: its members are shown by it, and on their own only if pinned. A view outside any group is
-shown where the statement that made it stands, as it is now, as long as a variable holds it.
+shown where the statement that made it stands, as it is now, as long as a variable holds it; once that statement has been
+condensed away, it is shown in the tail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from runtime.context.diffs import fit_lines
 from runtime.context.feed import Delta
 from runtime.context.graph import ContextGraph
 from runtime.context.states import GroupState, ViewState
+from runtime.history.content import NodePart
+from runtime.history.events import ShownEvent, is_result
 from runtime.projection.project import TailPart
 from runtime.projection.segments import SegmentKind
 
 SHOWN_DELTAS = 40
 """Deltas that one prompt shows; the rest is counted in a line."""
 
+_SHOWS_AGAIN = frozenset({"SetLod", "SetTokens", "SetPos", "Scroll", "Refresh", "Run", "Add", "Remove", "pin"})
+
 
 @dataclass
 class Surface:
-    """The graph as the projection sees it. ``collapsed`` are views left out for room, until they are asked for again."""
+    """The graph as the projection sees it.
+
+    ``names`` are the variables that hold handles. ``collapsed`` are views left out for room and ``shrunk`` smaller budgets of
+    nodes, both until the node is called again; ``tail_budgets`` bound the delta feed and the handle table of this turn.
+    """
 
     graph: ContextGraph
+    count: Callable[[str], int]
     names: Mapping[str, str] = field(default_factory=dict)
     collapsed: dict[str, None] = field(default_factory=dict)
     shrunk: dict[str, int] = field(default_factory=dict)
+    tail_budgets: dict[SegmentKind, int] = field(default_factory=dict)
+    places: frozenset[str] = frozenset()
+    _held: frozenset[str] = frozenset()
+    _shown_by: dict[str, list[str]] = field(default_factory=dict)
     _changed: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def called(self, obj_id: str, method: str) -> None:
+        """The model asked something of the node: it is shown again, in full."""
+        if method in _SHOWS_AGAIN:
+            self.collapsed.pop(obj_id, None)
+            self.shrunk.pop(obj_id, None)
+
+    def look(self, events: Iterable[ShownEvent]) -> None:
+        """Learn what this projection goes by: which views have a place among the events, and which groups show which nodes."""
+        parts = (part for event in events if is_result(event) for part in event.content)
+        self.places = frozenset(part.obj_id for part in parts if isinstance(part, NodePart))
+        self._held = frozenset(self.names.values())
+        states = ((obj_id, self.graph.state(obj_id)) for obj_id in self.graph.obj_ids)
+        groups = {obj_id: state for obj_id, state in states if isinstance(state, GroupState)}
+        self._shown_by = {}
+        waiting = [obj_id for obj_id, state in groups.items() if obj_id in self._held or state.pinned is not None]
+        seen = set(waiting)
+        for group in waiting:
+            for member in groups[group].members:
+                self._shown_by.setdefault(member, []).append(group)
+                if member in groups and member not in seen:
+                    seen.add(member)
+                    waiting.append(member)
 
     def in_place(self, obj_id: str) -> str | None:
         """The view's text, or None if it is shown by a group, left out for room, or held by nobody."""
-        state = self.graph.state(obj_id)
-        if obj_id in self.collapsed:
-            return None
-        if state.pinned is None and (self._groups_of(obj_id) or obj_id not in self.names.values()):
+        if not self._alone(obj_id):
             return None
         return self.graph.render(obj_id, tokens=self.shrunk.get(obj_id))
 
@@ -43,55 +78,56 @@ class Surface:
         name = self._name(obj_id)
         state = self.graph.state(obj_id)
         what = f"{name}: view of {state.path}" if isinstance(state, ViewState) else name
-        if obj_id in self.collapsed:
-            return f"[{what}; left out for room: show({name}) prints it]"
-        if groups := self._groups_of(obj_id):
+        if groups := self._shown_by.get(obj_id):
             return f"[{what}; summarised by {', '.join(map(self._name, groups))}]"
-        return f"[{what}; no variable holds it]"
+        if obj_id not in self._held:
+            return f"[{what}; no variable holds it]"
+        return f"[{what}; left out for room: {name}.Refresh() brings it back, show({name}) prints it once]"
 
-    def tail(self, deltas: tuple[Delta, ...], turn: int, budget_line: str) -> tuple[TailPart, ...]:
-        """The prompt's tail: groups by age of their last change, pinned ones first, then deltas, handles, budgets."""
-        parts = [
-            TailPart(SegmentKind.GROUP, f"node:{obj_id}", self.graph.render(obj_id, tokens=self.shrunk.get(obj_id)))
-            for obj_id in self._groups(turn)
-        ]
+    def tail(self, deltas: Sequence[Delta], turn: int, budget_line: str) -> tuple[TailPart, ...]:
+        """The prompt's tail: nodes by age of their last change, pinned ones first, then deltas, handles, budgets."""
+        parts: list[TailPart] = []
+        for obj_id in self._tail_nodes(turn):
+            kind = SegmentKind.GROUP if isinstance(self.graph.state(obj_id), GroupState) else SegmentKind.VIEW
+            text = self.graph.render(obj_id, tokens=self.shrunk.get(obj_id))
+            parts.append(TailPart(kind, f"node:{obj_id}", text))
         if deltas:
-            parts.append(TailPart(SegmentKind.DELTA, "tail", _feed(deltas)))
+            lines = [line for delta in deltas[:SHOWN_DELTAS] for line in delta.text().splitlines()]
+            if len(deltas) > SHOWN_DELTAS:
+                lines.append(f"{len(deltas) - SHOWN_DELTAS} more changes")
+            parts.append(self._list(SegmentKind.DELTA, "[changed since the last turn]", lines))
         if table := self.graph.handle_table(self.names):
-            parts.append(TailPart(SegmentKind.HANDLES, "tail", f"[handles]\n{table}"))
+            parts.append(self._list(SegmentKind.HANDLES, "[handles]", table.splitlines()))
         parts.append(TailPart(SegmentKind.BUDGET, "tail", budget_line))
         return tuple(parts)
 
-    def _groups(self, turn: int) -> list[str]:
-        held = set(self.names.values())
+    def _list(self, kind: SegmentKind, title: str, lines: Sequence[str]) -> TailPart:
+        budget = self.tail_budgets.get(kind)
+        if budget is not None:
+            kept = fit_lines(lines, budget, self.count)
+            lines = [*kept, f"... {len(lines) - len(kept)} more lines were left out for room"]
+        return TailPart(kind, "tail", "\n".join([title, *lines]))
+
+    def _tail_nodes(self, turn: int) -> list[str]:
         shown: list[tuple[bool, int, int, str]] = []
         for order, obj_id in enumerate(self.graph.obj_ids):
             state = self.graph.state(obj_id)
-            if not isinstance(state, GroupState):
-                continue
             digest = self.graph.digest(obj_id)
             if self._changed.get(obj_id, ("", 0))[0] != digest:
                 self._changed[obj_id] = (digest, turn)
-            if state.pinned is not None or (obj_id in held and not self._groups_of(obj_id)):
+            if isinstance(state, GroupState):
+                wanted = state.pinned is not None or (obj_id in self._held and obj_id not in self._shown_by)
+            else:
+                wanted = obj_id not in self.places and self._alone(obj_id)
+            if wanted:
                 shown.append((state.pinned is None, self._changed[obj_id][1], order, obj_id))
         return [obj_id for *_, obj_id in sorted(shown)]
 
-    def _groups_of(self, obj_id: str) -> list[str]:
-        """The groups that show the node: those that a variable holds or that are themselves in such a group."""
-        held = set(self.names.values())
-        groups = [
-            other
-            for other in self.graph.obj_ids
-            if isinstance(state := self.graph.state(other), GroupState) and obj_id in state.members
-        ]
-        return [group for group in groups if group in held or self._groups_of(group)]
+    def _alone(self, obj_id: str) -> bool:
+        """Whether the view is shown on its own."""
+        if self.graph.state(obj_id).pinned is not None:
+            return True
+        return obj_id not in self.collapsed and obj_id in self._held and obj_id not in self._shown_by
 
     def _name(self, obj_id: str) -> str:
         return next((name for name, held in self.names.items() if held == obj_id), obj_id)
-
-
-def _feed(deltas: tuple[Delta, ...]) -> str:
-    lines = [delta.text() for delta in deltas[:SHOWN_DELTAS]]
-    if len(deltas) > SHOWN_DELTAS:
-        lines.append(f"{len(deltas) - SHOWN_DELTAS} more changes")
-    return "[changed since the last turn]\n" + "\n".join(lines)

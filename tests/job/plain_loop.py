@@ -20,7 +20,10 @@ from pydantic import BaseModel
 from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult, ToolResult
 from activities.workspace import WorkspaceActivities
 from runtime.digests import digest_of
+from runtime.history.content import plain_text
+from runtime.history.events import is_result
 from runtime.interpreter.host import Answer, Effect, EffectKind
+from runtime.interpreter.records import Execution
 from runtime.interpreter.run import InterpreterDrift, Verdict, VerdictStatus
 from runtime.job.job import Job
 from runtime.job.statement import JobStatement
@@ -64,6 +67,7 @@ class TurnState:
     graph: str
     namespace: str
     variables: tuple[str, ...]
+    handles: Mapping[str, str]
     events: str
     execution: str
 
@@ -101,7 +105,7 @@ class PlainLoop:
     turns: list[TurnState] = field(default_factory=list)
     prompts: list[Messages] = field(default_factory=list)
     layouts: list[tuple[Segment, ...]] = field(default_factory=list)
-    executions: list[dict[str, Any]] = field(default_factory=list)
+    executions: list[Execution] = field(default_factory=list)
     stop: Stop | None = None
 
     def __post_init__(self) -> None:
@@ -146,12 +150,27 @@ class PlainLoop:
         if statement is not None:
             self._execute(statement)
             job.record(statement, self.now + 1)
+            assert job.execution is not None
+            self.executions.append(job.execution)
         self.turns.append(self._state())
 
     def again(self, entries: int | None = None, policy: Policy | None = None) -> PlainLoop:
         """The same job from the first ``entries`` of this one's history (all of them if None), not yet run."""
         fresh = {"turns": [], "prompts": [], "layouts": [], "executions": [], "stop": None}
         return dataclasses.replace(self, history=self.history[:entries], policy=policy or self.policy, **fresh)
+
+    def replayed(self) -> PlainLoop:
+        """This loop, after a replay of its whole history came to the same states and the same end."""
+        again = self.again().run()
+        assert again.turns == self.turns
+        assert again.executions == self.executions
+        assert (again.stop, again.history) == (self.stop, self.history)
+        return self
+
+    def results(self) -> list[str]:
+        """The texts that the model was given in answer to its replies, views left out."""
+        answers = [event for event in self.job.log if is_result(event)]
+        return [plain_text(event.content) for event in answers]
 
     def _call(self) -> ModelReply:
         job = self.job
@@ -168,8 +187,6 @@ class PlainLoop:
             if not job.shrink("too long"):
                 raise TooLong
         job.called(prompt, answered.reply)
-        if prompt.execution is not None:
-            self.executions.append(prompt.execution)
         self.layouts.append(prompt.layout)
         self.prompts.append(messages_of(prompt.layout))
         return answered.reply
@@ -237,6 +254,7 @@ class PlainLoop:
             graph=digest_of(job.graph.dump()),
             namespace=job.session.names.digest,
             variables=tuple(job.session.names.variables),
+            handles=dict(job.session.names.handles),
             events=digest_of([event.model_dump(mode="json") for event in job.log]),
             execution=digest_of(job.execution.model_dump(mode="json") if job.execution is not None else None),
         )

@@ -1,0 +1,75 @@
+"""The model of the kill tests: a policy whose statement depends on the turn alone, so any two runs of a job are alike.
+
+The goal says how many turns the job takes. Together the statements make every kind of effect: views, a group, running
+nodes, ``open().read()``, ``os.listdir``, a tool that changes a file, an error after an effect, random numbers and ``finish``.
+"""
+
+import re
+
+OPEN = """\
+a = view('a.py', tokens=300, lod=1)
+log = view('log.txt', tokens=200)
+seen = []
+lines = {}
+roll = 0.0"""
+
+WATCH = """\
+g = group(a, log, tokens=200).Run(freq='Sync')
+log.Run(freq='Sync')
+pin(log, reason='it grows')"""
+
+TOOL = """\
+lines[{turn}] = append_lines({turn})
+print('lines', lines[{turn}])"""
+
+READ = """\
+text = open('a.py').read()
+seen.append(({turn}, len(text)))
+print(text.splitlines()[0])"""
+
+ERROR = """\
+import os
+names = sorted(os.listdir('.'))
+print(names)
+seen.append(({turn}, len(names)))
+open('missing.txt').read()"""
+
+MOVE = """\
+a.SetPos('{turn}').SetTokens({tokens})
+show(a, lod=0, tokens=100)"""
+
+ADD = """\
+part = view('notes.md', pos='{turn}', tokens=80, lod=0)
+g.Add(part)
+print(part.text[:60])"""
+
+COMPUTE = """\
+import random
+roll = round(roll + random.random(), 9)
+print(sum(number for _, number in seen), roll)"""
+
+FINISH = "finish({'seen': [list(pair) for pair in seen], 'lines': len(lines), 'roll': roll})"
+
+PATTERN = (COMPUTE, ADD, TOOL, READ, ERROR, MOVE)
+
+
+def respond(messages, number):
+    """The reply to a prompt, by the number of replies that it holds."""
+    turn = 1 + sum(message["role"] == "assistant" for message in messages)
+    goal = next(text for message in messages if "turns." in (text := str(message["content"])) and "Take" in text)
+    found = re.search(r"Take (\d+) turns\.", goal)
+    return {
+        "text": f"Turn {turn}.",
+        "code": statement(turn, int(found[1])),
+        "ids": [f"call_turn_{turn}"],
+        "usage": {"prompt_tokens": 100 * turn, "completion_tokens": 10, "total_tokens": 100 * turn + 10},
+    }
+
+
+def statement(turn, turns):
+    """The statement of a turn in a job of so many turns."""
+    if turn == turns:
+        return FINISH
+    if turn <= 2:
+        return OPEN if turn == 1 else WATCH
+    return PATTERN[turn % len(PATTERN)].format(turn=turn, tokens=300 + turn)

@@ -1,0 +1,80 @@
+"""The processes of a kill test: found by their state directory, started alike, and killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DEADLINE = 120.0
+"""Seconds after which a condition that never comes true fails a test."""
+
+_HOLDFAST = "from runtime.cli.main import entry; entry()"
+_OURS = ("TEMPORAL_", "HOLDFAST_", "OPENAI_")
+
+
+def environment(home: Path, extra: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a Holdfast process with the state directory ``home``."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    return {
+        **inherited,
+        "HOLDFAST_HOME": str(home),
+        "OPENAI_API_KEY": "dummy",
+        "PYTHONPATH": str(ROOT),
+        "TEMPORAL_CONFIG_FILE": str(home / "no-such-file.toml"),
+        **extra,
+    }
+
+
+def holdfast(home: Path, arguments: Sequence[str], log: Path, extra: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start ``holdfast ARGUMENTS`` as the head of a process group of its own; its output goes to ``log``.out and .err."""
+    with log.with_suffix(".out").open("wb") as out, log.with_suffix(".err").open("wb") as err:
+        return subprocess.Popen(
+            [sys.executable, "-c", _HOLDFAST, *arguments],
+            cwd=home,
+            env=environment(home, extra),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """``kill -9`` of a process and all its children."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def processes_of(home: Path) -> dict[int, str]:
+    """The live processes whose state directory is ``home``: their ids and command lines."""
+    mark = f"HOLDFAST_HOME={home}".encode()
+    found: dict[int, str] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if mark in (entry / "environ").read_bytes().split(b"\0"):
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found
+
+
+def wait_for(condition: Callable[[], bool], what: str, *, alive: subprocess.Popen[bytes] | None = None) -> None:
+    """Wait until ``condition()`` holds, while the process ``alive`` lives.
+
+    Raises:
+        AssertionError: if it does not come true, or the process ended first.
+    """
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        ended = alive is not None and alive.poll() is not None and not condition()
+        assert not ended, f"the process ended ({alive.returncode if alive else ''}) before: {what}"
+        assert time.monotonic() < end, f"this did not come true within {DEADLINE:.0f} s: {what}"
+        time.sleep(0.002)

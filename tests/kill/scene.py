@@ -1,0 +1,180 @@
+"""One kill test's scene: a state directory, a jobs file, an endpoint in a process of its own, and what they recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
+
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import open_store
+from runtime.home import Home, state_home
+from runtime.local import NAMESPACE, ensure_server, pin_server
+from runtime.local_process import read_info
+from tests.kill.processes import ROOT, holdfast, kill_group, processes_of, wait_for
+from tests.workflow.stage import replayer
+from workflows.batch import BatchWorkflow
+from workflows.job import JobWorkflow
+
+HERE = Path(__file__).parent
+BATCH, JOB = "kill", "job"
+JOBS = """\
+batch: {batch}
+defaults:
+  model: {{name: openai/local, api_base: "{address}/v1"}}
+  budget: {{turns: 100, tokens: 100000000, usd: 1000.0, wall: 6h}}
+  context_tokens: 60000
+jobs:
+  - id: {job}
+    goal: Take {turns} turns.
+    workspace: ./workspace
+    tools: ["kill_tools:append_lines"]
+    result: {{type: object, required: [seen, lines, roll]}}
+"""
+
+
+class Scene:
+    """A job of ``turns`` turns in ``path``. ``kills`` counts the kills so far."""
+
+    def __init__(self, path: Path, turns: int) -> None:
+        self.path = path
+        self.turns = turns
+        self.home: Home = state_home({"HOLDFAST_HOME": str(path / "home")})
+        self.requests = path / "requests"
+        self.runs = 0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path, turns: int) -> Iterator[Scene]:
+        """A scene whose processes are gone at the end of the block."""
+        path.mkdir(parents=True, exist_ok=True)
+        scene = cls(path, turns)
+        try:
+            with scene._endpoint() as address:
+                scene._lay_out(address)
+                asyncio.run(pin_server(scene.home))
+                yield scene
+        finally:
+            for pid in processes_of(scene.home.path):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def start(self, *, failpoint: str = "", worker: bool = False) -> subprocess.Popen[bytes]:
+        """Give the command, once more if it was given before; with a fail point on if one is named."""
+        self.runs += 1
+        arguments = ["worker"] if worker else ["run", str(self.path / "jobs.yaml"), "--json"]
+        extra = {"HOLDFAST_FAILPOINT": failpoint, "HOLDFAST_FAILPOINT_ONCE": str(self.once())} if failpoint else {}
+        self.process = holdfast(self.home.path, arguments, self.output(), extra)
+        return self.process
+
+    def output(self) -> Path:
+        """Where the newest process writes, without its suffix."""
+        return self.path / f"run-{self.runs}"
+
+    def once(self) -> Path:
+        """The file that a fail point makes as it kills."""
+        return self.path / f"fired-{self.runs}"
+
+    def finish(self) -> dict[str, Any]:
+        """Let the newest process end, and return the job's entry in its summary."""
+        assert self.process is not None
+        code = self.process.wait(timeout=180)
+        said = self.output().with_suffix(".out").read_text().splitlines()
+        assert code == 0, (code, said[-2:], self.output().with_suffix(".err").read_text()[-2000:])
+        (job,) = json.loads(said[-1])["jobs"]
+        self.nothing_left()
+        return dict(job)
+
+    def kill_run(self) -> None:
+        """``kill -9`` of the newest process and its children."""
+        assert self.process is not None
+        kill_group(self.process)
+
+    def kill_server(self) -> None:
+        """``kill -9`` of the Temporal server, by the id in ``server.json``."""
+        info = json.loads((self.home.server / "server.json").read_text())
+        os.kill(info["pid"], signal.SIGKILL)
+
+    def nothing_left(self) -> None:
+        """All processes of this scene but the server end by themselves once their parent has gone."""
+        wait_for(lambda: set(processes_of(self.home.path)) <= self._server(), "only the server is left")
+
+    def archive(self) -> JobArchive:
+        """The job's archive, opened anew: nothing is remembered."""
+        return JobArchive(open_store(str(self.home.archive)), BATCH, JOB)
+
+    def stamps(self) -> dict[str, tuple[int, int, bytes]]:
+        """Every archived object: its inode, its time of change and its bytes."""
+        found = {}
+        for path in sorted(self.home.archive.rglob("*")):
+            if path.is_file():
+                status = path.stat()
+                found[str(path.relative_to(self.home.archive))] = (status.st_ino, status.st_mtime_ns, path.read_bytes())
+        return found
+
+    def bodies(self) -> list[bytes]:
+        """The requests that the endpoint received, in order."""
+        return [path.read_bytes() for path in sorted(self.requests.glob("*.request"))]
+
+    def tool_runs(self) -> list[int]:
+        """The turns whose statement's tool ran, in order, once for each run."""
+        path = self.path / "tool-runs"
+        return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def replay(self) -> None:
+        """The histories of the job and of its batch pass the Replayer."""
+        asyncio.run(self._replay())
+
+    async def client(self) -> Client:
+        """A client of the scene's server, which is started if it does not run."""
+        info = await ensure_server(self.home)
+        return await Client.connect(info.address, namespace=NAMESPACE, data_converter=pydantic_data_converter)
+
+    async def _replay(self) -> None:
+        client = await self.client()
+        batches = [item async for item in client.list_workflows(f"WorkflowType = '{BatchWorkflow.__name__}'")]
+        jobs = [item async for item in client.list_workflows(f"WorkflowType = '{JobWorkflow.__name__}'")]
+        assert len(jobs) == 1
+        for found in (*batches, *jobs):
+            history = await client.get_workflow_handle(found.id, run_id=found.run_id).fetch_history()
+            await replayer().replay_workflow(history)
+
+    def _server(self) -> set[int]:
+        info = read_info(self.home)
+        return {info.pid} if info is not None else set()
+
+    def _lay_out(self, address: str) -> None:
+        workspace = self.path / "workspace"
+        workspace.mkdir(exist_ok=True)
+        functions = "".join(f"def f{n}(x):\n    return x + {n}\n\n\n" for n in range(40))
+        (workspace / "a.py").write_text(f'"""Forty functions."""\n\n\n{functions}')
+        (workspace / "notes.md").write_text("".join(f"## Note {n}\n\nThis is note {n}.\n\n" for n in range(40)))
+        (workspace / "log.txt").write_text("line 1\n")
+        shutil.copy(HERE / "kill_tools.py", self.path)
+        jobs = JOBS.format(batch=BATCH, job=JOB, address=address, turns=self.turns)
+        (self.path / "jobs.yaml").write_text(jobs)
+
+    @contextmanager
+    def _endpoint(self) -> Iterator[str]:
+        """The local model, in a process of its own; yields its address."""
+        module = "tests.servers.openai_server"
+        command = [sys.executable, "-m", module, "--policy", str(HERE / "policy.py"), "--log", str(self.requests)]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as endpoint:
+            assert endpoint.stdout is not None
+            try:
+                yield endpoint.stdout.readline().strip()
+            finally:
+                endpoint.kill()
