@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from urllib.parse import unquote
+from uuid import uuid4
 
 from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
+from runtime.digests import canonical_json
 from runtime.errors import NotFound
 
 LAST = "last"
 _SHOWN = 8
+_ID = "_holdfast/id"
 
 
 @dataclass(frozen=True, order=True)
@@ -30,15 +34,14 @@ class JobName:
 
 
 def all_jobs(store: ObjectStore, batch: str | None = None) -> list[JobName]:
-    """Every job that has anything in the archive, sorted."""
-    names: list[JobName] = []
-    seen = ""
-    for key in store.list("" if batch is None else f"{batch}/"):
-        parts = key.split("/", 2)
-        if len(parts) == 3 and (prefix := f"{parts[0]}/{parts[1]}") != seen:
-            seen = prefix
-            names.append(JobName(unquote(parts[0]), unquote(parts[1])))
-    return sorted(names)
+    """Every job that has anything in the archive, sorted. Looks at no job's objects."""
+    batches = store.folders("") if batch is None else [keys.name(batch)]
+    return sorted(
+        JobName(unquote(folder), unquote(job))
+        for folder in batches
+        if not folder.startswith("_holdfast")
+        for job in store.folders(f"{folder}/")
+    )
 
 
 def find_job(store: ObjectStore, given: str) -> JobName:
@@ -52,27 +55,23 @@ def find_job(store: ObjectStore, given: str) -> JobName:
         return _newest(store, jobs)
     exact = [name for name in jobs if given in (str(name), name.job)]
     matching = exact or [name for name in jobs if str(name).startswith(given) or name.job.startswith(given)]
+    if not matching or not given:
+        raise NotFound(f"no job is called {given!r}: 'holdfast ls' lists the jobs")
     if len(matching) == 1:
         return matching[0]
-    if not matching:
-        raise NotFound(f"no job is called {given!r}: 'holdfast ls' lists the jobs")
     listed = ", ".join(map(str, matching[:_SHOWN])) + (", …" if len(matching) > _SHOWN else "")
     raise NotFound(f"{given!r} names more than one job: {listed}")
 
 
+def archive_id(store: ObjectStore) -> str:
+    """The archive's own name, by which it is known under whatever address it is reached; made when first asked for."""
+    store.put_if_absent(_ID, canonical_json({"id": str(uuid4())}))
+    return str(json.loads(store.get(_ID))["id"])
+
+
 def _newest(store: ObjectStore, jobs: list[JobName]) -> JobName:
     """The job whose newest run began last."""
-    begun = [(when, name) for name in jobs if (when := started_at(name.archive(store))) is not None]
+    begun = [(when, name) for name in jobs if (when := name.archive(store).last_start()) is not None]
     if not begun:
         raise NotFound("no job has begun yet: start some with 'holdfast run JOBS_FILE'")
     return max(begun)[1]
-
-
-def started_at(archive: JobArchive) -> str | None:
-    """When the newest run made its first call (ISO 8601, UTC); None if there was none."""
-    for run in archive.runs()[-1:]:
-        for key in archive.lineage.keys(run):
-            found = keys.parse_turn_key(key)
-            if found is not None and found.kind == "attempt":
-                return archive.attempts(run, found.turn)[0].started_at
-    return None

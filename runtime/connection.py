@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
@@ -90,13 +90,25 @@ async def connect(target: Target | None = None, *, home: Home | None = None) -> 
     """
     profile = load_profile(target or Target())
     if profile.address:
-        yield await _connect_to(profile)
+        connection = await _connect_to(profile)
+        with _told_as_server_error(connection.address):
+            yield connection
         return
     home = home or state_home()
     async with server_in_use(home) as server:
         embedded = ClientConfigProfile(address=server.address, namespace=NAMESPACE)
         connection = await _connect_to(embedded)
-        yield dataclasses.replace(connection, embedded=home, ui_url=server.ui_url)
+        with _told_as_server_error(connection.address):
+            yield dataclasses.replace(connection, embedded=home, ui_url=server.ui_url)
+
+
+@contextmanager
+def _told_as_server_error(address: str) -> Iterator[None]:
+    """What the server answers to a request that it does not fulfil, as an error for users."""
+    try:
+        yield
+    except RPCError as error:
+        raise ServerError(f"the Temporal server at {address} answered {error.status.name}: {_reason(error)}") from error
 
 
 async def _connect_to(profile: ClientConfigProfile) -> Connection:

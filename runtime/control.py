@@ -126,11 +126,13 @@ class Control:
                     id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                     memo=memo,
                 )
+                failpoint("submit.before")
                 await self.client.execute_update_with_start_workflow(
                     BatchWorkflow.submit,
                     Submission(jobs=portion, concurrency=plan.concurrency, rerun=rerun),
                     start_workflow_operation=start,
                 )
+                failpoint("submit.after")
             if not fresh:
                 await self._set_concurrency(plan)
         except WorkflowUpdateFailedError as error:
@@ -144,7 +146,7 @@ class Control:
             return None
         run = description.run_id or ""
         if description.status is not WorkflowExecutionStatus.RUNNING:
-            return Standing(run, outcome=await self._ended(key, handle, description))
+            return Standing(run, outcome=await self._ended(key, description))
         return Standing(run, progress=await self._progress(handle), trouble=_trouble(description))
 
     async def batch_state(self, batch: str) -> BatchState | None:
@@ -194,7 +196,7 @@ class Control:
             return JobPlan(spec, Start.NEW)
         run = description.run_id or ""
         running = description.status is WorkflowExecutionStatus.RUNNING
-        outcome = None if running else await self._ended(key, handle, description)
+        outcome = None if running else await self._ended(key, description)
         failed = outcome is not None and outcome.status is not JobStatus.SUCCEEDED
         if failed and rerun_failed:
             return JobPlan(spec, Start.RERUN, before=run)
@@ -216,7 +218,12 @@ class Control:
             )
 
     async def _check_definition(
-        self, handle: WorkflowHandle[Any, Any], description: WorkflowExecutionDescription, spec: JobSpec, *, failed: bool
+        self,
+        handle: WorkflowHandle[Any, Any],
+        description: WorkflowExecutionDescription,
+        spec: JobSpec,
+        *,
+        failed: bool,
     ) -> None:
         if await description.memo_value("definition", default="") == definition_digest(spec):
             return
@@ -246,19 +253,20 @@ class Control:
         except (RPCError, WorkflowQueryFailedError):
             return None
 
-    async def _ended(
-        self, key: JobKey, handle: WorkflowHandle[Any, Any], description: WorkflowExecutionDescription
-    ) -> JobOutcome:
+    async def _ended(self, key: JobKey, description: WorkflowExecutionDescription) -> JobOutcome:
+        run = description.run_id or ""
+        ended = self.client.get_workflow_handle(job_workflow_id(key), run_id=run, result_type=JobOutcome)
         if description.status is WorkflowExecutionStatus.CANCELED:
-            return JobOutcome(key=key, status=JobStatus.CANCELLED, reason="cancelled")
+            return JobOutcome(key=key, run=run, status=JobStatus.CANCELLED, reason="cancelled")
         if description.status in _ABANDONED:
             reason = _ABANDONED[description.status]
             try:
-                await handle.result()
+                await ended.result()
             except WorkflowFailureError as error:
                 reason = f"{reason}: {error.cause}"
-            return JobOutcome(key=key, status=JobStatus.FAILED, reason=reason)
-        return JobOutcome.model_validate(await handle.result())
+            return JobOutcome(key=key, run=run, status=JobStatus.FAILED, reason=reason)
+        outcome: JobOutcome = await ended.result()
+        return outcome
 
     def _job(self, key: JobKey) -> WorkflowHandle[JobWorkflow, JobOutcome]:
         return self.client.get_workflow_handle_for(JobWorkflow.run, job_workflow_id(key))
@@ -309,7 +317,9 @@ def _trouble(description: WorkflowExecutionDescription) -> Trouble | None:
             return Trouble(error, pending.attempt, max(wait, 0.0))
     task = description.raw_description.pending_workflow_task
     if task.attempt >= STUCK_ATTEMPTS:
-        return Trouble("the workflow's task fails; the worker's output and Temporal's web UI say why", task.attempt, 0.0)
+        return Trouble(
+            "the workflow's task fails; the worker's output and Temporal's web UI say why", task.attempt, 0.0
+        )
     return None
 
 

@@ -40,11 +40,12 @@ def make_worker(
     task_queue: str = TASK_QUEUE,
     grace: timedelta = GRACE,
     cached_jobs: int = 1000,
+    workflow_tasks: int = pool.PROCESSES,
 ) -> Worker:
     """A worker that archives to ``store``. ``cached_jobs`` workflows stay in memory; the others are replayed.
 
     Workflow code runs unsandboxed: its imports are kept pure by the import contract, and every history that a test makes is
-    replayed. As many workflow tasks run at a time as there are interpreter processes, so none waits for one.
+    replayed. At most ``workflow_tasks`` of them run at a time: as many as there are interpreter processes, so none waits for one.
     """
     model, workspace = ModelActivities(store), WorkspaceActivities()
     return Worker(
@@ -61,9 +62,9 @@ def make_worker(
             record_verdict,
         ],
         workflow_runner=UnsandboxedWorkflowRunner(),
-        workflow_task_executor=ThreadPoolExecutor(pool.PROCESSES, thread_name_prefix="holdfast-workflow"),
+        workflow_task_executor=ThreadPoolExecutor(workflow_tasks, thread_name_prefix="holdfast-workflow"),
         activity_executor=ThreadPoolExecutor(CALLS, thread_name_prefix="holdfast-activity"),
-        max_concurrent_workflow_tasks=pool.PROCESSES,
+        max_concurrent_workflow_tasks=workflow_tasks,
         max_concurrent_activities=CALLS,
         max_concurrent_local_activities=CALLS,
         max_cached_workflows=cached_jobs,
@@ -74,11 +75,13 @@ def make_worker(
 
 
 @asynccontextmanager
-async def running_worker(client: Client, store: ObjectStore, *, grace: timedelta = GRACE) -> AsyncIterator[Worker]:
+async def running_worker(
+    client: Client, store: ObjectStore, *, task_queue: str = TASK_QUEUE, grace: timedelta = GRACE
+) -> AsyncIterator[Worker]:
     """A worker that runs until the end of the block, and then drains.
 
     litellm is imported first: it takes seconds and holds the interpreter lock, which would stall heartbeats.
     """
     await asyncio.to_thread(warm)
-    async with make_worker(client, store, grace=grace) as worker:
+    async with make_worker(client, store, task_queue=task_queue, grace=grace) as worker:
         yield worker

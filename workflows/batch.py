@@ -7,7 +7,12 @@ from collections import deque
 
 from temporalio import workflow
 from temporalio.common import WorkflowIDReusePolicy
-from temporalio.exceptions import ApplicationError, ChildWorkflowError, WorkflowAlreadyStartedError, is_cancelled_exception
+from temporalio.exceptions import (
+    ApplicationError,
+    ChildWorkflowError,
+    WorkflowAlreadyStartedError,
+    is_cancelled_exception,
+)
 from temporalio.workflow import ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
@@ -62,6 +67,7 @@ class BatchWorkflow:
                 self.waiting[places[name]] = job
             elif name not in self.open and (name not in self.ended or name in submission.rerun):
                 self.ended.pop(name, None)
+                self.started.pop(name, None)
                 self.waiting.append(job)
         return self.state()
 

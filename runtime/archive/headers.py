@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from runtime.archive.container import ArchivedObject, Part
 from runtime.archive.frames import compress
-from runtime.archive.records import Attempt, AttemptRecord, Chunk, EndRecord, Step, StepRecord
+from runtime.archive.records import (
+    Attempt,
+    AttemptRecord,
+    Chunk,
+    EndRecord,
+    Failure,
+    FailureRecord,
+    Step,
+    StepRecord,
+)
 from runtime.archive.varints import read_varints, varint
 from runtime.digests import digest_bytes
 from runtime.projection.segments import Add, Keep, LayoutDelta, Reply
@@ -32,9 +42,12 @@ def delta_shape(delta: LayoutDelta) -> list[list[Any]]:
     return shape
 
 
-def attempt_fields(record: AttemptRecord, number: int, previous: StepRef | None) -> dict[str, Any]:
-    """What an attempt's header says of the call. ``previous`` is the attempt before at the same turn."""
+def attempt_fields(
+    record: AttemptRecord, number: int, previous: StepRef | None, failed: StepRef | None
+) -> dict[str, Any]:
+    """What an attempt's header says of the call. ``previous`` is the attempt before at the same turn, ``failed`` its failure."""
     return {
+        **({} if failed is None else {"failed": reference(failed)}),
         "kind": "attempt",
         "run": record.run,
         "turn": record.turn,
@@ -90,14 +103,18 @@ def step_fields(record: StepRecord, attempt: ArchivedObject) -> dict[str, Any]:
 
 def step_parts(record: StepRecord) -> tuple[Part, ...]:
     """The response as received, and how it arrived. The response is compressed against the reply's JSON, which it repeats."""
+    reply = _reply_text(record.model_dump(mode="json", include={"reply"})["reply"])
+    return _response_parts(record.response, record.chunks, reply)
+
+
+def _response_parts(response: bytes, chunks: Sequence[Chunk], dictionary: bytes) -> tuple[Part, ...]:
     parts = []
-    if record.response:
-        stored = compress(record.response, _reply_text(record.model_dump(mode="json", include={"reply"})["reply"]))
-        parts.append(Part("response", stored, len(record.response)))
-    if record.chunks:
+    if response:
+        parts.append(Part("response", compress(response, dictionary), len(response)))
+    if chunks:
         out: list[bytes] = []
         last = 0
-        for chunk in record.chunks:
+        for chunk in chunks:
             out += (varint(max(chunk.at_us - last, 0)), varint(chunk.size))
             last = max(chunk.at_us, last)
         times = b"".join(out)
@@ -105,13 +122,41 @@ def step_parts(record: StepRecord) -> tuple[Part, ...]:
     return tuple(parts)
 
 
+def failure_fields(record: FailureRecord, attempt: ArchivedObject) -> dict[str, Any]:
+    """What a failure's header says."""
+    return {
+        "kind": "failure",
+        **record.model_dump(mode="json", exclude={"attempt", "response", "chunks"}),
+        **{name: attempt.header[name] for name in ("run", "turn", "number")},
+        "attempt": {"key": attempt.key, "digest": attempt.digest},
+        "response": {"digest": digest_bytes(record.response), "bytes": len(record.response)},
+    }
+
+
+def failure_parts(record: FailureRecord) -> tuple[Part, ...]:
+    """What was received before the attempt failed, and how it arrived."""
+    return _response_parts(record.response, record.chunks, b"")
+
+
+def read_failure(archived: ArchivedObject) -> Failure:
+    """The failure that an object is."""
+    header = archived.header
+    return Failure(
+        ref=StepRef(key=archived.key, digest=archived.digest),
+        response_digest=header["response"]["digest"],
+        response_bytes=header["response"]["bytes"],
+        **{name: header[name] for name in Failure.model_fields if name in header},
+    )
+
+
 def read_response(archived: ArchivedObject) -> bytes:
-    """The response's bytes.
+    """The response's bytes: a step's, or what a failed attempt received.
 
     Raises:
         ObjectCorrupt: if they cannot be read.
     """
-    return archived.frame("response", _reply_text(archived.header["reply"]))
+    reply = archived.header.get("reply")
+    return archived.frame("response", b"" if reply is None else _reply_text(reply))
 
 
 def read_chunks(archived: ArchivedObject) -> tuple[Chunk, ...]:

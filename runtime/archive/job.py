@@ -14,7 +14,16 @@ from runtime.archive.container import ArchivedObject, Part, header, seal, unseal
 from runtime.archive.layouts import Layout, layout_of
 from runtime.archive.lineage import Lineage
 from runtime.archive.nodes import NodeStates
-from runtime.archive.records import Attempt, AttemptRecord, Chunk, EndRecord, Step, StepRecord
+from runtime.archive.records import (
+    Attempt,
+    AttemptRecord,
+    Chunk,
+    EndRecord,
+    Failure,
+    FailureRecord,
+    Step,
+    StepRecord,
+)
 from runtime.archive.requests import RequestReader, plan
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.digests import digest_of
@@ -92,18 +101,29 @@ class JobArchive:
         self._start_run(attempt)
         fields = {"layout": {"digest": layout.digest, "segments": len(layout.segments), "bytes": len(layout.document)}}
         previous: StepRef | None = None
+        failed: StepRef | None = None
         for number in count(1):
             key = keys.attempt_key(self.prefix, attempt.run, attempt.turn, number)
             flat = attempt.turn % KEYFRAME_EVERY == 0
             planned = plan(key, base, attempt.request, layout.document, flat=flat)
-            described = headers.attempt_fields(attempt, number, previous)
+            described = headers.attempt_fields(attempt, number, previous, failed)
             written, archived = self._put(key, {**described, **fields, **planned.fields}, planned.parts)
             if written:
                 break
             previous = StepRef(key=key, digest=archived.digest)
+            failure = self.failure(key)
+            failed = failure.ref if failure is not None else None
         self._caches.requests.put(planned.request)
         self._caches.layouts.put(key, layout)
         return key
+
+    def fail_attempt(self, failure: FailureRecord) -> StepRef:
+        """Archive what came back of an attempt that failed, in place of a step. What is archived first stays."""
+        attempt = self._object(failure.attempt, "attempt")
+        key = keys.failure_key(failure.attempt)
+        fields = headers.failure_fields(failure, attempt)
+        _, archived = self._put(key, fields, headers.failure_parts(failure))
+        return StepRef(key=key, digest=archived.digest)
 
     def finish_step(self, step: StepRecord) -> StepRef:
         """Archive the reply after the call. If the turn has its step already, that one's address is returned."""
@@ -169,10 +189,11 @@ class JobArchive:
 
     def runs(self) -> list[str]:
         """The runs of this job, oldest first."""
-        started = []
-        for key in self.store.list(f"{self.prefix}/runs/"):
-            started.append((self._object(key, "run").header["started_at"], unquote(key.rpartition("/")[2])))
-        return [run for _, run in sorted(started)]
+        return [run for _, run in self._runs()]
+
+    def last_start(self) -> str | None:
+        """When the newest run made its first call (ISO 8601, UTC); None if there was none."""
+        return next((when for when, _ in reversed(self._runs())), None)
 
     def find_step(self, run: str, turn: int) -> Step | None:
         """The step of a turn of a run, or of the run that it started from; None if there is none."""
@@ -201,13 +222,27 @@ class JobArchive:
             for key in self.store.list(f"{prefix}attempt-")
         ]  # fmt: skip
 
+    def failure(self, attempt: str) -> Failure | None:
+        """How the attempt of this key failed, if that was archived."""
+        try:
+            return headers.read_failure(self._object(keys.failure_key(attempt), "failure"))
+        except ObjectMissing:
+            return None
+
+    def failed_response(self, attempt: str) -> bytes:
+        """The bytes that were received of the response to the attempt of this key before it failed.
+
+        Raises:
+            ObjectMissing: if it has no archived failure.
+        """
+        return headers.read_response(self._object(keys.failure_key(attempt), "failure"))
+
     def in_flight(self, run: str | None = None) -> Attempt | None:
         """The last attempt of a run (the newest by default) if its turn has no step yet."""
-        last = _last(self.lineage.keys(self._run(run)))
+        run = self._run(run)
+        last = _last(self.lineage.keys(run))
         found = keys.parse_turn_key(last) if last else None
-        return (
-            headers.read_attempt(self._object(last, "attempt")) if last and found and found.kind == "attempt" else None
-        )
+        return self.attempts(run, found.turn)[-1] if found and found.kind in {"attempt", "failure"} else None
 
     def wire_request(self, run: str, turn: int) -> bytes:
         """The exact request of a turn: that of its step's attempt, or of the last attempt if there is no step.
@@ -323,6 +358,13 @@ class JobArchive:
         places.add(keys.turn_prefix(self.prefix, run, found.turn))
         listed = [key for place in sorted(places) for key in self.store.list(f"{place}effect-")]
         return {key: self._object(key, "effect").digest for key in listed}
+
+    def _runs(self) -> list[tuple[str, str]]:
+        """When each run started and its name, oldest first."""
+        listed = self.store.list(f"{self.prefix}/runs/")
+        return sorted(
+            (self._object(key, "run").header["started_at"], unquote(key.rpartition("/")[2])) for key in listed
+        )
 
     def _last_definition(self) -> ArchivedObject | None:
         last = _last(self.store.list(f"{self.prefix}/definition/"))

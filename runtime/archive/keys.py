@@ -5,6 +5,7 @@
     BATCH/JOB/definition/0001                         the job's definition; a later one has the next number
     BATCH/JOB/runs/RUN                                a run was started, and from which step
     BATCH/JOB/turns/RUN/00000/0000041.attempt-001     a request, written before the call
+    BATCH/JOB/turns/RUN/00000/0000041.failure-001     what came back of an attempt that failed, in place of a step
     BATCH/JOB/turns/RUN/00000/0000041.step            the reply, written after it
     BATCH/JOB/turns/RUN/00000/0000041.effect-000000   the result of a tool call of turn 41's statement
     BATCH/JOB/ends/RUN                                the end of the run
@@ -20,12 +21,12 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 _TURN_KEY = re.compile(
-    r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/\d+/(?P<turn>\d+)\.(?P<kind>attempt|step|effect)(-(?P<number>\d+))?"
+    r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/\d+/(?P<turn>\d+)\.(?P<kind>attempt|step|effect|failure)(-(?P<number>\d+))?"
 )
 
 
 class TurnKey(NamedTuple):
-    """A key under ``turns``, taken apart. ``number`` is the attempt's or the effect's, 0 for a step."""
+    """A key under ``turns``, taken apart. ``number`` is the attempt's (also of a failure) or the effect's, 0 for a step."""
 
     job: str
     run: str
@@ -83,6 +84,11 @@ def attempt_key(job: str, run: str, turn: int, number: int) -> str:
 def attempt_key_in(prefix: str, turn: int, number: int) -> str:
     """The key of an attempt, from its run's prefix."""
     return f"{prefix}{turn // 100:05d}/{turn:07d}.attempt-{number:03d}"
+
+
+def failure_key(attempt: str) -> str:
+    """The key of an attempt's failure, from the attempt's key."""
+    return attempt.replace(".attempt-", ".failure-")
 
 
 def step_key(job: str, run: str, turn: int) -> str:

@@ -105,6 +105,25 @@ class StepRecord(Value):
     _headers = field_validator("headers")(allowed_headers)
 
 
+class FailureRecord(Value):
+    """An attempt that failed: what came back until then, and the error. ``attempt`` is the key of ``begin_attempt``.
+
+    ``response`` is the body as received so far: of an error response, or of a stream that broke. ``error_type`` and
+    ``error_message`` are those that Temporal was told.
+    """
+
+    attempt: str
+    response: bytes = b""
+    chunks: tuple[Chunk, ...] = ()
+    status_code: int | None = None
+    headers: dict[str, str] = {}
+    error_type: str
+    error_message: str
+    failed_at: str = ""
+
+    _headers = field_validator("headers")(allowed_headers)
+
+
 class EndRecord(Value):
     """The end of a run, which closes its chain of steps. ``parent`` is the last step, ``turn`` its turn."""
 
@@ -141,6 +160,23 @@ class Attempt(Value):
     request_bytes: int
     layout_digest: str
     segments: int
+
+
+class Failure(Value):
+    """An attempt's failure as archived, without its bytes."""
+
+    ref: StepRef
+    run: str
+    turn: int
+    number: int
+    attempt: StepRef
+    status_code: int | None
+    headers: dict[str, str]
+    error_type: str
+    error_message: str
+    failed_at: str
+    response_digest: str
+    response_bytes: int
 
 
 class Step(Value):

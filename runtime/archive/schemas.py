@@ -66,7 +66,8 @@ class AttemptHeader(Header):
     ``delta`` makes the layout from the parent's: ``["keep", start, stop]``, ``["add", count]``, ``["reply"]``. ``base``
     is the attempt that the recipe is relative to; without one it is flat, and ``sources`` names the attempts whose
     literals it uses: ``[run's prefix, turn, number, …]``, each turn as the difference to the one before.
-    ``level`` tells how often its oldest literals were rewritten. ``previous`` is the attempt before at this turn.
+    ``level`` tells how often its oldest literals were rewritten. ``previous`` is the attempt before at this turn,
+    ``failed`` the record of how that failed, if there is one.
     """
 
     kind: Literal["attempt"]
@@ -74,6 +75,7 @@ class AttemptHeader(Header):
     turn: int
     number: Annotated[int, Field(ge=1)]
     previous: StepRef | None
+    failed: StepRef | None = None
     temporal_attempt: int
     model: dict[str, Any]
     parent: StepRef | None
@@ -123,6 +125,22 @@ class StepHeader(Header):
     finished_at: str
 
 
+class FailureHeader(Header):
+    """What came back of an attempt that failed. Parts: ``response`` and ``chunks``, as a step's."""
+
+    kind: Literal["failure"]
+    run: str
+    turn: int
+    number: Annotated[int, Field(ge=1)]
+    attempt: StepRef
+    response: Sized
+    status_code: int | None
+    headers: dict[str, str]
+    error_type: str
+    error_message: str
+    failed_at: str
+
+
 class EffectHeader(Header):
     """The result of a tool call of a turn's statement."""
 
@@ -157,6 +175,7 @@ KINDS: dict[str, type[Header]] = {
     "run": RunHeader,
     "attempt": AttemptHeader,
     "step": StepHeader,
+    "failure": FailureHeader,
     "effect": EffectHeader,
     "end": EndHeader,
 }

@@ -168,6 +168,7 @@ class _Verifier:
     def _turn(self, run: str, turn: int, objects: Mapping[str, list[str]], *, is_last: bool) -> None:
         step_key = f"{self._prefix}/turns/{run}/{turn // 100:05d}/{turn:07d}.step"
         self._attempts(run, turn, objects)
+        self._failures(turn, objects)
         if "step" not in objects:
             if not is_last:
                 self._add(Fault.MISSING, step_key, "the turn has no step, but there are later turns")
@@ -210,6 +211,19 @@ class _Verifier:
                 message = "holds the request as handed over, not what went over the wire"
                 self._add(Fault.HANDED_OVER, name, message, note=True)
 
+    def _failures(self, turn: int, objects: Mapping[str, list[str]]) -> None:
+        """Each failure is that of an attempt at this turn, and holds what it says it received."""
+        for name in objects.get("failure", []):
+            failure = self._object(name)
+            if failure is None:
+                continue
+            attempt = failure.header["attempt"]
+            self._referred(attempt["key"], attempt["digest"], f"a failure at turn {turn}")
+            if name != keys.failure_key(attempt["key"]):
+                self._add(Fault.MISPLACED, name, f"is the failure of another attempt, {attempt['key']}")
+            for fault, message in self._contents.check_response(failure):
+                self._add(fault, name, message)
+
     def _links(self, attempt: ArchivedObject, turn: int) -> None:
         """The attempt's parent is the step of the turn before, and each attempt names the one before it."""
         parent, previous = attempt.header["parent"], attempt.header["previous"]
@@ -220,6 +234,10 @@ class _Verifier:
                 self._add(Fault.GAP, attempt.key, f"its parent {parent['key']} is not the step of turn {turn - 1}")
         if previous is not None:
             self._referred(previous["key"], previous["digest"], f"attempt {attempt.header['number']} at turn {turn}")
+        failed = attempt.header.get("failed")
+        if failed is not None:
+            self._referred(failed["key"], failed["digest"], f"attempt {attempt.header['number']} at turn {turn}")
+            self._covered.add(failed["key"])
 
     def _effects(self, child: ArchivedObject) -> None:
         for key, digest in child.header["effects"].items():
@@ -229,8 +247,10 @@ class _Verifier:
         self._covered.add(parent["key"].removesuffix("step") if parent else "")
 
     def _loose_ends(self, name: str, runs: Mapping[str, _Turns]) -> None:
-        """Tool results that the next step should name and does not; ends of runs that have no turn."""
+        """Tool results and failures that nothing later names; ends of runs that have no turn."""
         found = keys.parse_turn_key(name)
+        if found is not None and found.kind == "failure" and name not in self._covered:
+            self._add(Fault.UNCOVERED, name, "is a failed attempt's record that no later attempt names", note=True)
         if found is not None and found.kind == "effect" and name not in self._covered:
             followed = name.partition("effect-")[0] in self._covered
             message = "is a tool result that no step names" + (", though the next step is there" if followed else "")
@@ -278,11 +298,11 @@ def _says_what_its_key_says(archived: ArchivedObject, job: str) -> bool:
     header = archived.header
     try:
         match header["kind"]:
-            case "attempt" | "step" | "effect" as kind:
+            case "attempt" | "step" | "effect" | "failure" as kind:
                 found = keys.parse_turn_key(archived.key)
                 if found is None or found.kind != kind:
                     return False
-                number = {"attempt": header.get("number"), "step": 0, "effect": header.get("effect")}[kind]
+                number = 0 if kind == "step" else header["effect" if kind == "effect" else "number"]
                 return (found.run, found.turn, found.number) == (keys.name(header["run"]), header["turn"], number)
             case "definition":
                 return archived.key == keys.definition_key(job, header["number"])

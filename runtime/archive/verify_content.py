@@ -84,18 +84,22 @@ class Contents:
             self._lines.pop(next(iter(self._lines)))
 
     def check_step(self, step: ArchivedObject) -> Iterator[tuple[Fault, str]]:
-        """The response has its digest and size, its chunks cover it, the node states have theirs."""
+        """The response is what the step says, and the node states have their digest."""
+        yield from self.check_response(step)
+        yield from ((Fault.NODES, message) for message in self._check_nodes(step))
+
+    def check_response(self, outcome: ArchivedObject) -> Iterator[tuple[Fault, str]]:
+        """The response of a step or a failure has its digest and size, and its chunks cover it."""
         try:
-            response, chunks = headers.read_response(step), headers.read_chunks(step)
+            response, chunks = headers.read_response(outcome), headers.read_chunks(outcome)
         except (ObjectCorrupt, ValueError, IndexError) as error:
             yield Fault.RESPONSE, f"its response cannot be read: {error}"
             return
-        said = step.header["response"]
+        said = outcome.header["response"]
         if digest_bytes(response) != said["digest"] or len(response) != said["bytes"]:
             yield Fault.RESPONSE, "its response does not have the digest and size that it gives"
         if chunks and sum(chunk.size for chunk in chunks) != len(response):
             yield Fault.RESPONSE, "its chunks do not add up to its response"
-        yield from ((Fault.NODES, message) for message in self._check_nodes(step))
 
     def _check_nodes(self, step: ArchivedObject) -> Iterator[str]:
         header = step.header

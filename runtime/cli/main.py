@@ -7,6 +7,7 @@ Exit codes: 0 all well; 1 it failed; 2 bad input; 3 a budget stopped jobs; 4 ver
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 import traceback
@@ -16,12 +17,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from runtime.cli import cancel, down, log, ls, run, schema, send, show, status, up, worker
+from runtime.cli.logs import DEBUG
 from runtime.cli.output import note
 from runtime.cli.text import one_line
 from runtime.errors import HoldfastError
-
-DEBUG = "HOLDFAST_DEBUG"
-"""The environment variable that asks for tracebacks."""
 
 INTERRUPTED = 130
 
@@ -83,6 +82,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def entry() -> NoReturn:
     """The console script: runs the command of ``sys.argv`` and ends the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Whatever a model wrote can be printed, also where the terminal's encoding has no such character.
+            stream.reconfigure(errors="backslashreplace")
     code = main(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         # The reader of a pipe may be gone (``holdfast log JOB | head``): nobody is left to tell.

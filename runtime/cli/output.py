@@ -6,17 +6,28 @@ JSON is written in ASCII with escapes: exact for a program, and harmless on a te
 from __future__ import annotations
 
 import json
+import os
 import sys
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 import typer
 
 from runtime.cli.text import clean
 
+_own: TextIO | None = None
+"""Where stdout leads while it is kept for this module."""
+
+
+def stdout() -> TextIO:
+    """The stream that this module's output for people and programs goes to."""
+    return _own or sys.stdout
+
 
 def say(text: str) -> None:
     """Writes one or more lines to stdout, without terminal control sequences."""
-    typer.echo(clean(text))
+    typer.echo(clean(text), file=stdout())
 
 
 def note(text: str) -> None:
@@ -26,12 +37,12 @@ def note(text: str) -> None:
 
 def json_document(value: Any) -> None:
     """Writes ``value``, a JSON value, to stdout as one indented document."""
-    typer.echo(json.dumps(value, indent=2))
+    typer.echo(json.dumps(value, indent=2), file=stdout())
 
 
 def json_line(value: Any) -> None:
     """Writes ``value``, a JSON value, to stdout as one line, at once."""
-    typer.echo(json.dumps(value))
+    typer.echo(json.dumps(value), file=stdout())
 
 
 def pretty(value: Any) -> str:
@@ -40,7 +51,47 @@ def pretty(value: Any) -> str:
 
 
 def raw(data: bytes) -> None:
-    """Writes ``data`` to stdout as it is."""
+    """Writes ``data`` to stdout as it is; to a terminal, which would obey it, without control sequences."""
+    if sys.stdout.isatty():
+        text = data.decode("utf-8", "replace")
+        typer.echo(clean(text))
+        if clean(text).encode() != data:
+            note(
+                "control sequences and bytes that are no text are left out on a terminal: redirect for the exact bytes"
+            )
+        return
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
+
+
+@contextmanager
+def own_stdout() -> Iterator[None]:
+    """Keeps stdout for this module: what tools and libraries print meanwhile, child processes too, goes to stderr."""
+    global _own
+    original = sys.stdout
+    original.flush()
+    kept = os.dup(1) if _is_stdout(original) else None
+    if kept is not None:
+        _own = os.fdopen(os.dup(1), "w", encoding=original.encoding, errors=original.errors, buffering=1)
+        os.dup2(2, 1)
+    else:
+        _own = original
+    sys.stdout = sys.stderr
+    try:
+        yield
+    finally:
+        sys.stdout = original
+        mine, _own = _own, None
+        mine.flush()
+        if kept is not None:
+            os.dup2(kept, 1)
+            os.close(kept)
+            mine.close()
+
+
+def _is_stdout(stream: TextIO) -> bool:
+    try:
+        return stream.fileno() == 1
+    except (OSError, ValueError):
+        return False

@@ -1,18 +1,17 @@
-"""What ``holdfast run`` prints while jobs run: a live table on a terminal, plain lines elsewhere, or JSON lines."""
+"""What ``holdfast run`` prints while jobs run: plain lines or JSON lines; ``live.py`` has the table for terminals."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from runtime.cli.output import json_line, say
+from runtime.cli.output import json_line, note, say
 from runtime.cli.text import one_line
 
 if TYPE_CHECKING:
-    from rich.live import Live
-    from rich.table import Table
-
-    from runtime.control import Plan, Turn
+    from runtime.control import Trouble
+    from runtime.plans import Plan
+    from runtime.watch import Turn
     from workflows.messages import JobOutcome
 
 
@@ -23,6 +22,10 @@ class Reporter(Protocol):
         """What the command is going to do, and on which server."""
         ...
 
+    def listed(self, plan: Plan) -> None:
+        """What would be done with each job, where nothing is started."""
+        ...
+
     def turn(self, turn: Turn) -> None:
         """A job has moved."""
         ...
@@ -31,32 +34,63 @@ class Reporter(Protocol):
         """A job has ended."""
         ...
 
-    def closed(self, summary: Sequence[dict[str, Any]], note: str | None) -> None:
-        """All have ended, or the command was interrupted (``note`` says so)."""
+    def silent(self, reason: str) -> None:
+        """The server does not answer and is asked again."""
+        ...
+
+    def closed(self, summary: Sequence[dict[str, Any]], resume: str | None) -> None:
+        """All have ended, or the command was interrupted and ``resume`` is the command that goes on with it."""
+        ...
+
+    def stop(self) -> None:
+        """Nothing more comes; the terminal is left as it was found. May be called at any time and more than once."""
         ...
 
 
 class PlainReporter:
-    """A line for each thing that happens."""
+    """A line for each turn, each failed attempt and each end."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, tuple[int, int]] = {}
 
     def planned(self, plan: Plan, where: str) -> None:
         """One line about the plan."""
         say(f"batch {plan.batch}: {plan.sentence()} ({where})")
 
+    def listed(self, plan: Plan) -> None:
+        """A line for each job."""
+        for job in plan.jobs:
+            how = f", {job.outcome.status}" if job.outcome else ""
+            say(f"{plan.batch}/{job.spec.id}  {job.start}{how}" + (f", turn {job.turn}" if job.turn else ""))
+
     def turn(self, turn: Turn) -> None:
-        """A line for each new turn."""
-        say(progress_line(turn))
+        """A line for each new turn and each attempt that follows a failed one."""
+        attempt = turn.trouble.attempt if turn.trouble else 0
+        now, before = (turn.progress.turn, attempt), self._told.get(str(turn.key), (0, 0))
+        if now != before and (attempt or now[0] != before[0]):
+            self._told[str(turn.key)] = now
+            say(progress_line(turn))
 
     def ended(self, outcome: JobOutcome) -> None:
         """A line for each end."""
         say(outcome_line(outcome))
 
-    def closed(self, summary: Sequence[dict[str, Any]], note: str | None) -> None:
+    def silent(self, reason: str) -> None:
+        """A line on stderr."""
+        note(silence_line(reason))
+
+    def closed(self, summary: Sequence[dict[str, Any]], resume: str | None) -> None:
         """The results, and how it all came out."""
         for job in summary:
             if job["result"] is not None:
                 say(f"{job['job']}: {_short(job['result'])}")
-        say(note or totals_line(summary))
+        say(totals_line(summary))
+        if resume is not None:
+            left = sum(job["status"] == OPEN for job in summary)
+            say(f"interrupted: {left} of {len(summary)} jobs are not done; to go on with them: {resume}")
+
+    def stop(self) -> None:
+        """Nothing to do."""
 
 
 class JsonReporter:
@@ -67,75 +101,54 @@ class JsonReporter:
         jobs = [{"id": job.spec.id, "start": job.start, "turn": job.turn} for job in plan.jobs]
         json_line({"event": "plan", "batch": plan.batch, "server": where, "jobs": jobs})
 
+    def listed(self, plan: Plan) -> None:
+        """The plan's line says it all."""
+
     def turn(self, turn: Turn) -> None:
         """``{"event": "turn", ...}``."""
-        json_line({"event": "turn", "job": str(turn.key), **turn.progress.model_dump(mode="json", exclude={"status"})})
+        seen, trouble = turn.progress, turn.trouble
+        where = {"job": str(turn.key), "id": turn.key.job, "turn": seen.turn, "phase": seen.phase}
+        spent = {"tokens": seen.usage.total, "cost_usd": seen.cost_usd, "statement": seen.statement}
+        problem = {"error": trouble.error, "attempt": trouble.attempt} if trouble else None
+        json_line({"event": "turn", **where, **spent, "trouble": problem})
 
     def ended(self, outcome: JobOutcome) -> None:
         """``{"event": "end", ...}``."""
-        json_line({"event": "end", "job": str(outcome.key), "status": outcome.status, "reason": outcome.reason})
+        about = {"job": str(outcome.key), "id": outcome.key.job}
+        json_line({"event": "end", **about, "status": outcome.status, "reason": outcome.reason})
 
-    def closed(self, summary: Sequence[dict[str, Any]], note: str | None) -> None:
+    def silent(self, reason: str) -> None:
+        """``{"event": "silent", ...}``."""
+        json_line({"event": "silent", "reason": reason})
+
+    def closed(self, summary: Sequence[dict[str, Any]], resume: str | None) -> None:
         """``{"event": "summary", ...}``."""
-        json_line({"event": "summary", "interrupted": note is not None, "jobs": list(summary)})
+        json_line({"event": "summary", "interrupted": resume is not None, "resume": resume, "jobs": list(summary)})
+
+    def stop(self) -> None:
+        """Nothing to do."""
 
 
-class LiveReporter(PlainReporter):
-    """A table of the open jobs that redraws itself, with the ended ones as lines above it."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
-        self._rows: dict[str, Turn] = {}
-        self._live: Live = Live(console=Console(), refresh_per_second=4, transient=True)
-
-    def planned(self, plan: Plan, where: str) -> None:
-        """Prints the plan and begins to draw."""
-        super().planned(plan, where)
-        self._live.start()
-
-    def turn(self, turn: Turn) -> None:
-        """Updates the job's row."""
-        self._rows[str(turn.key)] = turn
-        self._live.update(self._table())
-
-    def ended(self, outcome: JobOutcome) -> None:
-        """Moves the job from the table to the lines."""
-        self._rows.pop(str(outcome.key), None)
-        self._live.console.print(outcome_line(outcome), markup=False, highlight=False)
-        self._live.update(self._table())
-
-    def closed(self, summary: Sequence[dict[str, Any]], note: str | None) -> None:
-        """Stops drawing and prints the results."""
-        self._live.stop()
-        super().closed(summary, note)
-
-    def _table(self) -> Table:
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=None, pad_edge=False)
-        for title in ("job", "turn", "phase", "tokens", "cost", "statement"):
-            table.add_column(title, justify="right" if title in ("turn", "tokens", "cost") else "left", no_wrap=True)
-        for name, row in self._rows.items():
-            seen = row.progress
-            cells = (
-                name,
-                str(seen.turn),
-                seen.phase,
-                f"{seen.usage.total:,}",
-                f"${seen.cost_usd:.4f}",
-                first_line(seen.statement),
-            )
-            table.add_row(*(Text(cell) for cell in cells))
-        return table
+OPEN = "open"
+"""The status in the summary of a job that has not ended."""
 
 
 def progress_line(turn: Turn) -> str:
-    """``nightly/licences  turn 3  executing  1,234 tokens  $0.0100  foo = view(...)``."""
+    """``nightly/licences  turn 3  1,234 tokens  $0.0100  foo = view(...)``, or what went wrong in the statement's place."""
     seen = turn.progress
-    return f"{turn.key}  turn {seen.turn}  {seen.phase}  {seen.usage.total:,} tokens  ${seen.cost_usd:.4f}  {first_line(seen.statement)}".rstrip()
+    last = trouble_text(turn.trouble) if turn.trouble else first_line(seen.statement)
+    return f"{turn.key}  turn {seen.turn}  {seen.usage.total:,} tokens  ${seen.cost_usd:.4f}  {last}".rstrip()
+
+
+def trouble_text(trouble: Trouble) -> str:
+    """``attempt 3 in 4 s, after ConnectionFailed: ...``."""
+    when = f" in {trouble.seconds:.0f} s" if trouble.seconds >= 1 else ""
+    return f"attempt {trouble.attempt}{when}, after {one_line(trouble.error)}"
+
+
+def silence_line(reason: str) -> str:
+    """That the server is waited for."""
+    return f"the Temporal server does not answer ({one_line(reason)}); the jobs are safe, asking again"
 
 
 def outcome_line(outcome: JobOutcome) -> str:

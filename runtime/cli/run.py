@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
+import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from runtime.cli.options import Address, Namespace, Profile, Store
-from runtime.cli.output import say
+from runtime.cli.output import own_stdout, say, stdout
 
 if TYPE_CHECKING:
     from runtime.cli.reporters import Reporter
@@ -24,7 +25,11 @@ def command(
     profile: Profile = None,
     store: Store = None,
     rerun_failed: Annotated[
-        bool, typer.Option("--rerun-failed", help="Start the jobs that failed anew; the others as usual.")
+        bool,
+        typer.Option(
+            "--rerun-failed",
+            help="Start the jobs anew that ended without success: failed, stopped by a budget, or cancelled. They may be defined otherwise now.",
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, say what would happen, start nothing.")
@@ -38,32 +43,58 @@ def command(
 ) -> None:
     """Run the jobs of a jobs file. The same command again resumes them and repeats nothing that is finished.
 
+    A job that was started must be defined as it was; jobs may be added, and the concurrency may change. Jobs that are no
+    longer in the file are left alone. What tools and libraries print goes to stderr.
+
+    The first Ctrl-C lets calls in flight end, the second stops at once; both leave the jobs resumable.
+
+    Everything runs in this process, also where --address names a server: a 'holdfast worker' elsewhere may help, or go on
+    when this command is gone. Then the archive must be in reach of both: name one (in the jobs file, with --store or
+    HOLDFAST_STORE) that is, such as s3://BUCKET/PREFIX. Without, it is a directory of this machine.
+
     Exit code 0: all jobs succeeded; 1: some did not; 2: bad input; 3: a budget stopped some; 130: interrupted.
     """
     from runtime.spec.load import load_jobs_file
 
-    batch = load_jobs_file(jobs_file)
-    if store is not None:
-        batch = batch.model_copy(update={"store": store})
-    if print_config:
-        from runtime.spec.dump import resolved_yaml
+    with own_stdout():
+        batch = load_jobs_file(jobs_file)
+        if store is not None:
+            batch = batch.model_copy(update={"store": store})
+        if print_config:
+            from runtime.spec.dump import resolved_yaml
 
-        say(resolved_yaml(batch).rstrip("\n"))
-        return
-    import asyncio
+            say(resolved_yaml(batch).rstrip("\n"))
+            return
+        import asyncio
 
-    from runtime.cli.running import dry_run as look
-    from runtime.cli.running import run_batch
-    from runtime.connection import Target
+        from runtime.cli.logs import log_in_lines
+        from runtime.cli.running import Request, run_batch
+        from runtime.cli.running import dry_run as look
+        from runtime.connection import Target
 
-    target = Target(address=address, namespace=namespace, profile=profile)
-    work = look if dry_run else run_batch
-    raise typer.Exit(asyncio.run(work(batch, target, _reporter(json), rerun_failed=rerun_failed)))
+        log_in_lines()
+        again = _again(
+            jobs_file, {"--address": address, "--namespace": namespace, "--profile": profile, "--store": store}
+        )
+        target = Target(address=address, namespace=namespace, profile=profile)
+        request = Request(batch, target, rerun_failed, again)
+        work = look if dry_run else run_batch
+        raise typer.Exit(asyncio.run(work(request, _reporter(json, draws=not dry_run))))
 
 
-def _reporter(json: bool) -> Reporter:
-    from runtime.cli.reporters import JsonReporter, LiveReporter, PlainReporter
+def _reporter(json: bool, *, draws: bool) -> Reporter:
+    from runtime.cli.reporters import JsonReporter, PlainReporter
 
     if json:
         return JsonReporter()
-    return LiveReporter() if sys.stdout.isatty() else PlainReporter()
+    if not draws or not stdout().isatty() or os.environ.get("TERM") == "dumb":
+        return PlainReporter()
+    from runtime.cli.live import LiveReporter
+
+    return LiveReporter()
+
+
+def _again(jobs_file: Path, options: dict[str, str | None]) -> str:
+    """The command that resumes: without --rerun-failed, which would start anew what failed meanwhile."""
+    given = [part for name, value in options.items() if value is not None for part in (name, value)]
+    return shlex.join(["holdfast", "run", str(jobs_file), *given])

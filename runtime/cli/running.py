@@ -3,59 +3,86 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
+from runtime.archive.stores import ObjectStore
+from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import note
-from runtime.cli.reporters import Reporter
+from runtime.cli.reporters import OPEN, Reporter
 from runtime.cli.stores import archive_of
 from runtime.connection import Connection, Target, connect
-from runtime.control import Control, Ended, Plan
+from runtime.control import Control
 from runtime.job.stops import JobStatus
+from runtime.plans import Plan
 from runtime.spec.models import BatchSpec
-from runtime.worker import running_worker
-from workflows.messages import JobOutcome
+from runtime.watch import Ended, Silent, Watch
+from runtime.worker import GRACE, running_worker
+from workflows.messages import JobOutcome, JobProgress, batch_queue
 
-SOME_FAILED, BUDGET, INTERRUPTED = 1, 3, 130
+SOME_FAILED, BUDGET = 1, 3
 
 
-async def run_batch(batch: BatchSpec, target: Target, reporter: Reporter, *, rerun_failed: bool) -> int:
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for. ``again`` is the command that resumes it."""
+
+    batch: BatchSpec
+    target: Target
+    rerun_failed: bool
+    again: str
+
+
+@dataclass
+class Seen:
+    """What was seen of the jobs, by their ids: how they ended, and how far those came that did not."""
+
+    outcomes: dict[str, JobOutcome]
+    progress: dict[str, JobProgress] = field(default_factory=dict)
+
+
+async def run_batch(request: Request, reporter: Reporter) -> int:
     """Run or resume a batch; returns the exit code."""
-    store = await asyncio.to_thread(archive_of, batch.store)
-    async with connect(target) as connection:
-        control = Control(connection.client, store)
-        plan = await control.plan(batch, rerun_failed=rerun_failed)
-        reporter.planned(plan, _where(connection))
-        outcomes = {job.spec.id: job.outcome for job in plan.jobs if job.outcome is not None}
-        interrupted = False
-        if len(outcomes) < len(plan.jobs):
-            async with running_worker(connection.client, store):
-                await control.submit(plan)
-                interrupted = await _until_done(control, plan, reporter, outcomes)
-        summary = await asyncio.to_thread(_summary, control, plan, outcomes)
-    reporter.closed(summary, _resume_note(summary) if interrupted else None)
-    return INTERRUPTED if interrupted else exit_code(outcomes)
+    store = await asyncio.to_thread(archive_of, request.batch.store)
+    try:
+        with Interrupts(reporter.stop, f"to go on with the jobs: {request.again}") as interrupts:
+            try:
+                async with connect(request.target) as connection:
+                    return await _run(request, reporter, connection, store, interrupts)
+            except asyncio.CancelledError:
+                if not interrupts.asked.is_set():
+                    raise
+                note("interrupted before anything was started")
+                return INTERRUPTED
+    finally:
+        reporter.stop()
 
 
-async def dry_run(batch: BatchSpec, target: Target, reporter: Reporter, *, rerun_failed: bool) -> int:
+async def dry_run(request: Request, reporter: Reporter) -> int:
     """Say what ``run_batch`` would do, and start nothing but the embedded server to ask."""
-    store = await asyncio.to_thread(archive_of, batch.store)
-    async with connect(target) as connection:
-        reporter.planned(await Control(connection.client, store).plan(batch, rerun_failed=rerun_failed), "dry run")
+    store = await asyncio.to_thread(archive_of, request.batch.store)
+    async with connect(request.target) as connection:
+        plan = await Control(connection.client, store).plan(request.batch, rerun_failed=request.rerun_failed)
+    reporter.planned(plan, "dry run: nothing is started")
+    reporter.listed(plan)
     return 0
 
 
-async def run_worker(target: Target, store_url: str | None) -> int:
-    """A worker until it is interrupted; returns the exit code."""
+async def run_workers(target: Target, store_url: str | None) -> int:
+    """Work on the open batches until interrupted; returns the exit code."""
+    from runtime.serving import BatchWorkers
+
     store = await asyncio.to_thread(archive_of, store_url)
-    async with connect(target) as connection:
-        with _interrupts() as interrupted:
-            async with running_worker(connection.client, store):
-                note(f"working on {_where(connection)}; Ctrl-C drains, a second one stops at once")
-                await interrupted.wait()
+    with Interrupts(lambda: None, "give the same command again to go on with them") as interrupts:
+        try:
+            async with connect(target) as connection:
+                note(
+                    f"waiting for batches on {_where(connection)}, archive {store}; Ctrl-C drains, a second one stops at once"
+                )
+                await BatchWorkers(connection.client, store, note).serve()
+        except asyncio.CancelledError:
+            if not interrupts.asked.is_set():
+                raise
     return 0
 
 
@@ -67,68 +94,72 @@ def exit_code(outcomes: dict[str, JobOutcome]) -> int:
     return BUDGET if statuses <= {JobStatus.SUCCEEDED, JobStatus.BUDGET} else SOME_FAILED
 
 
-async def _until_done(control: Control, plan: Plan, reporter: Reporter, outcomes: dict[str, JobOutcome]) -> bool:
+async def _run(
+    request: Request, reporter: Reporter, connection: Connection, store: ObjectStore, interrupts: Interrupts
+) -> int:
+    control = Control(connection.client, store)
+    plan = await control.plan(request.batch, rerun_failed=request.rerun_failed)
+    reporter.planned(plan, _where(connection))
+    seen = Seen({job.spec.id: job.outcome for job in plan.jobs if job.outcome is not None})
+    interrupted = False
+    if len(seen.outcomes) < len(plan.jobs):
+        async with running_worker(connection.client, store, task_queue=batch_queue(plan.batch)):
+            # From here on jobs run: an interrupt lets the calls in flight end.
+            interrupts.patient = True
+            await control.submit(plan)
+            interrupted = await _until_done(Watch(control, plan), reporter, seen, interrupts)
+    summary = await asyncio.to_thread(_summary, control, plan, seen)
+    reporter.closed(summary, request.again if interrupted else None)
+    return INTERRUPTED if interrupted else exit_code(seen.outcomes)
+
+
+async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: Interrupts) -> bool:
     """Watch until all have ended or the user interrupts; True for the latter."""
 
     async def follow() -> None:
-        async for event in control.watch(plan):
+        async for event in watch.events():
             if isinstance(event, Ended):
-                outcomes[event.outcome.key.job] = event.outcome
+                seen.outcomes[event.outcome.key.job] = event.outcome
                 reporter.ended(event.outcome)
+            elif isinstance(event, Silent):
+                reporter.silent(event.reason)
             else:
+                seen.progress[event.key.job] = event.progress
                 reporter.turn(event)
 
-    with _interrupts() as interrupted:
-        following = asyncio.create_task(follow())
-        asking = asyncio.create_task(interrupted.wait())
+    following = asyncio.create_task(follow())
+    asking = asyncio.create_task(interrupts.asked.wait())
+    try:
         await asyncio.wait({following, asking}, return_when=asyncio.FIRST_COMPLETED)
         if following.done():
-            asking.cancel()
             following.result()
             return False
+    finally:
         following.cancel()
-        note("draining: calls in flight may end, then the worker stops. Ctrl-C again stops it at once.")
-        return True
+        asking.cancel()
+    seconds = GRACE.total_seconds()
+    note(f"draining: calls in flight have {seconds:.0f} s to end, then the worker stops. Again to stop at once.")
+    return True
 
 
-@contextmanager
-def _interrupts() -> Iterator[asyncio.Event]:
-    """The first SIGINT or SIGTERM sets the event; the next one ends the process at once."""
-    loop = asyncio.get_running_loop()
-    event = asyncio.Event()
-
-    def hear() -> None:
-        if event.is_set():
-            note("stopped; the jobs stay resumable: give the same command again")
-            os._exit(INTERRUPTED)
-        event.set()
-
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(signum, hear)
-    yield event
-
-
-def _summary(control: Control, plan: Plan, outcomes: dict[str, JobOutcome]) -> list[dict[str, Any]]:
+def _summary(control: Control, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
     summary: list[dict[str, Any]] = []
     for job in plan.jobs:
-        outcome = outcomes.get(job.spec.id)
+        outcome, progress = seen.outcomes.get(job.spec.id), seen.progress.get(job.spec.id)
+        last = outcome or progress
         summary.append(
             {
                 "job": f"{plan.batch}/{job.spec.id}",
-                "status": outcome.status if outcome else JobStatus.RUNNING,
+                "id": job.spec.id,
+                "status": outcome.status if outcome else OPEN,
                 "reason": outcome.reason if outcome else "",
                 "result": control.result(outcome) if outcome else None,
-                "turns": outcome.turns if outcome else job.turn,
-                "tokens": outcome.usage.total if outcome else 0,
-                "cost_usd": outcome.cost_usd if outcome else 0.0,
+                "turns": outcome.turns if outcome else progress.turn if progress else job.turn,
+                "tokens": last.usage.total if last else 0,
+                "cost_usd": last.cost_usd if last else 0.0,
             }
         )
     return summary
-
-
-def _resume_note(summary: list[dict[str, Any]]) -> str:
-    left = sum(job["status"] == JobStatus.RUNNING for job in summary)
-    return f"interrupted: {left} of {len(summary)} jobs are not done; give the same command again to go on with them"
 
 
 def _where(connection: Connection) -> str:

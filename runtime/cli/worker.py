@@ -10,12 +10,17 @@ from runtime.cli.options import Address, Namespace, Profile, Store
 def command(address: Address = None, namespace: Namespace = None, profile: Profile = None, store: Store = None) -> None:
     """Run a worker alone, until Ctrl-C.
 
-    It executes the jobs that 'holdfast run' starts elsewhere on the same server.
+    It works on every open batch of the server whose archive is this worker's. Workspaces, tools and scripts are taken from
+    this machine, at the same paths as where 'holdfast run' was given, and the provider's keys from this environment.
+    Give --store or HOLDFAST_STORE if the batches do not have their archive in the state directory: a batch whose archive is
+    another one is left alone, and said so.
     """
     import asyncio
 
-    from runtime.cli.running import run_worker
+    from runtime.cli.logs import log_in_lines
+    from runtime.cli.running import run_workers
     from runtime.connection import Target
 
+    log_in_lines()
     target = Target(address=address, namespace=namespace, profile=profile)
-    raise typer.Exit(asyncio.run(run_worker(target, store)))
+    raise typer.Exit(asyncio.run(run_workers(target, store)))

@@ -1,1 +1,27 @@
-"""Events, the event log, the View and its properties, condensers. Pure."""
+"""Events, the event log, the View and its properties, condensers. Pure: no I/O, no clock, no randomness.
+
+``EventLog.append`` is the one way in. ``View`` is what the model is shown of it; ``properties`` are the rules it keeps;
+``conversation`` puts it in a provider's order and ``provider_rules`` checks the outcome; ``condensers`` decide what it
+forgets.
+"""
+
+from runtime.history.content import ContentPart, NodePart, TextPart, plain_text, text_content
+from runtime.history.indices import ManipulationIndices, NoNextIndex
+from runtime.history.log import EventLog
+from runtime.history.properties import ALL_PROPERTIES, USER_MESSAGES_PINNED, ViewProperty
+from runtime.history.view import View
+
+__all__ = [
+    "ALL_PROPERTIES",
+    "USER_MESSAGES_PINNED",
+    "ContentPart",
+    "EventLog",
+    "ManipulationIndices",
+    "NoNextIndex",
+    "NodePart",
+    "TextPart",
+    "View",
+    "ViewProperty",
+    "plain_text",
+    "text_content",
+]

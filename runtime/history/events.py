@@ -11,7 +11,7 @@ and the ``turn`` in which it happened. ``v`` is the version of the event's JSON 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal, TypeGuard
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
@@ -240,7 +240,6 @@ class UnknownEvent(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    known: ClassVar[bool] = False
     id: str
     turn: int = 0
     type: str

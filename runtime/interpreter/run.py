@@ -92,6 +92,7 @@ class StatementRun:
     _waiting: bytes | None = None
     _effect: Effect | None = None
     _printed: int = 0
+    _ms: int = 0
 
     def advance(self, answer: Answer | None = None, recorded: Verdict | None = None) -> Stretch:
         """Run the next stretch: from the start, or from the effect that ``answer`` answers.
@@ -100,7 +101,7 @@ class StatementRun:
         passed is not repeated.
         """
         checked = self._check(recorded) if self._waiting is None else Checked.NO
-        watch = Stopwatch()
+        self._ms = 0
         status, detail = VerdictStatus.OK, ""
         if checked is not Checked.REFUSED:
             try:
@@ -111,10 +112,9 @@ class StatementRun:
         if self._printed > output.OUTPUT_LIMIT_CHARS:
             status = VerdictStatus.OUTPUT
         digest = self._digest() if status is VerdictStatus.OK else ""
-        ms = watch.milliseconds
-        if recorded is None and digest and self.spent_ms + ms > pool.DECLARED_SECONDS * 1000:
+        if recorded is None and digest and self.spent_ms + self._ms > pool.DECLARED_SECONDS * 1000:
             status = VerdictStatus.TIMEOUT
-        verdict = Verdict(status=status, digest=digest, ms=ms, checked=checked, detail=detail)
+        verdict = Verdict(status=status, digest=digest, ms=self._ms, checked=checked, detail=detail)
         return Stretch(verdict=verdict, effect=self._effect)
 
     def settle(self, verdict: Verdict) -> None:
@@ -160,6 +160,7 @@ class StatementRun:
         handles = Handles(self.obj_ids())
         with pool.session(seed=self.seed) as session:
             snapshot = self._loaded(session)
+            watch = Stopwatch()
             try:
                 if snapshot is None:
                     snapshot = session.feed_start(self.source, print_callback=self._print, cwd=VIRTUAL_ROOT)
@@ -173,6 +174,8 @@ class StatementRun:
                 self.exception, effect = _exception(error), None
                 if _TIME_LIMIT.match(self.exception.message):
                     raise _TakenBack(VerdictStatus.TIMEOUT) from error
+            finally:
+                self._ms = watch.milliseconds
             try:
                 if effect is not None:
                     return effect, session.dump()

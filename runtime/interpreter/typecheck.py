@@ -94,7 +94,7 @@ def _objection(diagnostics: list[str]) -> ExceptionInfo | None:
     """The checker's diagnostics as an exception. None without any: it may object to the preamble alone."""
     if not diagnostics:
         return None
-    syntax = all("error[invalid-syntax]" in line for line in diagnostics)
+    syntax = any("error[invalid-syntax]" in line for line in diagnostics)
     message = output.bounded("\n".join(diagnostics), _MESSAGE_CHARS)
     return ExceptionInfo(type="SyntaxError" if syntax else "TypeCheckError", message=message)
 

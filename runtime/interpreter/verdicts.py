@@ -32,7 +32,7 @@ class Checked(StrEnum):
 class Verdict(Value):
     """What is made durable of a stretch.
 
-    ``ms`` is the live compute time without the check; ``digest`` that of the outcome, empty if there is none to come back to;
+    ``ms`` is the live compute time, without the check and without what it takes to restore and keep the session; ``digest`` that of the outcome, empty if there is none to come back to;
     ``detail`` names what a ``NAMES`` verdict is about.
     """
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.archive.job import JobArchive
-from runtime.archive.records import AttemptRecord, Capture, Chunk, EndRecord, ReplyRecord, StepRecord
+from runtime.archive.records import AttemptRecord, Capture, Chunk, EndRecord, FailureRecord, ReplyRecord, StepRecord
 from runtime.archive.stores import ObjectStore
 from runtime.projection.segments import Role, Segment, SegmentKind, delta_between
 from runtime.values import StepRef, ToolCall, Usage
@@ -140,6 +140,21 @@ def step_record(run: str, turn: int, attempt: str, nodes: Sequence[dict[str, Any
     )
 
 
+def failure_record(attempt: str) -> FailureRecord:
+    """A stream that broke off."""
+    body = b'data: {"choices":[{"delta":{"content":"I lo"}}]}\n\ndata: {"error":'
+    return FailureRecord(
+        attempt=attempt,
+        response=body,
+        chunks=(Chunk(at_us=700, size=len(body)),),
+        status_code=200,
+        headers={"content-type": "text/event-stream"},
+        error_type="StreamBroken",
+        error_message="the connection was closed",
+        failed_at="2026-01-01T01:00:00Z",
+    )
+
+
 def write_run(
     written: Written,
     run: str,
@@ -168,7 +183,8 @@ def eventful_job(store: ObjectStore, batch: str = "nightly", job: str = "licence
     for effect in range(2):
         archive.write_effect("a", 31, effect, {"value": effect})
     layout = layout_at(32, archive.layout(parent), archive.reply_segment(parent))
-    written.begin("a", 32, parent, layout)
+    failed = written.begin("a", 32, parent, layout)
+    archive.fail_attempt(failure_record(failed))
     attempt = written.begin("a", 32, parent, layout, attempt=2)
     nodes = [{"obj_id": "view-0", "removed": True}, {"obj_id": "view-9", "text": "new"}]
     parent = written.finish("a", 32, attempt, nodes)

@@ -145,7 +145,12 @@ def test_only_an_event_beyond_the_budget_loses_its_middle() -> None:
     log.append(action("A", "r", "t"))
     huge = "begin " + "x" * 9000 + " end"
     log.append(ObservationEvent(id="O", turn=0, tool_call_id="t", content=text_content(huge)))
-    at = replace(situation(log, Trigger.REQUEST), count=lambda event: 3000 if event.id == "O" else 10, window=10_000)
+    at = replace(
+        situation(log, Trigger.REQUEST),
+        count=lambda event: 3000 if event.id == "O" else 10,
+        prompt_tokens=3030,
+        window=10_000,
+    )
     assert huge in asked(log, LLMSummary(input_tokens=5000), at).request.prompt
     prompt = asked(log, LLMSummary(input_tokens=600), at).request.prompt
     assert len(prompt) < 3500 and "begin xx" in prompt and "characters left out] xx" in prompt and "x end" in prompt

@@ -50,7 +50,7 @@ print(sum(number for _, number in seen), roll)"""
 
 FINISH = "finish({'seen': [list(pair) for pair in seen], 'lines': len(lines), 'roll': roll})"
 
-PATTERN = (COMPUTE, ADD, TOOL, READ, ERROR, MOVE)
+PATTERN = (COMPUTE, TOOL, ADD, READ, TOOL, ERROR, MOVE)
 
 
 def respond(messages, number):

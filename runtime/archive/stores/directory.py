@@ -75,6 +75,20 @@ class DirectoryStore:
         folder, _, _ = prefix.rpartition("/")
         yield from self._walk(folder, prefix)
 
+    def folders(self, prefix: str) -> Iterator[str]:
+        """See ``ObjectStore``."""
+        try:
+            with os.scandir(self.root / prefix) as found:
+                names = sorted(e.name for e in found if e.is_dir(follow_symlinks=False))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise ArchiveError(f"cannot list {self.root / prefix}: {error.strerror}") from error
+        yield from (name for name in names if prefix or name != _TMP)
+
+    def __str__(self) -> str:
+        return str(self.root)
+
     def _walk(self, folder: str, prefix: str) -> Iterator[str]:
         try:
             with os.scandir(self.root / folder) as found:

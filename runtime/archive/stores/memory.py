@@ -36,6 +36,14 @@ class MemoryStore:
             keys = sorted(k for k in self._objects if k.startswith(prefix))
         return iter(keys)
 
+    def folders(self, prefix: str) -> Iterator[str]:
+        """See ``ObjectStore``."""
+        rests = (key[len(prefix) :] for key in self.list(prefix))
+        return iter(sorted({rest.partition("/")[0] for rest in rests if "/" in rest}))
+
+    def __str__(self) -> str:
+        return "memory"
+
     def replace(self, key: str, data: bytes | None) -> None:
         """Damage an object (None: delete it), as no store should allow: for tests of ``verify``."""
         with self._lock:

@@ -34,3 +34,10 @@ class ObjectStore(Protocol):
         compares names, AWS whole keys. The archive's keys are made so that this does not matter.
         """
         ...
+
+    def folders(self, prefix: str) -> Iterator[str]:
+        """The next parts, up to a slash, of the keys under ``prefix`` (empty, or ending in a slash), each once and sorted.
+
+        It costs by the number of folders, not of the objects in them.
+        """
+        ...

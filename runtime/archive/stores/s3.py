@@ -104,9 +104,23 @@ class S3Store:
 
     def list(self, prefix: str) -> Iterator[str]:
         """See ``ObjectStore``: pages of a thousand keys, each fetched when it is needed."""
+        for page in self._pages(prefix):
+            for entry in page.get("Contents", ()):
+                yield entry["Key"][len(self._prefix) :]
+
+    def folders(self, prefix: str) -> Iterator[str]:
+        """See ``ObjectStore``."""
+        for page in self._pages(prefix, Delimiter="/"):
+            for entry in page.get("CommonPrefixes", ()):
+                yield entry["Prefix"][len(self._prefix + prefix) :].rstrip("/")
+
+    def __str__(self) -> str:
+        return f"s3://{self._bucket}/{self._prefix}".rstrip("/")
+
+    def _pages(self, prefix: str, **arguments: str) -> Iterator[dict[str, Any]]:
         token: str | None = None
         while True:
-            more = {"ContinuationToken": token} if token else {}
+            more = {**arguments, "ContinuationToken": token} if token else arguments
 
             def page(more: dict[str, str] = more) -> dict[str, Any]:
                 answer: dict[str, Any] = self._client.list_objects_v2(
@@ -115,8 +129,7 @@ class S3Store:
                 return answer
 
             answer = self._try(f"list {prefix} of", page)
-            for entry in answer.get("Contents", ()):
-                yield entry["Key"][len(self._prefix) :]
+            yield answer
             token = answer.get("NextContinuationToken")
             if not answer.get("IsTruncated") or token is None:
                 return

@@ -1,0 +1,49 @@
+"""Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends the process at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from types import TracebackType
+
+from runtime.cli.output import note
+
+INTERRUPTED = 130
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """Listens within its block. The first signal sets ``asked``, and cancels the task of the block unless it is patient.
+
+    ``abandon`` is called before the second signal ends the process, and ``farewell`` is printed.
+    """
+
+    def __init__(self, abandon: Callable[[], None], farewell: str) -> None:
+        self.asked = asyncio.Event()
+        self.patient = False
+        self._abandon = abandon
+        self._farewell = farewell
+        self._task: asyncio.Task[object] | None = None
+
+    def __enter__(self) -> Interrupts:
+        self._task = asyncio.current_task()
+        for signum in SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(signum, self._hear)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for signum in SIGNALS:
+            asyncio.get_running_loop().remove_signal_handler(signum)
+
+    def _hear(self) -> None:
+        if self.asked.is_set():
+            self._abandon()
+            note(f"stopped at once; {self._farewell}")
+            os._exit(INTERRUPTED)
+        self.asked.set()
+        if not self.patient and self._task is not None:
+            self._task.cancel()

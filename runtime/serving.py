@@ -1,0 +1,104 @@
+"""Workers for whatever batches are open on a server: what ``holdfast worker`` runs.
+
+Each batch has a task queue of its own, so that ``holdfast run`` works on its own batch and leaves the jobs of others,
+which may be on another machine or interrupted on purpose, alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from temporalio.client import Client
+from temporalio.service import RPCError
+from temporalio.worker import Worker
+
+from activities.model import warm
+from runtime.archive.stores import ObjectStore
+from runtime.catalog import archive_id
+from runtime.errors import ServerError
+from runtime.worker import make_worker
+
+LOOK_SECONDS = 2.0
+"""How often new batches are looked for."""
+
+WORKFLOW_TASKS = 2
+"""Of each batch at a time: the batches share the interpreter processes."""
+
+OPEN_BATCHES = "WorkflowType = 'BatchWorkflow' AND ExecutionStatus = 'Running'"
+
+
+@dataclass(frozen=True)
+class OpenBatch:
+    """A batch that runs: its task queue, its archive's own name, and that archive's address where it was started."""
+
+    queue: str
+    archive: str
+    store: str
+
+
+@dataclass
+class BatchWorkers:
+    """One worker for each open batch of the archive ``store``. ``tell`` is given a line for each that comes or goes."""
+
+    client: Client
+    store: ObjectStore
+    tell: Callable[[str], None]
+    _running: dict[str, tuple[Worker, asyncio.Task[None]]] = field(default_factory=dict)
+    _refused: set[str] = field(default_factory=set)
+
+    async def serve(self) -> None:
+        """Work until cancelled; then the calls in flight may end.
+
+        Raises:
+            ServerError: if a worker cannot go on.
+        """
+        await asyncio.to_thread(warm)
+        own = await asyncio.to_thread(archive_id, self.store)
+        try:
+            while True:
+                await self._look(own)
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            await self._stop(set(self._running))
+
+    async def _look(self, own: str) -> None:
+        try:
+            batches = {batch.queue: batch for batch in await open_batches(self.client)}
+        except RPCError as error:
+            self.tell(f"the server does not answer ({error.message}); asking again")
+            return
+        await self._stop(self._running.keys() - batches.keys())
+        for queue, (_, task) in self._running.items():
+            if task.done():
+                raise ServerError(f"the worker of {queue} stopped: {task.exception()}")
+        for batch in batches.values():
+            if batch.archive == own:
+                self._start(batch.queue)
+            elif batch.queue not in self._refused:
+                self._refused.add(batch.queue)
+                self.tell(f"not working on {batch.queue}: its archive is {batch.store}, this worker's is {self.store}")
+
+    def _start(self, queue: str) -> None:
+        if queue in self._running:
+            return
+        worker = make_worker(self.client, self.store, task_queue=queue, workflow_tasks=WORKFLOW_TASKS)
+        self._running[queue] = (worker, asyncio.create_task(worker.run()))
+        self.tell(f"working on {queue}")
+
+    async def _stop(self, queues: set[str]) -> None:
+        stopped = [self._running.pop(queue) for queue in queues]
+        await asyncio.gather(*(worker.shutdown() for worker, _ in stopped))
+        await asyncio.gather(*(task for _, task in stopped), return_exceptions=True)
+        for queue in sorted(queues):
+            self.tell(f"done with {queue}")
+
+
+async def open_batches(client: Client) -> list[OpenBatch]:
+    """The batches that run on the server, whoever works on them."""
+    batches = []
+    async for execution in client.list_workflows(OPEN_BATCHES):
+        memo = await execution.memo()
+        batches.append(OpenBatch(execution.task_queue, str(memo.get("archive", "")), str(memo.get("store", ""))))
+    return batches

@@ -1,0 +1,143 @@
+"""What no statement may do: each attempt ends as an error the model sees, and the job goes on as if it had not been."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from plain_loop import Entry, PlainLoop, native, statements
+
+from runtime.interpreter import pool
+from runtime.interpreter.records import ExecutionStatus
+from runtime.interpreter.run import Verdict, VerdictStatus
+
+BEFORE = "x = 1\nfoo = view('a.txt')"
+AFTER = "print(x, foo.tokens)"
+CHANGE = "x = 2\nfoo.SetTokens(5)\nbar = view('src/foo.py')\nprint('gone')\n"
+
+
+def verdicts(loop: PlainLoop) -> list[Verdict]:
+    """The recorded verdicts."""
+    return [Verdict.model_validate_json(entry.value) for entry in loop.history if entry.kind == "verdict"]
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "kind"),
+    [
+        ("while True: pass", VerdictStatus.TIMEOUT, "TimeoutError"),
+        ("try:\n    while True: pass\nexcept BaseException: pass", VerdictStatus.TIMEOUT, "TimeoutError"),
+        ("kept = []\nwhile True: kept.append('abc' * 1000)", VerdictStatus.CRASHED, "RuntimeError"),
+        ("kept = ['a' * 30_000_000]\ntake(1)", VerdictStatus.CRASHED, "RuntimeError"),
+        ("for n in range(2000): print('x' * 1000)", VerdictStatus.OUTPUT, "MemoryError"),
+    ],
+)
+def test_a_verdict_takes_the_statement_back(run: Run, source: str, status: VerdictStatus, kind: str) -> None:
+    """Namespace, nodes and output are as before; the error says so."""
+    loop = run(BEFORE, CHANGE + source, AFTER)
+    execution = loop.executions[1]
+    assert status in [verdict.status for verdict in verdicts(loop)]
+    assert execution.exception is not None
+    assert execution.exception.type == kind
+    assert execution.exception.message.endswith("are as they were before the statement.")
+    assert execution.status is (ExecutionStatus.TIMEOUT if kind == "TimeoutError" else ExecutionStatus.ERROR)
+    assert execution.stdout == ""
+    assert loop.turns[1].nodes == loop.turns[0].nodes
+    assert loop.turns[1].namespace == loop.turns[0].namespace
+    assert loop.executions[2].stdout == "1 2000\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("kept = 'a' * (1 << 30)", "MemoryError"),
+        ("def f(): return f()\nf()", "RecursionError"),
+    ],
+)
+def test_a_limit_that_counts_is_an_exception(run: Run, source: str, kind: str) -> None:
+    """Memory, depth and effects count alike everywhere: no verdict is needed, and what was done before stays."""
+    loop = run(BEFORE, "x = 2\n" + source, AFTER)
+    exception = loop.executions[1].exception
+    assert exception is not None
+    assert exception.type == kind
+    assert {verdict.status for verdict in verdicts(loop)} == {VerdictStatus.OK}
+    assert loop.executions[2].stdout == "2 2000\n"
+
+
+def test_the_1001st_effect_says_how_to_go_on(run: Run) -> None:
+    """A thousand are done."""
+    loop = run("n = 0\nwhile True:\n    open('a.txt')\n    n += 1", "print(n)")
+    exception = loop.executions[0].exception
+    assert exception is not None
+    assert exception.message == "open(): a statement may read files and call tools 1,000 times; go on in the next one"
+    assert len(loop.executions[0].effects) == 1000
+    assert loop.executions[1].stdout == "1000\n"
+
+
+def test_a_timeout_after_an_effect_takes_the_whole_statement_back(run: Run) -> None:
+    """The effect's record stays, for it happened; the views and the result it made do not."""
+    loop = run("x = 1", "x = search('a')\nfoo = view('a.txt')\nfinish(x)\nwhile True: pass", "print(x)")
+    assert [effect.name for effect in loop.executions[1].effects] == ["search", "view"]
+    assert loop.turns[1].nodes == {}
+    assert loop.executions[2].stdout == "1\n"
+    assert loop.job.turn == 4
+
+
+def test_a_slower_replay_of_an_ok_stretch_is_no_drift(workspace: Path) -> None:
+    """Time is declared when live alone: a replay that took longer comes to the same digest, and is ok."""
+    verdict: list[Verdict] = []
+    for recorded in (None, Verdict()):
+        job = PlainLoop(workspace, statements()).job
+        job.ingest((), 0.0)
+        statement = job.receive(native("n = 0\nfor i in range(9): n += i", 1), 0.0)
+        assert statement is not None
+        statement.settle(Verdict(ms=10_000))
+        verdict.append(statement.advance(None, recorded).verdict)
+    live, replayed = verdict
+    assert (live.status, replayed.status) == (VerdictStatus.TIMEOUT, VerdictStatus.OK)
+    assert live.digest == replayed.digest != ""
+
+
+def test_a_declared_timeout_keeps_its_digest_only_when_live(run: Run) -> None:
+    """A recorded timeout is obeyed although the stretch could end well here."""
+    loop = run("x = 1", "x = 2", "print(x)")
+    index = [i for i, entry in enumerate(loop.history) if entry.kind == "verdict"][1]
+    timeout = Verdict(status=VerdictStatus.TIMEOUT, digest=verdicts(loop)[1].digest, ms=1200)
+    history = [*loop.history[:index], Entry("verdict", timeout.model_dump_json()), loop.history[index + 1]]
+    again = replace(loop.again(), history=history).run()
+    assert again.executions[1].status is ExecutionStatus.TIMEOUT
+    assert again.executions[2].stdout == "1\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "take('x' * 600_000)",
+        "take('x' * 10_000_000)",
+        "take(list(range(150_000)))",
+        "open('x' * 600_000)",
+        "view('x' * 5_000)",
+        "view('a.txt', pos='/' + 'x' * 5_000)",
+        "finish('x' * 600_000)",
+        "finish([['x' * 100] * 1000] * 100)",
+    ],
+)
+def test_what_is_too_large_for_a_record_does_not_leave_the_statement(run: Run, source: str) -> None:
+    """Temporal would refuse the payload, and the job would hang: it is a ValueError instead, or the memory is full."""
+    exception = run(source, "print(1)").executions[0].exception
+    assert exception is not None
+    assert exception.type in ("ValueError", "RuntimeError")
+
+
+def test_no_check_outlives_its_limit(run: Run) -> None:
+    """Loops that the checker unrolls run unchecked."""
+    source = "x = 0\nwhile x == 0:\n" + "".join(f"    y{i} = x if x else 'a'\n    x = (y{i}, x)\n" for i in range(30))
+    loop = run(source + "print(len(x))")
+    assert loop.executions[0].stdout == "2\n"
+
+
+def test_the_limits_of_one_activation_stay_under_the_deadlock_detector() -> None:
+    """A check and a stretch together take less than the SDK's 2 s."""
+    assert pool.CHECK_SECONDS + pool.KILL_SECONDS < 2.0
+    assert pool.DECLARED_SECONDS < pool.HARD_SECONDS < pool.KILL_SECONDS

@@ -1,0 +1,86 @@
+"""The type check: a wrong statement is told before any of it runs, with its own line numbers."""
+
+from __future__ import annotations
+
+import builtins
+
+import pytest
+from conftest import Run
+from pydantic_monty import MontyError
+
+from runtime.context.contract import type_stubs
+from runtime.interpreter import pool
+from runtime.interpreter.handles import HANDLE_TYPES
+from runtime.interpreter.typecheck import check
+
+STUBS = type_stubs(())
+LACKED = {"EnvironmentError", "IOError", "copyright", "credits", "exit", "help", "license", "quit"}
+"""Builtins that the checker knows and Monty lacks: a NameError when they are used."""
+
+
+def test_the_message_has_the_statements_own_lines_and_nothing_ran(run: Run) -> None:
+    """Line 3 is line 3, however many variables there are."""
+    loop = run("x = 1\ny = 'a'", "print('never')\n\nx + y", "print(x)")
+    execution = loop.executions[1]
+    assert execution.exception is not None
+    assert execution.exception.type == "TypeCheckError"
+    assert execution.exception.message == (
+        "line 3, column 1: error[unsupported-operator] Operator `+` is not supported between objects of type `int` and `str`"
+    )
+    assert (execution.stdout, loop.executions[2].stdout) == ("", "1\n")
+
+
+def test_names_that_a_failed_statement_bound_are_known(run: Run) -> None:
+    """The checker goes by what is there, not by what succeeded."""
+    loop = run("x = [1]\ndef f(): return 2\n1 / 0", "x.append(f())\nprint(x)")
+    assert loop.executions[1].stdout == "[1, 2]\n"
+
+
+def test_a_wrong_call_of_the_contract_is_told(run: Run) -> None:
+    """Handles, contract functions and tools are all checked."""
+    loop = run("foo = view('a.txt')", "foo.SetLod('high')", "foo.Nope()", "search(5)", "view()")
+    told = [execution.exception.message for execution in loop.executions[1:5] if execution.exception]
+    assert len(told) == 4
+    assert "Argument to function `SetLod` is incorrect" in told[0] or "SetLod" in told[0]
+    assert "no attribute `Nope`" in told[1]
+    assert "search" in told[2]
+    assert "path" in told[3]
+
+
+@pytest.mark.parametrize("source", ["def f(:", "x = (1", "if x:\nprint(1)"])
+def test_broken_syntax_is_a_syntax_error(run: Run, source: str) -> None:
+    """By its usual name."""
+    exception = run(source).executions[0].exception
+    assert exception is not None
+    assert exception.type == "SyntaxError"
+    assert exception.message.startswith("line 1, ") or exception.message.startswith("line 2, ")
+
+
+def test_what_monty_does_not_have_is_told(run: Run) -> None:
+    """Parsed, not run."""
+    loop = run("class A(dict): pass", "import numpy")
+    told = [execution.exception for execution in loop.executions[:2]]
+    assert told[0] is not None
+    assert told[0].type == "NotImplementedError"
+    assert told[1] is not None
+    assert told[1].message == "line 1, column 8: error[unresolved-import] Cannot resolve imported module `numpy`"
+
+
+def test_variables_may_have_the_names_of_types(run: Run) -> None:
+    """Objections to the framework's own declarations are no objections to the statement."""
+    names = {"list": "list", "Any": "int", "IO": "str", "ViewHandle": "int", "int": "str", "open": "int"}
+    assert check("print(1)", STUBS, names, HANDLE_TYPES) is None
+
+
+@pytest.mark.parametrize("name", [name for name in dir(builtins) if not name.startswith("_")])
+def test_the_checker_knows_the_builtins_that_the_interpreter_has(name: str) -> None:
+    """A builtin that runs is never refused; those that only the checker knows are listed here."""
+    with pool.session() as session:
+        try:
+            session.feed_run(f"{name}\nNone")
+            runs = True
+        except MontyError:
+            runs = False
+    accepted = check(name, STUBS, {}, HANDLE_TYPES) is None
+    assert accepted or not runs
+    assert (accepted and not runs) == (name in LACKED)

@@ -1,0 +1,76 @@
+"""Every named fail point, and the jobs in which it is tried.
+
+A group is one job that dies at each of its points in order, with the command given again in between. ``name:3`` is the third
+time that the newest process comes by; later than the first where the point would otherwise hit one turn again and again.
+"""
+
+from __future__ import annotations
+
+import re
+
+from runtime.archive.schemas import KINDS
+from tests.kill.processes import ROOT
+
+TURNS = 24
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "begin": (
+        "submit.before",
+        "submit.after",
+        "begin.before",
+        "archive.definition.before_put",
+        "archive.definition.after_put",
+        "begin.after",
+        "archive.run.before_put",
+        "archive.run.after_put",
+        "archive.end.after_put",
+    ),
+    "call": (
+        "model.before_call:2",
+        "archive.attempt.before_put:2",
+        "archive.attempt.after_put:2",
+        "model.mid_reply:9",
+        "model.after_call:3",
+        "archive.step.before_put:3",
+        "archive.step.after_put:3",
+        "model.before_return:3",
+        "end.before_return",
+    ),
+    "effect": (
+        "read.before:3",
+        "read.after:3",
+        "tool.before_run",
+        "tool.after_run:2",
+        "archive.effect.before_put:2",
+        "archive.effect.after_put:2",
+        "tool.before_return:2",
+        "verdict.before_return:4",
+        "end.before",
+    ),
+    "store": (
+        "store.directory.mid_put:6",
+        "store.directory.before_link:6",
+        "store.directory.before_sync:6",
+        "archive.end.before_put",
+    ),
+}
+
+ELSEWHERE = {"store.s3.before_put"}
+"""Fail points that need another server: tests/archive kills there."""
+
+_CALL = re.compile(r'failpoint\((f?)"([^"]+)"\)')
+
+def named_in_the_source() -> set[str]:
+    """The fail points that the source names; one whose name has a ``{kind}`` in it is one for each kind of object."""
+    found: set[str] = set()
+    for folder in ("runtime", "activities", "workflows"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for formatted, name in _CALL.findall(path.read_text()):
+                found |= {name.replace("{kind}", kind) for kind in KINDS} if formatted else {name}
+    return found
+
+
+def tried() -> set[str]:
+    """The fail points that the groups and the tests elsewhere try."""
+    return {point.partition(":")[0] for points in GROUPS.values() for point in points} | ELSEWHERE
+

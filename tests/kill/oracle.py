@@ -1,0 +1,139 @@
+"""What a job that was killed must have in common with one that was not, and what no kill may ever bring about."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.archive.job import JobArchive
+from runtime.archive.records import Capture
+from runtime.archive.requests import RequestReader
+from runtime.archive.verify import damage, verify_job
+from runtime.projection.segments import Segment, SegmentKind
+from tests.kill.scene import Scene
+
+_TIMES = {"started_at", "ended_at", "finished_at", "time_ms", "timestamp"}
+_TIME_LEFT = re.compile(r"\S+ left\]")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What had happened when a kill came: archived objects, requests received by turn, runs of the tool by turn."""
+
+    objects: dict[str, tuple[int, int, bytes]]
+    calls: Counter[int]
+    tool_runs: Counter[int]
+
+    @classmethod
+    def of(cls, scene: Scene) -> Moment:
+        """Now; the processes that could change it are dead."""
+        return cls(scene.stamps(), calls_by_turn(scene), Counter(scene.tool_runs()))
+
+
+def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
+    """All that a job did and was shown, without times, attempt numbers and addresses (run ids, event ids, ports)."""
+    archive = scene.archive()
+    (run,) = archive.runs()
+    end = archive.end(run)
+    assert end is not None
+    steps = list(archive.steps(run))
+    return {
+        "summary": summary,
+        "end": _without_times(end.model_dump(mode="json", exclude={"run", "parent"})),
+        "turns": [
+            {
+                "turn": step.turn,
+                # The endpoint numbers its responses by the requests that it got.
+                "reply": step.reply.model_dump(mode="json", exclude={"response_id"}),
+                "execution": _without_times(step.execution),
+                "nodes": list(step.nodes),
+                "nodes_digest": step.nodes_digest,
+                "usage": step.usage.model_dump(mode="json"),
+                "effects": _effects(archive, run, step.turn),
+                "layout": [_segment(segment) for segment in archive.turn_layout(run, step.turn)],
+            }
+            for step in steps
+        ],
+    }
+
+
+def check_once(scene: Scene, kills: list[Moment]) -> Counter[int]:
+    """Each finished turn was called once; what more was sent is an attempt in the archive, and nothing was ever changed.
+
+    Returns how many attempts each turn had.
+    """
+    archive = scene.archive()
+    (run,) = archive.runs()
+    bodies, calls = _bodies_by_turn(scene), calls_by_turn(scene)
+    attempts: Counter[int] = Counter()
+    for step in archive.steps(run):
+        made = archive.attempts(run, step.turn)
+        attempts[step.turn] = len(made)
+        assert [attempt.number for attempt in made] == list(range(1, len(made) + 1))
+        assert [attempt.key for attempt in made].count(step.attempt.key) == 1, "one attempt became the step"
+        # The archive is written first: there is no request that it does not hold, and they are all the same bytes.
+        wire = {RequestReader(archive.store.get).wire(attempt.key) for attempt in made}
+        assert {attempt.capture for attempt in made} == {Capture.WIRE}
+        assert set(bodies[step.turn]) == wire, f"turn {step.turn}"
+        assert 1 <= calls[step.turn] <= len(made), f"turn {step.turn} was called without an attempt in the archive"
+        assert len(made) <= 1 + len(kills), f"turn {step.turn} was attempted again without a kill"
+    assert set(calls) == set(attempts), "no call belongs to another turn"
+    now = Moment.of(scene)
+    for kill in kills:
+        _check_kept(kill, now, run)
+    assert damage(verify_job(archive)) == []
+    return attempts
+
+
+def calls_by_turn(scene: Scene) -> Counter[int]:
+    """How many requests the endpoint got for each turn."""
+    return Counter({turn: len(bodies) for turn, bodies in _bodies_by_turn(scene).items()})
+
+
+def _check_kept(kill: Moment, now: Moment, run: str) -> None:
+    """Nothing that was archived at a kill was written again, called again, or run again."""
+    assert {key: now.objects.get(key) for key in kill.objects} == kill.objects
+    for key in kill.objects:
+        if (step := re.search(r"/(\d{7})\.step$", key)) is not None:
+            turn = int(step[1])
+            assert now.calls[turn] == kill.calls[turn], f"turn {turn} was finished, and called again"
+        if (effect := re.search(r"/(\d{7})\.effect-", key)) is not None:
+            turn = int(effect[1])
+            assert now.tool_runs[turn] == kill.tool_runs[turn], f"turn {turn}'s tool had a result, and ran again"
+
+
+def _bodies_by_turn(scene: Scene) -> dict[int, list[bytes]]:
+    found: dict[int, list[bytes]] = {}
+    for body in scene.bodies():
+        messages = json.loads(body)["messages"]
+        found.setdefault(1 + sum(message["role"] == "assistant" for message in messages), []).append(body)
+    return found
+
+
+def _effects(archive: JobArchive, run: str, turn: int) -> list[dict[str, Any]]:
+    """The archived results of the turn's tool calls."""
+    found: list[dict[str, Any]] = []
+    while (value := archive.effect(run, turn, len(found))) is not None:
+        found.append(value)
+    return found
+
+
+def _segment(segment: Segment) -> dict[str, Any]:
+    """A segment; the line of budgets tells the time left, so that is taken out of it."""
+    shown = segment.model_dump(mode="json")
+    if segment.kind is SegmentKind.BUDGET:
+        return {**shown, "text": _TIME_LEFT.sub("]", segment.text), "tokens": None}
+    return shown
+
+
+def _without_times(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _without_times(item) for key, item in value.items() if key not in _TIMES}
+        case list():
+            return [_without_times(item) for item in value]
+        case _:
+            return value
