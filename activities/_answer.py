@@ -50,6 +50,31 @@ def refusal_in(body: bytes) -> str | None:
     return "".join(parts) or None
 
 
+def held_in_pieces(body: bytes, secrets: Secrets) -> bool:
+    """Whether the events of a stream, put together, hold a secret that the stream's bytes have in pieces.
+
+    For what is left of a stream that broke, which makes no answer. Each field's texts are joined in their order.
+    """
+    texts: dict[str, list[str]] = {}
+    for line in body.splitlines():
+        if line.startswith(b"data: {"):
+            with suppress(ValueError, RecursionError):
+                _collect("", json.loads(line[len(b"data: ") :]), texts)
+    joined = map("".join, texts.values())
+    return any(secrets.mask(text) != text for text in joined)
+
+
+def _collect(name: str, value: Any, texts: dict[str, list[str]]) -> None:
+    if isinstance(value, str):
+        texts.setdefault(name, []).append(value)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _collect(key, item, texts)
+    elif isinstance(value, list):
+        for item in value:
+            _collect(name, item, texts)
+
+
 @dataclass
 class _Call:
     id: str = ""

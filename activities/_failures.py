@@ -75,6 +75,12 @@ _BY_CLASS = {
 _WINDOW = re.compile(
     r"context[ _-]?(length|window)|prompt is too long|maximum context|too many (input )?tokens", re.IGNORECASE
 )
+_CREDENTIALS = re.compile(r"credentials|api[ _-]?key", re.IGNORECASE)
+"""In the words of an error of a call for which nothing was sent: a library found no key, and asked nobody."""
+
+_NOT_SAID = "Traceback (most recent call last)"
+"""Where litellm's words go on with its own stack."""
+
 _LITELLM = re.compile(r"^(litellm\.)?\w*(Error|Exception|Timeout)\s*:\s*(\w+(Exception|Error)\s*-\s*)?")
 
 
@@ -104,6 +110,8 @@ def _kind(cause: Exception, words: str, recorder: CallRecorder) -> FailureKind:
         return FailureKind.BROKEN
     if isinstance(failure, httpx.TransportError) and not refused:
         return FailureKind.BROKEN if recorder.size else FailureKind.CONNECTION
+    if recorder.attempt is None and recorder.status is None and _CREDENTIALS.search(words):
+        return FailureKind.AUTHENTICATION
     status = recorder.status if refused else getattr(cause, "status_code", None)
     status = status if isinstance(status, int) else 500
     named = _BY_CLASS.get(type(cause).__name__)
@@ -127,7 +135,7 @@ def _words(cause: Exception, recorder: CallRecorder) -> str:
     text = str(getattr(cause, "message", None) or cause) or type(cause).__name__
     while (shorter := _LITELLM.sub("", text, count=1)) != text and shorter:
         text = shorter
-    return text
+    return text.partition(_NOT_SAID)[0].strip() or text
 
 
 def _said(recorder: CallRecorder) -> str:

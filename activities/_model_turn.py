@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities._answer import Answer, without_secrets
+from activities._answer import Answer, held_in_pieces, without_secrets
 from activities._failures import FailureKind, failure_of
 from activities._litellm import ask, price, reports_usage
 from activities._options import ModelOptions
@@ -23,7 +23,7 @@ from activities._secrets import Secrets
 from activities.contracts import TurnCall
 from runtime.archive.allowed import clean_model
 from runtime.archive.job import JobArchive
-from runtime.archive.records import AttemptRecord, Capture, ReplyRecord, Step, StepRecord
+from runtime.archive.records import AttemptRecord, Capture, FailureRecord, ReplyRecord, Step, StepRecord
 from runtime.digests import canonical_json
 from runtime.errors import ArchiveError
 from runtime.failpoints import failpoint
@@ -106,6 +106,7 @@ class ModelTurn:
                 raise self._recorder.failure from None
             failure = failure_of(error, self._recorder)
             await self._record_unseen(messages, tools)
+            await asyncio.to_thread(self._fail, failure)
             # The chain of causes may hold headers, and Temporal would keep it.
             raise failure from None
         if await self._record_unseen(messages, tools):
@@ -136,6 +137,24 @@ class ModelTurn:
                 headers=dict(request.headers),
                 temporal_attempt=self._recorder.temporal_attempt,
                 started_at=datetime.now(UTC).isoformat(),
+            )
+        )
+
+    def _fail(self, failure: ApplicationError) -> None:
+        """Archive what came back until the attempt failed."""
+        recorder = self._recorder
+        held = held_in_pieces(recorder.body, recorder.secrets)
+        body = WITHHELD if held else recorder.secrets.mask_bytes(recorder.body)
+        self._archive.fail_attempt(
+            FailureRecord(
+                attempt=recorder.attempt or "",
+                response=body,
+                chunks=recorder.chunks if body == recorder.body else (),
+                status_code=recorder.status,
+                headers=recorder.headers,
+                error_type=failure.type or "",
+                error_message=failure.message,
+                failed_at=datetime.now(UTC).isoformat(),
             )
         )
 

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.projection.segments import LayoutDelta
+from runtime.redaction.rules import Redaction
 from runtime.values import Compact, ModelReply, StepRef, Usage
 
 
@@ -77,6 +78,7 @@ class ReadBatch(Contract):
     workspace: str
     requests: tuple[ReadRequest, ...]
     encoding: str
+    redact: Redaction = Redaction()
 
 
 class ReadBatchResult(Contract):
@@ -93,6 +95,7 @@ class FileCall(Contract):
     path: str
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = Field(default_factory=dict)
+    redact: Redaction = Redaction()
 
 
 class FileCallResult(Contract):
@@ -114,6 +117,7 @@ class ToolRequest(Contract):
     search_path: str
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = Field(default_factory=dict)
+    redact: Redaction = Redaction()
 
 
 class ToolResult(Contract):

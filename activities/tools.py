@@ -20,6 +20,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.errors import InputError
 from runtime.failpoints import failpoint
+from runtime.redaction.redactor import redactor_of
 from runtime.tools import Arguments, Tool, open_tool
 
 R = TypeVar("R")
@@ -65,7 +66,7 @@ class ToolActivities:
         if recorded is None:
             tool = await self._in_thread(_open, request)
             failpoint("tool.before_run")
-            result = await self._run(tool, request)
+            result = await self._in_thread(_masked, await self._run(tool, request), request)
             failpoint("tool.after_run")
             await self._in_thread(archive.write_effect, *address, result.model_dump(mode="json"))
             # Another attempt may have been first; what the archive holds is what happened.
@@ -92,6 +93,13 @@ class ToolActivities:
         """``function(*args)`` in a thread that sees this activity's context."""
         call = functools.partial(contextvars.copy_context().run, function, *args)
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+
+def _masked(result: ToolResult, request: ToolRequest) -> ToolResult:
+    """The result without secrets, before anybody keeps or sees it."""
+    redactor = redactor_of(request.redact)
+    message = redactor.text(result.error_message)
+    return result.model_copy(update={"value": redactor.value(result.value), "error_message": message})
 
 
 def _open(request: ToolRequest) -> Tool:

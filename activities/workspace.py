@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from temporalio import activity
@@ -23,6 +24,7 @@ from runtime.digests import digest_bytes
 from runtime.failpoints import failpoint
 from runtime.fingerprints import FingerprintCache
 from runtime.interpreter import os_values
+from runtime.redaction.redactor import Redactor, redactor_of
 from runtime.tokens import encoding
 from runtime.workspace import Content, Limits, Workspace
 from runtime.workspace_walk import host_trouble
@@ -66,15 +68,17 @@ class WorkspaceActivities:
         """One result for each request, in order. What is past ``BATCH_BYTES`` in all is an error that says so."""
         failpoint("read.before")
         workspace = Workspace(batch.workspace, self._limits)
-        count = self._counter(batch.encoding)
+        count, redactor = self._counter(batch.encoding), redactor_of(batch.redact)
         results: list[ReadResult] = []
         room = BATCH_BYTES
         for request in batch.requests:
-            result = self._read(workspace, request, count)
+            result = self._read(workspace, request, count, redactor)
             size = len(result.model_dump_json())
             if size > room:
                 result = _failed(
-                    request, OSError("too much for one read together with the others; ask for fewer tokens")
+                    request,
+                    OSError("too much for one read together with the others; ask for fewer tokens"),
+                    redactor,
                 )
                 size = len(result.model_dump_json())
             room -= size
@@ -90,7 +94,7 @@ class WorkspaceActivities:
         failpoint("read.after")
         return result
 
-    def _read(self, workspace: Workspace, request: ReadRequest, count: Count) -> ReadResult:
+    def _read(self, workspace: Workspace, request: ReadRequest, count: Count, redactor: Redactor) -> ReadResult:
         try:
             identity = workspace.identity(request.path)
             fingerprint = self._fingerprints.get(identity)
@@ -103,21 +107,22 @@ class WorkspaceActivities:
             self._fingerprints.put(content.before, content.after, fingerprint, read_at=started)
             if basis_of(request, fingerprint) == request.known:
                 return _unchanged(request, fingerprint, len(content.data))
-            return _rendered(request, content, fingerprint, count)
+            return _rendered(request, content, fingerprint, count, redactor)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and host_trouble(error):
                 raise
-            return _failed(request, error)
+            return _failed(request, error, redactor)
 
     def _call(self, call: FileCall) -> FileCallResult:
+        redactor = redactor_of(call.redact)
         try:
             if os_values.would_write(call.operation, call.args, call.kwargs):
                 raise PermissionError(f"{os_values.READ_ONLY}: {call.path!r}")
-            value = _answer(Workspace(call.workspace, self._limits), call)
+            value = redactor.value(_answer(Workspace(call.workspace, self._limits), call))
         except (OSError, ValueError, NotImplementedError) as error:
             if isinstance(error, OSError) and host_trouble(error):
                 raise
-            return FileCallResult(error_type=os_values.error_name(error), error_message=_message(error))
+            return FileCallResult(error_type=os_values.error_name(error), error_message=redactor.text(_message(error)))
         encoded, form = os_values.encode(call.operation, call.path, value)
         return FileCallResult(value=encoded, encoding=form)
 
@@ -160,8 +165,12 @@ def _answer(workspace: Workspace, call: FileCall) -> Any:
             raise NotImplementedError(f"{call.operation} is not available in a statement")
 
 
-def _rendered(request: ReadRequest, content: Content, fingerprint: str, count: Count) -> ReadResult:
+def _rendered(
+    request: ReadRequest, content: Content, fingerprint: str, count: Count, redactor: Redactor
+) -> ReadResult:
     source = SourceText.of(content.data)
+    # Before anything is cut out of it: half a secret is found by no search.
+    source = replace(source, data=redactor.data(source.data))
     if request.lod == _EXCERPT:
         shown = excerpt(source, request.pos, request.tokens, count)
     elif request.lod == _STRUCTURE:
@@ -193,12 +202,12 @@ def _unchanged(request: ReadRequest, fingerprint: str, size: int) -> ReadResult:
     )
 
 
-def _failed(request: ReadRequest, error: Exception) -> ReadResult:
+def _failed(request: ReadRequest, error: Exception, redactor: Redactor) -> ReadResult:
     return ReadResult(
         obj_id=request.obj_id,
         status=ReadStatus.ERROR,
         error_type=os_values.error_name(error),
-        error_message=_message(error),
+        error_message=redactor.text(_message(error)),
     )
 
 

@@ -28,8 +28,10 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.catalog import archive_id
 from runtime.errors import DefinitionChanged, InputError, NotFound
+from runtime.failpoints import failpoint
 from runtime.job.stops import JobStatus
 from runtime.plans import JobPlan, Plan, Start
+from runtime.redaction.submission import masked_message, masked_spec
 from runtime.spec.changes import changes, definition_digest
 from runtime.spec.models import BatchSpec, JobSpec
 from workflows.batch import BatchWorkflow
@@ -100,7 +102,7 @@ class Control:
 
         async def one(spec: JobSpec) -> JobPlan:
             async with limit:
-                return await self._plan_job(batch.batch, spec, rerun_failed=rerun_failed)
+                return await self._plan_job(batch.batch, masked_spec(spec), rerun_failed=rerun_failed)
 
         return Plan(batch.batch, batch.concurrency, tuple(await asyncio.gather(*map(one, batch.jobs))))
 
@@ -149,6 +151,13 @@ class Control:
             return Standing(run, outcome=await self._ended(key, description))
         return Standing(run, progress=await self._progress(handle), trouble=_trouble(description))
 
+    async def outcome(self, key: JobKey) -> JobOutcome | None:
+        """How the job's newest run ended; None while it is open, and before it was started."""
+        description = await _describe(self._job(key))
+        if description is None or description.status is WorkflowExecutionStatus.RUNNING:
+            return None
+        return await self._ended(key, description)
+
     async def batch_state(self, batch: str) -> BatchState | None:
         """What the batch says of its jobs; None if it does not run, nothing if no worker answers for it."""
         handle = self.client.get_workflow_handle(batch_workflow_id(batch))
@@ -168,7 +177,9 @@ class Control:
             NotFound: if the job does not run.
         """
         try:
-            await self._job(key).signal(JobWorkflow.message, text)
+            archive = JobArchive(self.store, key.batch, key.job)
+            masked = await asyncio.to_thread(masked_message, archive, text)
+            await self._job(key).signal(JobWorkflow.message, masked)
         except RPCError as error:
             raise _not_running(key, error) from error
 

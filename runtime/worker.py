@@ -19,6 +19,8 @@ from activities.verdicts import record_verdict
 from activities.workspace import WorkspaceActivities
 from runtime.archive.stores import ObjectStore
 from runtime.interpreter import pool
+from runtime.interpreter.typecheck import check
+from runtime.tokens import DEFAULT_ENCODING, encoding
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
 from workflows.messages import TASK_QUEUE
@@ -74,14 +76,24 @@ def make_worker(
     )
 
 
+def warm_up() -> None:
+    """Load what is slow to load before any work comes.
+
+    litellm takes seconds and holds the interpreter lock, which would stall heartbeats; the token encoding and the first
+    type check would use up much of the 2 s that a workflow task has.
+    """
+    warm()
+    encoding(DEFAULT_ENCODING).count("")
+    check("", "", {}, frozenset())
+    with pool.session():
+        pass
+
+
 @asynccontextmanager
 async def running_worker(
     client: Client, store: ObjectStore, *, task_queue: str = TASK_QUEUE, grace: timedelta = GRACE
 ) -> AsyncIterator[Worker]:
-    """A worker that runs until the end of the block, and then drains.
-
-    litellm is imported first: it takes seconds and holds the interpreter lock, which would stall heartbeats.
-    """
-    await asyncio.to_thread(warm)
+    """A worker that runs until the end of the block, and then drains."""
+    await asyncio.to_thread(warm_up)
     async with make_worker(client, store, task_queue=task_queue, grace=grace) as worker:
         yield worker

@@ -8,7 +8,7 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, ApplicationError, RetryState, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import (
@@ -209,6 +209,7 @@ class JobWorkflow:
                         path=request.path,
                         args=request.args,
                         kwargs=request.kwargs,
+                        redact=self.order.spec.redact,
                     ),
                     result_type=FileCallResult,
                     activity_id=name,
@@ -228,6 +229,7 @@ class JobWorkflow:
                         search_path=self.tool_path(request.tool),
                         args=request.args,
                         kwargs=request.kwargs,
+                        redact=self.order.spec.redact,
                     ),
                     result_type=ToolResult,
                     activity_id=name,
@@ -241,7 +243,12 @@ class JobWorkflow:
         """Read sources for nodes."""
         result: ReadBatchResult = await workflow.execute_activity(
             "read_sources",
-            ReadBatch(workspace=self.order.spec.workspace, requests=requests, encoding=self.order.spec.encoding),
+            ReadBatch(
+                workspace=self.order.spec.workspace,
+                requests=requests,
+                encoding=self.order.spec.encoding,
+                redact=self.order.spec.redact,
+            ),
             result_type=ReadBatchResult,
             activity_id=activity_id,
             start_to_close_timeout=READ_LIMIT,
@@ -294,12 +301,15 @@ class JobWorkflow:
             return Stop(JobStatus.CANCELLED, "cancelled")
         if isinstance(error, JobFailed):
             return Stop(JobStatus.FAILED, str(error))
-        if self.job.ledger.wall_left(workflow.time()) <= 1:
-            return Stop(JobStatus.BUDGET, self.job.ledger.wall_reason())
         cause = error.cause if isinstance(error, ActivityError) else None
         words = cause.message if isinstance(cause, ApplicationError) else str(cause or error)
         kind = f"{cause.type}: " if isinstance(cause, ApplicationError) and cause.type else ""
-        return Stop(JobStatus.FAILED, f"turn {self.job.turn}: {kind}{words}")
+        last = f"turn {self.job.turn}: {kind}{words}"
+        # The server gives up as soon as the next attempt would come too late, not when the time is over.
+        given_up = isinstance(error, ActivityError) and error.retry_state is RetryState.TIMEOUT
+        if given_up or self.job.ledger.wall_left(workflow.time()) <= 1:
+            return Stop(JobStatus.BUDGET, f"{self.job.ledger.wall_reason()}; {last}")
+        return Stop(JobStatus.FAILED, last)
 
     def model(self) -> dict[str, Any]:
         """What litellm is called with."""

@@ -29,11 +29,6 @@ Extents = tuple[Extent, ...]
 _CRUMB = 64
 
 
-def size_of(extents: Sequence[Extent]) -> int:
-    """The size of the document in bytes."""
-    return sum(extent.length for extent in extents)
-
-
 def compose(parent: Sequence[Extent], ops: Sequence[Op], own: str) -> Extents:
     """The extents of the document that ``ops`` make from the parent's; literals come from attempt ``own``, in order.
 

@@ -32,7 +32,6 @@ from runtime.archive.recipe import (
     decode_ops,
     encode_extents,
     encode_ops,
-    size_of,
     solid,
 )
 from runtime.archive.stores.protocol import ObjectStore
@@ -256,6 +255,20 @@ class RequestReader:
             raise ObjectCorrupt(f"{place.key}: the request put together is not the one that was sent")
         return wire
 
+    def layout(self, key: str) -> bytes:
+        """The document of the attempt's layout.
+
+        Raises:
+            ObjectMissing, ObjectCorrupt: as for ``wire``.
+        """
+        return self._layout(self.place(key))
+
+    def _layout(self, place: Place) -> bytes:
+        layout = self._put_together(place.layout, self._literals_of_layout)
+        if len(layout) != self.object(place.key).header["layout"]["bytes"]:
+            raise ObjectCorrupt(f"{place.key}: the layout put together has another size than the one that was written")
+        return layout
+
     def request(self, key: str) -> Request:
         """Both documents, and where they are.
 
@@ -264,9 +277,7 @@ class RequestReader:
         """
         place = self.place(key)
         wire = self._wire(place)
-        layout = self._put_together(place.layout, self._literals_of_layout)
-        if size_of(place.layout) != self.object(key).header["layout"]["bytes"]:
-            raise ObjectCorrupt(f"{key}: the layout put together has another size than the one that was written")
+        layout = self._layout(place)
         used = {e.source for e in place.wire} | {e.source for e in place.layout} | {key}
         levels = {source: int(self.object(source).header["level"]) for source in used}
         return Request(Place(key, place.wire, place.layout, place.chain, levels), wire, layout)

@@ -136,15 +136,17 @@ class _Verifier:
             self._add(Fault.CORRUPT, start_key, f"its contents are malformed: {error!r}")
 
     def _start(self, key: str, first: Mapping[str, list[str]]) -> None:
-        """A run's start says the same as its first attempt."""
+        """A run's start says the same as its first attempt, and is no later: a kill may have come between the two writes."""
         attempt = self._object(first["attempt"][0]) if "attempt" in first else None
         start = self._object(key)
         if key not in self._objects:
             self._add(Fault.MISSING, key, "is not there, but the run has turns")
         elif start is not None and attempt is not None:
-            for field in ("run", "turn", "parent", "started_at"):
+            for field in ("run", "turn", "parent"):
                 if start.header[field] != attempt.header[field]:
                     self._add(Fault.ALTERED, key, f"its {field} is not that of the run's first attempt")
+            if start.header["started_at"] > attempt.header["started_at"]:
+                self._add(Fault.ALTERED, key, "its started_at is after the run's first attempt")
 
     def _end(self, run: str, turns: _Turns) -> None:
         key = f"{self._prefix}/ends/{run}"

@@ -16,7 +16,8 @@ def command(
 ) -> None:
     """Cancel a job.
 
-    A model call in progress is broken off, and the job ends as cancelled.
+    A model call in progress is broken off, and the job ends as cancelled: at once if a worker runs, else when the batch is
+    resumed. Only 'holdfast run --rerun-failed' starts it anew.
     """
     import asyncio
 

@@ -8,6 +8,7 @@ import typer
 
 from runtime.cli.options import Job, Json, Store
 from runtime.cli.output import json_document, say
+from runtime.cli.text import one_line
 
 if TYPE_CHECKING:
     from runtime.archive.job import JobArchive
@@ -26,11 +27,14 @@ def command(
     """
     from runtime.catalog import find_job
     from runtime.cli.stores import archive_of
+    from runtime.errors import NotFound
 
     objects = archive_of(store)
     name = find_job(objects, job)
     archive = name.archive(objects)
     runs = archive.runs()
+    if run is not None and run not in runs:
+        raise NotFound(f"{name} has no run {run!r} in the archive; it has {', '.join(runs) or 'none yet'}")
     chosen = run or (runs[-1] if runs else None)
     turns = turns_of(archive, chosen) if chosen else []
     end = archive.end(chosen) if chosen else None
@@ -42,7 +46,7 @@ def command(
     for turn in turns:
         say(turn_line(turn))
     if end is not None:
-        say(f"end: {end.status}" + (f": {end.reason}" if end.reason and end.status != "succeeded" else ""))
+        say(f"end: {end.status}" + (f": {one_line(end.reason)}" if end.reason and end.status != "succeeded" else ""))
 
 
 def turns_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from runtime.cli.options import Address, Json, Namespace, Profile, Store
-from runtime.cli.output import json_document, say
+from runtime.cli.output import json_document, note, say
+from runtime.cli.reporters import OPEN
+from runtime.cli.text import one_line
 
 if TYPE_CHECKING:
     from runtime.archive.stores import ObjectStore
@@ -27,7 +29,7 @@ def command(
 ) -> None:
     """List jobs: status, turns, tokens, cost.
 
-    It reads the archive, and asks a Temporal server that is in reach which of the open jobs run.
+    It reads the archive: a job stands in it from its first turn on, and is open until it has ended.
     """
     import asyncio
 
@@ -45,7 +47,7 @@ def command(
     for row in rows:
         say(
             f"{row['job']:<{width}}  {row['status']:<10}  {row['turns']:>4} turns  {row['tokens']:>12,} tokens  "
-            f"${row['cost_usd']:.4f}  {row['reason']}".rstrip()
+            f"${row['cost_usd']:.4f}  {one_line(row['reason'])}".rstrip()
         )
 
 
@@ -56,7 +58,7 @@ async def listed(store: ObjectStore, batch: str | None, target: Target) -> list[
     from runtime.catalog import all_jobs
 
     rows = [await asyncio.to_thread(_row, store, name) for name in all_jobs(store, batch)]
-    if any(row["status"] == "open" for row in rows):
+    if any(row["status"] == OPEN for row in rows):
         await _ask_temporal(rows, store, target)
     return rows
 
@@ -65,12 +67,12 @@ def _row(store: ObjectStore, name: JobName) -> dict[str, Any]:
     archive = name.archive(store)
     run = next(iter(archive.runs()[-1:]), None)
     end = archive.end(run) if run else None
-    row: dict[str, Any] = {"job": str(name), "run": run}
+    row: dict[str, Any] = {"job": str(name), "batch": name.batch, "id": name.job, "run": run}
     if end is not None:
         status, reason = end.status, end.reason if end.status != "succeeded" else ""
         spent = {"turns": end.turn, "tokens": end.usage.total, "cost_usd": end.cost_usd}
     else:
-        status, reason = "open", ""
+        status, reason = OPEN, ""
         steps = list(archive.steps(run)) if run else []
         spent = {
             "turns": steps[-1].turn if steps else 0,
@@ -81,18 +83,22 @@ def _row(store: ObjectStore, name: JobName) -> dict[str, Any]:
 
 
 async def _ask_temporal(rows: list[dict[str, Any]], store: ObjectStore, target: Target) -> None:
+    """Tell the open jobs apart; without a server they stay ``open``."""
     from activities.contracts import JobKey
     from runtime.connection import connect_if_up
     from runtime.control import Control
+    from runtime.errors import ServerError
 
-    async with connect_if_up(target) as connection:
-        if connection is None:
-            return
-        control = Control(connection.client, store)
-        for row in rows:
-            if row["status"] != "open":
-                continue
-            batch, _, job = row["job"].partition("/")
-            outcome = await control.outcome(JobKey(batch=batch, job=job))
-            row["status"] = "running" if outcome is None else str(outcome.status)
-            row["reason"] = outcome.reason if outcome else ""
+    try:
+        async with connect_if_up(target) as connection:
+            if connection is None:
+                return
+            control = Control(connection.client, store)
+            for row in rows:
+                if row["status"] != OPEN:
+                    continue
+                outcome = await control.outcome(JobKey(batch=row["batch"], job=row["id"]))
+                if outcome is not None:
+                    row["status"], row["reason"] = str(outcome.status), outcome.reason
+    except ServerError as error:
+        note(f"whether the open jobs still are is not known: {error}")

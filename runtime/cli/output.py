@@ -32,7 +32,7 @@ def say(text: str) -> None:
 
 def note(text: str) -> None:
     """Writes one or more lines to stderr, without terminal control sequences."""
-    typer.echo(clean(text), err=True)
+    typer.echo(clean(text), file=sys.stderr)
 
 
 def json_document(value: Any) -> None:

@@ -130,7 +130,7 @@ class JsonReporter:
 
 
 OPEN = "open"
-"""The status in the summary of a job that has not ended."""
+"""The status of a job that has not ended, where jobs are listed."""
 
 
 def progress_line(turn: Turn) -> str:
@@ -143,7 +143,7 @@ def progress_line(turn: Turn) -> str:
 def trouble_text(trouble: Trouble) -> str:
     """``attempt 3 in 4 s, after ConnectionFailed: ...``."""
     when = f" in {trouble.seconds:.0f} s" if trouble.seconds >= 1 else ""
-    return f"attempt {trouble.attempt}{when}, after {one_line(trouble.error)}"
+    return f"attempt {trouble.attempt}{when}, after {_cut(one_line(trouble.error), 200)}"
 
 
 def silence_line(reason: str) -> str:
@@ -171,12 +171,14 @@ def totals_line(summary: Sequence[dict[str, Any]]) -> str:
 def first_line(source: str, limit: int = 70) -> str:
     """The first line of a statement that says something, cut to ``limit`` characters."""
     line = next((line for line in source.splitlines() if line.strip()), "")
-    text = one_line(line)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return _cut(one_line(line), limit)
 
 
 def _short(result: Any, limit: int = 300) -> str:
     import json
 
-    text = one_line(json.dumps(result, ensure_ascii=False))
+    return _cut(one_line(json.dumps(result, ensure_ascii=False)), limit)
+
+
+def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"

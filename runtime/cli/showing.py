@@ -22,8 +22,15 @@ class ShownTurn:
             raise NotFound(f"{name} has no turn in the archive yet")
         self.archive = archive
         self.name = name
+        if run is not None and run not in runs:
+            raise NotFound(f"{name} has no run {run!r} in the archive; it has {', '.join(runs)}")
         self.run = run or runs[-1]
         self.turn = turn if turn is not None else self._newest()
+
+    @property
+    def address(self) -> str:
+        """``BATCH/JOB@N``."""
+        return f"{self.name}@{self.turn}"
 
     def prompt(self) -> tuple[Segment, ...]:
         """The segments that the model was shown, in order."""
@@ -43,7 +50,9 @@ class ShownTurn:
 
     def is_wire(self) -> bool:
         """Whether the recorded bytes went over a wire; else they are the request as handed to the provider."""
-        return self.archive.attempts(self.run, self.turn)[-1].capture is Capture.WIRE
+        step = self.archive.find_step(self.run, self.turn)
+        capture = step.capture if step else self.archive.attempts(self.run, self.turn)[-1].capture
+        return capture is Capture.WIRE
 
     def response(self) -> dict[str, Any]:
         """The reply, its usage and its cost."""
@@ -65,10 +74,22 @@ class ShownTurn:
         """The nodes as they stood when the prompt was made."""
         return self.archive.nodes(self._step().ref)
 
+    def nodes_then(self) -> dict[str, Any]:
+        """The nodes as they stood at this turn's call; of a turn in flight, at the call before."""
+        step = self.archive.find_step(self.run, self.turn) or self.archive.find_step(self.run, self.turn - 1)
+        return self.archive.nodes(None if step is None else step.ref)
+
+    def changed_nodes(self) -> list[str]:
+        """The ids of the nodes that changed since the call before; none of a turn in flight."""
+        step = self.archive.find_step(self.run, self.turn)
+        return [] if step is None else list(step.changed)
+
     def _step(self) -> Step:
         step = self.archive.find_step(self.run, self.turn)
         if step is None:
-            raise NotFound(f"{self.name} has no finished turn {self.turn} in run {self.run}")
+            if self.archive.attempts(self.run, self.turn):
+                raise NotFound(f"turn {self.turn} of {self.name} has no reply yet: only what was sent can be shown")
+            raise NotFound(f"{self.name} has no turn {self.turn} in run {self.run}")
         return step
 
     def _newest(self) -> int:

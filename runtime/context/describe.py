@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from runtime.context.diffs import line_diff
 from runtime.context.sources import ALL_TOKENS
 from runtime.context.states import AnyNode, GroupState, RenderedView, ViewState
+from runtime.redaction.marks import count_marks
 
 Names = Callable[[str], str]
 """The variable's name for an ``obj_id``, or the ``obj_id`` itself."""
@@ -99,6 +100,8 @@ def header(state: AnyNode, names: Names, *, lod: int, tokens: int) -> str:
     marks = [level]
     if state.rendering.truncated:
         marks.append("more in the source")
+    if masked := count_marks(state.rendering.text):
+        marks.append(f"{masked} {'value' if masked == 1 else 'values'} masked")
     if state.fault is not None:
         marks.append(f"last known state, now unreadable: {state.fault}")
     elif state.dirty.source_changed:

@@ -46,6 +46,8 @@ def _job(job: JobSpec) -> dict[str, Any]:
         "context_tokens": job.context_tokens,
         "tools": [tool.target for tool in job.tools],
     }
+    if redact := job.redact.model_dump(mode="json"):
+        value["redact"] = _exact(redact)
     if job.result is not None:
         value["result"] = _exact(job.result)
     return value

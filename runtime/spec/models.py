@@ -1,7 +1,7 @@
 """What one batch and its jobs are, fully resolved: no defaults left to fill in, no path left relative.
 
 These values go into workflow inputs and the archive, so they are frozen, serialise to JSON and come back equal.
-This module imports pydantic and nothing else.
+This module imports pydantic and values alone.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from runtime.redaction.rules import Redaction
 
 DEFAULT_CONCURRENCY = 8
 DEFAULT_CONTEXT_TOKENS = 60_000
@@ -87,6 +89,8 @@ class JobSpec(Spec):
     """The size to which prompts are projected, in tokens of ``encoding``."""
     encoding: str = DEFAULT_ENCODING
     """The tiktoken encoding that counts this job's tokens on every worker."""
+    redact: Redaction = Redaction()
+    """What is masked in what the job reads, beside the keys that always are."""
 
 
 class BatchSpec(Spec):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.errors import InputError
+from runtime.redaction.rules import Redaction
 from runtime.spec.models import Budget, JobSpec, ModelSettings, ToolSpec
 from runtime.spec.problems import Location, Problems, shown
 from runtime.spec.result_schema import schema_fault
@@ -102,6 +103,7 @@ class Resolver:
             form="tool" if form == "auto" else form,
             budget=_budget(self._defaults.budget, job.budget),
             context_tokens=setting("context_tokens")[0],
+            redact=Redaction(**{name: tuple(texts) for name, texts in setting("redact")[0].model_dump().items()}),
         )
 
     def _path(self, text: str) -> str:

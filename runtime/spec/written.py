@@ -19,10 +19,12 @@ MAX_GOAL_BYTES = 256 * 1024
 MAX_JOBS = 10_000
 MAX_TOOLS = 64
 MAX_COUNT = 10**12
+MAX_REDACTIONS = 64
 MAX_OPTION_BYTES = 64 * 1024
 STORE_SCHEMES = ("file", "s3")
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 NAME_RULE = "letters, digits, '.', '_' and '-', a letter or digit first, at most 100"
+VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 TARGET_PATTERN = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 TARGET_RULE = "a tool as 'module:function'"
 SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -151,6 +153,31 @@ class WrittenBudget(Written):
     )
 
 
+class WrittenRedaction(Written):
+    """What to mask in all that the job reads, beside well-known keys and the secrets of the environment."""
+
+    env: list[Annotated[str, Field(pattern=VARIABLE_PATTERN)]] = Field(
+        default=[],
+        max_length=MAX_REDACTIONS,
+        description="Names of the worker's environment variables whose values are secret.",
+    )
+    patterns: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
+        default=[], max_length=MAX_REDACTIONS, description="Python regular expressions; what matches one is masked."
+    )
+
+    @field_validator("patterns")
+    @classmethod
+    def _compile(cls, patterns: list[str]) -> list[str]:
+        for pattern in patterns:
+            try:
+                empty = re.compile(pattern).fullmatch("") is not None
+            except re.error as error:
+                raise wrong(f"expected regular expressions, got {shown(pattern)}: {error}") from None
+            if empty:
+                raise wrong(f"expected a pattern that matches no empty text, got {shown(pattern)}")
+        return patterns
+
+
 class WrittenModel(BaseModel):
     """A litellm model, or scripted/FILE. Further keys are passed to litellm as they are."""
 
@@ -216,6 +243,10 @@ class WrittenSettings(Written):
         max_length=MAX_TOOLS,
         description="Typed Python functions as module:function; modules are looked for beside the jobs file first. "
         "A job's list replaces the default one.",
+    )
+    redact: WrittenRedaction = Field(
+        default=WrittenRedaction(),
+        description="What is masked in all that the job reads. A job's own replaces the default one.",
     )
     result: dict[str, Any] | None = Field(
         default=None,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.kill import experiments
 from tests.kill.failpoints import TURNS
-from tests.kill.oracle import record
-from tests.kill.scene import Scene
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -25,11 +23,4 @@ def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def undisturbed(bytecode: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The record of the fail points' job when nobody kills anything."""
-    return run_undisturbed(tmp_path_factory.mktemp("undisturbed"), TURNS)
-
-
-def run_undisturbed(path: Path, turns: int) -> dict[str, Any]:
-    """The record of a job that nobody kills."""
-    with Scene.open(path, turns) as scene:
-        scene.start()
-        return record(scene, scene.finish())
+    return experiments.undisturbed(tmp_path_factory.mktemp("undisturbed"), TURNS)

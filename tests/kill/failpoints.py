@@ -14,44 +14,46 @@ from tests.kill.processes import ROOT
 TURNS = 24
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "begin": (
+    "submit": (
         "submit.before",
-        "submit.after",
         "begin.before",
-        "archive.definition.before_put",
-        "archive.definition.after_put",
-        "begin.after",
         "archive.run.before_put",
-        "archive.run.after_put",
-        "archive.end.after_put",
-    ),
-    "call": (
         "model.before_call:2",
         "archive.attempt.before_put:2",
         "archive.attempt.after_put:2",
-        "model.mid_reply:9",
-        "model.after_call:3",
-        "archive.step.before_put:3",
-        "archive.step.after_put:3",
-        "model.before_return:3",
-        "end.before_return",
-    ),
-    "effect": (
-        "read.before:3",
-        "read.after:3",
-        "tool.before_run",
-        "tool.after_run:2",
-        "archive.effect.before_put:2",
-        "archive.effect.after_put:2",
-        "tool.before_return:2",
-        "verdict.before_return:4",
         "end.before",
     ),
+    "reply": (
+        "submit.after",
+        "archive.definition.before_put",
+        "model.mid_reply:9",
+        "model.after_call:2",
+        "archive.step.before_put:2",
+        "archive.step.after_put:2",
+        "model.before_return:2",
+        "archive.end.before_put",
+    ),
+    "effect": (
+        "archive.definition.after_put",
+        "archive.run.after_put",
+        "read.before:3",
+        "read.after:3",
+        "verdict.before_return:4",
+        "tool.before_run",
+        "archive.end.after_put",
+    ),
     "store": (
+        "begin.after",
         "store.directory.mid_put:6",
         "store.directory.before_link:6",
         "store.directory.before_sync:6",
-        "archive.end.before_put",
+        "end.before_return",
+    ),
+    "tool": (
+        "tool.after_run",
+        "archive.effect.before_put:2",
+        "archive.effect.after_put:2",
+        "tool.before_return:2",
     ),
 }
 

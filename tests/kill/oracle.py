@@ -60,10 +60,11 @@ def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def check_once(scene: Scene, kills: list[Moment]) -> Counter[int]:
+def check_once(scene: Scene, moments: list[Moment], *, kills: int) -> Counter[int]:
     """Each finished turn was called once; what more was sent is an attempt in the archive, and nothing was ever changed.
 
-    Returns how many attempts each turn had.
+    ``moments`` are those at which everything stood still, ``kills`` is the number of all kills. Returns how many attempts
+    each turn had.
     """
     archive = scene.archive()
     (run,) = archive.runs()
@@ -79,11 +80,11 @@ def check_once(scene: Scene, kills: list[Moment]) -> Counter[int]:
         assert {attempt.capture for attempt in made} == {Capture.WIRE}
         assert set(bodies[step.turn]) == wire, f"turn {step.turn}"
         assert 1 <= calls[step.turn] <= len(made), f"turn {step.turn} was called without an attempt in the archive"
-        assert len(made) <= 1 + len(kills), f"turn {step.turn} was attempted again without a kill"
+        assert len(made) <= 1 + kills, f"turn {step.turn} was attempted again without a kill"
     assert set(calls) == set(attempts), "no call belongs to another turn"
     now = Moment.of(scene)
-    for kill in kills:
-        _check_kept(kill, now, run)
+    for moment in moments:
+        _check_kept(moment, now)
     assert damage(verify_job(archive)) == []
     return attempts
 
@@ -93,7 +94,7 @@ def calls_by_turn(scene: Scene) -> Counter[int]:
     return Counter({turn: len(bodies) for turn, bodies in _bodies_by_turn(scene).items()})
 
 
-def _check_kept(kill: Moment, now: Moment, run: str) -> None:
+def _check_kept(kill: Moment, now: Moment) -> None:
     """Nothing that was archived at a kill was written again, called again, or run again."""
     assert {key: now.objects.get(key) for key in kill.objects} == kill.objects
     for key in kill.objects:

@@ -32,6 +32,9 @@ class Situation:
     ``condensation_id`` is the id that the next condensation gets. ``count`` gives an event's size in tokens of the
     job's pinned encoding. ``prompt_tokens`` is the size of the whole prompt as it would be sent now, ``window`` the
     most that may be sent, ``cached_tokens`` how much of the prompt's beginning the provider has in its cache.
+    ``fixed_tokens`` is the part of the prompt that no condensation makes smaller: what is pinned, and what is not made
+    from events. ``unseen_from`` is the View's position from which the model has not been shown the events yet, with
+    the reply that they answer: they stay. ``None`` lets them go too.
     """
 
     condensation_id: str
@@ -41,6 +44,8 @@ class Situation:
     prompt_tokens: int
     window: int
     cached_tokens: int = 0
+    fixed_tokens: int = 0
+    unseen_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

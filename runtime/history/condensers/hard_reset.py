@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from runtime.history.condensers.base import Forget, GiveUp, Keep, Outcome, Situation, Trigger, WithoutSummaries
 from runtime.history.condensers.extract import extract
-from runtime.history.condensers.ranges import first_index, stretch_between
+from runtime.history.condensers.ranges import first_index, last_index, stretch_between
 from runtime.history.events import Condensation, CondensationSummaryEvent
 from runtime.history.view import View
 
@@ -24,11 +24,10 @@ class HardReset(WithoutSummaries):
         if Trigger.WINDOW not in situation.triggers:
             return Keep()
         start = first_index(view, 0)
-        stops = list(view.manipulation_indices)
-        stretch = stretch_between(view, start, stops[-1]) if start is not None else None
+        stretch = stretch_between(view, start, last_index(view, situation)) if start is not None else None
         if stretch is None or all(isinstance(e, CondensationSummaryEvent) for e in stretch.events):
             return GiveUp(
-                f"the prompt of {situation.prompt_tokens} tokens does not fit a window of {situation.window}, and "
+                f"the prompt of {situation.prompt_tokens:,} tokens does not fit a window of {situation.window:,}, and "
                 "nothing is left that could be forgotten: only the contract, pinned messages and a summary are"
             )
         budget = max(int(situation.window * self.share) * CHARACTERS_A_TOKEN, 400)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from runtime.history.condensers.base import Ask, Forget, Keep, Outcome, Situation, Trigger
 from runtime.history.condensers.extract import cut, event_text, extract, speaker_of
 from runtime.history.condensers.hard_reset import CHARACTERS_A_TOKEN
-from runtime.history.condensers.ranges import Stretch, stretch_between, stretch_near, stretch_to_forget
+from runtime.history.condensers.ranges import Stretch, is_one_summary, stretch_between, stretch_near, stretch_to_forget
 from runtime.history.condensers.request import SummaryForm, SummaryReply, SummaryRequest
 from runtime.history.events import Condensation, ShownEvent
 from runtime.history.view import View
@@ -56,7 +56,7 @@ class LLMSummary:
         events = [view[p] for i in request.event_ids if (p := view.position(i)) is not None]
         if not events:
             return Keep()
-        failure = reply.failure or self._fault(reply.text, request)
+        failure = reply.failure or fault_of(reply.text, request)
         if not failure:
             return self._forget(situation, request.event_ids, reply.text.strip(), reply.llm_response_id)
         failures = (*request.failures, failure)
@@ -89,7 +89,7 @@ class LLMSummary:
         for index in (i for i in view.manipulation_indices if stretch.start < i <= stretch.stop):
             passed += sum(situation.count(event) for event in view[counted:index])
             counted = index
-            if best is not None and passed > budget:
+            if best is not None and passed > budget and not is_one_summary(best):
                 break
             best = stretch_between(view, stretch.start, index) or best
         return best or stretch
@@ -134,13 +134,6 @@ class LLMSummary:
         parts = [f"## {speaker_of(event)}\n{_whole(event, situation, budget)}" for event in events]
         return INSTRUCTION.format(where="below", tokens=tokens) + "\n\n" + "\n\n".join(parts)
 
-    def _fault(self, text: str, request: SummaryRequest) -> str:
-        if not text.strip():
-            return "the summary is empty"
-        if len(text) > 2 * CHARACTERS_A_TOKEN * max(request.input_tokens, request.max_summary_tokens):
-            return "the summary is longer than what it stands for"
-        return ""
-
     def _forget(
         self,
         situation: Situation,
@@ -163,6 +156,15 @@ class LLMSummary:
                 reason=reason,
             )
         )
+
+
+def fault_of(text: str, request: SummaryRequest) -> str:
+    """Why ``text`` is of no use as the summary that was asked for; empty if it is of use."""
+    if not text.strip():
+        return "the summary is empty"
+    if len(text) > 2 * CHARACTERS_A_TOKEN * max(request.input_tokens, request.max_summary_tokens):
+        return "the summary is longer than what it stands for"
+    return ""
 
 
 def _whole(event: ShownEvent, situation: Situation, budget: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runtime.history.condensers.base import Situation, Trigger
-from runtime.history.events import ShownEvent
+from runtime.history.events import CondensationSummaryEvent, ShownEvent
 from runtime.history.indices import NoNextIndex
 from runtime.history.view import View
 
@@ -27,8 +27,9 @@ class Stretch:
 def stretch_to_forget(view: View, situation: Situation, *, keep_first: int, max_events: int) -> Stretch | None:
     """The stretch behind the first ``keep_first`` events that answers the situation's triggers; ``None`` if none does.
 
-    Events: down to half of ``max_events``. Tokens: down to half of the window. A request: half of what there is. A
-    provider that refused the prompt: as for tokens, and half of what there is at least, since its count is not ours.
+    Events: down to half of ``max_events``. Tokens: down to half of the window's part that is not fixed. A request: half
+    of what there is. A provider that refused the prompt: as for tokens, and half of what there is at least, since its
+    count is not ours. One summary alone is no stretch: forgetting it behind another gains nothing.
     """
     start = first_index(view, keep_first)
     if start is None:
@@ -36,13 +37,34 @@ def stretch_to_forget(view: View, situation: Situation, *, keep_first: int, max_
     wanted = start
     if Trigger.EVENTS in situation.triggers and len(view) > max_events:
         wanted = max(wanted, start + len(view) - max_events // 2)
-    excess = situation.prompt_tokens - situation.window // 2
+    room = max(situation.window - situation.fixed_tokens, 0)
+    excess = situation.prompt_tokens - situation.fixed_tokens - room // 2
     if situation.triggers & {Trigger.TOKENS, Trigger.WINDOW} and excess > 0:
         wanted = max(wanted, _position_of_tokens(view, situation, start, excess))
     if situation.triggers & {Trigger.REQUEST, Trigger.WINDOW}:
         half = sum(situation.count(event) for event in view[start:]) // 2
         wanted = max(wanted, _position_of_tokens(view, situation, start, max(half, 1)))
-    return None if wanted == start else stretch_near(view, start, min(wanted, len(view)))
+    if wanted == start:
+        return None
+    stretch = stretch_near(view, start, min(wanted, len(view)))
+    stop = last_index(view, situation)
+    if stretch is not None and stretch.stop > stop:
+        stretch = stretch_between(view, start, stop)
+    return None if stretch is None or is_one_summary(stretch) else stretch
+
+
+def last_index(view: View, situation: Situation) -> int:
+    """The last index up to which events may go: before those that the model has not been shown."""
+    unseen = len(view) if situation.unseen_from is None else situation.unseen_from
+    try:
+        return view.manipulation_indices.find_previous(unseen)
+    except NoNextIndex:
+        return 0
+
+
+def is_one_summary(stretch: Stretch) -> bool:
+    """Whether the stretch is a summary and nothing else."""
+    return len(stretch.events) == 1 and isinstance(stretch.events[0], CondensationSummaryEvent)
 
 
 def stretch_near(view: View, start: int, wanted: int) -> Stretch | None:

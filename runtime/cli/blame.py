@@ -1,0 +1,71 @@
+"""``holdfast blame``: since when each part of a prompt stands there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runtime.cli.chosen import JobAtTurn, Run
+from runtime.cli.options import Json, Store
+from runtime.cli.output import json_document, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from runtime.archive.inspect import Blame
+    from runtime.cli.showing import ShownTurn
+
+
+def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = False) -> None:
+    """Tell where each part of a prompt came from.
+
+    The event, statement or node, the turn that brought it in, and the turn that last changed its text.
+    """
+    from runtime.cli.chosen import chosen_turn
+    from runtime.cli.stores import archive_of
+
+    turn = chosen_turn(archive_of(store), job, run)
+    report(turn, blamed(turn), json)
+
+
+def blamed(turn: ShownTurn) -> tuple[Blame, ...]:
+    """The blame of the turn's prompt, from the prompts of all turns up to it."""
+    from runtime.archive.inspect import blame
+    from runtime.archive.prompts import prompts
+
+    turn.prompt()
+    return blame((number, layout) for number, _, layout in prompts(turn.archive, turn.run, turn.turn))
+
+
+def report(turn: ShownTurn, blames: Sequence[Blame], json: bool) -> None:
+    """Print blames, as JSON or as lines."""
+    from runtime.cli.segments import about, first_words
+
+    sources = source_names(turn)
+    if json:
+        rows: list[dict[str, Any]] = [
+            {
+                "position": one.position,
+                **about(one.segment),
+                "source": sources.get(one.segment.origin),
+                "introduced": one.introduced,
+                "changed": one.changed,
+            }
+            for one in blames
+        ]
+        json_document({"job": turn.name, "run": turn.run, "turn": turn.turn, "segments": rows})
+        return
+    for one in blames:
+        name = sources.get(one.segment.origin)
+        origin = one.segment.origin + (f" ({name})" if name else "")
+        changed = f", changed in turn {one.changed}" if one.changed != one.introduced else ""
+        say(
+            f"{one.position:>4}  {one.segment.kind} · {origin}  in since turn {one.introduced}{changed}  "
+            f"{first_words(one.segment)}".rstrip()
+        )
+
+
+def source_names(turn: ShownTurn) -> dict[str, str]:
+    """The path of each view, by the origin of its segments."""
+    return {
+        f"node:{obj_id}": str(record["path"]) for obj_id, record in turn.nodes_then().items() if record.get("path")
+    }

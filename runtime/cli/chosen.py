@@ -1,0 +1,37 @@
+"""The turn that a command is about, from ``JOB@N`` as it was given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from runtime.archive.stores import ObjectStore
+    from runtime.cli.showing import ShownTurn
+
+JobAtTurn = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB@N",
+        help="A job (BATCH/ID, a unique prefix of the id, or 'last') and a turn; without '@N', its newest turn.",
+        show_default=False,
+    ),
+]
+Run = Annotated[str | None, typer.Option("--run", help="A run of the job; the newest one by default.")]
+
+
+def chosen_turn(objects: ObjectStore, text: str, run: str | None) -> ShownTurn:
+    """The turn that ``text`` names.
+
+    Raises:
+        InputError: if it is no JOB@N.
+        NotFound: if there is no such job, or it has no turn.
+    """
+    from runtime.catalog import find_job
+    from runtime.cli.job_turn import parse_job_turn
+    from runtime.cli.showing import ShownTurn
+
+    wanted = parse_job_turn(text)
+    name = find_job(objects, wanted.job)
+    return ShownTurn(name.archive(objects), str(name), run, wanted.turn)

@@ -1,0 +1,168 @@
+"""``holdfast diff``: what changed between two prompts."""
+
+from __future__ import annotations
+
+from difflib import unified_diff
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from runtime.cli.chosen import JobAtTurn, Run
+from runtime.cli.options import Json, Store
+from runtime.cli.output import json_document, say
+from runtime.errors import InputError, NotFound
+
+if TYPE_CHECKING:
+    from runtime.archive.inspect import Change, LayoutDifference
+    from runtime.cli.showing import ShownTurn
+
+_SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
+_SHOWN_BYTES = 400
+
+
+def command(
+    job: JobAtTurn,
+    other: Annotated[
+        str | None,
+        typer.Argument(metavar="[JOB@B]", help="The later prompt. Without it: JOB@N and the turn before it."),
+    ] = None,
+    text: Annotated[bool, typer.Option("--text", help="Also print the lines that changed.")] = False,
+    wire: Annotated[bool, typer.Option("--wire", help="Compare the exact bytes of the requests instead.")] = False,
+    run: Run = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Show what changed from one prompt to another.
+
+    Segments added, removed, changed and moved, how much of the prefix stayed the same, and what broke it.
+    """
+    if wire and text:
+        raise InputError("--text and --wire cannot go together: each prints another kind of difference")
+    from runtime.cli.chosen import chosen_turn
+    from runtime.cli.stores import archive_of
+
+    objects = archive_of(store)
+    first = chosen_turn(objects, job, run)
+    before, after = (first, chosen_turn(objects, other, run)) if other else (_before(first), first)
+    if wire:
+        _wire(before, after, json)
+        return
+    from runtime.archive.inspect import diff_layouts
+
+    found = diff_layouts(before.prompt(), after.prompt())
+    cause = _cause(before, after)
+    if json:
+        json_document({**_about(before, after), **difference_document(found), "broken_by_statement": cause})
+        return
+    say(f"{before.address} -> {after.address}")
+    say(_prefix_line(found))
+    if found.broken_by is not None:
+        say(f"broken by: {_line(found.broken_by)}" + (f"\n  after the statement: {cause}" if cause else ""))
+    for change in found.changes:
+        say(f"{_SIGNS[change.kind]} {_line(change)}")
+        if text:
+            for line in _text_lines(change):
+                say(f"    {line}")
+
+
+def difference_document(found: LayoutDifference) -> dict[str, Any]:
+    """A difference as JSON."""
+    from runtime.cli.segments import about
+
+    def change(one: Change) -> dict[str, Any]:
+        return {
+            "kind": str(one.kind),
+            "position_before": one.position_before,
+            "position_after": one.position_after,
+            "before": None if one.before is None else about(one.before),
+            "after": None if one.after is None else about(one.after),
+        }
+
+    return {
+        "stable_segments": found.stable_segments,
+        "stable_tokens": found.stable_tokens,
+        "tokens": found.tokens,
+        "stable_share": round(found.stable_share, 4),
+        "broken_by": None if found.broken_by is None else change(found.broken_by),
+        "changes": [change(one) for one in found.changes],
+    }
+
+
+def _before(turn: ShownTurn) -> ShownTurn:
+    from runtime.cli.showing import ShownTurn
+
+    if turn.archive.find_step(turn.run, turn.turn - 1) is None:
+        raise NotFound(f"{turn.address} has no turn before it: name the two turns to compare")
+    return ShownTurn(turn.archive, turn.name, turn.run, turn.turn - 1)
+
+
+def _cause(before: ShownTurn, after: ShownTurn) -> str | None:
+    """The statement that was executed between the two prompts, if they follow each other."""
+    if (before.name, before.run, before.turn + 1) != (after.name, after.run, after.turn):
+        return None
+    from runtime.cli.text import one_line
+
+    source = before.statement()["statement"]
+    return one_line(source)[:200] if source else None
+
+
+def _about(before: ShownTurn, after: ShownTurn) -> dict[str, Any]:
+    return {
+        side: {"job": turn.name, "run": turn.run, "turn": turn.turn}
+        for side, turn in (("before", before), ("after", after))
+    }
+
+
+def _prefix_line(found: LayoutDifference) -> str:
+    return (
+        f"stable prefix: {found.stable_segments} segments, {found.stable_tokens:,} of {found.tokens:,} tokens "
+        f"({found.stable_share:.1%})"
+    )
+
+
+def _line(change: Change) -> str:
+    from runtime.cli.segments import first_words
+
+    segment = change.after or change.before
+    assert segment is not None
+    places = [str(place) for place in (change.position_before, change.position_after) if place is not None]
+    tokens = f"{segment.tokens:,} tokens"
+    if change.before is not None and change.after is not None and change.before.tokens != change.after.tokens:
+        tokens = f"{change.before.tokens:,} -> {change.after.tokens:,} tokens"
+    return (
+        f"{change.kind:<7} {' -> '.join(places):>10}  {segment.role} · {segment.kind} · {segment.origin} · {tokens}  "
+        f"{first_words(segment)}"
+    ).rstrip()
+
+
+def _text_lines(change: Change) -> list[str]:
+    old = change.before.text.splitlines() if change.before else []
+    new = change.after.text.splitlines() if change.after else []
+    return [line for line in unified_diff(old, new, lineterm="", n=1) if not line.startswith(("---", "+++"))]
+
+
+def _wire(before: ShownTurn, after: ShownTurn, json: bool) -> None:
+    from runtime.archive.wire_changes import wire_changes
+
+    old, new = before.wire(), after.wire()
+    changes = list(wire_changes(old, new))
+    if json:
+        listed = [
+            {
+                "old_start": change.old_start,
+                "removed": change.removed.decode("utf-8", "backslashreplace"),
+                "new_start": change.new_start,
+                "added": change.added.decode("utf-8", "backslashreplace"),
+            }
+            for change in changes
+        ]
+        document = {**_about(before, after), "old_bytes": len(old), "new_bytes": len(new), "changes": listed}
+        json_document(document)
+        return
+    say(f"{before.address} ({len(old):,} bytes) -> {after.address} ({len(new):,} bytes)")
+    for change in changes:
+        say(f"@ {change.old_start} -{len(change.removed)}  {change.new_start} +{len(change.added)}")
+        for sign, data in (("-", change.removed), ("+", change.added)):
+            if data:
+                more = f" … {len(data) - _SHOWN_BYTES:,} bytes more" if len(data) > _SHOWN_BYTES else ""
+                say(f"{sign} {data[:_SHOWN_BYTES].decode('utf-8', 'backslashreplace')}{more}")

@@ -1,0 +1,29 @@
+"""``holdfast nodes``: the context objects as they stood at a turn."""
+
+from __future__ import annotations
+
+from runtime.cli.chosen import JobAtTurn, Run
+from runtime.cli.options import Json, Store
+from runtime.cli.output import json_document, say
+
+
+def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = False) -> None:
+    """List the context objects as they stood at a turn.
+
+    Those that changed since the turn before are marked with '*'. A turn in flight shows those of the turn before.
+    """
+    from runtime.cli.chosen import chosen_turn
+    from runtime.cli.stores import archive_of
+
+    turn = chosen_turn(archive_of(store), job, run)
+    nodes, changed = turn.nodes_then(), turn.changed_nodes()
+    if json:
+        about = {"job": turn.name, "run": turn.run, "turn": turn.turn}
+        json_document({**about, "nodes": nodes, "changed": changed})
+        return
+    if not nodes:
+        say(f"{turn.address}: no nodes")
+    for obj_id, record in nodes.items():
+        mark = "*" if obj_id in changed else " "
+        fields = "  ".join(f"{name}={value}" for name, value in record.items() if name != "obj_id")
+        say(f"{mark} {obj_id}  {fields}")

@@ -1,0 +1,55 @@
+"""The key of the marks' HMACs: ``HOLDFAST_REDACTION_KEY``, else one that is made once in the state directory.
+
+Workers on different machines mark a value alike only with the same key: give them the variable.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from runtime.errors import InputError
+from runtime.home import state_home
+
+VARIABLE = "HOLDFAST_REDACTION_KEY"
+FILE = "redaction.key"
+_SHORTEST = 16
+
+
+def redaction_key(environment: Mapping[str, str] | None = None) -> bytes:
+    """The key.
+
+    Raises:
+        InputError: if the variable is too short to be a key, or the file cannot be read or made.
+    """
+    environment = os.environ if environment is None else environment
+    given = environment.get(VARIABLE)
+    if given is not None:
+        if len(given) < _SHORTEST:
+            raise InputError(f"{VARIABLE} has {len(given)} characters: give at least {_SHORTEST} random ones")
+        return given.encode("utf-8", "surrogateescape")
+    path = state_home(environment).path / FILE
+    try:
+        if not path.exists():
+            _make(path)
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"the redaction key {path} cannot be made or read: {error.strerror}; set {VARIABLE}") from error
+
+
+def _make(path: Path) -> None:
+    """Make a key; of two processes at once, the first one's counts."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{FILE}-")
+    with os.fdopen(handle, "wb") as file:
+        file.write(secrets.token_hex(32).encode())
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        Path(path).hardlink_to(name)
+    except FileExistsError:
+        pass
+    finally:
+        Path(name).unlink()
