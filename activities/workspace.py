@@ -165,9 +165,7 @@ def _answer(workspace: Workspace, call: FileCall) -> Any:
             raise NotImplementedError(f"{call.operation} is not available in a statement")
 
 
-def _rendered(
-    request: ReadRequest, content: Content, fingerprint: str, count: Count, redactor: Redactor
-) -> ReadResult:
+def _rendered(request: ReadRequest, content: Content, fingerprint: str, count: Count, redactor: Redactor) -> ReadResult:
     source = SourceText.of(content.data)
     # Before anything is cut out of it: half a secret is found by no search.
     source = replace(source, data=redactor.data(source.data))

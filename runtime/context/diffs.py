@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 from runtime.context.sources import ALL_TOKENS
 from runtime.context.states import RenderedView
@@ -21,16 +22,31 @@ class LineDiff:
     removed: int
 
 
+EXACT_LINES = 250_000
+"""Pairs of lines up to which the shortest diff is looked for. Beyond, lines that are everywhere are no anchors: with them
+the search takes seconds for a file of many equal lines."""
+
+
 def line_diff(before: RenderedView, after: RenderedView) -> LineDiff:
     """The unified diff from ``before`` to ``after``; hunk headers count source lines from 0, as ``pos`` does."""
-    old, new = before.text.splitlines(), after.text.splitlines()
+    return _line_diff(before.text, before.first_line, after.text, after.first_line)
+
+
+@lru_cache(maxsize=64)
+def _line_diff(before: str, before_first: int, after: str, after_first: int) -> LineDiff:
+    """One change is described several times: as an event, in the feed and in its detail."""
+    old, new = before.splitlines(), after.splitlines()
     if old == new:
         return LineDiff((), 0, 0)
+    head = max(_common(old, new) - CONTEXT_LINES, 0)
+    rest = min(len(old), len(new)) - head
+    tail = max(min(_common(old[::-1], new[::-1]), rest) - CONTEXT_LINES, 0)
+    old, new = old[head : len(old) - tail], new[head : len(new) - tail]
     lines: list[str] = []
     added = removed = 0
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    matcher = SequenceMatcher(None, old, new, autojunk=len(old) * len(new) > EXACT_LINES)
     for hunk in matcher.get_grouped_opcodes(CONTEXT_LINES):
-        lines.append(_hunk_header(hunk, before.first_line, after.first_line))
+        lines.append(_hunk_header(hunk, before_first + head, after_first + head))
         for tag, i1, i2, j1, j2 in hunk:
             if tag == "equal":
                 lines.extend(" " + line for line in old[i1:i2])
@@ -40,6 +56,12 @@ def line_diff(before: RenderedView, after: RenderedView) -> LineDiff:
             removed += i2 - i1
             added += j2 - j1
     return LineDiff(tuple(lines), added, removed)
+
+
+def _common(old: Sequence[str], new: Sequence[str]) -> int:
+    """How many items the two begin with in common."""
+    shorter = min(len(old), len(new))
+    return next((i for i in range(shorter) if old[i] != new[i]), shorter)
 
 
 def _hunk_header(hunk: Sequence[tuple[str, int, int, int, int]], old_from: int, new_from: int) -> str:

@@ -11,6 +11,7 @@ under it.
 from __future__ import annotations
 
 import atexit
+import re
 import threading
 from dataclasses import dataclass
 from typing import Final
@@ -36,6 +37,13 @@ MAX_MEMORY_BYTES: Final = 64 << 20
 MAX_RECURSION: Final = 200
 MAX_SUSPENSIONS: Final = 10_000
 
+_STOPPED: Final = re.compile(r"\(signal: (1|2|15) ")
+"""SIGHUP, SIGINT and SIGTERM: Ctrl-C reaches every process of the terminal, and systemd stops all of a service."""
+
+
+class InterpreterStopped(Exception):
+    """The interpreter's process was told to end, as the whole worker is. The statement's task must be tried again."""
+
 
 @dataclass
 class _Processes:
@@ -48,6 +56,16 @@ class _Processes:
 _lock = threading.Lock()
 _running = _Processes(KILL_SECONDS)
 _checking = _Processes(CHECK_SECONDS)
+
+
+def raise_if_stopped(error: Exception) -> None:
+    """Tells the end of a process by a signal to stop, which says nothing about the statement, from a crash.
+
+    Raises:
+        InterpreterStopped: if ``error`` is the former.
+    """
+    if _STOPPED.search(str(error)):
+        raise InterpreterStopped(f"the interpreter was stopped in mid-statement, which will run again: {error}") from error
 
 
 def limits() -> ResourceLimits:

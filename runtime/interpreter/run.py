@@ -168,6 +168,7 @@ class StatementRun:
                     snapshot = _resume(snapshot, answer, handles)
                 effect = self._drive(snapshot, handles)
             except MontyCrashedError as crash:
+                pool.raise_if_stopped(crash)
                 status = VerdictStatus.TIMEOUT if crash.timed_out else VerdictStatus.CRASHED
                 raise _TakenBack(status) from crash
             except MontyError as error:
@@ -181,6 +182,7 @@ class StatementRun:
                     return effect, session.dump()
                 self.session = self._listed(session)
             except _GONE as error:
+                pool.raise_if_stopped(error)
                 raise _TakenBack(VerdictStatus.CRASHED) from error
         return None, None
 
@@ -194,6 +196,7 @@ class StatementRun:
             else:
                 session.load_session(self.before.dump)
         except _GONE as error:
+            pool.raise_if_stopped(error)
             raise _TakenBack(VerdictStatus.CRASHED) from error
         return None
 

@@ -75,6 +75,7 @@ def check(source: str, stubs: str, names: Mapping[str, str], handle_types: froze
     except MontySyntaxError as error:
         return ExceptionInfo(type="SyntaxError", message=output.bounded(str(error), _MESSAGE_CHARS))
     except MontyCrashedError as crash:
+        pool.raise_if_stopped(crash)
         raise GaveUp from crash
     except MontyError as error:
         inner = error.exception()

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 SHRINK_BY = 0.75
 SHRINK_TIMES = 6
+TARGET = 0.8
+"""What is aimed at once the limit is passed: one larger rewrite is cheaper than a small one in every turn."""
+
 KEEP_EVENTS = 4
 """The newest events of the View, which are condensed only when nothing else helps."""
 
@@ -66,17 +69,22 @@ class Fitter:
         Raises:
             JobFailed: if what must stay is larger than the limit.
         """
+        target = self.limit
         while True:
             job.surface.look(job.log.view)
             layout = job.projector.layout(job.log.view, job.replies, job.surface, tail())
             self._size = tokens_of(layout)
+            if self._size <= target:
+                return layout
+            target = int(self.limit * TARGET)
+            over = self._size - target
+            if _collapse(job, layout, over, kept=_made_last(job, layout)) or _condense(job, self.limit, keep=KEEP_EVENTS):
+                continue
             over = self._size - self.limit
             if over <= 0:
                 return layout
             if not (
-                _collapse(job, layout, over, kept=_made_last(job, layout))
-                or _condense(job, self.limit, keep=KEEP_EVENTS)
-                or _collapse(job, layout, over, kept=frozenset())
+                _collapse(job, layout, over, kept=frozenset())
                 or _cut(job, layout, least=max(LEAST_BUDGET, self.limit // 8))
                 or _condense(job, self.limit, keep=0)
                 or _cut(job, layout, least=LEAST_BUDGET)
@@ -119,13 +127,15 @@ def _condense(job: Job, limit: int, *, keep: int) -> bool:
     try:
         start = indices.find_next(0)
         stop = indices.find_previous(max(len(view) - keep, start))
-        half = indices.find_next(start + max(1, (stop - start) // 2))
-    except NoNextIndex:
+        # An extract of extracts alone would win nothing: go on to the first event that is none.
+        fresh = next(i for i in range(start, stop) if not isinstance(view[i], CondensationSummaryEvent))
+        half = indices.find_next(max(fresh + 1, start + (stop - start) // 2))
+    except (NoNextIndex, StopIteration):
         return False
     stop = min(half, stop)
     forgotten = view.forgettable(start, stop)
     events = [event for event in view[start:stop] if event.id in forgotten]
-    if not any(not isinstance(event, CondensationSummaryEvent) for event in events):
+    if all(isinstance(event, CondensationSummaryEvent) for event in events):
         return False
     job.log.append(
         Condensation(

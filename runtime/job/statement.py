@@ -61,7 +61,7 @@ class JobStatement:
             seed=job.key,
             obj_ids=lambda: job.graph.obj_ids,
             hidden=CONTRACT_NAMES | {tool.name for tool in job.spec.tools},
-            shown_chars=min(output.SHOWN_CHARS, job.spec.context_tokens),
+            shown_chars=min(output.SHOWN_CHARS, job.spec.context_tokens // 2),
         )
 
     def advance(self, answer: Answer | None, recorded: Verdict | None = None) -> Stretch:

@@ -37,7 +37,9 @@ def redaction_key(environment: Mapping[str, str] | None = None) -> bytes:
             _make(path)
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"the redaction key {path} cannot be made or read: {error.strerror}; set {VARIABLE}") from error
+        raise InputError(
+            f"the redaction key {path} cannot be made or read: {error.strerror}; set {VARIABLE}"
+        ) from error
 
 
 def _make(path: Path) -> None:

@@ -11,13 +11,14 @@ import hashlib
 import hmac
 import re
 
+RAW_MARK = re.compile(rb"\[masked:[A-Za-z0-9_.-]+:[0-9a-f]{16}\]")
 MARK = re.compile(r"\[masked:([A-Za-z0-9_.-]+):([0-9a-f]{16})\]")
 
 
-def mark_of(name: str, value: str, key: bytes) -> str:
+def mark_of(name: str, value: bytes, key: bytes) -> str:
     """The mark of ``value``. Line breaks of the value stay behind it, so the lines after it keep their numbers."""
-    code = hmac.new(key, value.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()[:16]
-    return f"[masked:{name}:{code}]" + "\n" * value.count("\n")
+    code = hmac.new(key, value, hashlib.sha256).hexdigest()[:16]
+    return f"[masked:{name}:{code}]" + "\n" * value.count(b"\n")
 
 
 def count_marks(text: str) -> int:

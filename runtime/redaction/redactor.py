@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, AnyStr
 
 from runtime.redaction.key import redaction_key
-from runtime.redaction.marks import MARK, mark_of
+from runtime.redaction.marks import MARK, RAW_MARK, mark_of
 from runtime.redaction.rules import Redaction
 from runtime.redaction.shapes import SHAPES
 
@@ -48,16 +48,24 @@ class Redactor:
                 text = text.replace(value, self._mark(name, value))
         for shape in SHAPES:
             if shape.hint in text:
-                text = self._masked(text, shape.name, shape.pattern)
-        for name, pattern in self._patterns:
-            text = self._masked(text, name, pattern)
-        return text
+                text = self._masked(text, shape.name, shape.pattern, MARK)
+        return self._by_patterns(text)
 
     def data(self, data: bytes) -> bytes:
-        """``data`` with every secret in it that is UTF-8 replaced by its mark."""
-        text = data.decode("utf-8", "surrogateescape")
-        masked = self.text(text)
-        return data if masked == text else masked.encode("utf-8", "surrogateescape")
+        """``data`` with every secret in it that is UTF-8 replaced by its mark. Without secrets it is not copied."""
+        for value, name in self._values:
+            raw = _encoded(value)
+            if raw in data:
+                data = data.replace(raw, _encoded(self._mark(name, value)))
+        for shape in SHAPES:
+            if shape.hint.encode() in data:
+                data = self._masked(data, shape.name, shape.raw, RAW_MARK)
+        if self._patterns:
+            # Only a text's own patterns are asked: what \w is depends on the letters, not on their bytes.
+            text = data.decode("utf-8", "surrogateescape")
+            masked = self._by_patterns(text)
+            data = data if masked == text else _encoded(masked)
+        return data
 
     def value(self, value: Any) -> Any:
         """A value of JSON's kinds, or bytes, or tuples, with every text in it masked, at any depth, keys included."""
@@ -75,20 +83,37 @@ class Redactor:
             case _:
                 return value
 
-    def _masked(self, text: str, name: str, pattern: re.Pattern[str]) -> str:
-        pieces: list[str] = []
-        done = 0
-        marks = [found.span() for found in MARK.finditer(text)] if "[masked:" in text else []
+    def _by_patterns(self, text: str) -> str:
+        for name, pattern in self._patterns:
+            text = self._masked(text, name, pattern, MARK)
+        return text
+
+    def _masked(self, text: AnyStr, name: str, pattern: re.Pattern[AnyStr], mark: re.Pattern[AnyStr]) -> AnyStr:
+        """``text`` with what ``pattern`` finds masked, but where there are marks already."""
+        pieces: list[AnyStr] = []
+        done, marks = 0, None
         for found in pattern.finditer(text):
             start, stop = found.span()
-            if start == stop or start < done or any(a < stop and start < b for a, b in marks):
+            if marks is None:
+                marks = [place.span() for place in mark.finditer(text)]
+            if start == stop or any(a < stop and start < b for a, b in marks):
                 continue
             pieces += (text[done:start], self._mark(name, found[0]))
             done = stop
-        return "".join((*pieces, text[done:])) if pieces else text
+        return text[:0].join((*pieces, text[done:])) if pieces else text
 
-    def _mark(self, name: str, value: str) -> str:
-        return mark_of(name, value, self._key())
+    def _mark(self, name: str, value: AnyStr) -> AnyStr:
+        if isinstance(value, bytes):
+            return _encoded(mark_of(name, value, self._key()))
+        return mark_of(name, _encoded(value), self._key())
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        # A lone surrogate that stands for no byte: JSON can spell one.
+        return text.encode("utf-8", "surrogatepass")
 
 
 def redactor_of(rules: Redaction) -> Redactor:

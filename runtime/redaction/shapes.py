@@ -10,15 +10,16 @@ from typing import NamedTuple
 
 
 class Shape(NamedTuple):
-    """Texts that hold ``hint`` and match ``pattern`` are secrets called ``name``."""
+    """Texts that hold ``hint`` and match ``pattern`` are secrets called ``name``; ``raw`` is the pattern for bytes."""
 
     name: str
     hint: str
     pattern: re.Pattern[str]
+    raw: re.Pattern[bytes]
 
 
 def _shape(name: str, hint: str, pattern: str) -> Shape:
-    return Shape(name, hint, re.compile(pattern))
+    return Shape(name, hint, re.compile(pattern, re.ASCII), re.compile(pattern.encode()))
 
 
 SHAPES = (
@@ -27,7 +28,7 @@ SHAPES = (
     _shape("api-key", "sk-", r"\bsk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}"),
     _shape("aws-access-key-id", "AKIA", r"\bAKIA[A-Z0-9]{16}\b"),
     _shape("aws-access-key-id", "ASIA", r"\bASIA[A-Z0-9]{16}\b"),
-    _shape("github-token", "gh", r"\bgh[pousr]_[A-Za-z0-9]{36,}\b"),
+    *(_shape("github-token", f"gh{kind}_", rf"\bgh{kind}_[A-Za-z0-9]{{36,}}\b") for kind in "pousr"),
     _shape("github-token", "github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{50,}"),
     _shape("gitlab-token", "glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
     _shape("slack-token", "xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from runtime.redaction.rules import Redaction
 from runtime.spec.changes import changes, definition_digest
 from runtime.spec.models import Budget, JobSpec, ModelSettings, ToolSpec
 
@@ -35,6 +36,7 @@ JOB = JobSpec(
         ({"form": "script"}, ["form: tool -> script"]),
         ({"context_tokens": 9_000}, ["context_tokens: 60000 -> 9000"]),
         ({"encoding": "p50k_base"}, ["encoding: cl100k_base -> p50k_base"]),
+        ({"redact": Redaction(env=("TEAM_KEY",))}, ['redact.env: not set -> ["TEAM_KEY"]']),
         ({"tools": ()}, ["tools.search removed"]),
         ({"tools": (TOOL, TOOL.model_copy(update={"name": "other"}))}, ["tools.other added"]),
         ({"tools": (TOOL.model_copy(update={"stub": "def search(x: int) -> None: ..."}),)},
@@ -57,5 +59,7 @@ def test_no_change() -> None:
 
 def test_every_field_counts() -> None:
     """A field that is added to the job later cannot be forgotten here."""
-    covered = {"goal", "workspace", "budget", "model", "result", "form", "context_tokens", "encoding", "tools", "id"}
+    covered = {
+        *("goal", "workspace", "budget", "model", "result", "form", "context_tokens", "encoding", "tools", "id", "redact"),
+    }
     assert set(JobSpec.model_fields) == covered
