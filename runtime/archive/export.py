@@ -8,6 +8,7 @@ from typing import Any
 
 from runtime.archive.inspect import diff_layouts
 from runtime.archive.job import JobArchive
+from runtime.archive.prompts import prompts
 from runtime.archive.requests import RequestReader
 from runtime.projection.segments import Segment
 
@@ -26,8 +27,8 @@ def export_lines(archive: JobArchive, run: str | None = None) -> Iterator[dict[s
     if definition is not None:
         yield {"type": "definition", "definition": definition}
     before: tuple[Segment, ...] = ()
-    for step in archive.steps(run):
-        layout = archive.turn_layout(step.run, step.turn)
+    layouts = prompts(archive, run) if run is not None else iter(())
+    for step, (_, _, layout) in zip(archive.steps(run), layouts, strict=False):
         yield {
             "type": "step",
             **step.model_dump(mode="json"),
@@ -50,7 +51,12 @@ def export_lines(archive: JobArchive, run: str | None = None) -> Iterator[dict[s
 
 
 def _attempt(archive: JobArchive, key: str, fields: dict[str, Any]) -> dict[str, Any]:
-    return {**fields, "request": _text(RequestReader(archive.store.get).wire(key))}
+    """An attempt with its request, and how it failed with what was received, if it did."""
+    failure = archive.failure(key)
+    failed = {}
+    if failure is not None:
+        failed = {"failure": {**failure.model_dump(mode="json"), "response": _text(archive.failed_response(key))}}
+    return {**fields, "request": _text(RequestReader(archive.store.get).wire(key)), **failed}
 
 
 def _layout(before: tuple[Segment, ...], after: tuple[Segment, ...]) -> dict[str, Any]:

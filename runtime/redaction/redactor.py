@@ -100,7 +100,10 @@ class Redactor:
                 continue
             pieces += (text[done:start], self._mark(name, found[0]))
             done = stop
-        return text[:0].join((*pieces, text[done:])) if pieces else text
+        if not pieces:
+            return text
+        pieces.append(text[done:])
+        return text[:0].join(pieces)
 
     def _mark(self, name: str, value: AnyStr) -> AnyStr:
         if isinstance(value, bytes):

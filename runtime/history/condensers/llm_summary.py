@@ -15,7 +15,7 @@ from runtime.history.condensers.extract import cut, event_text, extract, speaker
 from runtime.history.condensers.hard_reset import CHARACTERS_A_TOKEN
 from runtime.history.condensers.ranges import Stretch, is_one_summary, stretch_between, stretch_near, stretch_to_forget
 from runtime.history.condensers.request import SummaryForm, SummaryReply, SummaryRequest
-from runtime.history.events import Condensation, ShownEvent
+from runtime.history.events import Condensation, CondensationSummaryEvent, ShownEvent
 from runtime.history.view import View
 
 CACHE_READ_PRICE = 0.1
@@ -56,7 +56,7 @@ class LLMSummary:
         events = [view[p] for i in request.event_ids if (p := view.position(i)) is not None]
         if not events:
             return Keep()
-        failure = reply.failure or fault_of(reply.text, request)
+        failure = reply.failure or fault_of(reply.text, request, situation)
         if not failure:
             return self._forget(situation, request.event_ids, reply.text.strip(), reply.llm_response_id)
         failures = (*request.failures, failure)
@@ -158,10 +158,16 @@ class LLMSummary:
         )
 
 
-def fault_of(text: str, request: SummaryRequest) -> str:
-    """Why ``text`` is of no use as the summary that was asked for; empty if it is of use."""
+def fault_of(text: str, request: SummaryRequest, situation: Situation) -> str:
+    """Why ``text`` is of no use as the summary that was asked for; empty if it is of use.
+
+    Models overshoot, so twice what was asked for is accepted; more would leave no room for what comes.
+    """
     if not text.strip():
         return "the summary is empty"
+    summary = CondensationSummaryEvent(id="", turn=situation.turn, summary=text)
+    if situation.count(summary) > 2 * request.max_summary_tokens:
+        return "the summary is much longer than was asked for"
     if len(text) > 2 * CHARACTERS_A_TOKEN * max(request.input_tokens, request.max_summary_tokens):
         return "the summary is longer than what it stands for"
     return ""

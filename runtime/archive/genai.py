@@ -1,0 +1,214 @@
+"""A run as OpenTelemetry spans by its semantic conventions for generative AI, in OTLP's JSON form.
+
+The conventions are those of version 1.38 (status: development): one ``chat`` span for each call of the model with the
+messages it was sent, a failed attempt's with ``error.type``, under one ``invoke_agent`` span for the run. Ids are made
+from the archive's keys, so that an export made twice has the same ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from runtime.archive.job import JobArchive
+from runtime.archive.prompts import prompts
+from runtime.archive.records import Attempt, EndRecord, ReplyRecord, Step
+from runtime.projection.segments import Role, Segment
+
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.38.0"
+_INTERNAL, _CLIENT = 1, 3
+_ERROR = 2
+_REQUEST = {
+    "temperature": "gen_ai.request.temperature",
+    "top_p": "gen_ai.request.top_p",
+    "max_tokens": "gen_ai.request.max_tokens",
+    "seed": "gen_ai.request.seed",
+    "frequency_penalty": "gen_ai.request.frequency_penalty",
+    "presence_penalty": "gen_ai.request.presence_penalty",
+}
+_PROVIDERS = {
+    "azure": "azure.ai.openai",
+    "azure_ai": "azure.ai.inference",
+    "bedrock": "aws.bedrock",
+    "gemini": "gcp.gemini",
+    "vertex_ai": "gcp.vertex_ai",
+    "mistral": "mistral_ai",
+    "watsonx": "ibm.watsonx.ai",
+    "xai": "x_ai",
+}
+
+Span = dict[str, Any]
+
+
+def genai_lines(archive: JobArchive, run: str) -> Iterator[dict[str, Any]]:
+    """One OTLP ``TracesData`` a line: each finished or failed call, then the run.
+
+    Raises:
+        NotFound: if there is no such run.
+    """
+    trace = _id(f"{archive.prefix}/{run}", 16)
+    root = _id(f"{archive.prefix}/{run}#run", 8)
+    first: str | None = None
+    last = ""
+    for turn, _, layout in prompts(archive, run):
+        step = archive.find_step(run, turn)
+        for attempt in archive.attempts(run, turn):
+            first = first or attempt.started_at
+            answered = step if step is not None and step.attempt.key == attempt.key else None
+            span = _call(archive, attempt, answered, layout)
+            if span is not None:
+                last = max(last, step.finished_at if step is not None else attempt.started_at)
+                yield _traces({"traceId": trace, "parentSpanId": root, **span})
+    if first is not None:
+        end = archive.end(run)
+        yield _traces({"traceId": trace, "spanId": root, **_run(archive, run, end, first, end.ended_at if end else last)})
+
+
+def _call(archive: JobArchive, attempt: Attempt, step: Step | None, layout: Sequence[Segment]) -> Span | None:
+    """The span of one attempt; None for one in flight, whose end is not known."""
+    failure = archive.failure(attempt.key) if step is None else None
+    if step is None and failure is None:
+        return None
+    attributes: dict[str, Any] = {
+        **_about(attempt),
+        "gen_ai.conversation.id": unquote(archive.prefix),
+        "gen_ai.system_instructions": _json([_text(s.text) for s in layout if s.role is Role.SYSTEM]),
+        "gen_ai.input.messages": _json([_message(s) for s in layout if s.role is not Role.SYSTEM]),
+        "holdfast.run": attempt.run,
+        "holdfast.turn": attempt.turn,
+        "holdfast.attempt.key": attempt.key,
+        "holdfast.attempt.digest": attempt.digest,
+    }
+    span: Span = {
+        "spanId": _id(attempt.key, 8),
+        "name": f"chat {attributes['gen_ai.request.model']}",
+        "kind": _CLIENT,
+        "startTimeUnixNano": _nanoseconds(attempt.started_at),
+    }
+    if step is not None:
+        attributes |= _answer(step)
+        span["endTimeUnixNano"] = _nanoseconds(step.finished_at or step.started_at)
+    elif failure is not None:
+        attributes |= {"error.type": failure.error_type, "http.response.status_code": failure.status_code}
+        span["endTimeUnixNano"] = _nanoseconds(failure.failed_at or attempt.started_at)
+        span["status"] = {"code": _ERROR, "message": failure.error_message}
+    return {**span, "attributes": _attributes(attributes)}
+
+
+def _about(attempt: Attempt) -> dict[str, Any]:
+    provider, slash, model = str(attempt.model.get("name", "")).partition("/")
+    place = urlsplit(attempt.url)
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
+        "gen_ai.request.model": model if slash else provider,
+        "server.address": place.hostname,
+        "server.port": place.port or {"https": 443, "http": 80}.get(place.scheme),
+        **{attribute: attempt.model.get(option) for option, attribute in _REQUEST.items()},
+    }
+
+
+def _answer(step: Step) -> dict[str, Any]:
+    return {
+        "gen_ai.output.messages": _json([_reply(step.reply)]),
+        "gen_ai.response.id": step.reply.response_id or None,
+        "gen_ai.response.finish_reasons": [step.reply.finish_reason],
+        "gen_ai.usage.input_tokens": step.usage.prompt,
+        "gen_ai.usage.output_tokens": step.usage.completion,
+        "gen_ai.usage.cache_read.input_tokens": step.usage.cache_read,
+        "gen_ai.usage.cache_creation.input_tokens": step.usage.cache_write,
+        "http.response.status_code": step.status_code,
+        "holdfast.step.key": step.ref.key,
+        "holdfast.step.digest": step.ref.digest,
+        "holdfast.cost_usd": step.cost_usd,
+    }
+
+
+def _run(archive: JobArchive, run: str, end: EndRecord | None, first: str, last: str) -> Span:
+    batch, _, job = archive.prefix.partition("/")
+    attributes: dict[str, Any] = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": unquote(job),
+        "gen_ai.agent.id": unquote(archive.prefix),
+        "gen_ai.conversation.id": unquote(archive.prefix),
+        "holdfast.batch": unquote(batch),
+        "holdfast.run": run,
+        "holdfast.status": end.status if end is not None else "open",
+    }
+    span: Span = {
+        "name": f"invoke_agent {unquote(job)}",
+        "kind": _INTERNAL,
+        "startTimeUnixNano": _nanoseconds(first),
+        "endTimeUnixNano": _nanoseconds(last or first),
+    }
+    if end is not None and end.status == "failed":
+        attributes["error.type"] = "JobFailed"
+        span["status"] = {"code": _ERROR, "message": end.reason}
+    return {**span, "attributes": _attributes(attributes)}
+
+
+def _message(segment: Segment) -> dict[str, Any]:
+    if segment.role is Role.TOOL:
+        parts = [{"type": "tool_call_response", "id": segment.tool_call_id, "response": segment.text}]
+    else:
+        thinking = [{"type": "reasoning", "content": str(b.get("thinking", b.get("data", "")))} for b in segment.thinking]
+        calls = [_tool_call(call.id, call.name, call.arguments) for call in segment.tool_calls]
+        parts = [*thinking, *([_text(segment.text)] if segment.text else []), *calls]
+    return {"role": segment.role.value, "parts": parts}
+
+
+def _reply(reply: ReplyRecord) -> dict[str, Any]:
+    return {**_message(reply.segment(0)), "finish_reason": reply.finish_reason}
+
+
+def _tool_call(id: str, name: str, arguments: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(arguments)
+    except ValueError:
+        parsed = arguments
+    return {"type": "tool_call", "id": id, "name": name, "arguments": parsed}
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "content": text}
+
+
+def _traces(span: Span) -> dict[str, Any]:
+    resource = {"attributes": _attributes({"service.name": "holdfast"})}
+    scope = {"scope": {"name": "holdfast"}, "schemaUrl": SCHEMA_URL, "spans": [span]}
+    return {"resourceSpans": [{"resource": resource, "schemaUrl": SCHEMA_URL, "scopeSpans": [scope]}]}
+
+
+def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": name, "value": _any_value(value)} for name, value in values.items() if value is not None]
+
+
+def _any_value(value: Any) -> dict[str, Any]:
+    """OTLP's JSON has integers as texts."""
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [_any_value(item) for item in value]}}
+    return {"stringValue": str(value)}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _id(text: str, size: int) -> str:
+    return hashlib.sha256(text.encode()).digest()[:size].hex()
+
+
+def _nanoseconds(time: str) -> str:
+    moment = datetime.fromisoformat(time)
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return str((since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000)

@@ -1,0 +1,100 @@
+"""``holdfast cost``: what jobs have used and spent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from runtime.cli.options import Json, Store
+from runtime.cli.output import json_document, say
+
+if TYPE_CHECKING:
+    from runtime.archive.job import JobArchive
+    from runtime.archive.stores import ObjectStore
+    from runtime.catalog import JobName
+
+_COUNTED = ("calls", "failed_attempts", "prompt", "completion", "cache_read", "cache_write", "unreported", "cost_usd")
+
+
+def command(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[BATCH|JOB]", help="A batch or a job; all batches by default.", show_default=False),
+    ] = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Show what jobs have used and spent, and each batch's total.
+
+    Every archived call counts, those of earlier runs too. The price is litellm's; it has none for unreported usage.
+    """
+    from runtime.cli.stores import archive_of
+
+    objects = archive_of(store)
+    rows = [{"job": str(job), "batch": job.batch, **spent(job.archive(objects))} for job in _jobs(objects, name)]
+    batches: dict[str, dict[str, Any]] = {}
+    for batch in dict.fromkeys(row["batch"] for row in rows):
+        batches[batch] = total(row for row in rows if row["batch"] == batch)
+    if json:
+        jobs = [{field: value for field, value in row.items() if field != "batch"} for row in rows]
+        json_document({"jobs": jobs, "batches": batches, "total": total(rows)})
+        return
+    lines = [(row["job"], row) for row in rows] + [(f"{batch} in all", row) for batch, row in batches.items()]
+    if len(batches) > 1:
+        lines.append(("total", total(rows)))
+    width = max((len(label) for label, _ in lines), default=0)
+    for label, row in lines:
+        say(f"{label:<{width}}  {_text(row)}")
+    if not rows:
+        say("no jobs yet: start some with 'holdfast run JOBS_FILE'")
+
+
+def spent(archive: JobArchive) -> dict[str, Any]:
+    """What all archived calls of a job used. Tokens read from a provider's cache are among the prompt's."""
+    from runtime.archive import keys
+    from runtime.archive.container import unseal
+    from runtime.values import Usage
+
+    found = dict.fromkeys(_COUNTED, 0)
+    cost = 0.0
+    for key in archive.store.list(f"{archive.prefix}/turns/"):
+        place = keys.parse_turn_key(key)
+        if place is not None and place.kind == "failure":
+            found["failed_attempts"] += 1
+        if place is None or place.kind != "step":
+            continue
+        header = unseal(key, archive.store.get(key), "step").header
+        usage = Usage.model_validate(header["usage"])
+        found["calls"] += 1
+        found["unreported"] += not usage.reported
+        for name in ("prompt", "completion", "cache_read", "cache_write"):
+            found[name] += getattr(usage, name)
+        cost += header["cost_usd"]
+    return {**found, "cost_usd": round(cost, 9)}
+
+
+def total(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The sums of rows."""
+    listed = list(rows)
+    return {name: round(sum(row[name] for row in listed), 9) for name in _COUNTED}
+
+
+def _jobs(objects: ObjectStore, name: str | None) -> list[JobName]:
+    from runtime.catalog import all_jobs, find_job
+
+    if name is None:
+        return list(all_jobs(objects))
+    return list(all_jobs(objects, name)) or [find_job(objects, name)]
+
+
+def _text(row: dict[str, Any]) -> str:
+    extra = [f"{row[name]} {words}" for name, words in _REMARKS if row[name]]
+    return (
+        f"{row['calls']:>6} calls  {row['prompt']:>12,} prompt ({row['cache_read']:,} from cache) "
+        f"{row['completion']:>10,} completion  ${row['cost_usd']:.4f}" + "".join(f"  {remark}" for remark in extra)
+    )
+
+
+_REMARKS = (("failed_attempts", "failed attempts"), ("unreported", "calls without reported usage"))
