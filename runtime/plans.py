@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from runtime.job.stops import JobStatus
 from runtime.spec.models import JobSpec
 from workflows.messages import JobOutcome
 
@@ -51,8 +52,11 @@ class Plan:
     def sentence(self) -> str:
         """``1 done, 2 resumed at turns 4 and 11, 3 new``."""
         parts: list[str] = []
-        if done := self.counted(Start.DONE):
-            parts.append(f"{len(done)} done")
+        succeeded = [job.outcome is None or job.outcome.status is JobStatus.SUCCEEDED for job in self.counted(Start.DONE)]
+        if done := sum(succeeded):
+            parts.append(f"{done} done")
+        if failed := len(succeeded) - done:
+            parts.append(f"{failed} ended without success")
         if resumed := self.counted(Start.RESUMED):
             parts.append(f"{len(resumed)} resumed at {_turns([job.turn for job in resumed])}")
         for start, words in ((Start.RERUN, "started anew"), (Start.NEW, "new")):

@@ -29,4 +29,4 @@ def command(
     if json:
         json_document({"job": str(key), "cancelled": True})
     else:
-        say(f"{key}: the job is asked to stop; it ends as cancelled")
+        say(f"{key}: the job is asked to stop; it ends as cancelled as soon as a worker has it")

@@ -65,7 +65,9 @@ def raise_if_stopped(error: Exception) -> None:
         InterpreterStopped: if ``error`` is the former.
     """
     if _STOPPED.search(str(error)):
-        raise InterpreterStopped(f"the interpreter was stopped in mid-statement, which will run again: {error}") from error
+        raise InterpreterStopped(
+            f"the interpreter was stopped in mid-statement, which will run again: {error}"
+        ) from error
 
 
 def limits() -> ResourceLimits:

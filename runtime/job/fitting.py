@@ -37,6 +37,9 @@ TARGET = 0.8
 KEEP_EVENTS = 4
 """The newest events of the View, which are condensed only when nothing else helps."""
 
+TAIL_SHARE = 0.125
+"""What the delta feed and the handle table may each take of a prompt."""
+
 EXTRACT_SHARE = 0.1
 """What an extract may take of a prompt."""
 
@@ -70,6 +73,8 @@ class Fitter:
             JobFailed: if what must stay is larger than the limit.
         """
         target = self.limit
+        for kind in (SegmentKind.DELTA, SegmentKind.HANDLES):
+            job.surface.tail_budgets[kind] = max(LEAST_BUDGET, int(self.limit * TAIL_SHARE))
         while True:
             job.surface.look(job.log.view)
             layout = job.projector.layout(job.log.view, job.replies, job.surface, tail())
@@ -78,7 +83,9 @@ class Fitter:
                 return layout
             target = int(self.limit * TARGET)
             over = self._size - target
-            if _collapse(job, layout, over, kept=_made_last(job, layout)) or _condense(job, self.limit, keep=KEEP_EVENTS):
+            if _collapse(job, layout, over, kept=_made_last(job, layout)) or _condense(
+                job, self.limit, keep=KEEP_EVENTS
+            ):
                 continue
             over = self._size - self.limit
             if over <= 0:
@@ -88,6 +95,7 @@ class Fitter:
                 or _cut(job, layout, least=max(LEAST_BUDGET, self.limit // 8))
                 or _condense(job, self.limit, keep=0)
                 or _cut(job, layout, least=LEAST_BUDGET)
+                or _collapse(job, layout, over, kept=frozenset(), kind=SegmentKind.GROUP)
             ):
                 raise JobFailed(
                     f"the prompt has {self._size:,} tokens when all that may be left out is left out; "
@@ -95,15 +103,17 @@ class Fitter:
                 )
 
 
-def _collapse(job: Job, layout: Sequence[Segment], over: int, *, kept: frozenset[str]) -> bool:
-    """Leave out views, the oldest first, but those in ``kept`` and pinned ones."""
+def _collapse(
+    job: Job, layout: Sequence[Segment], over: int, *, kept: frozenset[str], kind: SegmentKind = SegmentKind.VIEW
+) -> bool:
+    """Leave out views, or nodes of another kind, the oldest first, but those in ``kept`` and pinned ones."""
     collapsed = job.surface.collapsed
     before = len(collapsed)
     for segment in layout:
         obj_id = segment.origin.removeprefix("node:")
         if over <= 0:
             break
-        if segment.kind is SegmentKind.VIEW and obj_id not in kept and job.graph.state(obj_id).pinned is None:
+        if segment.kind is kind and obj_id not in kept and job.graph.state(obj_id).pinned is None:
             collapsed[obj_id] = None
             over -= segment.tokens
     return len(collapsed) > before

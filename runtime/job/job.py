@@ -98,7 +98,6 @@ class Job:
         """Begin the next turn with the messages that arrived."""
         self.turn += 1
         self._events = self._projections = 0
-        self.surface.tail_budgets.clear()
         for text in messages:
             self._message(MessageSource.USER, text)
 

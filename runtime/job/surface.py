@@ -29,7 +29,7 @@ _SHOWS_AGAIN = frozenset({"SetLod", "SetTokens", "SetPos", "Scroll", "Refresh", 
 class Surface:
     """The graph as the projection sees it.
 
-    ``names`` are the variables that hold handles. ``collapsed`` are views left out for room and ``shrunk`` smaller budgets of
+    ``names`` are the variables that hold handles. ``collapsed`` are nodes left out for room and ``shrunk`` smaller budgets of
     nodes, both until the node is called again; ``tail_budgets`` bound the delta feed and the handle table of this turn.
     """
 
@@ -92,20 +92,27 @@ class Surface:
             text = self.graph.render(obj_id, tokens=self.shrunk.get(obj_id))
             parts.append(TailPart(kind, f"node:{obj_id}", text))
         if deltas:
-            lines = [line for delta in deltas[:SHOWN_DELTAS] for line in delta.text().splitlines()]
-            if len(deltas) > SHOWN_DELTAS:
-                lines.append(f"{len(deltas) - SHOWN_DELTAS} more changes")
-            parts.append(self._list(SegmentKind.DELTA, "[changed since the last turn]", lines))
+            parts.append(self._feed(deltas))
         if table := self.graph.handle_table(self.names):
             parts.append(self._list(SegmentKind.HANDLES, "[handles]", table.splitlines()))
         parts.append(TailPart(SegmentKind.BUDGET, "tail", budget_line))
         return tuple(parts)
 
+    def _feed(self, deltas: Sequence[Delta]) -> TailPart:
+        """The deltas with their diffs, or only a line each where that is too much."""
+        more = [f"{len(deltas) - SHOWN_DELTAS} more changes"] if len(deltas) > SHOWN_DELTAS else []
+        lines = [line for delta in deltas[:SHOWN_DELTAS] for line in delta.text().splitlines()]
+        budget = self.tail_budgets.get(SegmentKind.DELTA)
+        if budget is not None and self.count("\n".join(lines)) > budget:
+            lines = [f"{delta.name}: {delta.summary}" for delta in deltas[:SHOWN_DELTAS]]
+        return self._list(SegmentKind.DELTA, "[changed since the last turn]", [*lines, *more])
+
     def _list(self, kind: SegmentKind, title: str, lines: Sequence[str]) -> TailPart:
         budget = self.tail_budgets.get(kind)
         if budget is not None:
             kept = fit_lines(lines, budget, self.count)
-            lines = [*kept, f"... {len(lines) - len(kept)} more lines were left out for room"]
+            more = len(lines) - len(kept)
+            lines = [*kept, f"... {more} more lines were left out for room"] if more else kept
         return TailPart(kind, "tail", "\n".join([title, *lines]))
 
     def _tail_nodes(self, turn: int) -> list[str]:
@@ -115,16 +122,12 @@ class Surface:
             digest = self.graph.digest(obj_id)
             if self._changed.get(obj_id, ("", 0))[0] != digest:
                 self._changed[obj_id] = (digest, turn)
-            if isinstance(state, GroupState):
-                wanted = state.pinned is not None or (obj_id in self._held and obj_id not in self._shown_by)
-            else:
-                wanted = obj_id not in self.places and self._alone(obj_id)
-            if wanted:
+            if obj_id not in self.places and self._alone(obj_id):
                 shown.append((state.pinned is None, self._changed[obj_id][1], order, obj_id))
         return [obj_id for *_, obj_id in sorted(shown)]
 
     def _alone(self, obj_id: str) -> bool:
-        """Whether the view is shown on its own."""
+        """Whether the node is shown on its own."""
         if self.graph.state(obj_id).pinned is not None:
             return True
         return obj_id not in self.collapsed and obj_id in self._held and obj_id not in self._shown_by

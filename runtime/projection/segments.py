@@ -45,6 +45,7 @@ class SegmentKind(StrEnum):
     DELTA = "delta"
     HANDLES = "handles"
     BUDGET = "budget"
+    INSTRUCTION = "instruction"
 
 
 class Segment(Compact):

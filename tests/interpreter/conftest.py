@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "job"))
 
-from plain_loop import PlainLoop, statements
-
-Run = Callable[..., PlainLoop]
+from plain_loop import PlainLoop, Run, statements
 
 
 def search(query: str, limit: int = 2) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Run
+from plain_loop import Run
 
 
 def test_a_file_is_read_in_every_usual_way(run: Run) -> None:

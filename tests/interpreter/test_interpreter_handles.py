@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Run
+from plain_loop import Run
 from pydantic_monty import ClassInstance
 
 from runtime.context.outcomes import NodeRef

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import Run
-from plain_loop import Entry, PlainLoop, native, statements
+from plain_loop import Entry, PlainLoop, Run, native, statements
 
 from runtime.interpreter import pool
 from runtime.interpreter.records import ExecutionStatus

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import Run
+from plain_loop import Run
 
 from runtime.interpreter.records import ChangeInfo, ExceptionInfo, ExecutionStatus, TypeInfo
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conftest import Run
+from plain_loop import Run
 
 
 def test_a_tool_suspends_the_statement_and_its_value_resumes_it(run: Run) -> None:

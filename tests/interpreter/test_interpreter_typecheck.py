@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 
 import pytest
-from conftest import Run
+from plain_loop import Run
 from pydantic_monty import MontyError
 
 from runtime.context.contract import type_stubs

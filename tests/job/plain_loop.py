@@ -39,6 +39,9 @@ from runtime.values import ModelReply, ToolCall, Usage
 M = TypeVar("M", bound=BaseModel)
 Messages = list[dict[str, Any]]
 Policy = Callable[[Messages], "str | ModelReply"]
+Run = Callable[..., "PlainLoop"]
+"""Runs statements given as texts to their end (a fixture)."""
+
 START = 1_750_000_000.0
 """Workflow time at the beginning, in seconds since 1970; a turn takes a minute."""
 

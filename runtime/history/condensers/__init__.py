@@ -11,8 +11,9 @@ from runtime.history.condensers.base import (
     Trigger,
 )
 from runtime.history.condensers.extract import extract
+from runtime.history.condensers.extract_summary import ExtractSummary
 from runtime.history.condensers.hard_reset import HardReset
-from runtime.history.condensers.llm_summary import LLMSummary
+from runtime.history.condensers.llm_summary import LLMSummary, fault_of, instruction_of
 from runtime.history.condensers.none import NoCondenser
 from runtime.history.condensers.pipeline import Pipeline
 from runtime.history.condensers.plan import Limits, LoopGuard, plan, triggers_of
@@ -23,6 +24,7 @@ from runtime.history.condensers.window_errors import is_window_error
 __all__ = [
     "Ask",
     "Condenser",
+    "ExtractSummary",
     "Forget",
     "GiveUp",
     "HardReset",
@@ -40,6 +42,8 @@ __all__ = [
     "SummaryRequest",
     "Trigger",
     "extract",
+    "fault_of",
+    "instruction_of",
     "is_window_error",
     "plan",
     "triggers_of",

@@ -158,6 +158,13 @@ class LLMSummary:
         )
 
 
+def instruction_of(request: SummaryRequest) -> str:
+    """What the model is told to do, without the events themselves."""
+    if request.form is SummaryForm.AGENT_PREFIX:
+        return request.prompt
+    return INSTRUCTION.format(where="below", tokens=request.max_summary_tokens)
+
+
 def fault_of(text: str, request: SummaryRequest, situation: Situation) -> str:
     """Why ``text`` is of no use as the summary that was asked for; empty if it is of use.
 

@@ -1,0 +1,261 @@
+"""A job's condensations: when one is due, what the configured condenser makes of it, and what is recorded of it.
+
+A condenser that wants a summary written cannot go on by itself: then ``waiting`` is the request, and the job's prompt
+cannot be made before ``summarised`` was given the reply, or why there is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from runtime.history.condensed import CondensationRecord
+from runtime.history.condensers import (
+    Ask,
+    Condenser,
+    ExtractSummary,
+    Forget,
+    GiveUp,
+    HardReset,
+    Keep,
+    Limits,
+    LLMSummary,
+    NoCondenser,
+    Outcome,
+    Pipeline,
+    RollingWindow,
+    Situation,
+    SummaryReply,
+    SummaryRequest,
+    Trigger,
+    fault_of,
+    plan,
+    triggers_of,
+)
+from runtime.history.events import ActionEvent, Condensation, MessageEvent, MessageSource, ShownEvent
+from runtime.history.view import View
+from runtime.job.summary_prompt import summary_layout
+from runtime.projection.project import tokens_of
+from runtime.projection.segments import LayoutDelta, delta_between
+from runtime.spec.models import CondenserKind, CondenserSpec, ModelSettings
+from runtime.values import ModelReply, StepRef, Usage
+
+if TYPE_CHECKING:
+    from runtime.job.job import Job
+
+NO_EVENT_LIMIT = 10**9
+
+
+@dataclass(frozen=True)
+class SummaryTask:
+    """A summary to be written by a model. ``name`` is unique in the job; ``delta`` makes its prompt from the last step's.
+
+    ``model`` is None for the job's own.
+    """
+
+    name: str
+    request: SummaryRequest
+    delta: LayoutDelta
+    model: ModelSettings | None
+
+
+@dataclass(frozen=True)
+class _Writing:
+    """A condensation whose summary is being written: the requests so far, and what they cost."""
+
+    situation: Situation
+    task: SummaryTask
+    number: int
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+
+
+class Condensing:
+    """The condensations of one job. ``taken`` are those since the last step."""
+
+    def __init__(self, specs: tuple[CondenserSpec, ...]) -> None:
+        self.never = not specs
+        self.taken: tuple[CondensationRecord, ...] = ()
+        self.cached_tokens = 0
+        self._condenser = condenser_of(specs)
+        self._limits = [spec.max_size for spec in specs if spec.max_size is not None]
+        self._model = next((spec.model for spec in specs if spec.model is not None), None)
+        self._writing: _Writing | None = None
+        self._number = 0
+
+    @property
+    def waiting(self) -> SummaryTask | None:
+        """The summary that must be written before the prompt can be made."""
+        return self._writing.task if self._writing is not None else None
+
+    def begin_turn(self) -> None:
+        """Count this turn's condensations from 1."""
+        self._number = 0
+
+    def called(self, usage: Usage) -> None:
+        """The step of a model call holds what was taken until now. ``usage`` says what of its prompt is in a cache."""
+        self.taken = ()
+        self.cached_tokens = usage.cache_read + usage.cache_write
+
+    def due(self, job: Job, prompt_tokens: int, window: int, *, refused: bool) -> bool | SummaryTask:
+        """Condense if something asks for it: events, tokens, a request, or a provider's refusal.
+
+        What the model has not been shown yet stays. False if nothing came of it.
+        """
+        limits = Limits(max_events=min(self._limits, default=None), max_tokens=window)
+        triggers = triggers_of(job.log.view, limits, prompt_tokens, window_error=refused)
+        if not triggers:
+            return False
+        situation = self._situation(job, prompt_tokens, window, triggers, unseen_from=unseen_from(job.log.view))
+        return self._carry_out(job, situation, plan(job.log, self._condenser, situation))
+
+    def reset(self, job: Job, prompt_tokens: int, window: int) -> bool | SummaryTask:
+        """Forget all that the model has been shown already, whatever the condenser would keep."""
+        situation = self._forced(job, prompt_tokens, window, unseen_from(job.log.view))
+        return self._carry_out(job, situation, HardReset().condense(job.log.view, situation))
+
+    def last_resort(self, job: Job, prompt_tokens: int, window: int) -> bool | SummaryTask:
+        """Forget what the model has not been shown, too: one endless tool loop, a result larger than the window."""
+        situation = self._forced(job, prompt_tokens, window, None)
+        outcome = plan(job.log, self._condenser, situation)
+        if isinstance(outcome, GiveUp):
+            outcome = HardReset().condense(job.log.view, situation)
+        return self._carry_out(job, situation, outcome)
+
+    def summarised(self, job: Job, reply: ModelReply | str, step: StepRef | None = None) -> None:
+        """Go on with the reply to the request that waited, or with why there is none."""
+        writing = self._writing
+        if writing is None:
+            raise RuntimeError("no summary was asked for")
+        self._writing = None
+        situation, request = writing.situation, writing.task.request
+        answer = SummaryReply(failure=reply) if isinstance(reply, str) else _answer(writing, reply)
+        if isinstance(reply, ModelReply):
+            writing = replace(writing, usage=writing.usage + reply.usage, cost_usd=writing.cost_usd + reply.cost_usd)
+        outcome = self._condenser.resume(job.log.view, situation, request, answer)
+        if isinstance(outcome, Ask):
+            self._ask(job, situation, outcome.request, replace(writing, number=writing.number + 1))
+            return
+        fault = answer.failure or fault_of(answer.text, request, situation)
+        self._carry_out(
+            job,
+            situation,
+            outcome,
+            summary=None if fault else step,
+            failures=(*request.failures, fault) if fault else request.failures,
+            usage=writing.usage,
+            cost_usd=round(writing.cost_usd, 9),
+        )
+
+    def _carry_out(self, job: Job, situation: Situation, outcome: Outcome, **record: Any) -> bool | SummaryTask:
+        match outcome:
+            case Keep() | GiveUp():
+                return False
+            case Ask(request=request):
+                return self._ask(job, situation, request, None)
+            case Forget(condensation=condensation):
+                return self._forget(job, condensation, record)
+
+    def _ask(self, job: Job, situation: Situation, request: SummaryRequest, before: _Writing | None) -> SummaryTask:
+        number = before.number if before is not None else 1
+        name = request.condensation_id if number == 1 else f"{request.condensation_id}-{number}"
+        layout = summary_layout(job, request, situation)
+        delta = delta_between(job.shown, job.replies.get(job.turn - 1), layout)
+        task = SummaryTask(name=name, request=request, delta=delta, model=self._model)
+        usage, cost = (before.usage, before.cost_usd) if before is not None else (Usage(), 0.0)
+        self._writing = _Writing(situation, task, number, usage, cost)
+        return task
+
+    def _forget(self, job: Job, condensation: Condensation, record: dict[str, Any]) -> bool:
+        view = job.log.view
+        before = [event.id for event in view]
+        self._number += 1
+        job.log.append(condensation)
+        forgotten = tuple(event_id for event_id in before if view.position(event_id) is None)
+        if not forgotten:
+            return False
+        stands_in = condensation.summary_event_id if condensation.summary is not None else None
+        made = CondensationRecord(
+            id=condensation.id,
+            condenser=condensation.condenser,
+            reason=condensation.reason.partition(";")[0],
+            forgotten=forgotten,
+            stands_in=stands_in,
+            **record,
+        )
+        self.taken = (*self.taken, made)
+        return True
+
+    def _forced(self, job: Job, prompt_tokens: int, window: int, unseen: int | None) -> Situation:
+        triggers = frozenset({Trigger.TOKENS, Trigger.WINDOW})
+        return self._situation(job, prompt_tokens, window, triggers, unseen_from=unseen)
+
+    def _situation(
+        self,
+        job: Job,
+        prompt_tokens: int,
+        window: int,
+        triggers: frozenset[Trigger],
+        *,
+        unseen_from: int | None,
+    ) -> Situation:
+        def count(event: ShownEvent) -> int:
+            if isinstance(event, ActionEvent) and event.tool_calls and event.tool_call_id != event.tool_calls[0].id:
+                return 0
+            return tokens_of(job.projector.told(event, job.replies))
+
+        view = job.log.view
+        return Situation(
+            condensation_id=f"{job.turn}.c{self._number + 1}",
+            turn=job.turn,
+            triggers=triggers,
+            count=count,
+            prompt_tokens=prompt_tokens,
+            window=window,
+            cached_tokens=0 if self.taken else self.cached_tokens,
+            fixed_tokens=prompt_tokens - sum(count(event) for event in view if not view.protects(event)),
+            unseen_from=unseen_from,
+        )
+
+
+def condenser_of(specs: tuple[CondenserSpec, ...]) -> Condenser:
+    """The condenser that a job's definition asks for."""
+    condensers = [_condenser(spec) for spec in specs]
+    if not condensers:
+        return NoCondenser()
+    return condensers[0] if len(condensers) == 1 else Pipeline(tuple(condensers))
+
+
+def _condenser(spec: CondenserSpec) -> Condenser:
+    size, first = spec.max_size or NO_EVENT_LIMIT, spec.keep_first
+    match spec.kind:
+        case CondenserKind.ROLLING:
+            return RollingWindow(max_size=size, keep_first=first)
+        case CondenserKind.EXTRACT:
+            return ExtractSummary(max_size=size, keep_first=first, summary_tokens=spec.summary_tokens)
+        case CondenserKind.SUMMARY:
+            return LLMSummary(
+                max_size=size, keep_first=first, input_tokens=spec.input_tokens, summary_tokens=spec.summary_tokens
+            )
+
+
+def unseen_from(view: View) -> int:
+    """The View's position from which the model has not been shown the events: the last reply, and what came after it."""
+    start = len(view)
+    response: str | None = None
+    while start > 0:
+        event = view[start - 1]
+        if isinstance(event, ActionEvent):
+            if response not in (None, event.llm_response_id):
+                break
+            response = event.llm_response_id
+        elif response is not None:
+            break
+        start -= 1
+        if isinstance(event, MessageEvent) and event.source is MessageSource.AGENT:
+            break
+    return start
+
+
+def _answer(writing: _Writing, reply: ModelReply) -> SummaryReply:
+    return SummaryReply(text=reply.text, llm_response_id=f"summary-{writing.task.name}:{reply.response_id}")
