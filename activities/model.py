@@ -17,6 +17,7 @@ from activities._model_turn import ModelTurn
 from activities.contracts import JobEnd, TurnCall, TurnReply
 from runtime.archive.job import JobArchive
 from runtime.archive.records import EndRecord, Step
+from runtime.archive.signing import signer_of
 from runtime.archive.stores import ObjectStore
 from runtime.failpoints import failpoint
 from runtime.values import StepRef
@@ -25,10 +26,15 @@ __all__ = ["ModelActivities", "warm"]
 
 
 class ModelActivities:
-    """The activities ``call_model`` and ``end_job``, writing to one object store."""
+    """The activities ``call_model`` and ``end_job``, writing to one object store.
+
+    Raises:
+        InputError: if ``HOLDFAST_SIGNING_KEY`` is set to what is no key.
+    """
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
+        self._signer = signer_of()
 
     @activity.defn(name="call_model")
     async def call_model(self, call: TurnCall) -> TurnReply:
@@ -68,7 +74,7 @@ class ModelActivities:
             nodes=end.nodes,
             ended_at=datetime.now(UTC).isoformat(),
         )
-        ref = await asyncio.to_thread(archive.write_end, record)
+        ref = await asyncio.to_thread(archive.write_end, record, self._signer)
         failpoint("end.before_return")
         return ref
 

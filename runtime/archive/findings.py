@@ -30,6 +30,7 @@ class Fault(StrEnum):
     UNFINISHED = "unfinished"
     UNCOVERED = "uncovered"
     HANDED_OVER = "handed-over"
+    HISTORY = "history"
 
 
 class Finding(Value):

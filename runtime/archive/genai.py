@@ -65,7 +65,9 @@ def genai_lines(archive: JobArchive, run: str) -> Iterator[dict[str, Any]]:
                 yield _traces({"traceId": trace, "parentSpanId": root, **span})
     if first is not None:
         end = archive.end(run)
-        yield _traces({"traceId": trace, "spanId": root, **_run(archive, run, end, first, end.ended_at if end else last)})
+        yield _traces(
+            {"traceId": trace, "spanId": root, **_run(archive, run, end, first, end.ended_at if end else last)}
+        )
 
 
 def _call(archive: JobArchive, attempt: Attempt, step: Step | None, layout: Sequence[Segment]) -> Span | None:
@@ -153,9 +155,13 @@ def _run(archive: JobArchive, run: str, end: EndRecord | None, first: str, last:
 
 def _message(segment: Segment) -> dict[str, Any]:
     if segment.role is Role.TOOL:
-        parts = [{"type": "tool_call_response", "id": segment.tool_call_id, "response": segment.text}]
+        parts: list[dict[str, Any]] = [
+            {"type": "tool_call_response", "id": segment.tool_call_id, "response": segment.text}
+        ]
     else:
-        thinking = [{"type": "reasoning", "content": str(b.get("thinking", b.get("data", "")))} for b in segment.thinking]
+        thinking = [
+            {"type": "reasoning", "content": str(b.get("thinking", b.get("data", "")))} for b in segment.thinking
+        ]
         calls = [_tool_call(call.id, call.name, call.arguments) for call in segment.tool_calls]
         parts = [*thinking, *([_text(segment.text)] if segment.text else []), *calls]
     return {"role": segment.role.value, "parts": parts}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runtime.archive.container import ArchivedObject, Part
@@ -18,10 +18,11 @@ from runtime.archive.records import (
     StepRecord,
 )
 from runtime.archive.varints import read_varints, varint
-from runtime.digests import digest_bytes
+from runtime.digests import canonical_json, digest_bytes
 from runtime.projection.segments import Add, Keep, LayoutDelta, Reply
 from runtime.values import StepRef
 
+_SIGNED = b"holdfast archive end 1\0"
 _END_FIELDS = tuple(EndRecord.model_fields)
 
 
@@ -187,6 +188,12 @@ def read_step(archived: ArchivedObject) -> Step:
 def read_end(archived: ArchivedObject) -> EndRecord:
     """The end that an object is."""
     return EndRecord(**{name: archived.header[name] for name in _END_FIELDS})
+
+
+def signed_text(key: str, header: Mapping[str, Any]) -> bytes:
+    """The bytes of an end that are signed: its key, and its header without the signature."""
+    fields = {name: value for name, value in header.items() if name not in {"signature", "parts"}}
+    return _SIGNED + key.encode() + b"\0" + canonical_json(fields)
 
 
 def reference(ref: StepRef | None) -> dict[str, str] | None:

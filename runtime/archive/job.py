@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any
 from urllib.parse import unquote
@@ -21,6 +21,7 @@ from runtime.archive.records import (
     EndRecord,
     Failure,
     FailureRecord,
+    Signature,
     Step,
     StepRecord,
 )
@@ -164,8 +165,8 @@ class JobArchive:
             return None
         return dict(found.header["value"])
 
-    def write_end(self, end: EndRecord) -> StepRef:
-        """Close a run. If it is closed already, the address of that end is returned."""
+    def write_end(self, end: EndRecord, signer: Callable[[bytes], Signature] | None = None) -> StepRef:
+        """Close a run, signed if there is a ``signer``. If it is closed already, the address of that end is returned."""
         states, changed = self._nodes_of(end.parent).updated(end.nodes)
         fields = {
             "kind": "end",
@@ -175,6 +176,8 @@ class JobArchive:
             "effects": self._effects(end.run, end.parent),
         }
         key = keys.end_key(self.prefix, end.run)
+        if signer is not None:
+            fields["signature"] = signer(headers.signed_text(key, fields)).model_dump(mode="json")
         _, archived = self._put(key, fields)
         return StepRef(key=key, digest=archived.digest)
 

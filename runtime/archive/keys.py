@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 _TURN_KEY = re.compile(
     r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/\d+/(?P<turn>\d+)\.(?P<kind>attempt|step|effect|failure)(-(?P<number>\d+))?"
@@ -49,6 +49,12 @@ def name(text: str) -> str:
 def job_prefix(batch: str, job: str) -> str:
     """The prefix of a job's objects, without the final slash."""
     return f"{name(batch)}/{name(job)}"
+
+
+def names_of(job: str) -> tuple[str, str]:
+    """The batch's and the job's name, from the job's prefix."""
+    batch, _, name = job.partition("/")
+    return unquote(batch), unquote(name)
 
 
 def definition_key(job: str, number: int) -> str:

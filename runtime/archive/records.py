@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import field_validator
 
@@ -122,6 +122,14 @@ class FailureRecord(Value):
     failed_at: str = ""
 
     _headers = field_validator("headers")(allowed_headers)
+
+
+class Signature(Value):
+    """A signature of a run's end; key and value in base64. See ``signing``."""
+
+    algorithm: Literal["ed25519"]
+    public_key: str
+    value: str
 
 
 class EndRecord(Value):

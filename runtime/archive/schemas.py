@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.archive.container import FORMAT, ArchivedObject
-from runtime.archive.records import Capture, ReplyRecord
+from runtime.archive.records import Capture, ReplyRecord, Signature
 from runtime.digests import canonical_json
 from runtime.errors import ObjectCorrupt
 from runtime.values import StepRef, Usage
@@ -152,7 +152,7 @@ class EffectHeader(Header):
 
 
 class EndHeader(Header):
-    """The end of a run."""
+    """The end of a run. ``signature`` is over the key and all other fields (see ``signing``)."""
 
     kind: Literal["end"]
     run: str
@@ -168,6 +168,7 @@ class EndHeader(Header):
     nodes_digest: Digest
     effects: dict[str, Digest]
     ended_at: str
+    signature: Signature | None = None
 
 
 KINDS: dict[str, type[Header]] = {

@@ -14,9 +14,12 @@ from urllib.parse import unquote
 from runtime.archive import keys
 from runtime.archive.container import ArchivedObject, unseal
 from runtime.archive.findings import Fault, Finding, Severity
+from runtime.archive.headers import signed_text
 from runtime.archive.job import JobArchive
 from runtime.archive.keys import TurnKey
+from runtime.archive.records import Signature
 from runtime.archive.schemas import check_header
+from runtime.archive.signing import is_valid
 from runtime.archive.verify_content import Contents
 from runtime.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.values import StepRef
@@ -163,9 +166,17 @@ class _Verifier:
             ):
                 self._add(Fault.GAP, key, f"it follows {parent['key']}, but turn {last} has a step")
         self._effects(end)
+        self._signature(end)
         states = self._contents.states(parent["key"]) if parent else None
         if states is not None and states.updated(end.header["nodes"])[0].digest != end.header["nodes_digest"]:
             self._add(Fault.NODES, key, "its nodes do not have the digest that it gives")
+
+    def _signature(self, end: ArchivedObject) -> None:
+        """A signature, if there is one, is by the key that it names. Whether to trust that key is not asked here."""
+        if end.header.get("signature") is not None:
+            signature = Signature.model_validate(end.header["signature"])
+            if not is_valid(signature, signed_text(end.key, end.header)):
+                self._add(Fault.ALTERED, end.key, "its signature is not one of what it says")
 
     def _turn(self, run: str, turn: int, objects: Mapping[str, list[str]], *, is_last: bool) -> None:
         step_key = f"{self._prefix}/turns/{run}/{turn // 100:05d}/{turn:07d}.step"

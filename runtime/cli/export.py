@@ -24,7 +24,9 @@ def command(
     job: Job,
     format: Annotated[
         Format,
-        typer.Option("--format", help="jsonl: everything, a line a turn. otel: OpenTelemetry's GenAI spans, OTLP JSON."),
+        typer.Option(
+            "--format", help="jsonl: everything, a line a turn. otel: OpenTelemetry's GenAI spans, OTLP JSON."
+        ),
     ] = Format.JSONL,
     run: Run = None,
     store: Store = None,

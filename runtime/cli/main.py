@@ -16,7 +16,27 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from runtime.cli import cancel, down, log, ls, run, schema, send, show, status, up, worker
+from runtime.cli import (
+    blame,
+    cancel,
+    codec,
+    cost,
+    diff,
+    down,
+    export,
+    log,
+    ls,
+    nodes,
+    run,
+    schema,
+    send,
+    show,
+    status,
+    up,
+    verify,
+    why,
+    worker,
+)
 from runtime.cli.logs import DEBUG
 from runtime.cli.output import note
 from runtime.cli.text import one_line
@@ -31,7 +51,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _module in (run, worker, up, down, status, ls, log, show, send, cancel, schema):
+_COMMANDS = (
+    *(run, worker, up, down, status, ls, log, show, diff, blame, why, nodes, cost),
+    *(export, verify, codec, send, cancel, schema),
+)
+for _module in _COMMANDS:
     app.command(_module.__name__.rpartition(".")[2])(_module.command)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,9 @@ from runtime.cli.job_turn import parse_job_turn
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, note, pretty, raw, say
 from runtime.errors import InputError
+
+if TYPE_CHECKING:
+    from runtime.cli.showing import ShownTurn
 
 
 class Part(StrEnum):
@@ -23,6 +26,8 @@ class Part(StrEnum):
     WIRE_RESPONSE = "wire-response"
     STATEMENT = "statement"
     NODES = "nodes"
+    SEGMENTS = "segments"
+    ATTEMPTS = "attempts"
 
 
 RAW = frozenset({Part.WIRE, Part.WIRE_RESPONSE})
@@ -46,6 +51,17 @@ def command(
         bool, typer.Option("--statement", help="The statement that the model wrote, and its execution.")
     ] = False,
     nodes: Annotated[bool, typer.Option("--nodes", help="The nodes as they stood.")] = False,
+    segments: Annotated[
+        bool,
+        typer.Option("--segments", help="The prompt's parts: kind, origin, tokens, digest, bytes in the wire request."),
+    ] = False,
+    attempts: Annotated[bool, typer.Option("--attempts", help="The attempts, and how those that failed did.")] = False,
+    turns: Annotated[
+        str | None, typer.Option("--turns", metavar="A..B", help="These turns of a JOB, one after the other.")
+    ] = None,
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", metavar="K", help="The turn's K-th attempt, also one that failed.")
+    ] = None,
     run: Annotated[str | None, typer.Option("--run", help="A run of the job; the newest one by default.")] = None,
     store: Store = None,
     json: Json = False,
@@ -61,45 +77,86 @@ def command(
         Part.WIRE_RESPONSE: wire_response,
         Part.STATEMENT: statement,
         Part.NODES: nodes,
+        Part.SEGMENTS: segments,
+        Part.ATTEMPTS: attempts,
     }
     part = chosen_part({part for part, given in flags.items() if given})
     if json and part in RAW:
         raise InputError(f"--{part} prints exact bytes: it does not go with --json")
     wanted = parse_job_turn(job)
+    if turns is not None and (wanted.turn is not None or attempt is not None or part in RAW):
+        raise InputError(
+            "--turns shows readable parts of several turns of a JOB: no '@N', --attempt or exact bytes with it"
+        )
     from runtime.catalog import find_job
-    from runtime.cli.showing import ShownTurn, nodes_text, prompt_text, statement_text
+    from runtime.cli.showing import ShownTurn
     from runtime.cli.stores import archive_of
 
     objects = archive_of(store)
     name = find_job(objects, wanted.job)
-    turn = ShownTurn(name.archive(objects), str(name), run, wanted.turn)
-    about = {"job": str(name), "run": turn.run, "turn": turn.turn}
+    archive = name.archive(objects)
+    if turns is not None:
+        shown = [ShownTurn(archive, str(name), run, turn) for turn in parse_turns(turns)]
+        _print_all(shown, part, json)
+        return
+    turn = ShownTurn(archive, str(name), run, wanted.turn, attempt)
     if part in RAW:
         raw(turn.wire() if part is Part.WIRE else turn.wire_response())
         if not turn.is_wire():
             note("these bytes went over no wire: they are what was handed to the provider and what it returned")
         return
+    value, text = _part_of(turn, part)
+    if json:
+        json_document({"job": str(name), "run": turn.run, "turn": turn.turn, str(part): value})
+    else:
+        say(text)
+
+
+def _print_all(shown: list[ShownTurn], part: Part, json: bool) -> None:
+    parts = [_part_of(turn, part) for turn in shown]
+    if json:
+        pairs = zip(shown, parts, strict=True)
+        json_document([{"job": t.name, "run": t.run, "turn": t.turn, str(part): value} for t, (value, _) in pairs])
+        return
+    for turn, (_, text) in zip(shown, parts, strict=True):
+        say(f"=== {turn.address} ===\n{text}")
+
+
+def _part_of(turn: ShownTurn, part: Part) -> tuple[Any, str]:
+    """A part as JSON and as text."""
+    from runtime.cli.segments import segment_rows, segments_text
+    from runtime.cli.showing import attempts_text, nodes_text, prompt_text, statement_text
+
     match part:
         case Part.PROMPT:
             segments = turn.prompt()
-            value: Any = [segment.model_dump(mode="json") for segment in segments]
-            text = prompt_text(segments)
+            return [segment.model_dump(mode="json") for segment in segments], prompt_text(segments)
+        case Part.SEGMENTS:
+            rows = segment_rows(turn)
+            return rows, segments_text(rows)
         case Part.REQUEST:
-            value = turn.request()
-            text = pretty(value)
+            return turn.request(), pretty(turn.request())
         case Part.RESPONSE:
-            value = turn.response()
-            text = pretty(value)
+            return turn.response(), pretty(turn.response())
         case Part.STATEMENT:
-            value = turn.statement()
-            text = statement_text(value)
+            return turn.statement(), statement_text(turn.statement())
+        case Part.ATTEMPTS:
+            return turn.attempts(), attempts_text(turn.attempts())
         case _:
-            value = turn.nodes()
-            text = nodes_text(value)
-    if json:
-        json_document({**about, str(part): value})
-    else:
-        say(text)
+            return turn.nodes(), nodes_text(turn.nodes())
+
+
+def parse_turns(text: str) -> range:
+    """The turns of ``A..B``, both included.
+
+    Raises:
+        InputError: if it is none.
+    """
+    first, dots, last = text.partition("..")
+    numbers = [int(n) for n in (first, last) if n.isascii() and n.isdigit()]
+    if not dots or len(numbers) != 2 or numbers[0] > numbers[1]:
+        raise InputError(f"{text!r} is no A..B: two numbers of turns, the smaller one first, as in '3..7'")
+    return range(numbers[0], numbers[1] + 1)
 
 
 def chosen_part(given: set[Part]) -> Part:

@@ -7,16 +7,24 @@ from collections.abc import Iterable
 from typing import Any
 
 from runtime.archive.job import JobArchive
-from runtime.archive.records import Capture, EndRecord, Step
+from runtime.archive.layouts import layout_of
+from runtime.archive.records import Attempt, Capture, EndRecord, Step
+from runtime.archive.requests import RequestReader
 from runtime.cli.turns import statement_of
 from runtime.errors import NotFound
 from runtime.projection.segments import Segment
+from runtime.redaction.marks import count_marks
 
 
 class ShownTurn:
-    """One turn of one run. Without ``turn``, the newest one, which may be in flight."""
+    """One turn of one run. Without ``turn``, the newest one, which may be in flight.
 
-    def __init__(self, archive: JobArchive, name: str, run: str | None, turn: int | None) -> None:
+    ``attempt`` is the number of one of its attempts; without it, that which was answered, else the last one.
+    """
+
+    def __init__(
+        self, archive: JobArchive, name: str, run: str | None, turn: int | None, attempt: int | None = None
+    ) -> None:
         runs = archive.runs()
         if not runs:
             raise NotFound(f"{name} has no turn in the archive yet")
@@ -26,6 +34,7 @@ class ShownTurn:
             raise NotFound(f"{name} has no run {run!r} in the archive; it has {', '.join(runs)}")
         self.run = run or runs[-1]
         self.turn = turn if turn is not None else self._newest()
+        self._attempt = None if attempt is None else self._numbered(attempt)
 
     @property
     def address(self) -> str:
@@ -34,22 +43,36 @@ class ShownTurn:
 
     def prompt(self) -> tuple[Segment, ...]:
         """The segments that the model was shown, in order."""
+        if self._attempt is not None:
+            return layout_of(RequestReader(self.archive.store.get).layout(self._attempt.key)).segments
         return self.archive.turn_layout(self.run, self.turn)
 
     def request(self) -> Any:
         """The request's JSON body."""
-        return json.loads(self.archive.wire_request(self.run, self.turn))
+        return json.loads(self.wire())
 
     def wire(self) -> bytes:
         """The request's exact bytes."""
+        if self._attempt is not None:
+            return RequestReader(self.archive.store.get).wire(self._attempt.key)
         return self.archive.wire_request(self.run, self.turn)
 
     def wire_response(self) -> bytes:
-        """The response's exact bytes."""
+        """The response's exact bytes: of a failed attempt, what was received of it.
+
+        Raises:
+            NotFound: if nothing came back.
+        """
+        if self._attempt is not None and self._attempt.key != self._answered():
+            if self.archive.failure(self._attempt.key) is None:
+                raise NotFound(f"attempt {self._attempt.number} at {self.address} has no response in the archive")
+            return self.archive.failed_response(self._attempt.key)
         return self.archive.wire_response(self.run, self.turn)
 
     def is_wire(self) -> bool:
         """Whether the recorded bytes went over a wire; else they are the request as handed to the provider."""
+        if self._attempt is not None:
+            return self._attempt.capture is Capture.WIRE
         step = self.archive.find_step(self.run, self.turn)
         capture = step.capture if step else self.archive.attempts(self.run, self.turn)[-1].capture
         return capture is Capture.WIRE
@@ -74,6 +97,18 @@ class ShownTurn:
         """The nodes as they stood when the prompt was made."""
         return self.archive.nodes(self._step().ref)
 
+    def attempts(self) -> list[dict[str, Any]]:
+        """The turn's attempts, and how those that failed did."""
+        answered = self._answered()
+        rows: list[dict[str, Any]] = []
+        for attempt in self.archive.attempts(self.run, self.turn):
+            failure = self.archive.failure(attempt.key)
+            row = attempt.model_dump(mode="json", include=_SHOWN_OF_ATTEMPT)
+            outcome = "answered" if attempt.key == answered else "failed" if failure else "no answer recorded"
+            failed = None if failure is None else failure.model_dump(mode="json", include=_SHOWN_OF_FAILURE)
+            rows.append({**row, "outcome": outcome, "failure": failed})
+        return rows
+
     def nodes_then(self) -> dict[str, Any]:
         """The nodes as they stood at this turn's call; of a turn in flight, at the call before."""
         step = self.archive.find_step(self.run, self.turn) or self.archive.find_step(self.run, self.turn - 1)
@@ -83,6 +118,16 @@ class ShownTurn:
         """The ids of the nodes that changed since the call before; none of a turn in flight."""
         step = self.archive.find_step(self.run, self.turn)
         return [] if step is None else list(step.changed)
+
+    def _answered(self) -> str | None:
+        step = self.archive.find_step(self.run, self.turn)
+        return None if step is None else step.attempt.key
+
+    def _numbered(self, number: int) -> Attempt:
+        for attempt in self.archive.attempts(self.run, self.turn):
+            if attempt.number == number:
+                return attempt
+        raise NotFound(f"{self.address} has no attempt {number} in run {self.run}")
 
     def _step(self) -> Step:
         step = self.archive.find_step(self.run, self.turn)
@@ -102,16 +147,42 @@ class ShownTurn:
         return turns[-1]
 
 
+_SHOWN_OF_ATTEMPT = {"number", "temporal_attempt", "started_at", "capture", "url", "request_bytes", "key", "digest"}
+_SHOWN_OF_FAILURE = {"error_type", "error_message", "status_code", "failed_at", "response_bytes"}
+
+
+def attempts_text(attempts: Iterable[dict[str, Any]]) -> str:
+    """Attempts, a line each."""
+    lines = []
+    for row in attempts:
+        failure = row["failure"]
+        how = ""
+        if failure is not None:
+            status = f", HTTP {failure['status_code']}" if failure["status_code"] is not None else ""
+            how = f": {failure['error_type']}{status}, {failure['response_bytes']:,} bytes received: {failure['error_message']}"
+        lines.append(
+            f"attempt {row['number']}  {row['started_at']}  {row['request_bytes']:,} bytes ({row['capture']})  {row['outcome']}{how}"
+        )
+    return "\n".join(lines)
+
+
 def prompt_text(segments: Iterable[Segment]) -> str:
     """A prompt as text: a heading for each segment, then what it says."""
     parts: list[str] = []
     for segment in segments:
-        parts.append(f"--- {segment.role} · {segment.kind} · {segment.origin} · {segment.tokens:,} tokens ---")
+        parts.append(
+            f"--- {segment.role} · {segment.kind} · {segment.origin} · {segment.tokens:,} tokens{_masked(segment)} ---"
+        )
         parts.extend(f"thinking: {json.dumps(block, ensure_ascii=False)}" for block in segment.thinking)
         if segment.text:
             parts.append(segment.text)
         parts.extend(f"call {call.id} {call.name}: {_arguments(call.arguments)}" for call in segment.tool_calls)
     return "\n".join(parts)
+
+
+def _masked(segment: Segment) -> str:
+    masked = count_marks(segment.text)
+    return f" · {masked} masked" if masked else ""
 
 
 def _arguments(arguments: str) -> str:

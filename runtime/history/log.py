@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn, overload
 
-from runtime.history.events import Event, HistoryRepaired
+from runtime.history.events import Event, HistoryRepaired, ShownEvent
 from runtime.history.properties import ALL_PROPERTIES, ViewProperty
 from runtime.history.sequence import Prefix
 from runtime.history.view import Repairs, View
@@ -41,6 +41,25 @@ class EventLog(Sequence[Event]):
         log = cls(properties)
         for event in events:
             log.append(event)
+        return log
+
+    @classmethod
+    def resumed(
+        cls,
+        shown: Iterable[ShownEvent],
+        *,
+        unhandled_request: bool = False,
+        properties: Sequence[ViewProperty] = ALL_PROPERTIES,
+    ) -> EventLog:
+        """A log that goes on from a checkpoint: it begins with the events that the View showed there, in its order.
+
+        What was not shown is in the log before the checkpoint, and not in this one. ``shown`` is a sound View in which no
+        call waits for its result.
+        """
+        log = cls(properties)
+        log._view._resume(shown, unhandled_request=unhandled_request)
+        log._events = list(log._view)
+        log._by_id = {event.id: event for event in log._events}
         return log
 
     def append(self, event: Event) -> Repairs:

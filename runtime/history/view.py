@@ -54,6 +54,17 @@ class View(Sequence[ShownEvent]):
             view._extend(event)
         return view
 
+    def _resume(self, shown: Iterable[ShownEvent], *, unhandled_request: bool) -> None:
+        """Fill this empty View with the events of a sound one that is between two turns: no call waits for its result.
+
+        Ids of events that were forgotten before are not known any more.
+        """
+        for event in shown:
+            self._pairing.take(event)
+            self._push(event)
+            self._known.add(event.id)
+        self._unhandled_request = unhandled_request
+
     def append_event(self, event: Event) -> Repairs:
         """Take in the log's next event.
 

@@ -201,10 +201,12 @@ class StatementRun:
         return None
 
     def _listed(self, session: MontySession) -> Session:
+        # The interpreter keeps the source of all it is fed: what is listed after the dump does not add to it.
+        dump = session.dump()
         listing = session.feed_run(namespace.LISTING)
         if taken := namespace.taken(listing, self.hidden):
             raise _TakenBack(VerdictStatus.NAMES, ", ".join(taken))
-        return Session(dump=session.dump(), names=namespace.parse(listing, self.hidden))
+        return Session(dump=dump, names=namespace.parse(listing, self.hidden))
 
     def _drive(self, snapshot: SyncSnapshot, handles: Handles) -> Effect | None:
         """Answer host calls until the statement ends or one is an effect."""

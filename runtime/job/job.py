@@ -36,7 +36,7 @@ from runtime.job.stops import BAD_REPLIES, JobStatus, Stop
 from runtime.job.surface import Surface
 from runtime.projection.project import Projector
 from runtime.projection.results import NOBODY_THERE, execution_text
-from runtime.projection.segments import LayoutDelta, Segment, delta_between, reply_segment
+from runtime.projection.segments import LayoutDelta, Segment, delta_from, reply_segment
 from runtime.spec.models import JobSpec
 from runtime.values import ModelReply
 
@@ -72,7 +72,7 @@ class Job:
         self.projector = Projector(count)
         self.replies: dict[int, Segment] = {}
         self.last_statement = ""
-        self._layout: tuple[Segment, ...] = ()
+        self._layout: tuple[str, ...] = ()
         self.execution: Execution | None = None
         self._finished: Stop | None = None
         self._bad_replies: list[str] = []
@@ -120,7 +120,7 @@ class Job:
         previous = self.replies.get(self.turn - 1)
         return Prompt(
             layout=layout,
-            delta=delta_between(self._layout, previous, layout),
+            delta=delta_from(self._layout, previous, layout),
             execution=self.execution.archived() if self.execution is not None else None,
             nodes=self._nodes,
             suffix="" if self._projections == 1 else f"-{self._projections}",
@@ -132,7 +132,7 @@ class Job:
 
     def called(self, prompt: Prompt, reply: ModelReply) -> None:
         """Book the call, and take the prompt as what the model has seen."""
-        self._layout = prompt.layout
+        self._layout = tuple(segment.digest for segment in prompt.layout)
         self.execution = None
         self.replies[self.turn] = reply_segment(
             turn=self.turn,

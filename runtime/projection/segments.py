@@ -123,9 +123,14 @@ class LayoutDelta(Compact):
 
 def delta_between(previous: Sequence[Segment], reply: Segment | None, layout: Sequence[Segment]) -> LayoutDelta:
     """The delta that makes ``layout`` from ``previous``, keeping every stretch that is unchanged."""
+    return delta_from([segment.digest for segment in previous], reply, layout)
+
+
+def delta_from(previous: Sequence[str], reply: Segment | None, layout: Sequence[Segment]) -> LayoutDelta:
+    """``delta_between``, from the digests of the previous layout's segments alone."""
     parts: list[Keep | Add | Reply] = []
     reply_digest = reply.digest if reply is not None else None
-    old, new = [s.digest for s in previous], [s.digest for s in layout]
+    old, new = list(previous), [s.digest for s in layout]
     head = 0
     while head < min(len(old), len(new)) and old[head] == new[head]:
         head += 1

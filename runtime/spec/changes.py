@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from runtime.digests import digest_of
+from runtime.spec.condensers import condenser_value
 from runtime.spec.durations import format_duration
 from runtime.spec.models import JobSpec
 
@@ -35,6 +36,7 @@ def _comparable(job: JobSpec) -> dict[str, Any]:
     """The definition with its parts named as the jobs file names them, tools by their names."""
     value = job.model_dump(mode="json")
     value["tools"] = {tool.pop("name"): tool for tool in value["tools"]}
+    value["condenser"] = condenser_value(job.condenser)
     value["budget"]["wall"] = format_duration(value["budget"].pop("wall_seconds"))
     return value
 

@@ -8,6 +8,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
+from runtime.spec.condensers import condenser_value
 from runtime.spec.durations import format_duration
 from runtime.spec.models import BatchSpec, JobSpec
 
@@ -44,6 +45,8 @@ def _job(job: JobSpec) -> dict[str, Any]:
             "wall": format_duration(job.budget.wall_seconds),
         },
         "context_tokens": job.context_tokens,
+        "condenser": _exact(condenser_value(job.condenser)),
+        "pin_user_messages": job.pin_user_messages,
         "tools": [tool.target for tool in job.tools],
     }
     if redact := job.redact.model_dump(mode="json"):

@@ -96,5 +96,14 @@ def _checked(model: type[W], value: Any, at: Location, problems: Problems) -> W 
         return model.model_validate(value)
     except ValidationError as error:
         for detail in without_consequences(error.errors(include_url=False)):
-            problems.add((*at, *detail["loc"]), describe(detail, model))
+            problems.add((*at, *_as_written(detail["loc"], value)), describe(detail, model))
         return None
+
+
+def _as_written(location: Location, value: Any) -> Location:
+    """``location`` without the list that one condenser alone was put into."""
+    for place, part in enumerate(location):
+        if part == "condenser" and isinstance(value, dict) and not isinstance(value.get(part), list):
+            return (*location[: place + 1], *location[place + 2 :])
+        value = value.get(part) if isinstance(value, dict) else None
+    return location

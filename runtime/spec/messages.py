@@ -9,6 +9,7 @@ from runtime.spec.problems import Location, nearest, shown, unknown_key
 from runtime.spec.written import (
     TARGET_RULE,
     WrittenBudget,
+    WrittenCondenser,
     WrittenHeader,
     WrittenJob,
     WrittenModel,
@@ -41,6 +42,7 @@ _PLACES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("in a job or in 'defaults'", WrittenSettings),
     ("in a job", WrittenJob),
     ("at the top of the file", WrittenHeader),
+    ("in 'condenser'", WrittenCondenser),
 )
 
 
@@ -87,6 +89,8 @@ def _unknown(location: Location, root: type[BaseModel]) -> str:
         model = WrittenBudget
     elif way[-1:] == ["model"]:
         model = WrittenModel
+    elif "condenser" in way[-2:]:
+        model = WrittenCondenser
     elif way[:1] == ["defaults"]:
         model = WrittenSettings
     known = [*model.model_fields, *(["jobs"] if model is WrittenHeader else [])]

@@ -6,6 +6,7 @@ This module imports pydantic and values alone.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -54,6 +55,38 @@ class ModelSettings(Spec):
         return path if prefix == "scripted" else None
 
 
+class CondenserKind(StrEnum):
+    """How a job makes room for what comes."""
+
+    ROLLING = "rolling"
+    """The oldest events go, and nothing stands in their place."""
+    EXTRACT = "extract"
+    """The oldest events go, and the beginning and the end of each stands in their place."""
+    SUMMARY = "summary"
+    """The oldest events go, and a model's summary stands in their place."""
+
+
+class CondenserSpec(Spec):
+    """What a job's prompt forgets, and when. The contract and the goal always stay."""
+
+    kind: CondenserKind
+    max_size: int | None = Field(default=None, ge=1)
+    """Events in the prompt above which it condenses, to half as many; None: only when its tokens do not fit."""
+    keep_first: int = Field(default=2, ge=0)
+    """Events at the beginning that stay; the contract and the goal are the first two."""
+    model: ModelSettings | None = None
+    """The model that writes summaries; None for the job's own."""
+    input_tokens: int = Field(default=50_000, ge=1)
+    """Tokens of events that one summary stands for at most."""
+    summary_tokens: int = Field(default=1_500, ge=1)
+    """Tokens that a summary or an extract may have; at most an eighth of the window in any case."""
+
+
+def auto(model: ModelSettings) -> CondenserKind:
+    """The kind of condenser that suits a job's model: a script cannot be expected to summarise."""
+    return CondenserKind.SUMMARY if model.script is None else CondenserKind.EXTRACT
+
+
 class ToolSpec(Spec):
     """A tool as a statement sees it, and where its code is."""
 
@@ -87,6 +120,10 @@ class JobSpec(Spec):
     budget: Budget = Budget()
     context_tokens: int = Field(default=DEFAULT_CONTEXT_TOKENS, ge=1)
     """The size to which prompts are projected, in tokens of ``encoding``."""
+    condenser: tuple[CondenserSpec, ...] = Field(default_factory=lambda fields: (CondenserSpec(kind=auto(fields["model"])),))
+    """What gives way when a prompt is too large, the first that has an answer; empty: nothing is ever forgotten."""
+    pin_user_messages: bool = False
+    """Whether the user's messages are never forgotten, as the contract and the goal are not."""
     encoding: str = DEFAULT_ENCODING
     """The tiktoken encoding that counts this job's tokens on every worker."""
     redact: Redaction = Redaction()

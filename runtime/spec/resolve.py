@@ -10,7 +10,7 @@ from typing import Any
 
 from runtime.errors import InputError
 from runtime.redaction.rules import Redaction
-from runtime.spec.models import Budget, JobSpec, ModelSettings, ToolSpec
+from runtime.spec.models import Budget, CondenserKind, CondenserSpec, JobSpec, ModelSettings, ToolSpec, auto
 from runtime.spec.problems import Location, Problems, shown
 from runtime.spec.result_schema import schema_fault
 from runtime.spec.written import (
@@ -18,6 +18,7 @@ from runtime.spec.written import (
     SET_BY_HOLDFAST,
     STORE_SCHEMES,
     WrittenBudget,
+    WrittenCondenser,
     WrittenHeader,
     WrittenJob,
     WrittenModel,
@@ -103,6 +104,8 @@ class Resolver:
             form="tool" if form == "auto" else form,
             budget=_budget(self._defaults.budget, job.budget),
             context_tokens=setting("context_tokens")[0],
+            condenser=self._condensers(*setting("condenser"), model),
+            pin_user_messages=setting("pin_user_messages")[0],
             redact=Redaction(**{name: tuple(texts) for name, texts in setting("redact")[0].model_dump().items()}),
         )
 
@@ -128,6 +131,43 @@ class Resolver:
             if "\0" in path or not Path(path).is_file():
                 self._problems.add(at, f"expected the file of a script, got {shown(script)}, which is none")
         return ModelSettings(name=name, options=options)
+
+    def _condensers(
+        self, written: list[WrittenCondenser], at: Location, model: ModelSettings
+    ) -> tuple[CondenserSpec, ...]:
+        """The condensers in order of preference; none for ``none``."""
+        if [condenser.kind for condenser in written] == ["none"]:
+            self._ignored(written[0], {"max_size", "keep_first", "model", "input_tokens", "summary_tokens"}, at)
+            return ()
+        specs = []
+        for index, condenser in enumerate(written):
+            where = (*at, index) if len(written) > 1 else at
+            if condenser.kind == "none":
+                self._problems.add(where, "'none' stands alone: it forgets nothing, and others would")
+                continue
+            specs.append(self._condenser(condenser, where, model))
+        return tuple(specs)
+
+    def _condenser(self, written: WrittenCondenser, at: Location, model: ModelSettings) -> CondenserSpec:
+        own = self._model(written.model, (*at, "model")) if written.model is not None else None
+        kind = auto(own or model) if written.kind == "auto" else CondenserKind(written.kind)
+        if written.kind in {"rolling", "extract"}:
+            self._ignored(written, {"model", "input_tokens"}, at)
+        if kind is CondenserKind.ROLLING:
+            self._ignored(written, {"summary_tokens"}, at)
+        return CondenserSpec(
+            kind=kind,
+            max_size=written.max_size,
+            keep_first=written.keep_first,
+            model=own if kind is CondenserKind.SUMMARY else None,
+            **({"input_tokens": written.input_tokens} if kind is CondenserKind.SUMMARY else {}),
+            **({"summary_tokens": written.summary_tokens} if kind is not CondenserKind.ROLLING else {}),
+        )
+
+    def _ignored(self, written: WrittenCondenser, keys: set[str], at: Location) -> None:
+        """Refuse keys that mean nothing for the condenser's kind."""
+        for key in sorted(keys & written.model_fields_set):
+            self._problems.add((*at, key), f"a condenser of the kind {written.kind!r} has no {key!r}")
 
     def _options(self, options: dict[str, Any], at: Location) -> None:
         """Refuse options that are secrets, that Holdfast sets itself, or that are no JSON."""

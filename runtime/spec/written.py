@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic_core import PydanticCustomError
 
 from runtime.spec.durations import PATTERN, parse_duration
-from runtime.spec.models import DEFAULT_CONCURRENCY, DEFAULT_CONTEXT_TOKENS, Budget
+from runtime.spec.models import DEFAULT_CONCURRENCY, DEFAULT_CONTEXT_TOKENS, Budget, CondenserKind, CondenserSpec
 from runtime.spec.problems import shown
 
 MAX_GOAL_BYTES = 256 * 1024
@@ -29,6 +29,7 @@ TARGET_PATTERN = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 TARGET_RULE = "a tool as 'module:function'"
 SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DEFAULTS = Budget()
+_CONDENSER = CondenserSpec(kind=CondenserKind.SUMMARY)
 
 SET_BY_HOLDFAST = frozenset(
     {
@@ -108,7 +109,8 @@ Goal = Annotated[str, BeforeValidator(_goal)]
 def _as_the_loader_does(schema: dict[str, Any]) -> None:
     """Say in ``schema`` that a key is left out or has a value (``null`` is neither), and drop compound defaults."""
     for name, part in schema.get("properties", {}).items():
-        if isinstance(part.get("default"), dict):
+        default = part.get("default")
+        if isinstance(default, dict) or (isinstance(default, list) and default):
             del part["default"]
         kinds = part.get("anyOf", [])
         if name not in NULLABLE and {"type": "null"} in kinds:
@@ -215,6 +217,80 @@ class WrittenModel(BaseModel):
         }
 
 
+class WrittenCondenser(Written):
+    """How a job makes room when its prompt grows too large. A kind alone is a condenser too."""
+
+    kind: Literal["auto", "none", "rolling", "extract", "summary"] = Field(
+        description="rolling: the oldest turns go. extract: pieces of them stay. summary: a model sums them up. auto: a "
+        "summary by the job's model, an extract for a scripted one. none: nothing is ever forgotten.",
+    )
+    max_size: int | None = Field(
+        default=None,
+        ge=8,
+        le=MAX_COUNT,
+        description="Events in the prompt (a turn is two) above which it condenses; if left out, only its tokens count.",
+    )
+    keep_first: int = Field(
+        default=_CONDENSER.keep_first,
+        ge=2,
+        le=1_000,
+        description="Events at the beginning that stay; the contract and the goal are the first two.",
+    )
+    model: WrittenModel | None = Field(default=None, description="The model of summaries; the job's own if left out.")
+    input_tokens: int = Field(
+        default=_CONDENSER.input_tokens,
+        ge=500,
+        le=10_000_000,
+        description="Tokens of events that one summary stands for at most.",
+    )
+    summary_tokens: int = Field(
+        default=_CONDENSER.summary_tokens,
+        ge=64,
+        le=100_000,
+        description="Tokens that a summary or an extract may have.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_kind(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"kind": value}
+        if not isinstance(value, dict):
+            raise wrong(f"expected a condenser's kind or a mapping with its kind, got {shown(value)}")
+        return value
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: Any) -> dict[str, Any]:
+        """A kind alone is a condenser too."""
+        mapping = handler.resolve_ref_schema(handler(core_schema))
+        description = mapping.pop("description")
+        kind = {"type": "string", "enum": mapping["properties"]["kind"]["enum"]}
+        return {"description": description, "anyOf": [kind, mapping]}
+
+
+def _in_a_list(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+class _OneOrMore:
+    """The JSON Schema of a list of which one alone may be written without the list."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: Any) -> dict[str, Any]:
+        """One item, or the list."""
+        several = handler(core_schema)
+        return {"anyOf": [several["items"], several]}
+
+
+Condensers = Annotated[
+    list[WrittenCondenser],
+    Field(min_length=1, max_length=8),
+    BeforeValidator(_in_a_list),
+    _OneOrMore,
+]
+"""One condenser, or a list of them in order of preference."""
+
+
 class WrittenSettings(Written):
     """What a job is run with; the same keys are allowed in ``defaults`` and in each job."""
 
@@ -232,6 +308,14 @@ class WrittenSettings(Written):
         ge=1_000,
         le=10_000_000,
         description="The size to which prompts are projected, in tokens.",
+    )
+    condenser: Condensers = Field(
+        default=[WrittenCondenser(kind="auto")],
+        description="How the job makes room when its prompt grows too large: a condenser, or a list of which the first "
+        "that has an answer is taken.",
+    )
+    pin_user_messages: bool = Field(
+        default=False, description="Whether messages sent to the job are never forgotten, as its goal is not."
     )
     workspace: str | None = Field(
         default=None,

@@ -13,7 +13,10 @@ from runtime.cli.main import main
 from runtime.errors import DefinitionChanged, HoldfastError, NotFound, ObjectCorrupt
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ["run", "worker", "up", "down", "status", "ls", "log", "show", "send", "cancel", "schema"]
+COMMANDS = [
+    *("run", "worker", "up", "down", "status", "ls", "log", "show", "diff", "blame", "why", "nodes", "cost"),
+    *("export", "verify", "codec", "send", "cancel", "schema"),
+]
 
 
 def holdfast(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":

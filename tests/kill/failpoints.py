@@ -19,6 +19,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "begin.before",
         "archive.run.before_put",
         "model.before_call:2",
+        "archive.failure.before_put",
         "archive.attempt.before_put:2",
         "archive.attempt.after_put:2",
         "end.before",
@@ -31,6 +32,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "archive.step.before_put:2",
         "archive.step.after_put:2",
         "model.before_return:2",
+        "archive.failure.after_put",
         "archive.end.before_put",
     ),
     "effect": (
@@ -62,6 +64,7 @@ ELSEWHERE = {"store.s3.before_put"}
 
 _CALL = re.compile(r'failpoint\((f?)"([^"]+)"\)')
 
+
 def named_in_the_source() -> set[str]:
     """The fail points that the source names; one whose name has a ``{kind}`` in it is one for each kind of object."""
     found: set[str] = set()
@@ -75,4 +78,3 @@ def named_in_the_source() -> set[str]:
 def tried() -> set[str]:
     """The fail points that the groups and the tests elsewhere try."""
     return {point.partition(":")[0] for points in GROUPS.values() for point in points} | ELSEWHERE
-

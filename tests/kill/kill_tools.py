@@ -1,6 +1,5 @@
 """The tool of the kill tests' jobs. It stands beside the jobs file, and its workspace too."""
 
-import os
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -12,5 +11,5 @@ def append_lines(count: int) -> int:
         runs.write(f"{count}\n")
     new = HERE / "log.txt.new"
     new.write_text("".join(f"line {number}\n" for number in range(1, count + 1)))
-    os.replace(new, HERE / "workspace" / "log.txt")
+    new.replace(HERE / "workspace" / "log.txt")
     return count

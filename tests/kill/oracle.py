@@ -13,6 +13,7 @@ from runtime.archive.records import Capture
 from runtime.archive.requests import RequestReader
 from runtime.archive.verify import damage, verify_job
 from runtime.projection.segments import Segment, SegmentKind
+from tests.kill.policy import FAILS_AT
 from tests.kill.scene import Scene
 
 _TIMES = {"started_at", "ended_at", "finished_at", "time_ms", "timestamp"}
@@ -80,13 +81,28 @@ def check_once(scene: Scene, moments: list[Moment], *, kills: int) -> Counter[in
         assert {attempt.capture for attempt in made} == {Capture.WIRE}
         assert set(bodies[step.turn]) == wire, f"turn {step.turn}"
         assert 1 <= calls[step.turn] <= len(made), f"turn {step.turn} was called without an attempt in the archive"
-        assert len(made) <= 1 + kills, f"turn {step.turn} was attempted again without a kill"
+        failed = sum(archive.failure(attempt.key) is not None for attempt in made)
+        assert failed <= (step.turn == FAILS_AT)
+        assert len(made) <= 1 + kills + failed, f"turn {step.turn} was attempted again without a kill"
     assert set(calls) == set(attempts), "no call belongs to another turn"
     now = Moment.of(scene)
     for moment in moments:
         _check_kept(moment, now)
     assert damage(verify_job(archive)) == []
     return attempts
+
+
+def differences(one: Any, other: Any, where: str = "") -> list[str]:
+    """Where two records differ, and what each has there."""
+    match one, other:
+        case dict(), dict():
+            names = sorted(one.keys() | other.keys())
+            return [line for name in names for line in differences(one.get(name), other.get(name), f"{where}.{name}")]
+        case list(), list() if len(one) == len(other):
+            pairs = enumerate(zip(one, other, strict=True))
+            return [line for index, (a, b) in pairs for line in differences(a, b, f"{where}[{index}]")]
+        case _:
+            return [] if one == other else [f"{where}: {one!r} is not {other!r}"]
 
 
 def calls_by_turn(scene: Scene) -> Counter[int]:

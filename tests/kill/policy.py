@@ -50,6 +50,9 @@ print(sum(number for _, number in seen), roll)"""
 
 FINISH = "finish({'seen': [list(pair) for pair in seen], 'lines': len(lines), 'roll': roll})"
 
+FAILS_AT = 6
+"""The turn whose first request is answered with an error; the answer to the next one is the reply."""
+
 PATTERN = (COMPUTE, TOOL, ADD, READ, TOOL, ERROR, MOVE)
 
 
@@ -58,7 +61,9 @@ def respond(messages, number):
     turn = 1 + sum(message["role"] == "assistant" for message in messages)
     goal = next(text for message in messages if "turns." in (text := str(message["content"])) and "Take" in text)
     found = re.search(r"Take (\d+) turns\.", goal)
+    failing = {"fail": {"status": 500, "message": "try again"}} if turn == FAILS_AT else {}
     return {
+        **failing,
         "text": f"Turn {turn}.",
         "code": statement(turn, int(found[1])),
         "ids": [f"call_turn_{turn}"],

@@ -20,7 +20,7 @@ from runtime.projection.segments import (
 from runtime.values import ToolCall
 
 texts = st.sampled_from("abcdefgh")
-layouts = st.lists(texts, max_size=12).map(lambda letters: tuple(map(lambda text: segment(text), letters)))
+layouts = st.lists(texts, max_size=12).map(lambda letters: tuple(segment(text) for text in letters))
 calls = st.builds(ToolCall, id=st.text(max_size=3), name=st.text(max_size=3), arguments=st.text(max_size=5))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from runtime.redaction.rules import Redaction
 from runtime.spec.changes import changes, definition_digest
-from runtime.spec.models import Budget, JobSpec, ModelSettings, ToolSpec
+from runtime.spec.models import Budget, CondenserKind, CondenserSpec, JobSpec, ModelSettings, ToolSpec
 
 TOOL = ToolSpec(name="search", target="mytools:search", search_path="/b", stub="def search() -> None: ...")
 JOB = JobSpec(
@@ -35,6 +35,9 @@ JOB = JobSpec(
         ({"result": None}, ["result changed"]),
         ({"form": "script"}, ["form: tool -> script"]),
         ({"context_tokens": 9_000}, ["context_tokens: 60000 -> 9000"]),
+        ({"condenser": ()}, ["condenser changed"]),
+        ({"condenser": (CondenserSpec(kind=CondenserKind.SUMMARY, max_size=90),)}, ["condenser.max_size: not set -> 90"]),
+        ({"pin_user_messages": True}, ["pin_user_messages: false -> true"]),
         ({"encoding": "p50k_base"}, ["encoding: cl100k_base -> p50k_base"]),
         ({"redact": Redaction(env=("TEAM_KEY",))}, ['redact.env: not set -> ["TEAM_KEY"]']),
         ({"tools": ()}, ["tools.search removed"]),
@@ -61,5 +64,6 @@ def test_every_field_counts() -> None:
     """A field that is added to the job later cannot be forgotten here."""
     covered = {
         *("goal", "workspace", "budget", "model", "result", "form", "context_tokens", "encoding", "tools", "id", "redact"),
+        *("condenser", "pin_user_messages"),
     }
     assert set(JobSpec.model_fields) == covered

@@ -45,6 +45,11 @@ jobs:
       usd: 5.0
       wall: 1h30m
     context_tokens: 60000
+    condenser:
+      kind: extract
+      keep_first: 2
+      summary_tokens: 1500
+    pin_user_messages: false
     tools:
       - mytools:search
 """

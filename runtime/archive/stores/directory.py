@@ -22,6 +22,7 @@ from runtime.failpoints import failpoint
 _TMP = ".tmp"
 _LEFTOVER_AGE_S = 86_400
 _O_TMPFILE = getattr(os, "O_TMPFILE", None)
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 _UNSUPPORTED = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EPERM}
 
 
@@ -57,7 +58,8 @@ class DirectoryStore:
             failpoint("store.directory.before_sync")
             _sync_directory(path.parent)
         except OSError as error:
-            raise ArchiveError(f"cannot write {path}: {error.strerror}") from error
+            advice = "; make room: what could not be written is tried again" if error.errno in _FULL else ""
+            raise ArchiveError(f"cannot write {path}: {error.strerror}{advice}") from error
         return created
 
     def get(self, key: str) -> bytes:

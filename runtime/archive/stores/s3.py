@@ -108,6 +108,20 @@ class S3Store:
             for entry in page.get("Contents", ()):
                 yield entry["Key"][len(self._prefix) :]
 
+    def retained_until(self, key: str) -> datetime | None:
+        """When the object's retention (object lock) ends; None if it has none.
+
+        Raises:
+            ObjectMissing, ArchiveError: as for ``get``.
+        """
+
+        def head() -> datetime | None:
+            answer = self._client.head_object(Bucket=self._bucket, Key=self._prefix + key)
+            until: datetime | None = answer.get("ObjectLockRetainUntilDate")
+            return until
+
+        return self._try(f"read {key} from", head, missing=key)
+
     def folders(self, prefix: str) -> Iterator[str]:
         """See ``ObjectStore``."""
         for page in self._pages(prefix, Delimiter="/"):

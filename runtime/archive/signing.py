@@ -1,0 +1,134 @@
+"""Ed25519 signatures of runs' ends (RFC 8032), which anchor a chain outside the archive.
+
+A signature is over the end's key and header, which names the last step by its digest, as each step names the one before.
+Keys are PEM, or 32 bytes in base64; they are given as text or as the path of a file.
+``openssl genpkey -algorithm ed25519 -out signing.pem`` makes one, ``openssl pkey -in signing.pem -pubout`` its public half.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+
+from runtime.archive.records import Signature
+from runtime.errors import InputError
+
+SIGNING_KEY = "HOLDFAST_SIGNING_KEY"
+PUBLIC_KEY = "HOLDFAST_PUBLIC_KEY"
+_KEY_BYTES = 32
+
+Signer = Callable[[bytes], Signature]
+"""Signs a text."""
+
+
+def signer_of(environment: Mapping[str, str] | None = None) -> Signer | None:
+    """The signer with the key of ``HOLDFAST_SIGNING_KEY``; None if it is not set.
+
+    Raises:
+        InputError: if it is no ed25519 private key.
+    """
+    given = (os.environ if environment is None else environment).get(SIGNING_KEY)
+    return None if not given else signer_with(_private_key(given))
+
+
+def signer_with(key: Ed25519PrivateKey) -> Signer:
+    """The signer with a key."""
+    public = _text(key.public_key().public_bytes_raw())
+
+    def sign(text: bytes) -> Signature:
+        return Signature(algorithm="ed25519", public_key=public, value=_text(key.sign(text)))
+
+    return sign
+
+
+def is_valid(signature: Signature, text: bytes) -> bool:
+    """Whether the signature is one of ``text`` by the key that it names; who holds that key is another question."""
+    try:
+        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(signature.public_key, validate=True))
+        key.verify(base64.b64decode(signature.value, validate=True), text)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def trusted_keys(given: tuple[str, ...], environment: Mapping[str, str] | None = None) -> frozenset[str]:
+    """The public keys to believe, in base64: those given, ``HOLDFAST_PUBLIC_KEY``'s and the own signing key's.
+
+    Raises:
+        InputError: if one of them is no ed25519 key.
+    """
+    environment = os.environ if environment is None else environment
+    texts = [*given, *filter(None, [environment.get(PUBLIC_KEY)])]
+    keys = {_text(_public_key(text).public_bytes_raw()) for text in texts}
+    if own := environment.get(SIGNING_KEY):
+        keys.add(_text(_private_key(own).public_key().public_bytes_raw()))
+    return frozenset(keys)
+
+
+def fingerprint(public_key: str) -> str:
+    """A public key in few characters: the start of the SHA-256 of its 32 bytes."""
+    return "sha256:" + hashlib.sha256(base64.b64decode(public_key)).hexdigest()[:16]
+
+
+def _private_key(given: str) -> Ed25519PrivateKey:
+    data = _read(given, SIGNING_KEY)
+    try:
+        if data.lstrip().startswith(b"-----BEGIN"):
+            key = load_pem_private_key(data, password=None)
+        else:
+            key = Ed25519PrivateKey.from_private_bytes(_raw(data))
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError(f"{SIGNING_KEY} is no ed25519 private key (PEM without a password, or 32 bytes in base64)")
+    return key
+
+
+def _public_key(given: str) -> Ed25519PublicKey:
+    data = _read(given, "the public key")
+    try:
+        if data.lstrip().startswith(b"-----BEGIN"):
+            key = load_pem_public_key(data)
+        else:
+            key = Ed25519PublicKey.from_public_bytes(_raw(data))
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
+        raise InputError("the public key is no ed25519 public key (PEM, or 32 bytes in base64)")
+    return key
+
+
+def _read(given: str, what: str) -> bytes:
+    """The key's text: ``given`` itself, or what is in the file that it names. Errors never repeat it."""
+    if given.lstrip().startswith("-----BEGIN") or _looks_raw(given):
+        return given.encode()
+    try:
+        return Path(given).expanduser().read_bytes()
+    except (OSError, ValueError):
+        raise InputError(f"{what} is neither a key nor the path of a file that can be read") from None
+
+
+def _looks_raw(given: str) -> bool:
+    try:
+        return len(_raw(given.encode())) == _KEY_BYTES
+    except ValueError:
+        return False
+
+
+def _raw(data: bytes) -> bytes:
+    try:
+        return base64.b64decode(data.strip(), validate=True)
+    except binascii.Error as error:
+        raise ValueError(str(error)) from None
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()

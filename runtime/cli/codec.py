@@ -1,0 +1,55 @@
+"""``holdfast codec``: an endpoint by which Temporal's own tools show prompts and replies."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from runtime.cli.options import Store
+from runtime.cli.output import note, say
+from runtime.errors import InputError
+
+
+def command(
+    host: Annotated[
+        str, typer.Option("--host", help="The address to serve at; others than this machine's see prompts.")
+    ] = ("127.0.0.1"),
+    port: Annotated[int, typer.Option("--port", help="The port; a free one by default.", min=0, max=65535)] = 0,
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--origin",
+            metavar="URL",
+            help="A web UI's origin besides this machine's, such as https://cloud.temporal.io.",
+            show_default=False,
+        ),
+    ] = None,
+    store: Store = None,
+) -> None:
+    """Serve Temporal's web UI and CLI prompts and replies, until Ctrl-C.
+
+    In place of references: 'temporal --codec-endpoint URL workflow show', or the UI's data encoder settings.
+    """
+    import signal
+    import threading
+
+    from runtime.cli.stores import archive_of
+    from runtime.codec import make_server
+
+    objects = archive_of(store)
+    try:
+        server = make_server(objects, host, port, frozenset(url.rstrip("/") for url in origin or ()))
+    except OSError as error:
+        raise InputError(f"{host}:{port} cannot be served: {error.strerror or error}") from error
+    address = f"http://{host}:{server.server_address[1]}"
+    stop = threading.Event()
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, lambda *_: stop.set())
+    serving = threading.Thread(target=server.serve_forever, daemon=True)
+    serving.start()
+    say(f"codec endpoint: {address}")
+    note(f"use it with: temporal --codec-endpoint {address} workflow show --workflow-id holdfast/BATCH/JOB")
+    stop.wait()
+    server.shutdown()
+    server.server_close()

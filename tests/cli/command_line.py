@@ -1,0 +1,138 @@
+"""``holdfast`` as a user has it: a directory with a jobs file, commands in this process or in one of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import open_store
+from runtime.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+DEADLINE = 60.0
+"""Seconds after which a condition that never comes true fails a test."""
+
+_HOLDFAST = "from runtime.cli.main import entry; entry()"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command said, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    def summary(self) -> dict[str, Any]:
+        """The last line of ``run --json``, by the jobs' ids."""
+        last = json.loads(self.out.splitlines()[-1])
+        assert last["event"] == "summary"
+        return {job["id"]: job for job in last["jobs"]}
+
+
+@dataclass
+class CommandLine:
+    """Commands given in ``path``, whose state directory is ``home``."""
+
+    path: Path
+    home: Path
+    capture: pytest.CaptureFixture[str]
+    processes: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def write(self, name: str, text: str) -> Path:
+        """A file in the directory; one that exists is replaced."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def jobs(self, *jobs: str, name: str = "jobs.yaml", batch: str, head: str = "") -> Path:
+        """A jobs file: each of ``jobs`` is the inside of a YAML flow mapping, such as ``id: a, model: scripted/a.yaml``."""
+        (self.path / "ws").mkdir(exist_ok=True)
+        defaults = "defaults: {workspace: ./ws, budget: {turns: 30, wall: 2m}}"
+        lines = [f"batch: {batch}", head, defaults, "jobs:", *(f"  - {{goal: g, {job}}}" for job in jobs)]
+        return self.write(name, "\n".join(line for line in lines if line) + "\n")
+
+    def __call__(self, *arguments: str | Path) -> Done:
+        """Give a command in this process."""
+        self.capture.readouterr()
+        code = main([str(argument) for argument in arguments])
+        return Done(code, *self.capture.readouterr())
+
+    def start(self, *arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
+        """Give a command in a process of its own, the head of its own group."""
+        process = subprocess.Popen(
+            [sys.executable, "-c", _HOLDFAST, *map(str, arguments)],
+            cwd=self.path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def finished(self, process: subprocess.Popen[str]) -> Done:
+        """Wait for a process."""
+        out, err = process.communicate(timeout=DEADLINE)
+        return Done(process.returncode, out, err)
+
+    def archive(self, batch: str, job: str) -> JobArchive:
+        """A job's archive, opened anew."""
+        return JobArchive(open_store(str(self.home / "archive")), batch, job)
+
+    def turns(self, batch: str, job: str) -> int:
+        """How many finished turns a job has in the archive."""
+        archive = self.archive(batch, job)
+        return len(list(archive.steps())) if archive.runs() else 0
+
+    def end(self) -> None:
+        """Kill what still runs."""
+        for process in self.processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+
+
+def wait_for(condition: Callable[[], bool], what: str, process: subprocess.Popen[str] | None = None) -> None:
+    """Wait until ``condition()`` holds, while ``process`` lives."""
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        if process is not None and process.poll() is not None:
+            raise AssertionError(f"the process ended before: {what}\n{process.communicate()}")
+        assert time.monotonic() < end, f"this did not come true: {what}"
+        time.sleep(0.01)
+
+
+def script(*statements: str, delay: float = 0.0) -> str:
+    """A script file whose replies are ``statements``, each after ``delay`` seconds."""
+    replies: Sequence[dict[str, Any]] = [{"code": code, "delay": delay} for code in statements]
+    return json.dumps(replies)
+
+
+COUNTING = """
+def respond(messages):
+    n = sum(m["role"] == "assistant" for m in messages)
+    return {{"code": f"x = {{n}}" if n < {turns} else f"finish({{n}})", "delay": {delay}}}
+"""
+
+
+def counting(turns: int, delay: float) -> str:
+    """A Python script that takes ``turns`` turns of ``delay`` seconds and finishes with their number."""
+    return COUNTING.format(turns=turns, delay=delay)

@@ -1,0 +1,61 @@
+"""A command line for each test, on one embedded server for all: it is kept by ``holdfast up``, so commands are quick."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.cli.main import main
+from tests.cli.command_line import CommandLine
+
+
+@pytest.fixture(scope="session")
+def kept_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A state directory whose server is kept up."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOLDFAST_HOME", str(home))
+        patch.setenv("TEMPORAL_CONFIG_FILE", str(home / "none.toml"))
+        patch.delenv("TEMPORAL_ADDRESS", raising=False)
+        assert main(["up"]) == 0
+        yield home
+        patch.setenv("HOLDFAST_HOME", str(home))
+        assert main(["down"]) == 0
+
+
+@pytest.fixture
+def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server, no archive and no key from outside."""
+    for name in list(os.environ):
+        if name.startswith(("TEMPORAL_", "HOLDFAST_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("TEMPORAL_CONFIG_FILE", str(tmp_path / "none.toml"))
+
+
+@pytest.fixture
+def cli(
+    tmp_path: Path,
+    clean_environment: None,
+    kept_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Iterator[CommandLine]:
+    """A directory of its own, on the kept server."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(kept_home))
+    made = CommandLine(tmp_path, kept_home, capsys)
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def own_cli(
+    tmp_path: Path, clean_environment: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[CommandLine]:
+    """A directory and a state directory of its own: its server comes and goes with its commands."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    made = CommandLine(tmp_path, home, capsys)
+    yield made
+    made.end()
+    assert main(["down"]) == 0

@@ -1,0 +1,241 @@
+"""The commands that read the archive alone: no Temporal server is in reach, and the store may be another machine's."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from runtime.archive.container import unseal
+from runtime.archive.stores import ObjectStore, open_store
+from runtime.cli.main import main
+from tests.cli.command_line import Done
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
+from archive_jobs import Written, eventful_job
+
+
+class Reader:
+    """Commands on an archive in a directory, with a state directory that has nothing in it."""
+
+    def __init__(self, store: Path, capture: pytest.CaptureFixture[str]) -> None:
+        self.store = store
+        self.written: Written = eventful_job(open_store(str(store)))
+        self.capture = capture
+
+    @property
+    def objects(self) -> ObjectStore:
+        return open_store(str(self.store))
+
+    def __call__(self, *arguments: str) -> Done:
+        self.capture.readouterr()
+        code = main(list(arguments))
+        return Done(code, *self.capture.readouterr())
+
+    def ok(self, *arguments: str) -> str:
+        done = self(*arguments)
+        assert (done.code, done.err) == (0, "")
+        return done.out
+
+
+@pytest.fixture
+def read(
+    tmp_path: Path, clean_environment: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Reader:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "archive"))
+    return Reader(tmp_path / "archive", capsys)
+
+
+def test_segments_are_listed_with_their_place_in_the_wire(read: Reader) -> None:
+    """Kind, origin, tokens and digest of each part, and the bytes of the request in which it stands."""
+    shown = json.loads(read.ok("show", "licences@33", "--segments", "--json"))
+    layout, wire = read.written.layouts["b", 33], read.written.requests["b", 33]
+    assert [(s["kind"], s["origin"], s["tokens"], s["digest"]) for s in shown["segments"]] == [
+        (s.kind, s.origin, s.tokens, s.digest) for s in layout
+    ]
+    for row, segment in zip(shown["segments"], layout, strict=True):
+        start, stop = row["wire"]
+        assert json.loads(b'"' + wire[start:stop] + b'"') == segment.text
+    lines = read.ok("show", "licences@33", "--segments").splitlines()
+    assert len(lines) == len(layout) + 1
+    assert lines[-1] == f"{len(layout)} segments, {sum(s.tokens for s in layout)} tokens"
+
+
+def test_several_turns_are_shown_one_after_the_other(read: Reader) -> None:
+    """--turns A..B shows the same part of each, under its address."""
+    out = read.ok("show", "licences", "--turns", "33..34", "--statement")
+    first, second = read.ok("show", "licences@33", "--statement"), read.ok("show", "licences@34", "--statement")
+    assert out == f"=== nightly/licences@33 ===\n{first}=== nightly/licences@34 ===\n{second}"
+    both = json.loads(read.ok("show", "licences", "--turns", "33..34", "--nodes", "--json"))
+    assert [turn["turn"] for turn in both] == [33, 34]
+    for arguments in (
+        ["licences@33", "--turns", "1..2"],
+        ["licences", "--turns", "2..1"],
+        ["licences", "--turns", "x"],
+    ):
+        assert read("show", *arguments).code == 2
+
+
+def test_a_failed_attempt_is_shown_with_what_it_received(read: Reader) -> None:
+    """--attempts tells how each went; --attempt K gives its exact bytes, both ways."""
+    attempts = json.loads(read.ok("show", "licences@32", "--attempts", "--json"))["attempts"]
+    assert [(a["number"], a["outcome"]) for a in attempts] == [(1, "failed"), (2, "answered")]
+    assert attempts[0]["failure"]["error_type"] == "StreamBroken"
+    received = read.ok("show", "licences@32", "--attempt", "1", "--wire-response")
+    assert received == 'data: {"choices":[{"delta":{"content":"I lo"}}]}\n\ndata: {"error":'
+    assert read.ok("show", "licences@32", "--attempt", "2", "--wire").encode() == read.written.requests["a", 32]
+    assert read("show", "licences@32", "--attempt", "3").code == 2
+
+
+def test_the_attempt_in_flight_is_shown(read: Reader) -> None:
+    """The newest turn of a run that goes on: its prompt and request, and no response yet."""
+    shown = read.ok("show", "licences@35", "--run", "a", "--wire")
+    assert shown.encode() == read.written.requests["a", 35]
+    assert "no answer recorded" in read.ok("show", "licences@35", "--run", "a", "--attempts")
+    assert read("show", "licences@35", "--run", "a", "--wire-response").code == 2
+
+
+def test_a_difference_says_what_changed_and_what_broke_the_prefix(read: Reader) -> None:
+    """Segments added, removed, changed and moved; the stable share, and the statement that came between."""
+    found = json.loads(read.ok("diff", "licences@33", "--json"))
+    assert (found["before"]["turn"], found["after"]["turn"]) == (32, 33)
+    assert [(c["kind"], c["position_before"], c["position_after"]) for c in found["changes"]] == [
+        ("added", None, 6),
+        ("added", None, 7),
+        ("changed", 6, 8),
+    ]
+    layout = read.written.layouts["b", 33]
+    stable, tokens = sum(s.tokens for s in layout[:6]), sum(s.tokens for s in layout)
+    assert (found["stable_tokens"], found["stable_share"]) == (stable, round(stable / tokens, 4))
+    assert (found["broken_by"]["position_after"], found["broken_by_statement"]) == (6, "x = 32")
+    assert read.ok("diff", "licences@32", "licences@33", "--json") == read.ok("diff", "licences@33", "--json")
+    text = read.ok("diff", "licences@33", "--text").splitlines()
+    assert text[1] == f"stable prefix: 6 segments, {stable} of {tokens} tokens ({stable / tokens:.1%})"
+    assert text[-2:] == ["    -8968 tokens left", "    +8967 tokens left"]
+    assert read("diff", "licences@30").code == 2
+
+
+def test_a_difference_of_bytes_makes_the_one_request_from_the_other(read: Reader) -> None:
+    """--wire gives stretches of bytes: put in place of each other, they make the later request."""
+    found = json.loads(read.ok("diff", "licences@31", "licences@34", "--wire", "--json"))
+    old, made, at = read.written.requests["a", 31], b"", 0
+    for change in found["changes"]:
+        made += old[at : change["old_start"]] + change["added"].encode()
+        at = change["old_start"] + len(change["removed"].encode())
+    assert made + old[at:] == read.written.requests["b", 34]
+    assert read.ok("diff", "licences@33", "--wire").splitlines()[-1].endswith('8967 tokens left"}], "stream": true}')
+
+
+def test_blame_and_why_name_origins_and_turns(read: Reader) -> None:
+    """Each part with its origin, the turn that brought it in and the one that changed it; 'why' those with a text."""
+    rows = json.loads(read.ok("blame", "licences@34", "--json"))["segments"]
+    assert [(row["origin"], row["introduced"], row["changed"]) for row in rows[-3:]] == [
+        ("statement:33", 34, 34),
+        ("statement:33", 34, 34),
+        ("tail", 30, 34),
+    ]
+    found = json.loads(read.ok("why", "licences@34", "Result 32", "--json"))["segments"]
+    assert [(row["position"], row["origin"], row["introduced"]) for row in found] == [(5, "statement:31", 32)]
+    assert read.ok("why", "licences@34", "tokens left") == (
+        "  10  budget · tail  in since turn 30, changed in turn 34  8966 tokens left\n"
+    )
+    missing = read("why", "licences@34", "nowhere")
+    assert (missing.code, missing.err) == (
+        2,
+        "error: 'nowhere' does not stand in the prompt of nightly/licences@34\n",
+    )
+
+
+def test_nodes_are_those_of_the_turn(read: Reader) -> None:
+    """The states as they stood, those that changed marked; a turn in flight shows the last known ones."""
+    found = json.loads(read.ok("nodes", "licences@32", "--json"))
+    assert sorted(found["nodes"]) == ["view-1", "view-9"]
+    assert sorted(found["changed"]) == ["view-0", "view-9"]
+    assert "* view-9  text=new" in read.ok("nodes", "licences@32").splitlines()
+    assert json.loads(read.ok("nodes", "licences@35", "--run", "a", "--json"))["changed"] == []
+
+
+def test_cost_adds_up_every_call(read: Reader) -> None:
+    """Tokens and dollars of all runs' calls by job and batch, failed attempts counted beside."""
+    eventful_job(read.objects, job="second")
+    found = json.loads(read.ok("cost", "--json"))
+    prompt = sum(100 + turn for turn in (30, 31, 32, 33, 34, 33, 34, 35))
+    one = {
+        **{"calls": 8, "failed_attempts": 1, "prompt": prompt, "completion": 96, "cache_read": 0, "cache_write": 0},
+        **{"unreported": 0, "cost_usd": 0.008},
+    }
+    twice = {name: round(2 * value, 9) for name, value in one.items()}
+    jobs = [{"job": "nightly/licences", **one}, {"job": "nightly/second", **one}]
+    assert found == {"jobs": jobs, "batches": {"nightly": twice}, "total": twice}
+    assert json.loads(read.ok("cost", "licences", "--json"))["total"] == one
+    assert read.ok("cost").splitlines()[-1].startswith("nightly in all        16 calls")
+
+
+def test_an_export_is_json_lines(read: Reader) -> None:
+    """Every turn is a line with its attempts, requests and response, also of the attempt that failed."""
+    lines = [json.loads(line) for line in read.ok("export", "licences").splitlines()]
+    assert [line["type"] for line in lines] == ["definition", *["step"] * 6, "end"]
+    failed = lines[3]["attempts"][0]["failure"]
+    assert (failed["error_type"], failed["response"]["text"][-9:]) == ("StreamBroken", '{"error":')
+    assert read("export", "licences", "--run", "z").code == 2
+
+
+def test_an_export_for_opentelemetry_has_a_span_a_call(read: Reader) -> None:
+    """GenAI spans in OTLP's JSON: each call with its messages and usage, a failed one with its error, all in one trace."""
+    lines = [json.loads(line) for line in read.ok("export", "licences", "--format", "otel").splitlines()]
+    spans = [line["resourceSpans"][0]["scopeSpans"][0]["spans"][0] for line in lines]
+    assert [span["name"] for span in spans] == [*["chat m-1"] * 7, "invoke_agent licences"]
+    assert len({span["traceId"] for span in spans}) == 1
+    assert {span["parentSpanId"] for span in spans[:-1]} == {spans[-1]["spanId"]}
+    assert len({span["spanId"] for span in spans}) == 8
+    failed, answered = ({a["key"]: next(iter(a["value"].values())) for a in span["attributes"]} for span in spans[2:4])
+    assert (failed["error.type"], spans[2]["status"]["code"]) == ("StreamBroken", 2)
+    assert (answered["gen_ai.usage.input_tokens"], answered["gen_ai.provider.name"]) == ("132", "openai")
+    assert [m["parts"][0]["content"] for m in json.loads(answered["gen_ai.input.messages"])] == [
+        s.text for s in read.written.layouts["a", 32]
+    ]
+    (said,) = json.loads(answered["gen_ai.output.messages"])
+    assert said["parts"][1] == {"type": "tool_call", "id": "call_32", "name": "python", "arguments": {"code": "x = 32"}}
+
+
+def test_verify_tells_clean_from_damaged(read: Reader) -> None:
+    """Damage names turn and object and exits with 4; notes are listed apart; a chain alone is self-attested."""
+    clean = read("verify")
+    assert (clean.code, clean.out.splitlines()) == (
+        0,
+        [
+            "nightly/licences: clean",
+            "  note: turn 35: is an attempt whose turn has no step [nightly/licences/turns/a/00000/0000035.attempt-001]",
+            "  run a, which has not ended: only self-attested",
+            "  run b: only self-attested",
+        ],
+    )
+    eventful_job(read.objects, job="second")
+    key = "nightly/second/turns/a/00000/0000033.step"
+    path = read.store / key
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    damaged = read("verify", "--all")
+    assert damaged.code == 4
+    wanted = f"  damaged: turn 33: its bytes do not have the digest that they carry [{key}]"
+    assert wanted in damaged.out.splitlines()
+    assert read("verify", "licences").code == 0
+    document = json.loads(read("verify", "--all", "--json").out)
+    assert document["clean"] is False
+    assert [job["job"] for job in document["jobs"] if job["damage"]] == ["nightly/second"]
+    assert read("verify", "licences", "--all").code == 2
+
+
+def test_schemas_of_archived_objects_are_published(read: Reader) -> None:
+    """'schema --archive' prints a JSON Schema for each kind, which every object's header fits."""
+    schemas = json.loads(read.ok("schema", "--archive"))
+    kinds = set()
+    for key in read.objects.list("nightly/"):
+        header = unseal(key, read.objects.get(key)).header
+        jsonschema.validate(header, schemas[header["kind"]])
+        kinds.add(header["kind"])
+    assert kinds == set(schemas)

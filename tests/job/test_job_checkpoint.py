@@ -1,0 +1,129 @@
+"""Checkpoints: a job that was dumped between two turns and loaded goes on as the one that went on in memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from plain_loop import PlainLoop, TurnState, count, statements
+
+from runtime.digests import digest_of
+from runtime.errors import InputError
+from runtime.history.codec import event_to_json
+from runtime.job import checkpoint
+from runtime.job.job import Job
+
+STATEMENTS = (
+    "a = view('a.py', tokens=120)",
+    "b = view('b.md', tokens=80, lod=1)\nb.Run(freq='Sync')",
+    "g = group(a, b, tokens=60).Run(freq='Sync')",
+    "a.Run(freq='Sync')",
+    "a.SetPos('3').SetTokens(60)",
+    "pin(b, reason='the plan')",
+    "a.Pause()",
+    "seen = [open('a.py').read()[:20]]",
+    "import random\nroll = random.random()\nprint(roll)",
+    "x = {'n': 1}\nprint('y' * 300)",
+    "x['n'] += 1\nprint(x)",
+    "1 / 0",
+    "view(3)",
+    "print(double(21))",
+    "import datetime\nprint(datetime.datetime.now())",
+)
+
+
+def double(number: int) -> int:
+    """Twice the number."""
+    return 2 * number
+
+
+def _loop(path: Path, sources: list[str], **options: object) -> PlainLoop:
+    (path / "a.py").write_text("".join(f"def f{n}():\n    return {n}\n\n" for n in range(30)))
+    (path / "b.md").write_text("".join(f"# Part {n}\n\ntext {n}\n" for n in range(30)))
+
+    def touch(turn: int) -> None:
+        (path / "b.md").write_text("".join(f"# Part {n}\n\ntext {n} {turn // 3}\n" for n in range(30)))
+
+    said = {2: ("look at b.md",), 5: ("and again", "twice")}
+    return PlainLoop(path, statements(*sources), tools=(double,), options=options, messages=said, between=touch)
+
+
+def _state(loop: PlainLoop) -> TurnState:
+    """The turn's state; a log after a checkpoint begins with the View, so the View stands for it."""
+    shown = digest_of([event_to_json(event) for event in loop.job.log.view])
+    return dataclasses.replace(loop.turns[-1], events=shown)
+
+
+def _resumed(loop: PlainLoop, job: Job, at: int) -> PlainLoop:
+    """``loop`` from its history's entry ``at`` on, with a job that was loaded."""
+    again = loop.again()
+    again.job, again._at, again.layouts = job, at, list(loop.layouts)
+    return again
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.sampled_from(STATEMENTS), min_size=2, max_size=8), st.sampled_from([100_000, 6_000]))
+def test_a_loaded_job_goes_on_as_the_dumped_one(sources: list[str], room: int) -> None:
+    """After any prefix of any job, ``load(dump(job))`` makes the same prompts, states and end from there on."""
+    with TemporaryDirectory() as folder:
+        loop = _loop(Path(folder), sources, context_tokens=room)
+        states: list[TurnState] = []
+        saved: list[tuple[str, int, int]] = []
+        while (stop := loop.job.stop(loop.now)) is None:
+            loop.turn()
+            states.append(_state(loop))
+            saved.append((json.dumps(checkpoint.dump(loop.job)), loop._at, len(loop.layouts)))
+        for turn, (text, at, shown) in enumerate(saved[:-1], 1):
+            job = checkpoint.load(loop.job.spec, json.loads(text), count=count)
+            assert json.dumps(checkpoint.dump(job)) == text
+            again = _resumed(loop, job, at)
+            again.layouts = loop.layouts[:shown]
+            for expected in states[turn:]:
+                again.turn()
+                assert _state(again) == expected
+            assert again.job.stop(again.now) == stop
+
+
+def test_every_part_of_a_job_is_dumped_or_made_anew(tmp_path: Path) -> None:
+    """A new attribute of the job must be put into the checkpoint, or into the list of what need not be."""
+    loop = _loop(tmp_path, ["a = view('a.py')"]).run()
+    dumped = {
+        *("key", "turn", "log", "graph", "session", "ledger", "fitter", "surface", "replies", "_layout"),
+        *("last_statement", "execution", "_bad_replies"),
+    }
+    anew = {"spec", "count", "projector", "_finished", "_deltas", "_nodes", "_events", "_projections"}
+    assert set(vars(loop.job)) == dumped | anew
+    assert set(vars(loop.job.ledger)) == {"budget", "started", "usage", "cost_usd"}
+    assert set(vars(loop.job.fitter)) == {"limit", "_shrunk", "_size"}
+    surface = {"names", "collapsed", "shrunk", "_changed"}
+    looked_up = {"graph", "count", "tail_budgets", "places", "_held", "_shown_by"}
+    assert set(vars(loop.job.surface)) == surface | looked_up
+
+
+def test_a_checkpoint_is_as_long_as_the_context_not_as_the_job(tmp_path: Path) -> None:
+    """With a context that is full, more turns leave a checkpoint about as long as it was.
+
+    The session is left out: Monty keeps some 100 bytes of each source that it was fed.
+    """
+    loop = _loop(tmp_path, ["print('x ' * 400)"] * 120, context_tokens=6_000)
+    sizes = []
+    for _ in range(120):
+        loop.turn()
+        sizes.append(len(json.dumps(checkpoint.dump(loop.job) | {"session": None})))
+    assert max(sizes[60:]) < 1.1 * max(sizes[:60])
+
+
+@pytest.mark.parametrize(
+    "change", [{"version": 2}, {"turn": "many"}, {"session": "?"}, {"graph": {"version": 9}}, {"surplus": 1}]
+)
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    """Another version or shape is an error that says so, never a job that is half right."""
+    loop = _loop(tmp_path, ["a = 1"]).run()
+    data = checkpoint.dump(loop.job) | change
+    with pytest.raises(InputError, match="checkpoint"):
+        checkpoint.load(loop.job.spec, data, count=count)

@@ -1,0 +1,75 @@
+"""The key ``condenser``: a kind, a mapping, or a list of both; ``auto`` and ``none`` are resolved when the file is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from runtime.spec.models import BatchSpec, CondenserKind, CondenserSpec, ModelSettings
+
+Load = Callable[..., BatchSpec]
+ROLLING, EXTRACT, SUMMARY = CondenserKind.ROLLING, CondenserKind.EXTRACT, CondenserKind.SUMMARY
+
+
+def job(line: str, model: str = "openai/x") -> str:
+    return f"jobs:\n- id: a\n  goal: g\n  workspace: src\n  model: {model}\n  {line}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "model", "condensers"),
+    [
+        ("", "openai/x", (CondenserSpec(kind=SUMMARY),)),
+        ("", "scripted/policy.py", (CondenserSpec(kind=EXTRACT),)),
+        ("condenser: auto", "openai/x", (CondenserSpec(kind=SUMMARY),)),
+        ("condenser: summary", "scripted/policy.py", (CondenserSpec(kind=SUMMARY),)),
+        ("condenser: none", "openai/x", ()),
+        ("condenser: rolling", "openai/x", (CondenserSpec(kind=ROLLING),)),
+        ("condenser: {kind: rolling, max_size: 40, keep_first: 4}", "x", (CondenserSpec(kind=ROLLING, max_size=40, keep_first=4),)),
+        (
+            "condenser: {kind: auto, model: openai/small, input_tokens: 9000}",
+            "scripted/policy.py",
+            (CondenserSpec(kind=SUMMARY, model=ModelSettings(name="openai/small"), input_tokens=9000),),
+        ),
+        ("condenser: [{kind: summary, summary_tokens: 300}, rolling]", "x", (CondenserSpec(kind=SUMMARY, summary_tokens=300), CondenserSpec(kind=ROLLING))),
+    ],
+)  # fmt: skip
+def test_what_a_job_may_say(load: Load, line: str, model: str, condensers: tuple[CondenserSpec, ...]) -> None:
+    """Each way of writing it, and what it means."""
+    assert load(job(line, model)).jobs[0].condenser == condensers
+
+
+def test_the_default_is_every_jobs(load: Load) -> None:
+    """A job's own condenser replaces the default one, and so does its pinning."""
+    text = (
+        "defaults: {model: x, workspace: src, condenser: rolling, pin_user_messages: true}\n"
+        "jobs: [{id: a, goal: g}, {id: b, goal: g, condenser: none, pin_user_messages: false}]\n"
+    )
+    first, second = load(text).jobs
+    assert (first.condenser, first.pin_user_messages) == ((CondenserSpec(kind=ROLLING),), True)
+    assert (second.condenser, second.pin_user_messages) == ((), False)
+
+
+KINDS = "'auto', 'none', 'rolling', 'extract' or 'summary'"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("condenser: rollin", f"condenser.kind: expected {KINDS}, got 'rollin'"),
+        ("condenser: 4", "condenser: expected a condenser's kind or a mapping with its kind, got 4"),
+        ("condenser:", "condenser: expected a value, got nothing; leave the key out instead"),
+        ("condenser: {max_size: 50}", "condenser.kind: required key is missing"),
+        ("condenser: {kind: rolling, max_size: 3}", "condenser.max_size: expected a number of at least 8, got 3"),
+        ("condenser: {kind: rolling, maxsize: 30}", "condenser.maxsize: unknown key; did you mean 'max_size'?"),
+        ("condenser: {kind: rolling, model: y}", "condenser.model: a condenser of the kind 'rolling' has no 'model'"),
+        ("condenser: [summary, none]", "condenser[1]: 'none' stands alone: it forgets nothing, and others would"),
+        ("condenser: [rolling, {kind: summary, keep_first: 0}]", "condenser[1].keep_first: expected a number of at least 2, got 0"),
+        ("condenser: {kind: summary, model: {name: y, api_key: k}}", "condenser.model.api_key: secrets do not belong in a jobs file; "
+         "set the provider's environment variable instead, such as OPENAI_API_KEY"),
+        ("max_size: 50", "max_size: unknown key here; it belongs in 'condenser'"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(refuse: Callable[..., str], line: str, message: str) -> None:
+    """The line, the key, and what was expected."""
+    assert refuse(job(line)) == f"jobs.yaml:6: jobs[0].{message}"
