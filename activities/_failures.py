@@ -13,6 +13,7 @@ import httpx
 from temporalio.exceptions import ApplicationError
 
 from activities._recorder import CallRecorder, Silence
+from runtime.history.condensers.window_errors import is_window_error
 
 MOST_WORDS = 2_000
 """Bytes of a provider's message that are kept; a failure stands in the workflow's history."""
@@ -72,9 +73,6 @@ _BY_CLASS = {
     "ContentPolicyViolationError": FailureKind.POLICY,
     "Timeout": FailureKind.TIMEOUT,
 }
-_WINDOW = re.compile(
-    r"context[ _-]?(length|window)|prompt is too long|maximum context|too many (input )?tokens", re.IGNORECASE
-)
 _CREDENTIALS = re.compile(r"credentials|api[ _-]?key", re.IGNORECASE)
 """In the words of an error of a call for which nothing was sent: a library found no key, and asked nobody."""
 
@@ -117,7 +115,8 @@ def _kind(cause: Exception, words: str, recorder: CallRecorder) -> FailureKind:
     named = _BY_CLASS.get(type(cause).__name__)
     if named is not None and status < 500:
         return named
-    if status != 429 and _WINDOW.search(words):
+    code = _code_in(recorder) if refused else None
+    if is_window_error(words, error_type=type(cause).__name__, code=code, status=status):
         return FailureKind.WINDOW
     if status in _BY_STATUS:
         return _BY_STATUS[status]
@@ -150,6 +149,16 @@ def _said(recorder: CallRecorder) -> str:
     except (json.JSONDecodeError, RecursionError):
         found = None
     return (found or text).strip()
+
+
+def _code_in(recorder: CallRecorder) -> str | int | None:
+    """The provider's own code for the error, where its body has one."""
+    try:
+        error = json.loads(recorder.body).get("error")
+        code = error.get("code") if isinstance(error, dict) else None
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return code if isinstance(code, str | int) else None
 
 
 def _message_in(value: Any) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -29,6 +29,7 @@ from runtime.errors import ArchiveError
 from runtime.failpoints import failpoint
 from runtime.projection.messages import messages_of, tools_of
 from runtime.projection.segments import Segment
+from runtime.projection.transcript import transcript_of
 from runtime.tokens import encoding
 from runtime.values import Usage
 
@@ -42,6 +43,20 @@ Messages = Sequence[dict[str, Any]]
 Tools = list[dict[str, Any]] | None
 
 
+Prompt = Callable[[Sequence[Segment], str], tuple[Messages, Tools]]
+"""What is sent for a layout, when replies have a form."""
+
+
+def turn_prompt(layout: Sequence[Segment], form: str) -> tuple[Messages, Tools]:
+    """A turn's prompt, as the agent's model takes it."""
+    return messages_of(layout), tools_of(form)
+
+
+def summary_prompt(layout: Sequence[Segment], form: str) -> tuple[Messages, Tools]:
+    """A prompt that asks for a summary and nothing else: a transcript, and no tools."""
+    return transcript_of(layout), None
+
+
 class ModelTurn:
     """One attempt at the call of ``call``'s turn in ``run``. ``temporal_attempt`` is Temporal's number of it, from 1.
 
@@ -49,8 +64,17 @@ class ModelTurn:
         ApplicationError: ``BadRequestError``, if a model option cannot be used.
     """
 
-    def __init__(self, call: TurnCall, archive: JobArchive, *, run: str, temporal_attempt: int) -> None:
+    def __init__(
+        self,
+        call: TurnCall,
+        archive: JobArchive,
+        *,
+        run: str,
+        temporal_attempt: int,
+        prompt: Prompt = turn_prompt,
+    ) -> None:
         self._call = call
+        self._prompt = prompt
         self._archive = archive
         self._run = run
         self._options = _options(call.model)
@@ -70,7 +94,7 @@ class ModelTurn:
     async def take(self) -> Step:
         """Call, and archive the reply. Returns the turn's step: this attempt's, or that of another that was faster."""
         layout = await asyncio.to_thread(self._layout)
-        messages, tools = messages_of(layout), tools_of(self._call.form)
+        messages, tools = self._prompt(layout, self._call.form)
         failpoint("model.before_call")
         answer = await self._answer(messages, tools)
         failpoint("model.after_call")
@@ -190,6 +214,7 @@ class ModelTurn:
                 cost_usd=price(self._options, answer.usage) if reported else 0.0,
                 execution=call.execution,
                 nodes=call.nodes,
+                condensations=call.condensations,
                 reset_event_id=call.reset_event_id,
                 finished_at=datetime.now(UTC).isoformat(),
             )

@@ -11,7 +11,10 @@ from typing import Any
 
 from pydantic import Field
 
+from activities.record import EffectName, Given
 from runtime.context.sources import ReadRequest, ReadResult
+from runtime.history.condensed import CondensationRecord
+from runtime.history.condensers.request import SummaryForm
 from runtime.projection.segments import LayoutDelta
 from runtime.redaction.rules import Redaction
 from runtime.values import Compact, ModelReply, StepRef, Usage
@@ -50,7 +53,7 @@ class TurnCall(Contract):
 
     ``parent`` is the step of the turn before. ``model`` is what litellm is called with (``name`` and options).
     ``execution`` and ``nodes`` are records of the turn before (JSON), archived and not interpreted here.
-    ``reset_event_id`` is the event to which a Temporal reset takes the run back to before this call.
+    ``condensations`` are those since the parent. With ``given``, no model is called. ``reset_event_id`` is the event to which a Temporal reset takes the run back to before this call.
     """
 
     key: JobKey
@@ -63,22 +66,56 @@ class TurnCall(Contract):
     reset_event_id: int
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
+    condensations: tuple[CondensationRecord, ...] = ()
+    given: Given | None = None
+
+
+class SummaryCall(Contract):
+    """A model call that sums up a stretch of a job, before the call of ``turn``.
+
+    ``name`` is unique in the run: the call is archived as the side run ``<run>~<name>``, which starts from ``parent``.
+    ``layout`` makes its prompt from the parent's; ``prompt`` says whether that is one of its own, or the agent's with the
+    instruction at its end. ``form`` is the agent's.
+    """
+
+    key: JobKey
+    turn: int
+    name: str
+    parent: StepRef | None = None
+    layout: LayoutDelta
+    prompt: SummaryForm
+    model: dict[str, Any]
+    form: ReplyForm = ReplyForm.TOOL
+    encoding: str = "cl100k_base"
+    reset_event_id: int
 
 
 class TurnReply(ModelReply):
-    """What the model answered, where the archive holds it, and which attempt of the activity it was."""
+    """What the model answered, where the archive holds it, and which attempt of the activity it was.
+
+    ``at`` is when the reply was archived, in seconds since 1970: the time at which the clock of its statement stands, so that
+    the statement comes to the same when its run is reset.
+    """
 
     step: StepRef
     attempt: int = 1
+    at: float = 0.0
 
 
 class ReadBatch(Contract):
-    """Sources to read in one activity: an effect of a statement, or all that are due at a tick."""
+    """Sources to read in one activity: an effect of a statement, or all that are due at a tick.
+
+    What is read is archived as effect ``effect`` of the turn's statement, if ``key`` is given; ``recorded`` answers from there.
+    """
 
     workspace: str
     requests: tuple[ReadRequest, ...]
     encoding: str
     redact: Redaction = Redaction()
+    key: JobKey | None = None
+    turn: int = 0
+    effect: int = 0
+    recorded: EffectName | None = None
 
 
 class ReadBatchResult(Contract):
@@ -88,7 +125,10 @@ class ReadBatchResult(Contract):
 
 
 class FileCall(Contract):
-    """One ``open``/``os``/``pathlib`` call of a statement. ``operation`` is Monty's name for it (``Path.iterdir``, ``open``, ...)."""
+    """One ``open``/``os``/``pathlib`` call of a statement. ``operation`` is Monty's name for it (``Path.iterdir``, ``open``, ...).
+
+    ``key``, ``turn``, ``effect`` and ``recorded`` are as in ``ReadBatch``.
+    """
 
     workspace: str
     operation: str
@@ -96,6 +136,10 @@ class FileCall(Contract):
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = Field(default_factory=dict)
     redact: Redaction = Redaction()
+    key: JobKey | None = None
+    turn: int = 0
+    effect: int = 0
+    recorded: EffectName | None = None
 
 
 class FileCallResult(Contract):
@@ -108,7 +152,7 @@ class FileCallResult(Contract):
 
 
 class ToolRequest(Contract):
-    """One call of a job's tool. ``effect`` numbers the statement's effects from 0."""
+    """One call of a job's tool. ``effect`` numbers the statement's effects from 0; ``recorded`` answers without a call."""
 
     key: JobKey
     turn: int
@@ -118,6 +162,7 @@ class ToolRequest(Contract):
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = Field(default_factory=dict)
     redact: Redaction = Redaction()
+    recorded: EffectName | None = None
 
 
 class ToolResult(Contract):
@@ -141,3 +186,4 @@ class JobEnd(Contract):
     cost_usd: float = 0.0
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
+    condensations: tuple[CondensationRecord, ...] = ()

@@ -12,21 +12,25 @@ from datetime import UTC, datetime
 
 from temporalio import activity
 
+from activities._given import give
 from activities._litellm import warm
-from activities._model_turn import ModelTurn
-from activities.contracts import JobEnd, TurnCall, TurnReply
+from activities._model_turn import ModelTurn, Prompt, summary_prompt, turn_prompt
+from activities.contracts import JobEnd, SummaryCall, TurnCall, TurnReply
+from runtime.archive import keys
 from runtime.archive.job import JobArchive
+from runtime.archive.recorded import replied_at
 from runtime.archive.records import EndRecord, Step
 from runtime.archive.signing import signer_of
 from runtime.archive.stores import ObjectStore
 from runtime.failpoints import failpoint
+from runtime.history.condensers.request import SummaryForm
 from runtime.values import StepRef
 
 __all__ = ["ModelActivities", "warm"]
 
 
 class ModelActivities:
-    """The activities ``call_model`` and ``end_job``, writing to one object store.
+    """The activities ``call_model``, ``summarise`` and ``end_job``, writing to one object store.
 
     Raises:
         InputError: if ``HOLDFAST_SIGNING_KEY`` is set to what is no key.
@@ -44,17 +48,45 @@ class ModelActivities:
             ApplicationError: of a ``FailureKind``; the message is the provider's own, without secrets.
             ArchiveError: the archive cannot be read or written; nothing was sent, or the reply is lost.
         """
+        run = activity.info().workflow_run_id or ""
+        if call.given is not None:
+            return await asyncio.to_thread(give, self._store, call, call.given, run, activity.info().attempt)
+        reply = await self._reply(call, run, turn_prompt)
+        failpoint("model.before_return")
+        return reply
+
+    @activity.defn(name="summarise")
+    async def summarise(self, call: SummaryCall) -> TurnReply:
+        """Have a stretch of a job summed up: a model call like any other, archived as a side run of the job's.
+
+        Raises:
+            ApplicationError: as ``call_model``.
+            ArchiveError: as ``call_model``.
+        """
+        failpoint("summary.before")
+        fields = call.model_dump(exclude={"name", "prompt"})
+        run = keys.side_run(activity.info().workflow_run_id or "", call.name)
+        own = call.prompt is SummaryForm.OWN_PROMPT
+        reply = await self._reply(TurnCall.model_validate(fields), run, summary_prompt if own else turn_prompt)
+        failpoint("summary.before_return")
+        return reply
+
+    async def _reply(self, call: TurnCall, run: str, prompt: Prompt) -> TurnReply:
         info = activity.info()
-        run = info.workflow_run_id or ""
         archive = JobArchive(self._store, call.key.batch, call.key.job)
-        turn = ModelTurn(call, archive, run=run, temporal_attempt=info.attempt)
+        turn = ModelTurn(call, archive, run=run, temporal_attempt=info.attempt, prompt=prompt)
         async with turn.heartbeats():
             done = await asyncio.to_thread(archive.find_step, run, call.turn) or await turn.take()
             own = done.attempt.key == turn.attempt
             attempt = info.attempt if own else await asyncio.to_thread(_attempt_of, archive, done)
-        reply = TurnReply(**dict(done.reply), usage=done.usage, cost_usd=done.cost_usd, step=done.ref, attempt=attempt)
-        failpoint("model.before_return")
-        return reply
+        return TurnReply(
+            **dict(done.reply),
+            usage=done.usage,
+            cost_usd=done.cost_usd,
+            step=done.ref,
+            attempt=attempt,
+            at=replied_at(done),
+        )
 
     @activity.defn(name="end_job")
     async def end_job(self, end: JobEnd) -> StepRef:
@@ -72,6 +104,7 @@ class ModelActivities:
             cost_usd=end.cost_usd,
             execution=end.execution,
             nodes=end.nodes,
+            condensations=end.condensations,
             ended_at=datetime.now(UTC).isoformat(),
         )
         ref = await asyncio.to_thread(archive.write_end, record, self._signer)

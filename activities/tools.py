@@ -15,6 +15,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_jsonable_pyt
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities._recorded_effects import NOT_RECORDED, recorded_value
 from activities.contracts import ToolRequest, ToolResult
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
@@ -61,7 +62,10 @@ class ToolActivities:
             ArchiveError: the archive cannot be read or written.
         """
         archive = JobArchive(self._store, request.key.batch, request.key.job)
-        address = activity.info().workflow_run_id, request.turn, request.effect
+        address = activity.info().workflow_run_id or "", request.turn, request.effect
+        if request.recorded is not None:
+            found = await self._in_thread(recorded_value, self._store, request.recorded, archive, address)
+            return ToolResult.model_validate(found or {"error_type": "RuntimeError", "error_message": NOT_RECORDED})
         recorded = await self._in_thread(archive.effect, *address)
         if recorded is None:
             tool = await self._in_thread(_open, request)

@@ -15,7 +15,9 @@ from typing import Any
 
 from temporalio import activity
 
+from activities._recorded_effects import ReadEffects
 from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult
+from runtime.archive.stores import ObjectStore
 from runtime.context.excerpts import Count, basis_of, excerpt
 from runtime.context.source_text import SourceText
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
@@ -46,7 +48,8 @@ def count_with(name: str) -> Count:
 class WorkspaceActivities:
     """``read_sources`` and ``file_call``, for a worker with a thread pool.
 
-    ``counter`` makes a token counter from an encoding's name, ``now`` tells nanoseconds since 1970. One instance serves all
+    ``counter`` makes a token counter from an encoding's name, ``now`` tells nanoseconds since 1970. With a ``store``, what a
+    statement or a tick was given is archived before it is returned, so that a replay can be given the same. One instance serves all
     jobs of the process, and its cache of ``fingerprints`` makes rereading an unchanged file one ``stat``.
     """
 
@@ -57,15 +60,25 @@ class WorkspaceActivities:
         limits: Limits | None = None,
         now: Callable[[], int] = time.time_ns,
         fingerprints: FingerprintCache | None = None,
+        store: ObjectStore | None = None,
     ) -> None:
         self._counter = counter
         self._limits = limits
         self._now = now
         self._fingerprints = fingerprints or FingerprintCache()
+        self._effects = ReadEffects(store)
 
     @activity.defn(name="read_sources")
     def read_sources(self, batch: ReadBatch) -> ReadBatchResult:
         """One result for each request, in order. What is past ``BATCH_BYTES`` in all is an error that says so."""
+        return self._effects.sources(batch, self._read_all)
+
+    @activity.defn(name="file_call")
+    def file_call(self, call: FileCall) -> FileCallResult:
+        """The value of one ``open``, ``os`` or ``pathlib`` call, or the exception that it raises."""
+        return self._effects.file(call, self._call)
+
+    def _read_all(self, batch: ReadBatch) -> ReadBatchResult:
         failpoint("read.before")
         workspace = Workspace(batch.workspace, self._limits)
         count, redactor = self._counter(batch.encoding), redactor_of(batch.redact)
@@ -85,14 +98,6 @@ class WorkspaceActivities:
             results.append(result)
         failpoint("read.after")
         return ReadBatchResult(results=tuple(results))
-
-    @activity.defn(name="file_call")
-    def file_call(self, call: FileCall) -> FileCallResult:
-        """The value of one ``open``, ``os`` or ``pathlib`` call, or the exception that it raises."""
-        failpoint("read.before")
-        result = self._call(call)
-        failpoint("read.after")
-        return result
 
     def _read(self, workspace: Workspace, request: ReadRequest, count: Count, redactor: Redactor) -> ReadResult:
         try:
@@ -114,6 +119,12 @@ class WorkspaceActivities:
             return _failed(request, error, redactor)
 
     def _call(self, call: FileCall) -> FileCallResult:
+        failpoint("read.before")
+        result = self._answered(call)
+        failpoint("read.after")
+        return result
+
+    def _answered(self, call: FileCall) -> FileCallResult:
         redactor = redactor_of(call.redact)
         try:
             if os_values.would_write(call.operation, call.args, call.kwargs):

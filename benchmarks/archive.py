@@ -8,13 +8,15 @@ Columns, bytes and milliseconds per turn: ``raw`` is the request as sent, ``alon
 sample); ``new`` is what the request adds (its literals and its recipe), ``again`` what is stored once more so that no
 request needs more than 40 reads; ``objects`` is everything that is written, headers, layouts, replies and digests
 included. ``open`` puts a request together from nothing, as another process does: its reads, and its work with the objects
-in memory (worst and median of a sample over the whole job).
+in memory (worst and median of a sample over the whole job). The last row is what durability and the archive add to a turn
+of a whole job, against the same loop with neither (``archive_loop.py``).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import statistics
 import string
@@ -50,6 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, nargs="+", default=[100, 1000, 5000])
     parser.add_argument("--loads", nargs="+", choices=sorted(_LOADS), default=sorted(_LOADS))
+    parser.add_argument("--loop", type=int, default=200, help="turns of the loop with and without Temporal; 0: none")
     parser.add_argument("--store", help="where to write (default: a temporary directory)")
     options = parser.parse_args()
     print(
@@ -61,6 +64,13 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 url = options.store or folder
                 print(_row(load, turns, open_store(url)).line(load, turns), flush=True)
+    if options.loop:
+        # Temporal and litellm take seconds to import.
+        from benchmarks.archive_loop import main as loop
+
+        loop(options.loop)
+        sys.stdout.flush()
+        os._exit(0)
 
 
 @dataclass

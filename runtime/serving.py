@@ -14,11 +14,11 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 
-from activities.model import warm
 from runtime.archive.stores import ObjectStore
 from runtime.catalog import archive_id
 from runtime.errors import ServerError
-from runtime.worker import make_worker
+from runtime.worker import make_worker, warm_up
+from workflows.messages import TASK_QUEUE
 
 LOOK_SECONDS = 2.0
 """How often new batches are looked for."""
@@ -37,6 +37,11 @@ class OpenBatch:
     archive: str
     store: str
 
+    @property
+    def name(self) -> str:
+        """The batch's name."""
+        return self.queue.removeprefix(f"{TASK_QUEUE}/")
+
 
 @dataclass
 class BatchWorkers:
@@ -54,7 +59,7 @@ class BatchWorkers:
         Raises:
             ServerError: if a worker cannot go on.
         """
-        await asyncio.to_thread(warm)
+        await asyncio.to_thread(warm_up)
         own = await asyncio.to_thread(archive_id, self.store)
         try:
             while True:
@@ -75,24 +80,22 @@ class BatchWorkers:
                 raise ServerError(f"the worker of {queue} stopped: {task.exception()}")
         for batch in batches.values():
             if batch.archive == own:
-                self._start(batch.queue)
+                self._start(batch)
             elif batch.queue not in self._refused:
                 self._refused.add(batch.queue)
-                self.tell(f"not working on {batch.queue}: its archive is {batch.store}, this worker's is {self.store}")
+                self.tell(f"not working on batch {batch.name}: its archive is {batch.store}, this worker's is {self.store}")
 
-    def _start(self, queue: str) -> None:
-        if queue in self._running:
+    def _start(self, batch: OpenBatch) -> None:
+        if batch.queue in self._running:
             return
-        worker = make_worker(self.client, self.store, task_queue=queue, workflow_tasks=WORKFLOW_TASKS)
-        self._running[queue] = (worker, asyncio.create_task(worker.run()))
-        self.tell(f"working on {queue}")
+        worker = make_worker(self.client, self.store, task_queue=batch.queue, workflow_tasks=WORKFLOW_TASKS)
+        self._running[batch.queue] = (worker, asyncio.create_task(worker.run()))
+        self.tell(f"working on batch {batch.name}")
 
     async def _stop(self, queues: set[str]) -> None:
         stopped = [self._running.pop(queue) for queue in queues]
         await asyncio.gather(*(worker.shutdown() for worker, _ in stopped))
         await asyncio.gather(*(task for _, task in stopped), return_exceptions=True)
-        for queue in sorted(queues):
-            self.tell(f"done with {queue}")
 
 
 async def open_batches(client: Client) -> list[OpenBatch]:

@@ -11,9 +11,11 @@ from datetime import timedelta
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from activities.checkpoints import CheckpointActivities
 from activities.heartbeats import HeartbeatInterceptor
 from activities.lifecycle import LifecycleActivities
 from activities.model import ModelActivities, warm
+from activities.replays import ReplayActivities
 from activities.tools import ToolActivities
 from activities.verdicts import record_verdict
 from activities.workspace import WorkspaceActivities
@@ -53,7 +55,8 @@ def make_worker(
     Workflow code runs unsandboxed: its imports are kept pure by the import contract, and every history that a test makes is
     replayed. At most ``workflow_tasks`` of them run at a time: as many as there are interpreter processes, so none waits for one.
     """
-    model, workspace = ModelActivities(store), WorkspaceActivities()
+    model, workspace = ModelActivities(store), WorkspaceActivities(store=store)
+    checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
     return Worker(
         client,
         task_queue=task_queue,
@@ -61,11 +64,16 @@ def make_worker(
         activities=[
             LifecycleActivities(store).begin_job,
             model.call_model,
+            model.summarise,
             model.end_job,
             ToolActivities(store).call_tool,
             workspace.read_sources,
             workspace.file_call,
             record_verdict,
+            checkpoints.save_checkpoint,
+            checkpoints.load_checkpoint,
+            replays.claim_replay,
+            replays.recorded_turn,
         ],
         workflow_runner=UnsandboxedWorkflowRunner(),
         workflow_task_executor=ThreadPoolExecutor(workflow_tasks, thread_name_prefix="holdfast-workflow"),
@@ -98,7 +106,12 @@ def warm_up() -> None:
 async def running_worker(
     client: Client, store: ObjectStore, *, task_queue: str = TASK_QUEUE, grace: timedelta = GRACE
 ) -> AsyncIterator[Worker]:
-    """A worker that runs until the end of the block, and then drains."""
+    """A worker that runs until the end of the block, and then drains.
+
+    Raises:
+        InputError: if ``HOLDFAST_SIGNING_KEY`` is set to what is no key.
+    """
+    worker = make_worker(client, store, task_queue=task_queue, grace=grace)
     await asyncio.to_thread(warm_up)
-    async with make_worker(client, store, task_queue=task_queue, grace=grace) as worker:
+    async with worker:
         yield worker

@@ -18,17 +18,21 @@ with workflow.unsafe.imports_passed_through():
         JobEnd,
         ReadBatch,
         ReadBatchResult,
+        SummaryCall,
         ToolRequest,
         ToolResult,
         TurnCall,
         TurnReply,
     )
     from activities.verdicts import record_verdict
+    from runtime.history.events import RequestSource
     from runtime.interpreter.host import Answer, Effect, EffectKind
     from runtime.interpreter.run import InterpreterDrift, Stretch, VerdictStatus
-    from runtime.job.job import Job
+    from runtime.job.condensing import SummaryTask
+    from runtime.job.job import Job, Prompt
     from runtime.job.statement import JobStatement
-    from runtime.job.stops import JobFailed, JobStatus, Stop
+    from runtime.job.stops import BudgetSpent, JobFailed, JobStatus, Stop
+    from runtime.spec.models import ModelSettings
     from runtime.tokens import encoding
     from runtime.values import StepRef
     from workflows.messages import JobOrder, JobOutcome, JobProgress
@@ -42,6 +46,12 @@ TOOL_LIMIT = timedelta(hours=6)
 WINDOW_EXCEEDED = "ContextWindowExceeded"
 _PATIENT = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60))
 
+SUMMARY_LIMIT = timedelta(minutes=20)
+_SOME_PATIENCE = RetryPolicy(
+    initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60), maximum_attempts=8
+)
+"""A job can go on without a summary, so it does not wait for one as long as for its next reply."""
+
 
 @workflow.defn(name="JobWorkflow")
 class JobWorkflow:
@@ -54,6 +64,7 @@ class JobWorkflow:
             order.spec, key=str(order.key), started=workflow.time(), count=encoding(order.spec.encoding).count
         )
         self.inbox: list[str] = []
+        self.condense_asked = False
         self.phase = "starting"
         self.parent: StepRef | None = None
 
@@ -70,7 +81,7 @@ class JobWorkflow:
                 if statement is not None:
                     await self.execute(statement)
                     self.job.record(statement, workflow.time())
-        except (ActivityError, JobFailed, asyncio.CancelledError) as error:
+        except (ActivityError, JobFailed, BudgetSpent, asyncio.CancelledError) as error:
             stop = self.stopped_by(error)
         return await asyncio.shield(self.end(stop))
 
@@ -78,6 +89,11 @@ class JobWorkflow:
     def message(self, text: str) -> None:
         """A user's message; the model sees it at its next turn."""
         self.inbox.append(text)
+
+    @workflow.signal
+    def condense(self) -> None:
+        """A user's wish that older turns be forgotten behind a summary, before the next model call."""
+        self.condense_asked = True
 
     @workflow.query
     def progress(self) -> JobProgress:
@@ -108,6 +124,9 @@ class JobWorkflow:
         """Begin a turn with the messages that arrived."""
         arrived, self.inbox = self.inbox, []
         self.job.ingest(arrived, workflow.time())
+        if self.condense_asked:
+            self.condense_asked = False
+            self.job.request_condensation(RequestSource.USER)
 
     async def tick(self) -> None:
         """Bring due nodes up to date: one activity for all that must be read, none if nothing must."""
@@ -120,20 +139,16 @@ class JobWorkflow:
 
     async def call_model(self) -> TurnReply:
         """Project and call. A prompt that the provider finds too long is projected smaller, never the end of a job."""
-        self.phase = "model"
         while True:
-            prompt = self.job.project(workflow.time())
+            prompt = await self.project()
+            self.phase = "model"
             call = TurnCall(
-                key=self.order.key,
-                turn=self.job.turn,
-                parent=self.parent,
+                **self.call_fields(),
                 layout=prompt.delta,
                 model=self.model(),
-                form=self.order.spec.form,
-                encoding=self.order.spec.encoding,
-                reset_event_id=workflow.info().get_current_history_length() + 1,
                 execution=prompt.execution,
                 nodes=prompt.nodes,
+                condensations=prompt.condensations,
             )
             try:
                 reply: TurnReply = await workflow.execute_activity(
@@ -142,23 +157,57 @@ class JobWorkflow:
                     result_type=TurnReply,
                     activity_id=f"turn-{self.job.turn}{prompt.suffix}",
                     start_to_close_timeout=CALL_LIMIT,
-                    schedule_to_close_timeout=timedelta(seconds=max(self.job.ledger.wall_left(workflow.time()), 1)),
+                    schedule_to_close_timeout=self.wall_left(),
                     heartbeat_timeout=HEARTBEAT,
                     retry_policy=_PATIENT,
                     summary=f"turn {self.job.turn}",
                 )
             except ActivityError as error:
                 cause = error.cause
-                if (
-                    isinstance(cause, ApplicationError)
-                    and cause.type == WINDOW_EXCEEDED
-                    and self.job.shrink(cause.message)
-                ):
+                if isinstance(cause, ApplicationError) and cause.type == WINDOW_EXCEEDED:
+                    self.job.refused(cause.message)
                     continue
                 raise
             self.parent = reply.step
             self.job.called(prompt, reply)
             return reply
+
+    async def project(self) -> Prompt:
+        """This turn's prompt, after the summaries without which it would not fit."""
+        while isinstance(made := self.job.project(workflow.time()), SummaryTask):
+            await self.summarise(made)
+            if (spent := self.job.ledger.stop(self.job.turn - 1, workflow.time())) is not None:
+                raise BudgetSpent(spent.reason)
+        return made
+
+    async def summarise(self, task: SummaryTask) -> None:
+        """Have a summary written. That there is none is an answer too: the condenser goes on without it."""
+        self.phase = "condensing"
+        call = SummaryCall(
+            **self.call_fields(),
+            name=task.name,
+            layout=task.delta,
+            prompt=task.request.form,
+            model=self.model(task.model),
+        )
+        try:
+            reply: TurnReply = await workflow.execute_activity(
+                "summarise",
+                call,
+                result_type=TurnReply,
+                activity_id=f"summary-{task.name}",
+                start_to_close_timeout=CALL_LIMIT,
+                schedule_to_close_timeout=min(self.wall_left(), SUMMARY_LIMIT),
+                heartbeat_timeout=HEARTBEAT,
+                retry_policy=_SOME_PATIENCE,
+                summary=f"summary before turn {self.job.turn}",
+            )
+        except ActivityError as error:
+            if is_cancelled_exception(error):
+                raise
+            self.job.summarised(cause_of(error))
+        else:
+            self.job.summarised(reply, reply.step)
 
     async def execute(self, statement: JobStatement) -> None:
         """Run a statement: stretches between effects, each with a durable verdict."""
@@ -276,6 +325,7 @@ class JobWorkflow:
                 cost_usd=job.ledger.cost_usd,
                 execution=execution,
                 nodes=nodes,
+                condensations=job.condensing.taken,
             ),
             result_type=StepRef,
             activity_id="end",
@@ -301,19 +351,34 @@ class JobWorkflow:
             return Stop(JobStatus.CANCELLED, "cancelled")
         if isinstance(error, JobFailed):
             return Stop(JobStatus.FAILED, str(error))
-        cause = error.cause if isinstance(error, ActivityError) else None
-        words = cause.message if isinstance(cause, ApplicationError) else str(cause or error)
-        kind = f"{cause.type}: " if isinstance(cause, ApplicationError) and cause.type else ""
-        last = f"turn {self.job.turn}: {kind}{words}"
+        if isinstance(error, BudgetSpent):
+            return Stop(JobStatus.BUDGET, str(error))
+        last = f"turn {self.job.turn}: {cause_of(error)}"
         # The server gives up as soon as the next attempt would come too late, not when the time is over.
         given_up = isinstance(error, ActivityError) and error.retry_state is RetryState.TIMEOUT
         if given_up or self.job.ledger.wall_left(workflow.time()) <= 1:
             return Stop(JobStatus.BUDGET, f"{self.job.ledger.wall_reason()}; {last}")
         return Stop(JobStatus.FAILED, last)
 
-    def model(self) -> dict[str, Any]:
-        """What litellm is called with."""
-        settings = self.order.spec.model
+    def call_fields(self) -> dict[str, Any]:
+        """What each model call of the turn has in common."""
+        spec = self.order.spec
+        return {
+            "key": self.order.key,
+            "turn": self.job.turn,
+            "parent": self.parent,
+            "form": spec.form,
+            "encoding": spec.encoding,
+            "reset_event_id": workflow.info().get_current_history_length() + 1,
+        }
+
+    def wall_left(self) -> timedelta:
+        """How long an activity may take before the wall budget is spent."""
+        return timedelta(seconds=max(self.job.ledger.wall_left(workflow.time()), 1))
+
+    def model(self, other: ModelSettings | None = None) -> dict[str, Any]:
+        """What litellm is called with: the job's model, or the one that writes its summaries."""
+        settings = other or self.order.spec.model
         return {"name": settings.name, **settings.options}
 
     def tool_target(self, name: str) -> str:
@@ -323,3 +388,11 @@ class JobWorkflow:
     def tool_path(self, name: str) -> str:
         """Where a tool's module is looked for."""
         return next(tool.search_path for tool in self.order.spec.tools if tool.name == name)
+
+
+def cause_of(error: BaseException) -> str:
+    """An activity's error in its own words, with the name of its kind."""
+    cause = error.cause if isinstance(error, ActivityError) else None
+    if isinstance(cause, ApplicationError):
+        return f"{cause.type}: {cause.message}" if cause.type else cause.message
+    return str(cause or error)

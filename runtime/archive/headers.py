@@ -92,7 +92,7 @@ def step_fields(record: StepRecord, attempt: ArchivedObject) -> dict[str, Any]:
     return {
         "kind": "step",
         **record.model_dump(
-            mode="json", exclude={"attempt", "response", "chunks", "nodes"}
+            mode="json", exclude={"attempt", "response", "chunks", "nodes", *unsaid(record)}
         ),
         "attempt": {"key": attempt.key, "digest": attempt.digest},
         "parent": attempt.header["parent"],
@@ -100,6 +100,11 @@ def step_fields(record: StepRecord, attempt: ArchivedObject) -> dict[str, Any]:
         "started_at": attempt.header["started_at"],
         "response": {"digest": digest_bytes(record.response), "bytes": len(record.response)},
     }  # fmt: skip
+
+
+def unsaid(record: StepRecord | EndRecord) -> set[str]:
+    """What a header leaves out where there is nothing to say: most turns condense nothing."""
+    return set() if record.condensations else {"condensations"}
 
 
 def step_parts(record: StepRecord) -> tuple[Part, ...]:
@@ -187,7 +192,7 @@ def read_step(archived: ArchivedObject) -> Step:
 
 def read_end(archived: ArchivedObject) -> EndRecord:
     """The end that an object is."""
-    return EndRecord(**{name: archived.header[name] for name in _END_FIELDS})
+    return EndRecord(**{name: archived.header[name] for name in _END_FIELDS if name in archived.header})
 
 
 def signed_text(key: str, header: Mapping[str, Any]) -> bytes:

@@ -152,10 +152,11 @@ class JobArchive:
 
     # Tool results, and the end of a run
 
-    def write_effect(self, run: str, turn: int, effect: int, value: dict[str, Any]) -> None:
-        """Archive the result of a tool call of the turn's statement. The first result written stays."""
+    def write_effect(self, run: str, turn: int, effect: int, value: dict[str, Any]) -> dict[str, Any]:
+        """Archive the result of a read or a tool call of the turn's statement. The first one written stays, and is returned."""
         fields = {"kind": "effect", "run": run, "turn": turn, "effect": effect, "value": value}
-        self._put(keys.effect_key(self.prefix, run, turn, effect), fields)
+        _, archived = self._put(keys.effect_key(self.prefix, run, turn, effect), fields)
+        return dict(archived.header["value"])
 
     def effect(self, run: str, turn: int, effect: int) -> dict[str, Any] | None:
         """The archived result of a tool call, or None."""
@@ -170,7 +171,7 @@ class JobArchive:
         states, changed = self._nodes_of(end.parent).updated(end.nodes)
         fields = {
             "kind": "end",
-            **end.model_dump(mode="json", exclude={"nodes"}),
+            **end.model_dump(mode="json", exclude={"nodes", *headers.unsaid(end)}),
             "nodes": list(changed),
             "nodes_digest": states.digest,
             "effects": self._effects(end.run, end.parent),
@@ -193,6 +194,10 @@ class JobArchive:
     def runs(self) -> list[str]:
         """The runs of this job, oldest first."""
         return [run for _, run in self._runs()]
+
+    def side_runs(self, run: str) -> list[str]:
+        """The runs beside ``run`` in which a model wrote summaries for it, oldest first. See ``keys.side_run``."""
+        return [name for _, name in self._started() if keys.is_side_run_of(name, run)]
 
     def last_start(self) -> str | None:
         """When the newest run made its first call (ISO 8601, UTC); None if there was none."""
@@ -242,10 +247,16 @@ class JobArchive:
 
     def in_flight(self, run: str | None = None) -> Attempt | None:
         """The last attempt of a run (the newest by default) if its turn has no step yet."""
-        run = self._run(run)
-        last = _last(self.lineage.keys(run))
+        last = _last(self.lineage.keys(self._run(run)))
         found = keys.parse_turn_key(last) if last else None
-        return self.attempts(run, found.turn)[-1] if found and found.kind in {"attempt", "failure"} else None
+        if found is None:
+            return None
+        # What the turn's tick read was archived before the attempt, and comes after it in the order of keys.
+        of_turn = list(self.store.list(f"{found.prefix}{found.turn // 100:05d}/{found.turn:07d}."))
+        attempts = [key for key in of_turn if ".attempt-" in key]
+        if not attempts or any(key.endswith(".step") for key in of_turn):
+            return None
+        return headers.read_attempt(self._object(attempts[-1], "attempt"))
 
     def wire_request(self, run: str, turn: int) -> bytes:
         """The exact request of a turn: that of its step's attempt, or of the last attempt if there is no step.
@@ -292,7 +303,8 @@ class JobArchive:
         if not written:
             return False, self._object(key, kind)
         archived = unseal(key, data, kind)
-        self._caches.objects.put(key, archived)
+        if kind != "checkpoint":
+            self._caches.objects.put(key, archived)
         return True, archived
 
     def _object(self, key: str, kind: str) -> ArchivedObject:
@@ -363,7 +375,10 @@ class JobArchive:
         return {key: self._object(key, "effect").digest for key in listed}
 
     def _runs(self) -> list[tuple[str, str]]:
-        """When each run started and its name, oldest first."""
+        """When each run started and its name, oldest first, without side runs."""
+        return [(when, run) for when, run in self._started() if not keys.is_side_run(run)]
+
+    def _started(self) -> list[tuple[str, str]]:
         listed = self.store.list(f"{self.prefix}/runs/")
         return sorted(
             (self._object(key, "run").header["started_at"], unquote(key.rpartition("/")[2])) for key in listed

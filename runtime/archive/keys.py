@@ -7,8 +7,13 @@
     BATCH/JOB/turns/RUN/00000/0000041.attempt-001     a request, written before the call
     BATCH/JOB/turns/RUN/00000/0000041.failure-001     what came back of an attempt that failed, in place of a step
     BATCH/JOB/turns/RUN/00000/0000041.step            the reply, written after it
-    BATCH/JOB/turns/RUN/00000/0000041.effect-000000   the result of a tool call of turn 41's statement
+    BATCH/JOB/turns/RUN/00000/0000041.effect-000000   the result of a read or a tool call of turn 41's statement
+    BATCH/JOB/turns/RUN/00000/0000041.effect-999999   what the tick before turn 41's call read, if anything had changed
+    BATCH/JOB/turns/RUN/00000/0000041.checkpoint      the job's whole state after turn 41
+    BATCH/JOB/replays/ID, ID.run                      a replay was ordered, and which run it became
     BATCH/JOB/ends/RUN                                the end of the run
+
+A side run ``RUN~NAME`` holds the one call by which a model wrote a summary for RUN: it starts from RUN's last step.
 
 The number before the turn is the turn's hundred: it keeps directories and listings small. Names that users choose
 are percent-encoded, so no name can leave its place.
@@ -21,7 +26,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 _TURN_KEY = re.compile(
-    r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/\d+/(?P<turn>\d+)\.(?P<kind>attempt|step|effect|failure)(-(?P<number>\d+))?"
+    r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/\d+/(?P<turn>\d+)\.(?P<kind>attempt|step|effect|failure|checkpoint)(-(?P<number>\d+))?"
 )
 
 
@@ -67,6 +72,21 @@ def run_key(job: str, run: str) -> str:
     return f"{job}/runs/{name(run)}"
 
 
+def side_run(run: str, name: str) -> str:
+    """The run beside ``run`` that holds one model call: a summary's. Names of runs have no ``~``."""
+    return f"{run}~{name}"
+
+
+def is_side_run(run: str) -> bool:
+    """Whether a run is a side run of another."""
+    return "~" in run
+
+
+def is_side_run_of(name: str, run: str) -> bool:
+    """Whether ``name`` is a side run of ``run``."""
+    return name.startswith(side_run(run, ""))
+
+
 def end_key(job: str, run: str) -> str:
     """The key of a run's end."""
     return f"{job}/ends/{name(run)}"
@@ -100,6 +120,11 @@ def failure_key(attempt: str) -> str:
 def step_key(job: str, run: str, turn: int) -> str:
     """The key of a turn's step."""
     return f"{turn_prefix(job, run, turn)}step"
+
+
+def checkpoint_key(job: str, run: str, turn: int) -> str:
+    """The key of the checkpoint after a turn."""
+    return f"{turn_prefix(job, run, turn)}checkpoint"
 
 
 def effect_key(job: str, run: str, turn: int, effect: int) -> str:

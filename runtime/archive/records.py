@@ -10,6 +10,7 @@ from pydantic import field_validator
 
 from runtime.archive.allowed import allowed_headers, clean_model, clean_url
 from runtime.digests import digest_of
+from runtime.history.condensed import CondensationRecord
 from runtime.projection.segments import LayoutDelta, Segment, reply_segment
 from runtime.values import StepRef, ToolCall, Usage, Value
 
@@ -19,10 +20,13 @@ class Capture(StrEnum):
 
     ``WIRE``: the bytes that the HTTP transport sent and received. ``HANDED_OVER``: the request as handed to a
     provider that has no wire, or whose wire cannot be captured. The second is never shown as the first.
+    ``REPLAYED`` and ``EDITED``: no model was called; the reply is that of another run's step, or a user's statement.
     """
 
     WIRE = "wire"
     HANDED_OVER = "handed-over"
+    REPLAYED = "replayed"
+    EDITED = "edited"
 
 
 class AttemptRecord(Value):
@@ -99,6 +103,7 @@ class StepRecord(Value):
     cost_usd: float = 0.0
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
+    condensations: tuple[CondensationRecord, ...] = ()
     reset_event_id: int = 0
     finished_at: str = ""
 
@@ -145,6 +150,7 @@ class EndRecord(Value):
     cost_usd: float = 0.0
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
+    condensations: tuple[CondensationRecord, ...] = ()
     ended_at: str = ""
 
 
@@ -208,6 +214,7 @@ class Step(Value):
     cost_usd: float
     execution: dict[str, Any] | None
     nodes: tuple[dict[str, Any], ...]
+    condensations: tuple[CondensationRecord, ...] = ()
     changed: tuple[str, ...]
     nodes_digest: str
     effects: dict[str, str]

@@ -13,6 +13,7 @@ from runtime.archive.container import FORMAT, ArchivedObject
 from runtime.archive.records import Capture, ReplyRecord, Signature
 from runtime.digests import canonical_json
 from runtime.errors import ObjectCorrupt
+from runtime.history.condensed import CondensationRecord
 from runtime.values import StepRef, Usage
 
 Digest = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
@@ -116,6 +117,7 @@ class StepHeader(Header):
     cost_usd: float
     execution: dict[str, Any] | None
     nodes: list[dict[str, Any]]
+    condensations: list[CondensationRecord] = []
     changed: list[str]
     nodes_digest: Digest
     effects: dict[str, Digest]
@@ -165,10 +167,39 @@ class EndHeader(Header):
     cost_usd: float
     execution: dict[str, Any] | None
     nodes: list[dict[str, Any]]
+    condensations: list[CondensationRecord] = []
     nodes_digest: Digest
     effects: dict[str, Digest]
     ended_at: str
     signature: Signature | None = None
+
+
+class CheckpointHeader(Header):
+    """A job's state after a turn. Parts: ``state``, JSON of the version that it names. ``parent`` is the turn's step."""
+
+    kind: Literal["checkpoint"]
+    run: str
+    turn: int
+    parent: StepRef
+    interpreter: str
+    state: Sized
+
+
+class ReplayHeader(Header):
+    """A replay was ordered."""
+
+    kind: Literal["replay"]
+    id: str
+    order: dict[str, Any]
+    ordered_at: str
+
+
+class ClaimHeader(Header):
+    """A run is the replay ``id``."""
+
+    kind: Literal["claim"]
+    id: str
+    run: str
 
 
 KINDS: dict[str, type[Header]] = {
@@ -179,6 +210,9 @@ KINDS: dict[str, type[Header]] = {
     "failure": FailureHeader,
     "effect": EffectHeader,
     "end": EndHeader,
+    "checkpoint": CheckpointHeader,
+    "replay": ReplayHeader,
+    "claim": ClaimHeader,
 }
 
 

@@ -21,6 +21,7 @@ from runtime.archive.records import Signature
 from runtime.archive.schemas import check_header
 from runtime.archive.signing import is_valid
 from runtime.archive.verify_content import Contents
+from runtime.digests import digest_bytes
 from runtime.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.values import StepRef
 
@@ -75,7 +76,7 @@ class _Verifier:
             if found is not None and found.prefix.startswith(f"{self._prefix}/turns/"):
                 kinds = runs.setdefault(found.run, {}).setdefault(found.turn, {})
                 kinds.setdefault(found.kind, []).append(name)
-            elif name.removeprefix(f"{self._prefix}/").split("/")[0] not in {"definition", "runs", "ends"}:
+            elif name.removeprefix(f"{self._prefix}/").split("/")[0] not in {"definition", "runs", "ends", "replays"}:
                 self._add(Fault.UNKNOWN, name, "is no object of an archive of this format")
         for name in names:
             if name.startswith(f"{self._prefix}/runs/"):
@@ -125,7 +126,12 @@ class _Verifier:
         if not turns:
             self._add(Fault.UNFINISHED, start_key, "was started and has no turn yet", note=True)
             return
-        first, last = min(turns), max(turns)
+        # A run may begin with effects of the statement before its first call, and end with those of a tick before one.
+        called = [turn for turn, objects in turns.items() if objects.keys() - {"effect"}]
+        if not called:
+            self._add(Fault.UNFINISHED, start_key, "was started and has no turn yet", note=True)
+            return
+        first, last = min(called), max(called)
         for turn in range(first, last + 1):
             try:
                 self._turn(run, turn, turns.get(turn, {}), is_last=turn == last)
@@ -156,7 +162,7 @@ class _Verifier:
         end = self._object(key)
         if end is None:
             return
-        last = max(turns)
+        last = max(turn for turn, objects in turns.items() if objects.keys() - {"effect"})
         parent = end.header["parent"]
         if parent is not None:
             self._referred(parent["key"], parent["digest"], f"the end of run {unquote(run)}")
@@ -182,6 +188,7 @@ class _Verifier:
         step_key = f"{self._prefix}/turns/{run}/{turn // 100:05d}/{turn:07d}.step"
         self._attempts(run, turn, objects)
         self._failures(turn, objects)
+        self._checkpoint(turn, objects)
         if "step" not in objects:
             if not is_last:
                 self._add(Fault.MISSING, step_key, "the turn has no step, but there are later turns")
@@ -223,6 +230,22 @@ class _Verifier:
             if attempt.header["capture"] == "handed-over":
                 message = "holds the request as handed over, not what went over the wire"
                 self._add(Fault.HANDED_OVER, name, message, note=True)
+
+    def _checkpoint(self, turn: int, objects: Mapping[str, list[str]]) -> None:
+        """A checkpoint is that of its turn's step, and its state has the digest that it gives."""
+        for name in objects.get("checkpoint", []):
+            checkpoint = self._object(name)
+            if checkpoint is None:
+                continue
+            parent, state = checkpoint.header["parent"], checkpoint.header["state"]
+            self._referred(parent["key"], parent["digest"], f"the checkpoint of turn {turn}")
+            try:
+                text = checkpoint.frame("state")
+            except ObjectCorrupt as error:
+                self._add(Fault.CORRUPT, name, _reason(error, name))
+                continue
+            if (digest_bytes(text), len(text)) != (state["digest"], state["bytes"]):
+                self._add(Fault.ALTERED, name, "its state does not have the digest that it gives")
 
     def _failures(self, turn: int, objects: Mapping[str, list[str]]) -> None:
         """Each failure is that of an attempt at this turn, and holds what it says it received."""
@@ -311,11 +334,12 @@ def _says_what_its_key_says(archived: ArchivedObject, job: str) -> bool:
     header = archived.header
     try:
         match header["kind"]:
-            case "attempt" | "step" | "effect" | "failure" as kind:
+            case "attempt" | "step" | "effect" | "failure" | "checkpoint" as kind:
                 found = keys.parse_turn_key(archived.key)
                 if found is None or found.kind != kind:
                     return False
-                number = 0 if kind == "step" else header["effect" if kind == "effect" else "number"]
+                alone = kind in {"step", "checkpoint"}
+                number = 0 if alone else header["effect" if kind == "effect" else "number"]
                 return (found.run, found.turn, found.number) == (keys.name(header["run"]), header["turn"], number)
             case "definition":
                 return archived.key == keys.definition_key(job, header["number"])
@@ -323,6 +347,9 @@ def _says_what_its_key_says(archived: ArchivedObject, job: str) -> bool:
                 return archived.key == keys.run_key(job, header["run"])
             case "end":
                 return archived.key == keys.end_key(job, header["run"])
+            case "replay" | "claim" as kind:
+                suffix = ".run" if kind == "claim" else ""
+                return archived.key == f"{job}/replays/{keys.name(header['id'])}{suffix}"
     except _MALFORMED:
         return False
     return False

@@ -56,7 +56,7 @@ def turns_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
     steps = list(archive.steps(run))
     end = archive.end(run)
     turns = []
-    for step, after in zip(steps, [*steps[1:], end], strict=True):
+    for step, after in zip(steps, [*steps, end][1:], strict=True):
         source, problem = statement_of(archive, step)
         turns.append(
             {

@@ -142,6 +142,7 @@ FUNCTIONS: tuple[Signature, ...] = (
     Signature("note", (Parameter("text", "str"),), "None", "a note that survives condensation", built=False),
 )
 
+CONDENSE = Signature("condense", (), "None", "older turns are forgotten behind a summary before the next turn")
 FINISH = Signature("finish", (Parameter("result", "Any", "None"),), "None", "ends the job with this result")
 
 _POLICY: tuple[Signature, ...] = (

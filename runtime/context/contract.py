@@ -69,7 +69,7 @@ def type_stubs(tools: Sequence[Tool]) -> str:
         _class("GroupHandle", api.GROUP_ATTRIBUTES, api.GROUP_METHODS),
         "All: int",
         _OPEN,
-        *(_function(signature) for signature in (*api.FUNCTIONS, api.FINISH)),
+        *(_function(signature) for signature in (*api.FUNCTIONS, api.CONDENSE, api.FINISH)),
         *(tool.stub for tool in tools),
     ]
     return "\n".join(parts) + "\n"
@@ -154,7 +154,7 @@ def _context() -> str:
         *_signature_lines(group, "GroupHandle", api.GROUP_METHODS),
         *_indented(_GROUP_NOTES),
         "",
-        *(f"{s.name}({s.shape()}): {s.doc}" for s in others),
+        *(f"{s.name}({s.shape()}): {s.doc}" for s in (*others, api.CONDENSE)),
         "",
         "Methods that change a handle return it, so calls can be chained: foo.SetLod(1).SetTokens(All). Each method "
         "has a second spelling: foo.set_lod(1).",

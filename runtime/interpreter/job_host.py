@@ -72,6 +72,7 @@ class JobHost:
     turn: int
     now: float
     finished: Finished | None = None
+    asked_to_condense: bool = False
     touched: list[str] = field(default_factory=list)
     _effects: int = 0
     _opened: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -81,6 +82,8 @@ class JobHost:
         """A contract function, a tool, or a ``NameError``."""
         if name == "finish":
             return self._finish(args, kwargs)
+        if name == "condense":
+            return self._condense(args, kwargs)
         if name == "view":
             args = (_source(args[0]), *args[1:]) if args else args
             kwargs = {key: _source(value) if key == "path" else value for key, value in kwargs.items()}
@@ -196,6 +199,12 @@ class JobHost:
         if (problem := _schema_problem(result, self.result_schema)) is not None:
             return Failure("ValueError", f"finish(): {problem}; the job goes on")
         self.finished = Finished(result)
+        return Given(None)
+
+    def _condense(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
+        if args or kwargs:
+            return Failure("TypeError", "condense() takes no arguments")
+        self.asked_to_condense = True
         return Given(None)
 
     def _clock(self, operation: str, args: tuple[Any, ...]) -> Any:

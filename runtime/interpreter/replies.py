@@ -28,7 +28,6 @@ _OPEN = re.compile(r"""(?<!`)<script\s+type\s*=\s*["']?text/x-python["']?\s*>"""
 _CLOSE = re.compile(r"</script\s*>", re.IGNORECASE)
 _CLOSE_LINE = re.compile(r"^[ \t]*</script\s*>", re.IGNORECASE | re.MULTILINE)
 _ANY_TAG = re.compile(r"(?<!`)</?script\b[^>\n]*>?", re.IGNORECASE)
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _CUT_OFF = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
 _REFUSED = frozenset({"content_filter", "refusal", "safety"})
 _AFTER_REFUSAL = "Nothing was executed. Do what the goal allows, or call finish(...) and say why not."
@@ -131,8 +130,7 @@ def _native_statement(call: ToolCall) -> tuple[str | None, str | None]:
         return None, f"Your call's argument `{TOOL_ARGUMENT}` is empty. {usage}"
     if any("\ud800" <= letter <= "\udfff" for letter in code):
         return None, f"Your call's argument `{TOOL_ARGUMENT}` has lone surrogates, which are no characters. {usage}"
-    # JSON can spell half a character, which neither the interpreter nor the archive takes.
-    return _SURROGATE.sub("\ufffd", code), None
+    return code, None
 
 
 def _script_blocks(text: str) -> tuple[list[str], str, str | None]:

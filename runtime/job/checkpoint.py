@@ -61,7 +61,7 @@ class JobCheckpoint(Value):
     cost_usd: float
     limit: int
     size: int
-    shrunk: int
+    cached_tokens: int = 0
     collapsed: tuple[str, ...] = ()
     node_budgets: dict[str, int] = {}
     changed: dict[str, tuple[str, int]] = {}
@@ -91,13 +91,13 @@ def dump(job: Job) -> dict[str, Any]:
         usage=ledger.usage,
         cost_usd=ledger.cost_usd,
         limit=fitter.limit,
-        size=fitter._size,
-        shrunk=fitter._shrunk,
+        size=fitter.size,
+        cached_tokens=job.condensing.cached_tokens,
         collapsed=tuple(surface.collapsed),
         node_budgets=surface.shrunk,
         changed=surface._changed,
         replies=tuple(_replies(job, shown)),
-        layout=_packed(job._layout),
+        layout=_packed(job.shown),
         last_statement=job.last_statement,
         execution=job.execution,
         bad_replies=tuple(job._bad_replies),
@@ -121,17 +121,18 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
         raise InputError(f"the checkpoint is damaged: {error}") from error
     job = Job(spec, key=saved.key, started=saved.started, count=count)
     job.turn = saved.turn
-    job.log = EventLog.resumed(events, unhandled_request=saved.condensation_requested)
+    properties = job.log.view.properties
+    job.log = EventLog.resumed(events, unhandled_request=saved.condensation_requested, properties=properties)
     job.graph = job.surface.graph = ContextGraph.load(saved.graph, count)
     job.session = Session(dump=session, names=Namespace(variables=saved.variables, handles=saved.handles))
     job.ledger.budget, job.ledger.usage, job.ledger.cost_usd = saved.budget, saved.usage, saved.cost_usd
-    job.fitter.limit, job.fitter._size, job.fitter._shrunk = saved.limit, saved.size, saved.shrunk
+    job.fitter.limit, job.fitter.size, job.condensing.cached_tokens = saved.limit, saved.size, saved.cached_tokens
     job.surface.names = job.session.names.handles
     job.surface.collapsed = dict.fromkeys(saved.collapsed)
     job.surface.shrunk = dict(saved.node_budgets)
     job.surface._changed = dict(saved.changed)
     job.replies = _segments(saved.replies, events)
-    job._layout = layout
+    job.shown = layout
     job.last_statement = saved.last_statement
     job.execution = saved.execution
     job._bad_replies = list(saved.bad_replies)

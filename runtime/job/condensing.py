@@ -34,9 +34,9 @@ from runtime.history.condensers import (
 )
 from runtime.history.events import ActionEvent, Condensation, MessageEvent, MessageSource, ShownEvent
 from runtime.history.view import View
-from runtime.job.summary_prompt import summary_layout
+from runtime.job.summary_prompt import summary_delta
 from runtime.projection.project import tokens_of
-from runtime.projection.segments import LayoutDelta, delta_between
+from runtime.projection.segments import LayoutDelta
 from runtime.spec.models import CondenserKind, CondenserSpec, ModelSettings
 from runtime.values import ModelReply, StepRef, Usage
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from runtime.job.job import Job
 
 NO_EVENT_LIMIT = 10**9
+NOTHING = Usage()
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class _Writing:
     situation: Situation
     task: SummaryTask
     number: int
-    usage: Usage = Usage()
+    usage: Usage = NOTHING
     cost_usd: float = 0.0
 
 
@@ -159,8 +160,7 @@ class Condensing:
     def _ask(self, job: Job, situation: Situation, request: SummaryRequest, before: _Writing | None) -> SummaryTask:
         number = before.number if before is not None else 1
         name = request.condensation_id if number == 1 else f"{request.condensation_id}-{number}"
-        layout = summary_layout(job, request, situation)
-        delta = delta_between(job.shown, job.replies.get(job.turn - 1), layout)
+        delta = summary_delta(job, request, situation)
         task = SummaryTask(name=name, request=request, delta=delta, model=self._model)
         usage, cost = (before.usage, before.cost_usd) if before is not None else (Usage(), 0.0)
         self._writing = _Writing(situation, task, number, usage, cost)

@@ -14,21 +14,26 @@ from runtime.context.contract import contract_text
 from runtime.context.feed import Delta
 from runtime.context.graph import ContextGraph
 from runtime.context.sources import ReadRequest, ReadResult
+from runtime.history.condensed import CondensationRecord
 from runtime.history.content import Content, NodePart, TextPart, text_content
 from runtime.history.events import (
     ActionEvent,
     AgentErrorEvent,
+    CondensationRequest,
     Event,
     MessageEvent,
     MessageSource,
     MethodCalled,
     ObservationEvent,
+    RequestSource,
     StatementExecuted,
 )
 from runtime.history.log import EventLog
+from runtime.history.properties import ALL_PROPERTIES, USER_MESSAGES_PINNED
 from runtime.interpreter.records import Execution
 from runtime.interpreter.replies import ParsedReply, parse_reply
 from runtime.interpreter.run import Session
+from runtime.job.condensing import Condensing, SummaryTask
 from runtime.job.fitting import Fitter
 from runtime.job.ledger import Ledger
 from runtime.job.statement import JobStatement
@@ -38,7 +43,7 @@ from runtime.projection.project import Projector
 from runtime.projection.results import NOBODY_THERE, execution_text
 from runtime.projection.segments import LayoutDelta, Segment, delta_from, reply_segment
 from runtime.spec.models import JobSpec
-from runtime.values import ModelReply
+from runtime.values import ModelReply, StepRef
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class Prompt:
     delta: LayoutDelta
     execution: dict[str, Any] | None
     nodes: tuple[dict[str, Any], ...]
+    condensations: tuple[CondensationRecord, ...]
     suffix: str
 
 
@@ -62,17 +68,18 @@ class Job:
         self.spec = spec
         self.key = key
         self.turn = 0
-        self.log = EventLog()
+        self.log = EventLog(USER_MESSAGES_PINNED if spec.pin_user_messages else ALL_PROPERTIES)
         self.graph = ContextGraph(count)
         self.count = count
         self.surface = Surface(self.graph, count)
         self.session = Session()
         self.ledger = Ledger(spec.budget, started)
-        self.fitter = Fitter(spec.context_tokens)
+        self.condensing = Condensing(spec.condenser)
+        self.fitter = Fitter(spec.context_tokens, self.condensing)
         self.projector = Projector(count)
         self.replies: dict[int, Segment] = {}
         self.last_statement = ""
-        self._layout: tuple[str, ...] = ()
+        self.shown: tuple[str, ...] = ()
         self.execution: Execution | None = None
         self._finished: Stop | None = None
         self._bad_replies: list[str] = []
@@ -98,8 +105,13 @@ class Job:
         """Begin the next turn with the messages that arrived."""
         self.turn += 1
         self._events = self._projections = 0
+        self.condensing.begin_turn()
         for text in messages:
             self._message(MessageSource.USER, text)
+
+    def request_condensation(self, source: RequestSource) -> None:
+        """Condense before the next model call."""
+        self._append(CondensationRequest(id=self.next_id(), turn=self.turn, source=source))
 
     def due_reads(self) -> tuple[ReadRequest, ...]:
         """What this turn's tick must read."""
@@ -112,27 +124,36 @@ class Job:
         self._deltas = self.graph.take_deltas()
         self._nodes = self.graph.records(changed_only=True)
 
-    def project(self, now: float) -> Prompt:
-        """This turn's prompt, within the context budget."""
-        self._projections += 1
+    def project(self, now: float) -> Prompt | SummaryTask:
+        """This turn's prompt, within the context budget; or a summary that must be written before it can be made."""
         budget_line = self.ledger.spending(self.turn, now).line()
         layout = self.fitter.fit(self, lambda: self.surface.tail(self._deltas, self.turn, budget_line))
+        if isinstance(layout, SummaryTask):
+            return layout
+        self._projections += 1
         previous = self.replies.get(self.turn - 1)
         return Prompt(
             layout=layout,
-            delta=delta_from(self._layout, previous, layout),
+            delta=delta_from(self.shown, previous, layout),
             execution=self.execution.archived() if self.execution is not None else None,
             nodes=self._nodes,
+            condensations=self.condensing.taken,
             suffix="" if self._projections == 1 else f"-{self._projections}",
         )
 
-    def shrink(self, reason: str) -> bool:
-        """Project smaller from now on, since a provider found the prompt too long. False when that has no more use."""
-        return self.fitter.shrink()
+    def refused(self, words: str) -> None:
+        """Project smaller from now on, since a provider found the prompt too long, and said ``words``."""
+        self.fitter.refused(words)
+
+    def summarised(self, reply: ModelReply | str, step: StepRef | None = None) -> None:
+        """Go on with the summary that was waited for, archived at ``step``; or with why there is none."""
+        if isinstance(reply, ModelReply):
+            self.ledger.add(reply.usage, reply.cost_usd)
+        self.condensing.summarised(self, reply, step)
 
     def called(self, prompt: Prompt, reply: ModelReply) -> None:
         """Book the call, and take the prompt as what the model has seen."""
-        self._layout = tuple(segment.digest for segment in prompt.layout)
+        self.shown = tuple(segment.digest for segment in prompt.layout)
         self.execution = None
         self.replies[self.turn] = reply_segment(
             turn=self.turn,
@@ -142,6 +163,7 @@ class Job:
             tokens=reply.tokens,
         )
         self.ledger.add(reply.usage, reply.cost_usd)
+        self.fitter.called(reply.usage)
 
     def receive(self, reply: ModelReply, now: float) -> JobStatement | None:
         """The statement that the reply asks for. Without one, the model is told what is wrong or that nobody is there."""
@@ -180,6 +202,8 @@ class Job:
             ObservationEvent(id=self.next_id(), turn=self.turn, tool_call_id=statement.tool_call_id, content=content)
         )
         self.execution = execution
+        if statement.asked_to_condense:
+            self.request_condensation(RequestSource.MODEL)
         if (result := statement.finished()) is not None:
             self._finished = Stop(JobStatus.SUCCEEDED, "finished", result.result)
 

@@ -25,7 +25,7 @@ from runtime.values import Value
 if TYPE_CHECKING:
     from runtime.job.job import Job
 
-CONTRACT_NAMES = frozenset(s.name for s in (*api.FUNCTIONS, api.FINISH) if s.built) | {"All"}
+CONTRACT_NAMES = frozenset(s.name for s in (*api.FUNCTIONS, api.CONDENSE, api.FINISH) if s.built) | {"All"}
 """Names that a statement cannot bind: without them the job could not go on."""
 
 
@@ -75,6 +75,7 @@ class JobStatement:
             self._aborted = True
             self._host.touched.clear()
             self._host.finished = None
+            self._host.asked_to_condense = False
             self.job.graph.restore(self._before)
 
     def answered(self, effect: Effect, result: Value) -> Answer:
@@ -100,6 +101,11 @@ class JobStatement:
     def finished(self) -> Finished | None:
         """What ``finish`` was given, if the statement called it and ended without an exception."""
         return self._host.finished if self._run.exception is None else None
+
+    @property
+    def asked_to_condense(self) -> bool:
+        """Whether the statement asked that older turns be condensed."""
+        return self._host.asked_to_condense
 
     def close(self, now: float) -> tuple[Execution, tuple[str, ...]]:
         """The execution's record, and the views that the statement made, in order."""

@@ -29,5 +29,9 @@ class Stop:
     result: Any = None
 
 
+class BudgetSpent(Exception):
+    """A budget was spent in mid-turn; the message is the reason."""
+
+
 class JobFailed(Exception):
     """The job cannot go on; the message is the reason."""

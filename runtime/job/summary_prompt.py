@@ -1,4 +1,4 @@
-"""The prompt by which a summary is asked for, as a layout: made of the segments that the last prompts had."""
+"""The prompt by which a summary is asked for, as the delta that makes it from the last step's prompt."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from runtime.history.condensers import Situation, SummaryForm, SummaryRequest, instruction_of
 from runtime.history.condensers.extract import cut
 from runtime.history.events import ShownEvent
-from runtime.projection.segments import Role, Segment, SegmentKind
+from runtime.projection.segments import Add, Keep, LayoutDelta, Role, Segment, SegmentKind, delta_from
 from runtime.projection.transcript import told_text
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ NOW = "[That was the stretch. Write its summary now.]"
 LEAST_ROOM = 256
 
 
-def summary_layout(job: Job, request: SummaryRequest, situation: Situation) -> tuple[Segment, ...]:
-    """In the agent's prefix form the last prompt and the instruction; else the instruction and the events' segments.
+def summary_delta(job: Job, request: SummaryRequest, situation: Situation) -> LayoutDelta:
+    """The prompt, from the last step's: what that has already is not said again.
 
-    The events' segments stay as they were shown; only where one unit alone is beyond the window do they lose their middles.
+    In the agent's prefix form it is the last prompt and the instruction; else the instruction and the events' segments. The events' segments stay as they were shown; only where one unit alone is beyond the window do they lose their middles.
     """
     origin = f"condensation:{request.condensation_id}"
 
@@ -30,11 +30,12 @@ def summary_layout(job: Job, request: SummaryRequest, situation: Situation) -> t
 
     instruction = instruction_of(request)
     if request.form is SummaryForm.AGENT_PREFIX:
-        return (*job.shown, instruct(instruction, Role.USER))
+        return LayoutDelta(parts=(Keep(start=0, stop=len(job.shown)), Add(segment=instruct(instruction, Role.USER))))
     wanted = set(request.event_ids)
     told = _told(job, (event for event in job.log.view if event.id in wanted))
     room = max(situation.window * 4 // 5 - job.count(instruction) - request.max_summary_tokens, LEAST_ROOM)
-    return (instruct(instruction, Role.SYSTEM), *_within(job, told, room), instruct(NOW, Role.USER))
+    layout = (instruct(instruction, Role.SYSTEM), *_within(job, told, room), instruct(NOW, Role.USER))
+    return delta_from(job.shown, job.replies.get(job.turn - 1), layout)
 
 
 def _told(job: Job, events: Iterable[ShownEvent]) -> list[Segment]:
@@ -59,6 +60,4 @@ def _cut(job: Job, segment: Segment, tokens: int) -> Segment:
     """The segment as a piece of a transcript, without its middle."""
     text = told_text(segment).partition("\n")[2] if segment.tool_calls else segment.text
     text = cut(text, len(text) * tokens // max(segment.tokens, 1))
-    return Segment(
-        kind=segment.kind, origin=segment.origin, role=segment.role, text=text, tokens=job.count(text)
-    )
+    return Segment(kind=segment.kind, origin=segment.origin, role=segment.role, text=text, tokens=job.count(text))

@@ -48,22 +48,26 @@ def messages_of(layout: Sequence[Segment]) -> list[Message]:
 
     Consecutive segments of users are one message, with a blank line between them. A reply is a message as the model
     gave it, thinking blocks included, and the results of its calls follow it at once, in the order of the calls.
-    A tool segment that answers no call of the reply before it becomes part of a user message.
+    A tool segment that answers no call of the reply before it becomes part of a user message. Call ids are made unique:
+    providers want that of a whole prompt, and some give the same ones again.
     """
     messages: list[Message] = []
     system = [s for s in layout if s.role is Role.SYSTEM]
     if system:
         messages.append({"role": "system", "content": _joined(system)})
+    used: set[str] = set()
     for reply, answers in _exchanges([s for s in layout if s.role is not Role.SYSTEM]):
         calls: tuple[ToolCall, ...] = ()
+        names: list[str] = []
         if reply is not None:
             calls = reply.tool_calls
-            messages.append(_assistant(reply))
+            names = [_fresh(call.id, used) for call in calls]
+            messages.append(_assistant(reply, names))
         ids = {call.id for call in calls}
-        for call in calls:
+        for call, name in zip(calls, names, strict=True):
             results = [s for s in answers if s.role is Role.TOOL and s.tool_call_id == call.id]
             content = _joined(results) if results else NO_RESULT
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
+            messages.append({"role": "tool", "tool_call_id": name, "content": content})
         others = [s for s in answers if not (s.role is Role.TOOL and s.tool_call_id in ids) and s.text]
         if others:
             messages.append({"role": "user", "content": _joined(others)})
@@ -91,17 +95,27 @@ def _exchanges(segments: Sequence[Segment]) -> Iterator[tuple[Segment | None, li
         yield reply, []
 
 
-def _assistant(reply: Segment) -> Message:
+def _assistant(reply: Segment, names: Sequence[str]) -> Message:
     text = reply.text if reply.text.strip() else ""
     message: Message = {"role": "assistant", "content": text or (None if reply.tool_calls else NO_TEXT)}
     if reply.thinking:
         message["thinking_blocks"] = [dict(block) for block in reply.thinking]
     if reply.tool_calls:
         message["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": _name(call), "arguments": _arguments(call)}}
-            for call in reply.tool_calls
+            {"id": name, "type": "function", "function": {"name": _name(call), "arguments": _arguments(call)}}
+            for call, name in zip(reply.tool_calls, names, strict=True)
         ]
     return message
+
+
+def _fresh(call_id: str, used: set[str]) -> str:
+    """``call_id``, or where the prompt has it already, a variant of it. Ids are not otherwise changed: some carry data."""
+    fresh, count = call_id, 1
+    while fresh in used:
+        count += 1
+        fresh = f"{call_id}-{count}"
+    used.add(fresh)
+    return fresh
 
 
 def _name(call: ToolCall) -> str:

@@ -96,6 +96,13 @@ class Projector:
         segments.extend(self._tail_segment(part) for part in tail)
         return tuple(segments)
 
+    def told(self, event: ShownEvent, replies: Mapping[int, Segment]) -> tuple[Segment, ...]:
+        """The segments that an event has of its own: all but the live nodes that stand in it."""
+        reply = _reply(event)
+        if reply is not None:
+            return (replies[reply[0]],)
+        return tuple(part for part in self._parts(event) if isinstance(part, Segment))
+
     def _parts(self, event: ShownEvent) -> tuple[Segment | Slot, ...]:
         made = self._made.get(event.id)
         if made is None:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 
 import pytest
 
@@ -12,79 +11,53 @@ from tests.cli.command_line import CommandLine, counting, script, wait_for
 pytestmark = pytest.mark.server
 
 
-def _started(cli: CommandLine, batch: str, *options: str) -> "subprocess.Popen[str]":
-    """A run of three jobs, two of them slow, that has come to some turns."""
+def test_the_first_drains_the_second_stops_and_the_same_command_resumes(cli: CommandLine) -> None:
+    """Exit 130 each time, and how to go on is said; other batches leave the open jobs alone; no turn is taken twice."""
     cli.write("fast.yaml", script("finish('done')"))
-    cli.write("slow.py", counting(6, 0.4))
-    file = cli.jobs(
-        "id: fast, model: scripted/fast.yaml",
-        "id: slow, model: scripted/slow.py",
-        "id: waits, model: scripted/slow.py",
-        batch=batch,
-        head="concurrency: 1",
-    )
-    process = cli.start("run", file, *options)
-    wait_for(lambda: cli.turns(batch, "slow") >= 2, "two turns of slow", process)
-    return process
+    cli.write("slow.py", counting(6, 0.5))
+    slow = "model: scripted/slow.py"
+    jobs = ("id: fast, model: scripted/fast.yaml", f"id: slow, {slow}", f"id: waits, {slow}")
+    file = cli.jobs(*jobs, batch="drain", head="concurrency: 1")
+    resume = f"holdfast run {file}"
 
-
-def test_the_first_drains_and_the_same_command_resumes(cli: CommandLine) -> None:
-    """Exit 130, how to go on is said; the command so named resumes, and no turn is taken twice."""
-    process = _started(cli, "drain")
-    os.killpg(process.pid, signal.SIGINT)
-    done = cli.finished(process)
-    assert done.code == 130
-    assert done.err == "draining: calls in flight have 20 s to end, then the worker stops. Again to stop at once.\n"
-    *_, totals, last = done.out.splitlines()
-    assert totals.startswith("1 succeeded, 2 open; ")
-    file = cli.path / "jobs.yaml"
-    assert last == f"interrupted: 2 of 3 jobs are not done; to go on with them: holdfast run {file}"
-    taken = cli.turns("drain", "slow")
-    again = cli("run", file, "--json")
-    assert again.code == 0
-    jobs = json.loads(again.out.splitlines()[0])["jobs"]
-    assert [job["start"] for job in jobs] == ["done", "resumed", "new"]
-    assert jobs[1]["turn"] in (taken, taken + 1)
-    assert [again.summary()[name]["result"] for name in ("fast", "slow", "waits")] == ["done", 6, 6]
-    archive = cli.archive("drain", "slow")
-    (run,) = archive.runs()
-    assert [step.turn for step in archive.steps()] == [1, 2, 3, 4, 5, 6, 7]
-    assert [len(archive.attempts(run, turn)) for turn in range(1, 8)] == [1] * 7
-
-
-def test_sigterm_drains_with_json(cli: CommandLine) -> None:
-    """SIGTERM is an interrupt; the summary is still the last line, and says what is open."""
-    process = _started(cli, "term", "--json")
+    process = cli.start("run", file, "--json", "--rerun-failed")
+    wait_for(lambda: cli.turns("drain", "slow") >= 2, "two turns of slow", process)
     process.terminate()
     done = cli.finished(process)
     last = json.loads(done.out.splitlines()[-1])
-    assert (done.code, last["interrupted"], last["resume"]) == (130, True, f"holdfast run {cli.path / 'jobs.yaml'}")
-    jobs = done.summary()
-    assert [jobs[name]["status"] for name in ("fast", "slow", "waits")] == ["succeeded", "open", "open"]
-    assert jobs["slow"]["turns"] >= 2
-    assert jobs["slow"]["tokens"] > 0
+    assert (done.code, last["interrupted"], last["resume"]) == (130, True, resume)
+    assert done.err == "draining: calls in flight have 20 s to end, then the worker stops. Again to stop at once.\n"
+    summary = done.summary()
+    assert [summary[name]["status"] for name in ("fast", "slow", "waits")] == ["succeeded", "open", "open"]
+    assert summary["slow"]["turns"] >= 2
+    assert summary["slow"]["tokens"] > 0
 
+    taken = cli.turns("drain", "slow")
+    other = cli("run", cli.jobs("id: fast, model: scripted/fast.yaml", batch="other", name="other.yaml"))
+    assert (other.code, cli.turns("drain", "slow")) == (0, taken)
 
-def test_the_second_stops_at_once(cli: CommandLine) -> None:
-    """A second signal does not wait for the call in flight; the job is resumed all the same."""
-    cli.write("stuck.py", counting(1, 15))
-    file = cli.jobs("id: stuck, model: scripted/stuck.py", batch="abort")
+    cli.write("slow.py", counting(6, 19))
     process = cli.start("run", file)
-    wait_for(
-        lambda: bool(cli.archive("abort", "stuck").runs()) and cli.archive("abort", "stuck").in_flight() is not None,
-        "a call in flight",
-        process,
-    )
+    assert process.stdout is not None
     assert process.stderr is not None
-    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline().startswith(f"batch drain: 1 done, 1 resumed at turn {taken}, 1 new (")
+    wait_for(lambda: cli.archive("drain", "slow").in_flight() is not None, "a call in flight", process)
+    os.killpg(process.pid, signal.SIGINT)
     assert process.stderr.readline().startswith("draining: ")
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)
     assert process.wait() == 130
-    assert process.stderr.readline() == f"stopped at once; to go on with the jobs: holdfast run {file}\n"
-    cli.write("stuck.py", counting(1, 0))
+    assert process.stderr.readline() == f"stopped at once; to go on with the jobs: {resume}\n"
+
+    cli.write("slow.py", counting(6, 0))
     again = cli("run", file)
     assert again.code == 0
-    assert again.out.startswith("batch abort: 1 resumed at turn 1 (")
+    assert again.out.startswith(f"batch drain: 1 done, 1 resumed at turn {taken + 1}, 1 new (")
+    assert {'drain/fast: "done"', "drain/slow: 6", "drain/waits: 6"} <= set(again.out.splitlines())
+    archive = cli.archive("drain", "slow")
+    (run,) = archive.runs()
+    assert [step.turn for step in archive.steps()] == [1, 2, 3, 4, 5, 6, 7]
+    attempts = [len(archive.attempts(run, turn)) for turn in range(1, 8)]
+    assert attempts == [2 if turn == taken + 1 else 1 for turn in range(1, 8)]
 
 
 def test_an_early_one_starts_nothing(cli: CommandLine) -> None:

@@ -16,54 +16,38 @@ pytestmark = pytest.mark.server
 
 
 def test_the_same_file_twice_at_once(cli: CommandLine) -> None:
-    """Both commands follow the same jobs to their ends; no job has a second run, no turn a second attempt."""
-    cli.write("slow.py", counting(4, 0.2))
-    jobs = [f"id: j{n}, model: scripted/slow.py" for n in range(4)]
+    """Both commands follow the same jobs to their ends, each job's run and turn is one; a third that defines them
+    otherwise meanwhile exits 2 and says what differs."""
+    cli.write("slow.py", counting(8, 0.3))
+    jobs = [f"id: j{n}, model: scripted/slow.py" for n in range(3)]
     file = cli.jobs(*jobs, batch="both", head="concurrency: 2")
     processes = [cli.start("run", file, "--json") for _ in range(2)]
+    wait_for(lambda: cli.turns("both", "j0") >= 1, "a turn", processes[0])
+    changed = cli.jobs(f"{jobs[0]}, budget: {{turns: 9}}", batch="both", name="changed.yaml")
+    refused = cli("run", changed)
+    assert (refused.code, "job 'j0' was started with another definition: budget.turns: 30 -> 9" in refused.err) == (
+        2,
+        True,
+    )
     done = [cli.finished(process) for process in processes]
     assert [(one.code, one.err) for one in done] == [(0, "")] * 2
     assert done[0].summary() == done[1].summary()
-    for n in range(4):
+    for n in range(3):
         archive = cli.archive("both", f"j{n}")
         (run,) = archive.runs()
-        assert [len(archive.attempts(run, step.turn)) for step in archive.steps()] == [1] * 5
-
-
-def test_a_definition_that_runs_elsewhere_is_not_changed(cli: CommandLine) -> None:
-    """While a job runs, a command that defines it otherwise exits 2 and says what differs; the job goes on."""
-    cli.write("slow.py", counting(6, 0.4))
-    file = cli.jobs("id: a, model: scripted/slow.py", batch="elsewhere")
-    process = cli.start("run", file)
-    wait_for(lambda: cli.turns("elsewhere", "a") >= 1, "a turn", process)
-    other = cli.jobs("id: a, model: scripted/slow.py, budget: {turns: 9}", batch="elsewhere", name="other.yaml")
-    refused = cli("run", other)
-    assert (refused.code, "budget.turns: 30 -> 9" in refused.err) == (2, True)
-    done = cli.finished(process)
-    assert (done.code, "elsewhere/a: 6" in done.out.splitlines()) == (0, True)
+        assert [len(archive.attempts(run, step.turn)) for step in archive.steps()] == [1] * 9
 
 
 def test_two_files_share_a_server_that_ends_with_the_last(own_cli: CommandLine) -> None:
     """Two batches at once on one embedded server; it has stopped when both commands have ended."""
     own_cli.write("slow.py", counting(3, 0.2))
     files = [own_cli.jobs("id: a, model: scripted/slow.py", batch=name, name=f"{name}.yaml") for name in ("one", "two")]
-    done = [own_cli.finished(process) for process in [own_cli.start("run", file) for file in files]]
+    process = own_cli.start("run", files[0])
+    done = [own_cli("run", files[1]), own_cli.finished(process)]
     assert [(one.code, one.err) for one in done] == [(0, "")] * 2
     addresses = {one.out.splitlines()[0].partition("embedded server ")[2] for one in done}
     assert len(addresses) == 1
     assert not is_alive(state_home())
-
-
-def test_an_interrupted_batch_is_left_alone_by_others(cli: CommandLine) -> None:
-    """A run works on its own batch: jobs of another one that was interrupted do not go on with it."""
-    cli.write("slow.py", counting(6, 0.3))
-    process = cli.start("run", cli.jobs("id: a, model: scripted/slow.py", batch="left", name="left.yaml"))
-    wait_for(lambda: cli.turns("left", "a") >= 1, "a turn", process)
-    process.terminate()
-    cli.finished(process)
-    taken = cli.turns("left", "a")
-    assert cli("run", cli.jobs("id: a, model: scripted/slow.py", batch="mine", name="mine.yaml")).code == 0
-    assert cli.turns("left", "a") == taken
 
 
 def test_concurrency(cli: CommandLine) -> None:

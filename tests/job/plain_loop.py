@@ -8,6 +8,7 @@ ends. So a history cut anywhere stands for a process that was killed there.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from runtime.history.events import is_result
 from runtime.interpreter.host import Answer, Effect, EffectKind
 from runtime.interpreter.records import Execution
 from runtime.interpreter.run import InterpreterDrift, Verdict, VerdictStatus
+from runtime.job.condensing import SummaryTask
 from runtime.job.job import Job
 from runtime.job.statement import JobStatement
 from runtime.job.stops import Stop
@@ -96,7 +98,11 @@ def native(source: str, turn: int, text: str = "") -> ModelReply:
 
 @dataclass
 class PlainLoop:
-    """One job, run in this thread. ``between`` is called before each turn and puts the workspace's files into their state."""
+    """One job, run in this thread.
+
+    ``between`` is called before each turn and puts the workspace's files into their state. ``summary`` is what a model
+    writes when a condenser asks for a summary; without it the request fails.
+    """
 
     workspace: Path
     policy: Policy
@@ -104,6 +110,7 @@ class PlainLoop:
     options: Mapping[str, Any] = field(default_factory=dict)
     messages: Mapping[int, Sequence[str]] = field(default_factory=dict)
     between: Callable[[int], None] = lambda turn: None
+    summary: ModelReply | None = None
     history: list[Entry] = field(default_factory=list)
     turns: list[TurnState] = field(default_factory=list)
     prompts: list[Messages] = field(default_factory=list)
@@ -112,7 +119,7 @@ class PlainLoop:
     stop: Stop | None = None
 
     def __post_init__(self) -> None:
-        spec = {
+        spec: dict[str, Any] = {
             "id": "job",
             "goal": "Do the work.",
             "workspace": str(self.workspace),
@@ -159,8 +166,16 @@ class PlainLoop:
 
     def again(self, entries: int | None = None, policy: Policy | None = None) -> PlainLoop:
         """The same job from the first ``entries`` of this one's history (all of them if None), not yet run."""
-        fresh = {"turns": [], "prompts": [], "layouts": [], "executions": [], "stop": None}
-        return dataclasses.replace(self, history=self.history[:entries], policy=policy or self.policy, **fresh)
+        return dataclasses.replace(
+            self,
+            history=self.history[:entries],
+            policy=policy or self.policy,
+            turns=[],
+            prompts=[],
+            layouts=[],
+            executions=[],
+            stop=None,
+        )
 
     def replayed(self) -> PlainLoop:
         """This loop, after a replay of its whole history came to the same states and the same end."""
@@ -180,15 +195,19 @@ class PlainLoop:
         before = self.layouts[-1] if self.layouts else ()
         while True:
             prompt = job.project(self.now)
+            if isinstance(prompt, SummaryTask):
+                job.summarised(
+                    self._durable("summary", _Answered, self._summary).reply or "nobody writes summaries here"
+                )
+                continue
             sent = LayoutDelta.model_validate_json(prompt.delta.model_dump_json()).apply(
                 before, job.replies.get(job.turn - 1)
             )
             assert [s.digest for s in sent] == [s.digest for s in prompt.layout], "the delta makes another layout"
-            answered = self._durable("reply", _Answered, lambda layout=prompt.layout: self._ask(layout))
+            answered = self._durable("reply", _Answered, functools.partial(self._ask, prompt.layout))
             if answered.reply is not None:
                 break
-            if not job.shrink("too long"):
-                raise TooLong
+            job.refused("too long")
         job.called(prompt, answered.reply)
         self.layouts.append(prompt.layout)
         self.prompts.append(messages_of(prompt.layout))
@@ -202,6 +221,9 @@ class PlainLoop:
         reply = said if isinstance(said, ModelReply) else native(said, self.job.turn)
         usage = Usage(prompt=tokens_of(layout), completion=reply.tokens)
         return _Answered(reply=reply.model_copy(update={"usage": usage}))
+
+    def _summary(self) -> _Answered:
+        return _Answered(reply=self.summary)
 
     def _execute(self, statement: JobStatement) -> None:
         answer: Answer | None = None

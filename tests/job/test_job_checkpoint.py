@@ -93,13 +93,13 @@ def test_every_part_of_a_job_is_dumped_or_made_anew(tmp_path: Path) -> None:
     """A new attribute of the job must be put into the checkpoint, or into the list of what need not be."""
     loop = _loop(tmp_path, ["a = view('a.py')"]).run()
     dumped = {
-        *("key", "turn", "log", "graph", "session", "ledger", "fitter", "surface", "replies", "_layout"),
+        *("key", "turn", "log", "graph", "session", "ledger", "fitter", "surface", "replies", "shown", "condensing"),
         *("last_statement", "execution", "_bad_replies"),
     }
     anew = {"spec", "count", "projector", "_finished", "_deltas", "_nodes", "_events", "_projections"}
     assert set(vars(loop.job)) == dumped | anew
     assert set(vars(loop.job.ledger)) == {"budget", "started", "usage", "cost_usd"}
-    assert set(vars(loop.job.fitter)) == {"limit", "_shrunk", "_size"}
+    assert set(vars(loop.job.fitter)) == {"limit", "size", "condensing", "_stated", "_refused"}
     surface = {"names", "collapsed", "shrunk", "_changed"}
     looked_up = {"graph", "count", "tail_budgets", "places", "_held", "_shown_by"}
     assert set(vars(loop.job.surface)) == surface | looked_up

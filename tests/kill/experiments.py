@@ -5,20 +5,28 @@ from __future__ import annotations
 import json
 import signal
 from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.kill import failpoints, strikes
 from tests.kill.failpoints import GROUPS
 from tests.kill.oracle import Moment, calls_by_turn, check_once, record
 from tests.kill.policy import FAILS_AT
 from tests.kill.scene import Scene
 from tests.kill.strikes import Strike, Victim
 
+AT_ONCE = 4
+"""Experiments at a time: they mostly wait for the timeouts by which the server learns of a death."""
+
+UNDISTURBED = "undisturbed"
+
 
 @dataclass(frozen=True)
 class Survived:
-    """One job that was killed: its record, the number of kills, and by turn its attempts and the calls that were sent."""
+    """One job, killed or not: its record, the number of kills, and by turn its attempts and the calls that were sent."""
 
     record: dict[str, Any]
     kills: int
@@ -31,13 +39,43 @@ class Survived:
         return self.attempts.total() - len(self.attempts)
 
 
-def undisturbed(path: Path, turns: int) -> dict[str, Any]:
-    """The record of a job that nobody kills; each turn is called once."""
+def names() -> list[str]:
+    """All experiments: ``undisturbed/TURNS``, ``failpoints/GROUP`` and ``struck/NAME/SEED``."""
+    jobs = [f"{UNDISTURBED}/{failpoints.TURNS}", f"{UNDISTURBED}/{strikes.TURNS}"]
+    seeded = [f"struck/{name}/{seed}" for name, (_, seeds) in strikes.STRUCK.items() for seed in seeds]
+    return [*jobs, *(f"failpoints/{group}" for group in failpoints.GROUPS), *seeded]
+
+
+def reference(name: str) -> str:
+    """The undisturbed job that an experiment must equal."""
+    return f"{UNDISTURBED}/{strikes.TURNS if name.startswith('struck/') else failpoints.TURNS}"
+
+
+def start(wanted: Iterable[str], path: Path, pool: ThreadPoolExecutor) -> dict[str, Future[Survived]]:
+    """Have ``pool`` make the experiments, each in a directory of its own under ``path``."""
+    return {name: pool.submit(run, name, path / name.replace("/", "-")) for name in wanted}
+
+
+def run(name: str, path: Path) -> Survived:
+    """Make one experiment."""
+    kind, _, what = name.partition("/")
+    match kind:
+        case "undisturbed":
+            return undisturbed(path, int(what))
+        case "failpoints":
+            return fail_points(path, what, failpoints.TURNS)
+        case _:
+            who, _, seed = what.partition("/")
+            planned = strikes.strikes(int(seed), strikes.TURNS, strikes.STRUCK[who][0])
+            return struck(path, planned, strikes.TURNS)
+
+
+def undisturbed(path: Path, turns: int) -> Survived:
+    """A job that nobody kills; each turn is called once, but for the one whose first call the endpoint refuses."""
     with Scene.open(path, turns) as scene:
         scene.start()
-        made = record(scene, scene.finish())
-        attempts = check_once(scene, [], kills=0)
-        assert {turn for turn, number in attempts.items() if number != 1} == {FAILS_AT}
+        made = _survived(scene, [], kills=0)
+        assert {turn for turn, number in made.attempts.items() if number != 1} == {FAILS_AT}
         return made
 
 

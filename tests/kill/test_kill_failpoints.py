@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
-from tests.kill import experiments
-from tests.kill.failpoints import GROUPS, TURNS, named_in_the_source, tried
+from tests.kill.experiments import Survived, names, reference
+from tests.kill.failpoints import named_in_the_source, tried
 from tests.kill.oracle import differences
 
 
@@ -19,7 +18,8 @@ def test_every_fail_point_is_tried() -> None:
 
 @pytest.mark.kill
 @pytest.mark.server
-@pytest.mark.parametrize("group", GROUPS)
-def test_a_kill_at_a_fail_point_changes_nothing(group: str, tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+@pytest.mark.parametrize("experiment", [name for name in names() if name.startswith("failpoints/")])
+def test_a_kill_at_a_fail_point_changes_nothing(experiment: str, outcome: Callable[[str], Survived]) -> None:
     """Dead at each point of a group in turn, the job has the result, the statements and the prompts of an undisturbed one."""
-    assert differences(experiments.fail_points(tmp_path, group, TURNS).record, undisturbed) == []
+    undisturbed = outcome(reference(experiment))
+    assert differences(outcome(experiment).record, undisturbed.record) == []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.kill.experiments import resumed_at
+from tests.kill.experiments import UNDISTURBED, Survived, resumed_at
 from tests.kill.failpoints import TURNS
 from tests.kill.oracle import Moment, check_once, differences, record
 from tests.kill.processes import processes_of, wait_for
@@ -19,7 +19,7 @@ from tests.kill.strikes import Mark, Strike, Victim
 pytestmark = [pytest.mark.kill, pytest.mark.server]
 
 
-def test_workers_go_on_without_run(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+def test_workers_go_on_without_run(tmp_path: Path, outcome: Callable[[str], Survived]) -> None:
     """``run`` is killed, then a ``worker``; the next worker ends the job, and ``run`` finds it done."""
     with Scene.open(tmp_path, TURNS) as scene:
         moments = []
@@ -37,7 +37,7 @@ def test_workers_go_on_without_run(tmp_path: Path, undisturbed: dict[str, Any]) 
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(timeout=60) == 0
         scene.start()
-        assert differences(record(scene, scene.finish()), undisturbed) == []
+        assert differences(record(scene, scene.finish()), outcome(f"{UNDISTURBED}/{TURNS}").record) == []
         assert (resumed_at(scene)["start"], resumed_at(scene)["turn"]) == ("done", TURNS)
         check_once(scene, moments, kills=len(moments))
         scene.replay()

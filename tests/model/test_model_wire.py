@@ -172,14 +172,16 @@ async def test_an_archived_turn_is_not_called_again() -> None:
 
 @SERVERS
 @STREAMING
-async def test_half_a_character_is_replaced(make: Make, stream: bool) -> None:
-    """A lone surrogate, which JSON can spell and nothing else can hold, becomes U+FFFD; the raw bytes keep it."""
+async def test_half_a_character_is_no_text_and_no_statement(make: Make, stream: bool) -> None:
+    """A lone surrogate, which JSON can spell and nothing else can hold, becomes U+FFFD in text and is refused in code."""
     async with make(lambda _m, _n: {"text": "a\ud800b", "code": "x = '\udfff'"}).serving() as server:
         job = Job(model_at(server, stream=stream))
         reply = await job.take_turn()
     assert reply.text == "a\ufffdb"
     parsed = parse_reply(reply.text, reply.tool_calls, reply.finish_reason, None, "tool")
-    assert parsed.statement == "x = '\ufffd'"
+    assert parsed.statement is None
+    assert parsed.problem is not None
+    assert "lone surrogates" in parsed.problem
     assert b"\\ud800" in job.archive.wire_response(RUN, 1)
 
 

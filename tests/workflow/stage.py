@@ -17,6 +17,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from activities.contracts import JobKey
+from prompt_rules import violations_of
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.spec.models import Budget, JobSpec, ModelSettings
@@ -80,6 +81,12 @@ class Stage:
     async def history(self, number: int = -1) -> WorkflowHistory:
         """The history of the ``number``-th job that was started."""
         return await self.client.get_workflow_handle(self.started[number]).fetch_history()
+
+    def check_prompts(self) -> None:
+        """No prompt of any job that was started breaks a rule of OpenAI's or Anthropic's."""
+        for workflow_id in self.started:
+            archive = JobArchive(self.store, self.batch, workflow_id.rpartition("/")[2])
+            assert violations_of(archive) == []
 
     async def replay_all(self) -> None:
         """Replay the history of every job that was started, as a worker without a cache would."""

@@ -1,0 +1,94 @@
+"""A turn for which no model is called: its reply is that of a record's step, or a statement that a user wrote."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from activities.contracts import ReplyForm, TurnCall, TurnReply
+from activities.record import Given
+from runtime.archive.job import JobArchive
+from runtime.archive.recorded import replied_at, turn_record
+from runtime.archive.records import AttemptRecord, Capture, ReplyRecord, StepRecord
+from runtime.archive.stores import ObjectStore
+from runtime.digests import canonical_json
+from runtime.interpreter.replies import SCRIPT_CLOSE, SCRIPT_OPEN, TOOL_ARGUMENT, TOOL_NAME
+from runtime.tokens import encoding
+from runtime.values import ToolCall, Usage
+
+
+def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_attempt: int) -> TurnReply:
+    """Archive the turn with the given reply, and return that. The usage is the record's, so that budgets run as they did.
+
+    The step itself says that nothing was spent, and its request that no model was called.
+
+    Raises:
+        NotFound: if the record has no such turn.
+        ArchiveError: if the archive cannot be read or written.
+    """
+    archive = JobArchive(store, call.key.batch, call.key.job)
+    reply, usage, cost, told = _reply(store, call, given)
+    done = archive.find_step(run, call.turn)
+    if done is None:
+        now = datetime.now(UTC).isoformat()
+        capture = Capture.EDITED if given.statement is not None else Capture.REPLAYED
+        attempt = archive.begin_attempt(
+            AttemptRecord(
+                run=run,
+                turn=call.turn,
+                parent=call.parent,
+                delta=call.layout,
+                model=call.model,
+                capture=capture,
+                request=canonical_json({"no model was called": told}),
+                temporal_attempt=temporal_attempt,
+                started_at=now,
+            )
+        )
+        ref = archive.finish_step(
+            StepRecord(
+                run=run,
+                turn=call.turn,
+                attempt=attempt,
+                reply=reply,
+                response=b"",
+                execution=call.execution,
+                nodes=call.nodes,
+                condensations=call.condensations,
+                reset_event_id=call.reset_event_id,
+                finished_at=now,
+            )
+        )
+        done = archive.step(ref)
+    return TurnReply(
+        **dict(done.reply),
+        usage=usage,
+        cost_usd=cost,
+        step=done.ref,
+        attempt=temporal_attempt,
+        at=replied_at(done),
+    )
+
+
+def _reply(store: ObjectStore, call: TurnCall, given: Given) -> tuple[ReplyRecord, Usage, float, dict[str, Any]]:
+    """The reply, what it is booked as, and where it comes from."""
+    if given.statement is not None:
+        return _edited(call, given.statement), Usage(), 0.0, {"the reply is": "a user's statement"}
+    if given.source is None:
+        raise ValueError("a given reply has no source")
+    archive = JobArchive(store, given.source.batch, given.source.job)
+    step = turn_record(archive, given.source.run, call.turn).step
+    return step.reply, step.usage, step.cost_usd, {"the reply is": step.ref.model_dump()}
+
+
+def _edited(call: TurnCall, statement: str) -> ReplyRecord:
+    """The reply in which a model would have written the statement."""
+    count = encoding(call.encoding).count
+    if call.form is ReplyForm.SCRIPT:
+        text = f"{SCRIPT_OPEN}\n{statement}\n{SCRIPT_CLOSE}"
+        return ReplyRecord(text=text, response_id="edited", tokens=count(text))
+    arguments = canonical_json({TOOL_ARGUMENT: statement}).decode()
+    calls = (ToolCall(id=f"edited_{call.turn}", name=TOOL_NAME, arguments=arguments),)
+    return ReplyRecord(
+        tool_calls=calls, finish_reason="tool_calls", response_id="edited", tokens=count(TOOL_NAME) + count(arguments)
+    )

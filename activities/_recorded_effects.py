@@ -1,0 +1,83 @@
+"""Effects and the archive: what reads gave is kept there, and a replay that is frozen is answered from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from temporalio import activity
+
+from activities.contracts import FileCall, FileCallResult, JobKey, ReadBatch, ReadBatchResult
+from activities.record import TICK, EffectName
+from runtime.archive.job import JobArchive
+from runtime.archive.recorded import recorded_effect
+from runtime.archive.stores import ObjectStore
+from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
+
+NOT_RECORDED = "the record has no result for this call, and a frozen replay makes none"
+
+Address = tuple[str, int, int]
+"""A run, a turn of it, and the number of an effect."""
+
+
+def recorded_value(
+    store: ObjectStore, effect: EffectName, archive: JobArchive, address: Address
+) -> dict[str, Any] | None:
+    """An effect's result from a record, kept in ``archive`` under ``address`` too if it should be; None if there is none."""
+    source = effect.source
+    _, turn, number = address
+    found = recorded_effect(JobArchive(store, source.batch, source.job), source.run, turn, number)
+    if found is not None and effect.kept:
+        archive.write_effect(*address, found)
+    return found
+
+
+class ReadEffects:
+    """Reads, with their results in the archive ``store``; without one, or without a job's key, as they come."""
+
+    def __init__(self, store: ObjectStore | None) -> None:
+        self._store = store
+
+    def sources(self, batch: ReadBatch, read: Callable[[ReadBatch], ReadBatchResult]) -> ReadBatchResult:
+        """The sources of a batch. A tick that found nothing new leaves nothing in the archive."""
+        if self._store is None or batch.key is None:
+            return read(batch)
+        if batch.recorded is not None:
+            found = recorded_value(self._store, batch.recorded, *self._place(self._store, batch.key, batch))
+            if found is not None:
+                return ReadBatchResult.model_validate(found)
+            return ReadBatchResult(results=tuple(map(_nothing_new, batch.requests)))
+        result = read(batch)
+        changed = any(one.status is not ReadStatus.UNCHANGED for one in result.results)
+        if batch.effect == TICK and not changed:
+            return result
+        return ReadBatchResult.model_validate(self._kept(self._store, batch.key, batch, result.model_dump(mode="json")))
+
+    def file(self, call: FileCall, answer: Callable[[FileCall], FileCallResult]) -> FileCallResult:
+        """The result of a file call."""
+        if self._store is None or call.key is None:
+            return answer(call)
+        if call.recorded is not None:
+            found = recorded_value(self._store, call.recorded, *self._place(self._store, call.key, call))
+            return FileCallResult.model_validate(found or {"error_type": "RuntimeError", "error_message": NOT_RECORDED})
+        kept = self._kept(self._store, call.key, call, answer(call).model_dump(mode="json"))
+        return FileCallResult.model_validate(kept)
+
+    def _kept(
+        self, store: ObjectStore, key: JobKey, asked: ReadBatch | FileCall, value: dict[str, Any]
+    ) -> dict[str, Any]:
+        archive, address = self._place(store, key, asked)
+        return archive.write_effect(*address, value)
+
+    def _place(self, store: ObjectStore, key: JobKey, asked: ReadBatch | FileCall) -> tuple[JobArchive, Address]:
+        run = activity.info().workflow_run_id or ""
+        return JobArchive(store, key.batch, key.job), (run, asked.turn, asked.effect)
+
+
+def _nothing_new(request: ReadRequest) -> ReadResult:
+    """The reading of a tick that nothing was recorded of: what was read before stood unchanged."""
+    if request.known is None:
+        return ReadResult(
+            obj_id=request.obj_id, status=ReadStatus.ERROR, error_type="RuntimeError", error_message=NOT_RECORDED
+        )
+    return ReadResult(obj_id=request.obj_id, status=ReadStatus.UNCHANGED, basis=request.known)

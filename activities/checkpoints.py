@@ -1,0 +1,59 @@
+"""The activities that archive a job's whole state and give it back, in parts that Temporal takes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import zlib
+
+from temporalio import activity
+
+from activities.record import CheckpointPart, LoadOrder, SaveOrder
+from runtime.archive.checkpoints import read_checkpoint, write_checkpoint
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import ObjectStore
+from runtime.digests import canonical_json
+from runtime.failpoints import failpoint
+from runtime.values import StepRef
+
+PART_BYTES = 750_000
+"""Compressed bytes of a part: 1 MB in base64, where Temporal refuses a payload of 2 MiB."""
+
+
+class CheckpointActivities:
+    """``save_checkpoint``, a local activity, whose input never stands in a history; and ``load_checkpoint``."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    @activity.defn(name="save_checkpoint")
+    async def save_checkpoint(self, order: SaveOrder) -> StepRef | None:
+        """Archive the state, and return its address. None says that nothing was given and nothing recorded yet."""
+        if order.state is None or order.parent is None:
+            return None
+        failpoint("checkpoint.before")
+        ref = await asyncio.to_thread(
+            write_checkpoint,
+            JobArchive(self._store, order.batch, order.job),
+            run=activity.info().workflow_run_id or "",
+            turn=order.turn,
+            parent=order.parent,
+            interpreter=order.interpreter,
+            state=order.state,
+        )
+        failpoint("checkpoint.before_return")
+        return ref
+
+    @activity.defn(name="load_checkpoint")
+    async def load_checkpoint(self, order: LoadOrder) -> CheckpointPart:
+        """One part of an archived state: zlib of its JSON, cut, in base64.
+
+        Raises:
+            ArchiveError: if the checkpoint cannot be read, is not there or is damaged.
+        """
+        checkpoint = await asyncio.to_thread(read_checkpoint, self._store, order.checkpoint)
+        data = zlib.compress(canonical_json(checkpoint.state), 6)
+        start = order.part * PART_BYTES
+        return CheckpointPart(
+            data=base64.b64encode(data[start : start + PART_BYTES]).decode(), parts=-(-len(data) // PART_BYTES)
+        )

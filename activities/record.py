@@ -1,0 +1,158 @@
+"""What workflows and activities say to each other of a run's record: checkpoints, replays, recorded turns.
+
+Like ``contracts``: no I/O and no heavy imports, small and bounded values.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from runtime.spec.models import Budget
+from runtime.values import Compact, ModelReply, StepRef
+
+
+TICK = 999_999
+"""The number under which the readings of a turn's tick are archived, behind the effects of its statement."""
+
+
+class RecordValue(Compact):
+    """A frozen value that crosses the activity boundary."""
+
+
+class RunName(RecordValue):
+    """A run of a job, as the archive names it. Its record holds the turns of the runs that it started from, too."""
+
+    batch: str
+    job: str
+    run: str
+
+
+class ReplayMode(StrEnum):
+    """Where statements come from.
+
+    ``RERUN``: from the model. ``REEXECUTE``: from a record, executed anew and compared with it. ``RESTORE``: from a record,
+    to come to where that was; nothing is archived, and another outcome is an error.
+    """
+
+    RERUN = "rerun"
+    REEXECUTE = "reexecute"
+    RESTORE = "restore"
+
+
+class AfterRecord(StrEnum):
+    """What a replay does where the record ends."""
+
+    STOP = "stop"
+    CONTINUE = "continue"
+
+
+class ReplayOrder(RecordValue):
+    """How a run differs from its record from turn ``start`` on.
+
+    ``source`` is the record, needed to follow it; ``until`` is the last turn that is taken from it (None: as long as it
+    lasts). ``frozen`` answers effects from it too. ``statement`` is executed in place of the reply of turn ``start``,
+    ``message`` is shown at that turn; ``model`` (what litellm is called with) and ``budget`` hold from it on.
+    """
+
+    id: str
+    start: int
+    mode: ReplayMode = ReplayMode.RERUN
+    source: RunName | None = None
+    until: int | None = None
+    frozen: bool = False
+    then: AfterRecord = AfterRecord.STOP
+    statement: str | None = None
+    message: str | None = None
+    model: dict[str, Any] | None = None
+    budget: Budget | None = None
+
+    @property
+    def follows(self) -> bool:
+        """Statements come from the record."""
+        return self.mode is not ReplayMode.RERUN
+
+    @property
+    def answers(self) -> bool:
+        """Effects are answered from the record."""
+        return self.frozen or self.mode is ReplayMode.RESTORE
+
+
+class EffectName(RecordValue):
+    """One effect of a record. ``kept``: its result is archived in the new run too."""
+
+    source: RunName
+    kept: bool = True
+
+
+class Given(RecordValue):
+    """A reply for which no model is called: an ``edited`` statement, or that of turn ``turn`` of ``source``."""
+
+    statement: str | None = None
+    source: RunName | None = None
+
+
+class RecordedQuestion(RecordValue):
+    """Which turn of a record is asked for, and whether the digests of its prompt's segments are wanted."""
+
+    source: RunName
+    turn: int
+    layout: bool = False
+
+
+class RecordedTurn(RecordValue):
+    """A turn of a record: the reply, its step, and what came of it.
+
+    ``at`` is when the reply was archived (seconds since 1970). ``messages`` are the user's that the turn began with.
+    ``execution`` is the statement's; ``nodes`` are the records of nodes that changed until the next call, None if that is not
+    recorded. ``layout`` are the digests of the prompt's segments.
+    """
+
+    reply: ModelReply
+    step: StepRef
+    at: float
+    messages: tuple[str, ...] = ()
+    execution: dict[str, Any] | None = None
+    nodes: tuple[dict[str, Any], ...] | None = None
+    layout: tuple[str, ...] = ()
+
+
+class ClaimQuestion(RecordValue):
+    """A run that finds itself reset asks what to do; ``turn`` is the turn it is in, ``parent`` the step before."""
+
+    batch: str
+    job: str
+    turn: int
+    parent: StepRef | None = None
+
+
+class Claim(RecordValue):
+    """The answer: the replay that reset this run, if it was one, and the recorded execution of the turn's statement."""
+
+    replay: ReplayOrder | None = None
+    execution: dict[str, Any] | None = None
+
+
+class SaveOrder(RecordValue):
+    """A checkpoint to be archived; ``state`` is None while the workflow replays."""
+
+    batch: str
+    job: str
+    turn: int
+    parent: StepRef | None = None
+    interpreter: str
+    state: dict[str, Any] | None = None
+
+
+class LoadOrder(RecordValue):
+    """Part ``part`` of a checkpoint, from 0."""
+
+    checkpoint: StepRef
+    part: int = 0
+
+
+class CheckpointPart(RecordValue):
+    """A part of a checkpoint: base64 of the compressed state, and how many parts there are."""
+
+    data: str
+    parts: int

@@ -1,0 +1,112 @@
+"""The activities of replays: what a reset run is to do, and the turns of a record."""
+
+from __future__ import annotations
+
+import asyncio
+
+from temporalio import activity
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import WorkflowTaskFailedCause
+from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+
+from activities.record import Claim, ClaimQuestion, RecordedQuestion, RecordedTurn, ReplayOrder
+from runtime.archive import keys
+from runtime.archive.job import JobArchive
+from runtime.archive.recorded import turn_record, user_messages
+from runtime.archive.replays import claim_replay
+from runtime.archive.stores import ObjectStore
+from runtime.errors import NotFound
+from runtime.failpoints import failpoint
+from runtime.values import ModelReply
+
+REASON = "holdfast replay "
+"""What the reason of a reset begins with that Holdfast asked for; the id of the order follows, up to a space."""
+
+RECORD_ENDED = "RecordEnded"
+_PAGE = 50
+
+
+class ReplayActivities:
+    """``claim_replay`` and ``recorded_turn``, with a client that may read the history of the run that asks."""
+
+    def __init__(self, store: ObjectStore, client: Client) -> None:
+        self._store = store
+        self._client = client
+
+    @activity.defn(name="claim_replay")
+    async def claim_replay(self, question: ClaimQuestion) -> Claim:
+        """The order of the replay that reset this run, claimed for it; and how the turn's statement went, if recorded.
+
+        A run that was reset by anybody else has no order, and goes on as it would have.
+        """
+        failpoint("replay.before_claim")
+        archive = JobArchive(self._store, question.batch, question.job)
+        identity = await self._order_of_reset()
+        order = None
+        if identity is not None:
+            run = activity.info().workflow_run_id or ""
+            claimed = await asyncio.to_thread(claim_replay, archive, identity, run)
+            order = ReplayOrder.model_validate(claimed) if claimed is not None else None
+        execution = await asyncio.to_thread(self._execution, question)
+        failpoint("replay.after_claim")
+        return Claim(replay=order, execution=execution)
+
+    @activity.defn(name="recorded_turn")
+    async def recorded_turn(self, question: RecordedQuestion) -> RecordedTurn:
+        """A turn of a record.
+
+        Raises:
+            ApplicationError: of type ``RecordEnded``, if the record has no such turn.
+            ArchiveError: if it cannot be read.
+        """
+        try:
+            return await asyncio.to_thread(self._turn, question)
+        except NotFound as error:
+            raise ApplicationError(str(error), type=RECORD_ENDED, non_retryable=True) from error
+
+    async def _order_of_reset(self) -> str | None:
+        """The id in the reason of the reset that made this run: the newest reset event that names it."""
+        info = activity.info()
+        request = GetWorkflowExecutionHistoryReverseRequest(
+            namespace=self._client.namespace,
+            execution=WorkflowExecution(workflow_id=info.workflow_id or "", run_id=info.workflow_run_id or ""),
+            maximum_page_size=_PAGE,
+        )
+        while True:
+            page = await self._client.workflow_service.get_workflow_execution_history_reverse(request)
+            for event in page.history.events:
+                failed = event.workflow_task_failed_event_attributes
+                if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW:
+                    # The first from the end is the newest: older ones were copied with the history before it.
+                    reason = failed.failure.message
+                    return reason.removeprefix(REASON).split(" ")[0] if reason.startswith(REASON) else None
+            if not page.next_page_token:
+                return None
+            request.next_page_token = page.next_page_token
+
+    def _execution(self, question: ClaimQuestion) -> dict[str, object] | None:
+        """The recorded execution of the turn's statement, in the run that the turn's step is of."""
+        found = keys.parse_turn_key(question.parent.key) if question.parent is not None else None
+        if question.parent is None or found is None or found.turn != question.turn:
+            return None
+        archive = JobArchive(self._store, *keys.names_of(found.job))
+        run = archive.step(question.parent).run
+        return turn_record(archive, run, question.turn).execution
+
+    def _turn(self, question: RecordedQuestion) -> RecordedTurn:
+        source = question.source
+        archive = JobArchive(self._store, source.batch, source.job)
+        record = turn_record(archive, source.run, question.turn)
+        step = record.step
+        layout = archive.turn_layout(source.run, question.turn) if question.layout else ()
+        return RecordedTurn(
+            reply=ModelReply(**dict(step.reply), usage=step.usage, cost_usd=step.cost_usd),
+            step=step.ref,
+            at=record.at,
+            messages=user_messages(archive, source.run, question.turn),
+            execution=record.execution,
+            nodes=record.nodes,
+            layout=tuple(segment.digest for segment in layout),
+        )

@@ -1,0 +1,79 @@
+"""A finished turn as a replay needs it: the reply, and what came of it, which the record after the turn holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from runtime.archive import keys
+from runtime.archive.job import JobArchive
+from runtime.archive.records import EndRecord, Step
+from runtime.errors import NotFound, ObjectMissing
+from runtime.projection.segments import SegmentKind
+
+
+@dataclass(frozen=True)
+class TurnRecord:
+    """A step and what followed. ``after`` is the next step or the end of the run, None if neither is there."""
+
+    step: Step
+    after: Step | EndRecord | None
+
+    @property
+    def at(self) -> float:
+        """When the reply was archived, in seconds since 1970."""
+        return replied_at(self.step)
+
+    @property
+    def execution(self) -> dict[str, Any] | None:
+        """The execution of the turn's statement."""
+        return self.after.execution if self.after is not None else None
+
+    @property
+    def nodes(self) -> tuple[dict[str, Any], ...] | None:
+        """The records of the nodes that changed until the next call."""
+        if not isinstance(self.after, Step):
+            return self.after.nodes if self.after is not None else None
+        changed = frozenset(self.after.changed)
+        return tuple(record for record in self.after.nodes if record["obj_id"] in changed)
+
+
+def replied_at(step: Step) -> float:
+    """When a step's reply was archived, in seconds since 1970; 0 if it does not say."""
+    return datetime.fromisoformat(step.finished_at).timestamp() if step.finished_at else 0.0
+
+
+def turn_record(archive: JobArchive, run: str, turn: int) -> TurnRecord:
+    """A turn of a run, or of the runs that it started from.
+
+    Raises:
+        NotFound: if the turn has no step.
+    """
+    step = archive.find_step(run, turn)
+    if step is None:
+        raise NotFound(f"{'/'.join(keys.names_of(archive.prefix))} has no turn {turn} in run {run}")
+    return TurnRecord(step, archive.find_step(run, turn + 1) or archive.end(run))
+
+
+def user_messages(archive: JobArchive, run: str, turn: int) -> tuple[str, ...]:
+    """The user's messages that a turn began with, in order."""
+    own = f"event:{turn}."
+    layout = archive.turn_layout(run, turn)
+    return tuple(s.text for s in layout if s.kind is SegmentKind.MESSAGE and s.origin.startswith(own))
+
+
+def recorded_effect(archive: JobArchive, run: str, turn: int, effect: int) -> dict[str, Any] | None:
+    """The archived result of an effect, wherever the run's statement had it; None if there is none.
+
+    A statement that was cut by a reset has effects in two runs: the newer one's count.
+    """
+    for span in reversed(archive.lineage.spans(run)):
+        # A run that was reset before its turn N holds that turn's tick, and the statement before may have run on.
+        if span.first - 1 <= turn and (span.last is None or turn <= span.last + 1):
+            key = f"{span.prefix}{turn // 100:05d}/{turn:07d}.effect-{effect:06d}"
+            try:
+                return dict(archive._object(key, "effect").header["value"])
+            except ObjectMissing:
+                continue
+    return None

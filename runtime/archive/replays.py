@@ -1,0 +1,63 @@
+"""Replays in the archive: what was ordered, before the reset that makes the run, and which run it became.
+
+::
+
+    BATCH/JOB/replays/ID          the order
+    BATCH/JOB/replays/ID.run      the run that claimed it
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.archive.job import JobArchive
+from runtime.archive.keys import name
+from runtime.errors import ArchiveError, ObjectMissing
+from runtime.values import Value
+
+
+class Replay(Value):
+    """An ordered replay. ``run`` is the run that it became, None before that run asked for it."""
+
+    id: str
+    order: dict[str, Any]
+    ordered_at: str
+    run: str | None
+
+
+def write_replay(archive: JobArchive, identity: str, order: dict[str, Any], ordered_at: str) -> None:
+    """Archive an order under an ``identity`` of its own.
+
+    Raises:
+        ArchiveError: if the identity is taken.
+    """
+    fields = {"kind": "replay", "id": identity, "order": order, "ordered_at": ordered_at}
+    if not archive._put(_key(archive, identity), fields)[0]:
+        raise ArchiveError(f"{_key(archive, identity)} is there already")
+
+
+def claim_replay(archive: JobArchive, identity: str, run: str) -> dict[str, Any] | None:
+    """The order, claimed for ``run``; None if there is no such order, or another run has claimed it."""
+    try:
+        order = archive._object(_key(archive, identity), "replay").header["order"]
+    except ObjectMissing:
+        return None
+    _, claim = archive._put(f"{_key(archive, identity)}.run", {"kind": "claim", "id": identity, "run": run})
+    return dict(order) if claim.header["run"] == run else None
+
+
+def replays(archive: JobArchive) -> list[Replay]:
+    """The replays of a job, by the time of their order."""
+    listed = list(archive.store.list(f"{archive.prefix}/replays/"))
+    claimed = {key.removesuffix(".run") for key in listed if key.endswith(".run")}
+    found = []
+    for key in listed:
+        if not key.endswith(".run"):
+            header = archive._object(key, "replay").header
+            run = archive._object(f"{key}.run", "claim").header["run"] if key in claimed else None
+            found.append(Replay(id=header["id"], order=header["order"], ordered_at=header["ordered_at"], run=run))
+    return sorted(found, key=lambda replay: replay.ordered_at)
+
+
+def _key(archive: JobArchive, identity: str) -> str:
+    return f"{archive.prefix}/replays/{name(identity)}"

@@ -1,0 +1,155 @@
+"""Where a statement that is executed again differs from its record (executable-context.md section 10.3).
+
+Compared is what the statement did, not where it began: a variable or a node that was different before and is not touched is
+no divergence of this statement. So the statement that read a changed file is named, and not all that come after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from itertools import zip_longest
+from typing import Any
+
+from runtime.digests import digest_of
+from runtime.values import Value
+
+SHOWN_CHARS = 200
+"""Characters of a value in a divergence."""
+
+NOTHING = "(nothing)"
+
+
+class Aspect(StrEnum):
+    """What differs, in the order in which one thing causes another."""
+
+    EFFECT_CALL = "effect call"
+    EFFECT_RESULT = "effect result"
+    STATUS = "status"
+    EXCEPTION = "exception"
+    STDOUT = "stdout"
+    STDERR = "stderr"
+    NAMESPACE = "namespace"
+    ARTIFACT = "artifact"
+    NODE = "node"
+
+
+class Divergence(Value):
+    """One difference of the statement of ``turn``: ``subject`` names the effect, variable or node it is about."""
+
+    turn: int
+    aspect: Aspect
+    subject: str = ""
+    recorded: str
+    now: str
+
+    def line(self) -> str:
+        """The difference in one line."""
+        subject = f" {self.subject}" if self.subject else ""
+        return f"statement {self.turn}, {self.aspect}{subject}: {self.now}; recorded was {self.recorded}"
+
+
+def compare_executions(
+    turn: int, recorded: Mapping[str, Any] | None, now: Mapping[str, Any] | None
+) -> tuple[Divergence, ...]:
+    """The differences between two executions as steps or ends record them; causes come before what they cause."""
+    if recorded is None or now is None:
+        if (recorded is None) == (now is None):
+            return ()
+        return (_made(turn, Aspect.STATUS, "", _status(recorded), _status(now)),)
+    return tuple(_differences(turn, recorded, now))
+
+
+def compare_nodes(
+    turn: int, recorded: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]
+) -> tuple[Divergence, ...]:
+    """The differences between the records of the nodes that changed."""
+    before = {record["obj_id"]: record for record in recorded}
+    after = {record["obj_id"]: record for record in now}
+    return tuple(
+        _made(turn, Aspect.NODE, obj_id, before.get(obj_id), after.get(obj_id))
+        for obj_id in dict.fromkeys([*before, *after])
+        if before.get(obj_id) != after.get(obj_id)
+    )
+
+
+def _differences(turn: int, recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Divergence]:
+    effects = zip_longest(recorded.get("effects", ()), now.get("effects", ()))
+    for number, (before, after) in enumerate(effects):
+        yield from _effect(turn, number, before, after)
+    for aspect in (Aspect.STATUS, Aspect.EXCEPTION):
+        if recorded.get(aspect) != now.get(aspect):
+            yield _made(turn, aspect, "", recorded.get(aspect), now.get(aspect))
+    for aspect in (Aspect.STDOUT, Aspect.STDERR):
+        before, after = _text(recorded, aspect), _text(now, aspect)
+        if before != after:
+            yield _made(turn, aspect, "", before, after)
+    yield from _namespace(turn, recorded.get("state_diff", {}), now.get("state_diff", {}))
+    old, new = _by_name(recorded.get("artifacts", ())), _by_name(now.get("artifacts", ()))
+    for name in dict.fromkeys([*old, *new]):
+        if old.get(name) != new.get(name):
+            yield _made(turn, Aspect.ARTIFACT, name, old.get(name), new.get(name))
+
+
+def _effect(
+    turn: int, number: int, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+) -> Iterator[Divergence]:
+    if _asked(before) != _asked(after):
+        yield _made(turn, Aspect.EFFECT_CALL, str(number), _asked(before), _asked(after))
+    elif before is not None and after is not None and before.get("result_digest") != after.get("result_digest"):
+        results = (effect.get("error") or effect.get("result_digest") for effect in (before, after))
+        yield _made(turn, Aspect.EFFECT_RESULT, f"{number} {after['name']}", *results)
+
+
+def _asked(effect: Mapping[str, Any] | None) -> str | None:
+    return None if effect is None else f"{effect['name']} {effect['request_digest']}"
+
+
+def _namespace(turn: int, recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Divergence]:
+    """Variables that a statement made something else of."""
+    before, after = _made_of(recorded), _made_of(now)
+    for name in dict.fromkeys([*before, *after]):
+        if before.get(name) != after.get(name):
+            yield _made(turn, Aspect.NAMESPACE, name, before.get(name), after.get(name))
+
+
+def _made_of(diff: Mapping[str, Any]) -> dict[str, Any]:
+    """What each variable that was touched is afterwards."""
+    changed = {name: change["after"] for name, change in diff.get("changed", {}).items()}
+    return {**diff.get("added", {}), **changed, **dict.fromkeys(diff.get("deleted", ()), "(deleted)")}
+
+
+def _by_name(artifacts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return {artifact["name"]: artifact["digest"] for artifact in artifacts}
+
+
+def _text(execution: Mapping[str, Any], stream: str) -> str | None:
+    """The digest of an execution's output: steps hold that alone, ends the text."""
+    if execution.get(stream):
+        return digest_of(execution[stream])
+    return execution.get(f"{stream}_digest")
+
+
+def _status(execution: Mapping[str, Any] | None) -> Any:
+    return None if execution is None else execution.get("status")
+
+
+def _made(turn: int, aspect: Aspect, subject: str, recorded: Any, now: Any) -> Divergence:
+    return Divergence(turn=turn, aspect=aspect, subject=subject, recorded=_shown(recorded), now=_shown(now))
+
+
+def _shown(value: Any) -> str:
+    """A short text of a value."""
+    match value:
+        case None:
+            return NOTHING
+        case {"type": kind, "message": message}:
+            text = f"{kind}: {message}"
+        case {"obj_id": _, "digest": digest}:
+            text = " ".join([*(f"{k}={value[k]}" for k in ("type", "path", "pos") if k in value), str(digest)])
+        case {"type": kind, **rest}:
+            size = f" of {rest['size']}" if rest.get("size") is not None else ""
+            text = f"{kind}{size} {rest.get('repr', '')}".rstrip()
+        case _:
+            text = str(value)
+    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"

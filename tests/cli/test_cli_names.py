@@ -1,0 +1,138 @@
+"""What a job may be called on the command line."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.archive.stores.directory import DirectoryStore
+from runtime.archive.stores.memory import MemoryStore
+from runtime.archive.stores.protocol import ObjectStore
+from runtime.catalog import JobName, all_jobs, archive_id, find_job
+from runtime.cli.main import main
+from runtime.errors import NotFound
+from tests.archive.archive_jobs import Written, chat, write_run
+
+JOBS = ["nightly/licences", "nightly/links", "nightly/old", "weekly/licences", "weekly/last"]
+
+
+def filled(store: ObjectStore) -> ObjectStore:
+    """Jobs of one turn each; the run ``b`` of nightly/old began last."""
+    for name in JOBS:
+        batch, _, job = name.partition("/")
+        archive = JobName(batch, job).archive(store)
+        archive.write_definition({"goal": "g"})
+        write_run(Written(archive), "b" if job == "old" else "a", range(1, 2), None, chat(random.Random(0)))
+    return store
+
+
+@pytest.fixture(scope="module")
+def store() -> ObjectStore:
+    return filled(MemoryStore())
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("nightly/licences", "nightly/licences"),
+        ("nightly/lin", "nightly/links"),
+        ("lin", "nightly/links"),
+        ("o", "nightly/old"),
+        ("last", "nightly/old"),
+        ("weekly/last", "weekly/last"),
+    ],
+)
+def test_a_job_by_its_name_a_prefix_or_last(store: ObjectStore, given: str, found: str) -> None:
+    """BATCH/ID, any prefix of that or of the id that only one job has, or the job that began last."""
+    assert str(find_job(store, given)) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("l", "'l' names more than one job: nightly/licences, nightly/links, weekly/last, weekly/licences"),
+        ("licences", "'licences' names more than one job: nightly/licences, weekly/licences"),
+        ("nightly", "'nightly' names more than one job: nightly/licences, nightly/links, nightly/old"),
+        ("w", "'w' names more than one job: weekly/last, weekly/licences"),
+        ("nope", "no job is called 'nope': 'holdfast ls' lists the jobs"),
+        ("", "no job is called '': 'holdfast ls' lists the jobs"),
+    ],
+)
+def test_names_that_are_none(store: ObjectStore, given: str, message: str) -> None:
+    """An ambiguous name is an error that lists what it may mean; an unknown one says where to look."""
+    with pytest.raises(NotFound) as caught:
+        find_job(store, given)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("arguments", [["log"], ["show"], ["send", "text"], ["cancel"]])
+def test_every_command_exits_2(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No command takes a name that is none."""
+    filled(DirectoryStore(tmp_path))
+    for name in ("licences", "nope"):
+        assert main([arguments[0], name, *arguments[1:], "--store", str(tmp_path)]) == 2
+        err = capsys.readouterr().err
+        assert err.startswith("error: ")
+        assert name in err
+
+
+def test_nothing_has_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In an empty archive 'last' is an error that says how to begin, and 'ls' says it too."""
+    with pytest.raises(NotFound, match="no job has begun yet: start some with 'holdfast run JOBS_FILE'"):
+        find_job(MemoryStore(), "last")
+    assert main(["ls", "--store", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "no jobs yet: start some with 'holdfast run JOBS_FILE'\n"
+
+
+class Counting(MemoryStore):
+    """Counts the keys that are listed and the objects that are read."""
+
+    looked = 0
+
+    def get(self, key: str) -> bytes:
+        self.looked += 1
+        return super().get(key)
+
+    def list(self, prefix: str) -> Iterator[str]:
+        keys = list(super().list(prefix))
+        self.looked += len(keys)
+        return iter(keys)
+
+    def folders(self, prefix: str) -> Iterator[str]:
+        # The in-memory store has no folders and makes them from a list.
+        before = self.looked
+        yield from super().folders(prefix)
+        self.looked = before
+
+
+def test_finding_a_job_looks_at_no_jobs_objects() -> None:
+    """The names come from the folders alone, however many turns the jobs have."""
+    store = Counting()
+    filled(store)
+    store.looked = 0
+    assert [str(name) for name in all_jobs(store)] == sorted(JOBS)
+    assert str(find_job(store, "lin")) == "nightly/links"
+    assert store.looked == 0
+
+
+@pytest.mark.parametrize("kind", ["memory", "directory"])
+def test_folders(kind: str, tmp_path: Path) -> None:
+    """The next part of the keys under a prefix, each once; keys without a further part are no folders."""
+    store: ObjectStore = MemoryStore() if kind == "memory" else DirectoryStore(tmp_path)
+    for key in ("b/x/1", "b/x/2", "b/y/1", "a/z/1", "b/file", "top"):
+        store.put_if_absent(key, b"")
+    assert list(store.folders("")) == ["a", "b"]
+    assert list(store.folders("b/")) == ["x", "y"]
+    assert list(store.folders("b/x/")) == []
+    assert list(store.folders("none/")) == []
+
+
+def test_an_archives_own_name_stays(tmp_path: Path) -> None:
+    """It is made once, and is the same by whatever address the archive is reached."""
+    first = archive_id(DirectoryStore(tmp_path))
+    assert archive_id(DirectoryStore(tmp_path)) == first
+    assert archive_id(DirectoryStore(tmp_path / "other")) != first
+    assert all_jobs(DirectoryStore(tmp_path / "other")) == []

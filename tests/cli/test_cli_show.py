@@ -1,0 +1,105 @@
+"""``ls``, ``log`` and ``show`` of jobs that ran, run, or talk to a real endpoint; ``send`` and ``cancel``."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import ROOT, CommandLine, counting, script, wait_for
+
+pytestmark = pytest.mark.server
+
+POLICY = """
+def respond(messages, number):
+    if number == 1:
+        return {"text": "look", "code": "v = view('a.txt')"}
+    return {"code": "finish({'seen': 'ünïcode \\x1b[31m'})"}
+"""
+
+
+def test_the_bytes_of_a_real_endpoint(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--wire and --wire-response are what the endpoint received and sent, byte for byte; the other parts are readable."""
+    policy, log = cli.write("policy.py", POLICY), tmp_path / "log"
+    (tmp_path / "ws").mkdir()
+    cli.write("ws/a.txt", "hello\n")
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    command = [sys.executable, "-m", "tests.servers.openai_server", "--policy", str(policy), "--log", str(log)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as endpoint:
+        try:
+            assert endpoint.stdout is not None
+            address = endpoint.stdout.readline().strip()
+            model = f"model: {{name: openai/local, api_base: '{address}/v1'}}"
+            assert cli("run", cli.jobs(f"id: wired, {model}", batch="show")).code == 0
+        finally:
+            endpoint.terminate()
+    for turn in (1, 2):
+        for part, kind in (("--wire", "request"), ("--wire-response", "response")):
+            shown = cli("show", f"show/wired@{turn}", part)
+            assert (shown.out.encode(), shown.err) == ((log / f"{turn:05d}.{kind}").read_bytes(), "")
+    shown = subprocess.run(
+        [sys.executable, "-m", "runtime.cli.main", "show", "wired@2", "--wire"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    assert (shown.stdout, shown.stderr) == ((log / "00002.request").read_bytes(), b"")
+    assert cli("show", "wired@2", "--request", "--json").json()["request"] == json.loads(
+        (log / "00002.request").read_bytes()
+    )
+    prompt = cli("show", "wired@2").out
+    assert "--- system · contract · " in prompt
+    assert "hello" in prompt
+    response = cli("show", "wired@1", "--response", "--json").json()["response"]
+    assert response["text"] == "look"
+    assert response["usage"]["prompt"] == 1000
+    assert cli("show", "wired", "--statement").out.startswith("finish({'seen': 'ünïcode '})")
+    assert "view-1" in cli("show", "wired@2", "--nodes").out
+    nothing = cli("show", "wired@9")
+    assert (nothing.code, nothing.out) == (2, "")
+    assert "9" in nothing.err
+    absent = cli("log", "show/wired", "--run", "none")
+    assert (absent.code, "has no run 'none' in the archive" in absent.err) == (2, True)
+
+
+def test_a_job_in_flight_is_shown_told_and_cancelled(cli: CommandLine) -> None:
+    """log and show have the attempt in flight; a message reaches the next prompt; cancel breaks the call off."""
+    cli.write("slow.py", counting(2, 2.5))
+    cli.write("stuck.py", counting(1, 19))
+    file = cli.jobs("id: told, model: scripted/slow.py", "id: stuck, model: scripted/stuck.py", batch="flight")
+    process = cli.start("run", file)
+    for job in ("told", "stuck"):
+        archive = cli.archive("flight", job)
+        wait_for(lambda a=archive: bool(a.runs()) and a.in_flight() is not None, f"a call of {job} in flight", process)
+    sent = cli("send", "flight/to", "look at \x1b[2J this")
+    assert (sent.code, sent.out) == (
+        0,
+        "flight/told: the message is recorded; the job's model reads it at its next turn\n",
+    )
+    assert cli("log", "stuck").out.splitlines()[1:] == ["   1  in flight                       0+0 tokens  $0.0000"]
+    shown = cli("show", "stuck")
+    assert (shown.code, "--- user · message · " in shown.out) == (0, True)
+    wire = cli("show", "stuck", "--request", "--json")
+    assert wire.json()["request"]["model"] == f"scripted/{cli.path}/stuck.py"
+    reply = cli("show", "stuck", "--response")
+    assert (reply.code, "no reply yet" in reply.err) == (2, True)
+    listed = {row["job"]: row for row in cli("ls", "flight", "--json").json()}
+    assert {name: row["status"] for name, row in listed.items()} == {"flight/told": "open", "flight/stuck": "open"}
+    cancelled = cli("cancel", "stuck", "--json")
+    assert (cancelled.code, cancelled.json()) == (0, {"job": "flight/stuck", "cancelled": True})
+    done = cli.finished(process)
+    assert done.code == 1
+    assert "flight/stuck  cancelled after 1 turn" in done.out
+    assert "look at  this" in cli("show", "told").out
+    gone = cli("send", "flight/told", "too late")
+    assert (gone.code, "job flight/told does not run" in gone.err) == (2, True)
+
+
+def test_a_scripted_model_has_no_wire(cli: CommandLine) -> None:
+    """Its record is the request as handed over, and a note on stderr says so."""
+    cli.write("one.yaml", script("finish(1)"))
+    assert cli("run", cli.jobs("id: handed, model: scripted/one.yaml", batch="nowire")).code == 0
+    shown = cli("show", "handed@1", "--wire")
+    assert json.loads(shown.out)["model"] == f"scripted/{cli.path}/one.yaml"
+    assert shown.err.startswith("these bytes went over no wire")

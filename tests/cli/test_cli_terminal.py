@@ -1,0 +1,92 @@
+"""What reaches a terminal: the live table, and nothing that a model wrote and a terminal would obey."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from tests.cli.command_line import ROOT, CommandLine
+
+pytestmark = pytest.mark.server
+
+HOSTILE = r"""
+- {code: "x = 1  # \e[31mred\e[0m \e]0;title\a", text: "say \e[2J", delay: 0.9}
+- {code: "raise ValueError('\\x1b]52;c;ZXZpbA==\\x07bad')", delay: 0.9}
+- {code: "print('\\x1b[2Jgone')", delay: 0.9}
+- {code: "finish({'k\\x1b[31m': 'v\\x1b[2J\\x9b31m'})", delay: 0.9}
+"""
+REFUSING = r"""
+- {refusal: "I \e[31mwill not\e[0m", finish_reason: "stop"}
+- {text: "<script type='text/x-python'>\e[2J"}
+- {text: "", finish_reason: "\e[31mlength"}
+"""
+FAILING = r"""
+- {fail: {status: 400, message: "no \e]0;title\a way"}}
+"""
+OURS = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\d*[AK]|\x1b\[2K|\x1b\[\?25[hl]")
+"""What the live table itself uses: styles, lines up, erased lines, the cursor."""
+
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def _on_a_terminal(cli: CommandLine, *arguments: str) -> tuple[int, str]:
+    """Runs a command on a terminal of 24 lines and 120 columns; its exit code and all that was written to it."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from runtime.cli.main import entry; entry()", *arguments],
+        cwd=cli.path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            data = os.read(ours, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        written += data
+    os.close(ours)
+    return process.wait(), written.decode().replace("\r\n", "\n")
+
+
+def test_the_live_table_and_all_that_is_printed_later(cli: CommandLine) -> None:
+    """A row a job with its turn and statement, the ended ones as lines; the cursor comes back; no escape of a model's,
+    here or in any other command, on a terminal or elsewhere."""
+    scripts = {"hostile": HOSTILE, "refusing": REFUSING, "failing": FAILING}
+    for name, text in scripts.items():
+        cli.write(f"{name}.yaml", text)
+    file = cli.jobs(*(f"id: {name}, model: scripted/{name}.yaml" for name in scripts), batch="terminal")
+    code, written = _on_a_terminal(cli, "run", str(file))
+    assert code == 1
+    assert re.search(r"terminal/hostile +2 +model +[\d,]+ +\$0.0000 +x = 1 # red", written)
+    assert "2 of 3 jobs ended, 1 run" in written
+    assert written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l")
+    plain = OURS.sub("", written).replace("\r", "")
+    assert not CONTROLS.search(plain)
+    assert plain.splitlines()[-2] == r'terminal/hostile: {"k\u001b[31m": "v\u001b[2J"}'
+    assert plain.splitlines()[-1].startswith("1 succeeded, 2 failed; ")
+    assert "BadRequestError: no way (HTTP 400)" in plain
+    assert not CONTROLS.search(
+        _on_a_terminal(cli, "show", "terminal/hostile@1", "--wire-response")[1].replace("\r", "")
+    )
+
+    said = [cli("run", file), cli("ls", "terminal")]
+    for name in scripts:
+        said += [cli("log", f"terminal/{name}"), cli("show", f"terminal/{name}@1")]
+    for part in ("--request", "--response", "--statement", "--nodes"):
+        said += [cli("show", f"terminal/hostile@{turn}", part) for turn in (1, 2, 3, 4)]
+    assert not any(CONTROLS.search(one.out + one.err) for one in said)
+    assert re.search(r"^ +2  error ValueError ", said[2].out, re.MULTILINE)

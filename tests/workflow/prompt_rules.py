@@ -1,0 +1,54 @@
+"""Every prompt that a job sent, put before the strict checkers of what OpenAI and Anthropic refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from runtime.archive.job import JobArchive
+from runtime.history.conversation import Message, Speaker
+from runtime.history.provider_rules import check_anthropic, check_openai
+from runtime.history.wire import anthropic_form
+from runtime.projection.messages import messages_of
+from runtime.projection.segments import Segment, SegmentKind
+from runtime.projection.transcript import transcript_of
+from runtime.values import ToolCall
+
+
+def violations_of(archive: JobArchive) -> list[str]:
+    """What either provider would refuse in the prompts of all runs of a job, and of their summaries."""
+    found: list[str] = []
+    for run in archive.runs():
+        for name in (run, *archive.side_runs(run)):
+            for step in archive.steps(name):
+                found += [f"{name}, turn {step.turn}: {v}" for v in violations_in(archive.turn_layout(name, step.turn))]
+    return found
+
+
+def violations_in(layout: Sequence[Segment]) -> list[str]:
+    """What either provider would refuse in the prompt of a layout."""
+    own = layout[0].kind is SegmentKind.INSTRUCTION
+    messages = transcript_of(layout) if own else messages_of(layout)
+    originals = [segment.thinking for segment in layout if segment.thinking]
+    found = [f"openai: {v}" for v in check_openai(messages)]
+    return found + [f"anthropic: {v}" for v in check_anthropic(anthropic_form(_values(messages)), originals)]
+
+
+def _values(messages: Iterable[dict[str, Any]]) -> list[Message]:
+    """Messages in litellm's form, as values of the history room."""
+    made = []
+    for message in messages:
+        calls = [
+            ToolCall(id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"])
+            for call in message.get("tool_calls", ())
+        ]
+        made.append(
+            Message(
+                Speaker(message["role"]),
+                message["content"] or "",
+                calls=tuple(calls),
+                call_id=message.get("tool_call_id"),
+                thinking=tuple(message.get("thinking_blocks", ())),
+            )
+        )
+    return made

@@ -1,0 +1,90 @@
+"""Local HTTP models with a small window, which refuse longer prompts with their provider's real errors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from runtime.tokens import encoding
+from tests.servers.anthropic_server import AnthropicProtocol
+from tests.servers.openai_server import OpenAIProtocol
+from tests.servers.provider_server import Protocol, ProviderServer
+
+WINDOW = 8_000
+count = encoding("cl100k_base").count
+Messages = list[dict[str, Any]]
+_TURN = re.compile(r"\[budget: turn (\d+) of")
+
+
+class OpenAIWindow(OpenAIProtocol):
+    """OpenAI's body of a refusal for length, code and all."""
+
+    refusal = (
+        "This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
+        "Please reduce the length of the messages."
+    )
+
+    def error(self, kind: str, message: str) -> dict[str, Any]:
+        if "maximum context length" not in message:
+            return super().error(kind, message)
+        code = "context_length_exceeded"
+        return {"error": {"message": message, "type": "invalid_request_error", "param": "messages", "code": code}}
+
+
+class AnthropicWindow(AnthropicProtocol):
+    """Anthropic's words."""
+
+    refusal = "prompt is too long: {tokens} tokens > {window} maximum"
+
+
+@dataclass
+class SmallWindow:
+    """A model that writes ``statement(turn)`` and, asked for a summary, ``summary(number)``; it keeps the sizes it was sent."""
+
+    statement: Callable[[int], Any]
+    summary: Callable[[int], Any] = lambda number: f"Summary {number}: the numbers so far were printed and kept in `seen`."
+    window: int = WINDOW
+    protocol: OpenAIWindow | AnthropicWindow = field(default_factory=OpenAIWindow)
+    sizes: list[int] = field(default_factory=list)
+    summaries: list[int] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
+    prompts: list[Messages] = field(default_factory=list)
+    server: ProviderServer | None = None
+
+    def serving(self) -> AbstractAsyncContextManager[ProviderServer]:
+        """The server, until the end of the block."""
+        protocol: Protocol = self.protocol
+        self.server = ProviderServer(protocol, self._answer)
+        return self.server.serving()
+
+    @property
+    def model(self) -> tuple[str, dict[str, Any]]:
+        """The name and the options that reach it."""
+        assert self.server is not None
+        if isinstance(self.protocol, OpenAIProtocol):
+            return "openai/local", {"api_base": f"{self.server.address}/v1", "api_key": "sk-local"}
+        return "anthropic/claude-sonnet-4-5", {"api_base": self.server.address, "api_key": "sk-local"}
+
+    def _answer(self, messages: Messages, number: int) -> Any:
+        text = "\n".join(_text_of(message) for message in messages)
+        tokens = count(text)
+        if tokens > self.window:
+            self.refused.append(tokens)
+            words = self.protocol.refusal.format(tokens=tokens, window=self.window)
+            return {"fail": {"status": 400, "message": words}, "times": 10**6}
+        if "Write a summary of the stretch" in text:
+            self.summaries.append(tokens)
+            return self.summary(len(self.summaries))
+        self.sizes.append(tokens)
+        self.prompts.append(messages)
+        return self.statement(int(_TURN.findall(text)[-1]))
+
+
+def _text_of(message: dict[str, Any]) -> str:
+    content = message["content"]
+    said = content if isinstance(content, str) else json.dumps(content)
+    return said + json.dumps(message.get("tool_calls", ""))

@@ -1,0 +1,96 @@
+"""How a job goes on in another run: checkpoints, and continuing as new (DESIGN.md section 9).
+
+A run ends where Temporal suggests it, or where replaying its statements would take a quarter of a workflow task: at a
+checkpoint, between two turns. The next run begins with the address of that checkpoint, the messages that nobody has read
+yet, and the replay that is going on, if one is. In the archive the runs are one timeline: the first step of the next has the
+last step of this as its parent.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts import JobKey
+    from activities.record import CheckpointPart, LoadOrder, SaveOrder
+    from runtime.job import checkpoint
+    from runtime.job.job import Job
+    from runtime.spec.models import JobSpec
+    from runtime.tokens import encoding
+    from runtime.values import StepRef
+    from workflows.limits import HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
+
+CHECKPOINT_TURNS = 64
+"""Turns between two checkpoints: what a fork may have to restore turn by turn."""
+
+LEAST_EVENTS = 200
+"""A run that began with a large checkpoint does not go on in another before it has this many events more."""
+
+
+@dataclass
+class Run:
+    """What this run has cost so far: the statements' compute time, and the history with which it began."""
+
+    statement_ms: int = 0
+    first_events: int = 0
+
+    def began(self) -> None:
+        """The checkpoint is loaded, if there was one."""
+        self.first_events = workflow.info().get_current_history_length()
+
+    def is_full(self) -> bool:
+        """Whether the job should go on in another run."""
+        info = workflow.info()
+        limit = info.task_timeout.total_seconds() * 1000 / 4
+        grown = info.get_current_history_length() - self.first_events
+        return self.statement_ms > limit or (info.is_continue_as_new_suggested() and grown > LEAST_EVENTS)
+
+
+async def save(job: Job, key: JobKey, parent: StepRef) -> StepRef:
+    """Archive the job's state. It goes to the activity within the worker, so the history holds its address alone."""
+    while True:
+        state = None if workflow.unsafe.is_replaying() else checkpoint.dump(job)
+        saved: StepRef | None = await workflow.execute_local_activity(
+            "save_checkpoint",
+            SaveOrder(
+                batch=key.batch,
+                job=key.job,
+                turn=job.turn,
+                parent=parent,
+                interpreter=checkpoint.INTERPRETER,
+                state=state,
+            ),
+            result_type=StepRef | None,
+            start_to_close_timeout=READ_LIMIT,
+            local_retry_threshold=LOCAL_LIMIT,
+            retry_policy=PATIENT,
+        )
+        if saved is not None:
+            return saved
+
+
+async def load(spec: JobSpec, ref: StepRef) -> Job:
+    """The job of a checkpoint."""
+    data: list[bytes] = []
+    parts = 1
+    while len(data) < parts:
+        part: CheckpointPart = await workflow.execute_activity(
+            "load_checkpoint",
+            LoadOrder(checkpoint=ref, part=len(data)),
+            result_type=CheckpointPart,
+            activity_id=f"checkpoint-{len(data)}",
+            start_to_close_timeout=READ_LIMIT,
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=PATIENT,
+            summary="load the checkpoint",
+        )
+        parts = part.parts
+        data.append(base64.b64decode(part.data))
+    state: dict[str, Any] = json.loads(zlib.decompress(b"".join(data)))
+    return checkpoint.load(spec, state, count=encoding(spec.encoding).count)

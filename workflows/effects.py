@@ -1,0 +1,108 @@
+"""A job's effects on the world: reads, file calls and tool calls, each an activity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts import (
+        FileCall,
+        FileCallResult,
+        JobKey,
+        ReadBatch,
+        ReadBatchResult,
+        ToolRequest,
+        ToolResult,
+    )
+    from activities.record import TICK, EffectName
+    from runtime.context.sources import ReadRequest
+    from runtime.interpreter.host import Effect, EffectKind
+    from runtime.spec.models import JobSpec
+    from workflows.limits import HEARTBEAT, PATIENT, READ_LIMIT, TOOL_LIMIT
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Carries out the effects of one job. ``recorded`` answers them from a record."""
+
+    key: JobKey
+    spec: JobSpec
+
+    async def perform(self, effect: Effect, turn: int, number: int, recorded: EffectName | None) -> Any:
+        """The result of effect ``number`` of the turn's statement."""
+        request, place = effect.request, self._place(turn, number, recorded)
+        match effect.kind:
+            case EffectKind.READ:
+                return (await self._read((request,), f"turn-{turn}-effect-{number}", place)).results[0]
+            case EffectKind.FILE:
+                file = FileCall(
+                    workspace=self.spec.workspace,
+                    operation=request.operation,
+                    path=request.path,
+                    args=request.args,
+                    kwargs=request.kwargs,
+                    redact=self.spec.redact,
+                    **place,
+                )
+                summary = f"{request.operation} {request.path}"[:120]
+                return await self._call("file_call", file, FileCallResult, summary, READ_LIMIT, place)
+            case EffectKind.TOOL:
+                tool = next(tool for tool in self.spec.tools if tool.name == request.tool)
+                call = ToolRequest(
+                    tool=tool.target,
+                    search_path=tool.search_path,
+                    args=request.args,
+                    kwargs=request.kwargs,
+                    redact=self.spec.redact,
+                    **place,
+                )
+                return await self._call("call_tool", call, ToolResult, request.tool, TOOL_LIMIT, place)
+
+    async def tick(
+        self, requests: tuple[ReadRequest, ...], turn: int, recorded: EffectName | None
+    ) -> ReadBatchResult:
+        """The readings of the turn's tick."""
+        return await self._read(requests, f"turn-{turn}-tick", self._place(turn, TICK, recorded))
+
+    async def _read(self, requests: tuple[ReadRequest, ...], name: str, place: dict[str, Any]) -> ReadBatchResult:
+        batch = ReadBatch(
+            workspace=self.spec.workspace,
+            requests=requests,
+            encoding=self.spec.encoding,
+            redact=self.spec.redact,
+            **place,
+        )
+        summary = f"read {len(requests)} source{'s' if len(requests) != 1 else ''}"
+        result: ReadBatchResult = await self._call(
+            "read_sources", batch, ReadBatchResult, summary, READ_LIMIT, place, name
+        )
+        return result
+
+    async def _call(
+        self,
+        activity: str,
+        question: Any,
+        result: type,
+        summary: str,
+        limit: timedelta,
+        place: dict[str, Any],
+        name: str = "",
+    ) -> Any:
+        return await workflow.execute_activity(
+            activity,
+            question,
+            result_type=result,
+            activity_id=name or f"turn-{place['turn']}-effect-{place['effect']}",
+            start_to_close_timeout=limit,
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=PATIENT,
+            summary=summary,
+        )
+
+    def _place(self, turn: int, number: int, recorded: EffectName | None) -> dict[str, Any]:
+        """Where the archive keeps the effect's result."""
+        return {"key": self.key, "turn": turn, "effect": number, "recorded": recorded}
