@@ -8,13 +8,12 @@ import zlib
 
 from temporalio import activity
 
-from activities.record import CheckpointPart, LoadOrder, SaveOrder
+from activities.record import CheckpointPart, LoadOrder, Saved, SaveOrder
 from runtime.archive.checkpoints import read_checkpoint, write_checkpoint
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.digests import canonical_json
 from runtime.failpoints import failpoint
-from runtime.values import StepRef
 
 PART_BYTES = 750_000
 """Compressed bytes of a part: 1 MB in base64, where Temporal refuses a payload of 2 MiB."""
@@ -27,10 +26,10 @@ class CheckpointActivities:
         self._store = store
 
     @activity.defn(name="save_checkpoint")
-    async def save_checkpoint(self, order: SaveOrder) -> StepRef | None:
-        """Archive the state, and return its address. None says that nothing was given and nothing recorded yet."""
+    async def save_checkpoint(self, order: SaveOrder) -> Saved:
+        """Archive the state, and return its address."""
         if order.state is None or order.parent is None:
-            return None
+            return Saved()
         failpoint("checkpoint.before")
         ref = await asyncio.to_thread(
             write_checkpoint,
@@ -42,7 +41,7 @@ class CheckpointActivities:
             state=order.state,
         )
         failpoint("checkpoint.before_return")
-        return ref
+        return Saved(checkpoint=ref)
 
     @activity.defn(name="load_checkpoint")
     async def load_checkpoint(self, order: LoadOrder) -> CheckpointPart:

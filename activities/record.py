@@ -11,7 +11,6 @@ from typing import Any
 from runtime.spec.models import Budget
 from runtime.values import Compact, ModelReply, StepRef
 
-
 TICK = 999_999
 """The number under which the readings of a turn's tick are archived, behind the effects of its statement."""
 
@@ -142,6 +141,12 @@ class SaveOrder(RecordValue):
     parent: StepRef | None = None
     interpreter: str
     state: dict[str, Any] | None = None
+
+
+class Saved(RecordValue):
+    """Where a checkpoint is archived; None if no state was given and none recorded yet."""
+
+    checkpoint: StepRef | None = None
 
 
 class LoadOrder(RecordValue):

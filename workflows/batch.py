@@ -18,6 +18,7 @@ from temporalio.workflow import ParentClosePolicy
 with workflow.unsafe.imports_passed_through():
     from runtime.job.stops import JobStatus
     from workflows.job import JobWorkflow
+    from workflows.limits import TASK_LIMIT
     from workflows.messages import BatchOrder, BatchState, JobOrder, JobOutcome, Submission, job_workflow_id
 
 
@@ -101,6 +102,7 @@ class BatchWorkflow:
                 id=job_workflow_id(job.key),
                 parent_close_policy=ParentClosePolicy.ABANDON,
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                task_timeout=TASK_LIMIT,
                 static_summary=job.spec.goal[:160],
                 memo={"definition": job.definition},
             )

@@ -18,7 +18,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import JobKey
-    from activities.record import CheckpointPart, LoadOrder, SaveOrder
+    from activities.record import CheckpointPart, LoadOrder, Saved, SaveOrder
     from runtime.job import checkpoint
     from runtime.job.job import Job
     from runtime.spec.models import JobSpec
@@ -56,7 +56,7 @@ async def save(job: Job, key: JobKey, parent: StepRef) -> StepRef:
     """Archive the job's state. It goes to the activity within the worker, so the history holds its address alone."""
     while True:
         state = None if workflow.unsafe.is_replaying() else checkpoint.dump(job)
-        saved: StepRef | None = await workflow.execute_local_activity(
+        saved: Saved = await workflow.execute_local_activity(
             "save_checkpoint",
             SaveOrder(
                 batch=key.batch,
@@ -66,13 +66,13 @@ async def save(job: Job, key: JobKey, parent: StepRef) -> StepRef:
                 interpreter=checkpoint.INTERPRETER,
                 state=state,
             ),
-            result_type=StepRef | None,
+            result_type=Saved,
             start_to_close_timeout=READ_LIMIT,
             local_retry_threshold=LOCAL_LIMIT,
             retry_policy=PATIENT,
         )
-        if saved is not None:
-            return saved
+        if saved.checkpoint is not None:
+            return saved.checkpoint
 
 
 async def load(spec: JobSpec, ref: StepRef) -> Job:

@@ -62,9 +62,7 @@ class Effects:
                 )
                 return await self._call("call_tool", call, ToolResult, request.tool, TOOL_LIMIT, place)
 
-    async def tick(
-        self, requests: tuple[ReadRequest, ...], turn: int, recorded: EffectName | None
-    ) -> ReadBatchResult:
+    async def tick(self, requests: tuple[ReadRequest, ...], turn: int, recorded: EffectName | None) -> ReadBatchResult:
         """The readings of the turn's tick."""
         return await self._read(requests, f"turn-{turn}-tick", self._place(turn, TICK, recorded))
 

@@ -7,27 +7,14 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, RetryState, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import (
-        FileCall,
-        FileCallResult,
-        JobBegin,
-        JobEnd,
-        ReadBatch,
-        ReadBatchResult,
-        SummaryCall,
-        ToolRequest,
-        ToolResult,
-        TurnCall,
-        TurnReply,
-    )
+    from activities.contracts import JobBegin, JobEnd, SummaryCall, TurnCall, TurnReply
     from activities.verdicts import record_verdict
     from runtime.history.events import RequestSource
-    from runtime.interpreter.host import Answer, Effect, EffectKind
-    from runtime.interpreter.run import InterpreterDrift, Stretch, VerdictStatus
+    from runtime.interpreter.host import Answer, Effect
+    from runtime.interpreter.run import InterpreterDrift, Stretch, Verdict, VerdictStatus
     from runtime.job.condensing import SummaryTask
     from runtime.job.job import Job, Prompt
     from runtime.job.statement import JobStatement
@@ -35,22 +22,13 @@ with workflow.unsafe.imports_passed_through():
     from runtime.spec.models import ModelSettings
     from runtime.tokens import encoding
     from runtime.values import StepRef
-    from workflows.messages import JobOrder, JobOutcome, JobProgress
+    from workflows.continuing import CHECKPOINT_TURNS, Run, load, save
+    from workflows.effects import Effects
+    from workflows.limits import CALL_LIMIT, HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT, SOME_PATIENCE, SUMMARY_LIMIT
+    from workflows.messages import JobOrder, JobOutcome, JobProgress, Origin
+    from workflows.replaying import Replaying
 
-HEARTBEAT = timedelta(seconds=5)
-"""How long a worker may be silent before its activity is given to another."""
-
-CALL_LIMIT = timedelta(hours=1)
-READ_LIMIT = timedelta(minutes=2)
-TOOL_LIMIT = timedelta(hours=6)
 WINDOW_EXCEEDED = "ContextWindowExceeded"
-_PATIENT = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60))
-
-SUMMARY_LIMIT = timedelta(minutes=20)
-_SOME_PATIENCE = RetryPolicy(
-    initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60), maximum_attempts=8
-)
-"""A job can go on without a summary, so it does not wait for one as long as for its next reply."""
 
 
 @workflow.defn(name="JobWorkflow")
@@ -59,28 +37,34 @@ class JobWorkflow:
 
     @workflow.init
     def __init__(self, order: JobOrder) -> None:
+        origin = order.origin
         self.order = order
-        self.job = Job(
-            order.spec, key=str(order.key), started=workflow.time(), count=encoding(order.spec.encoding).count
-        )
-        self.inbox: list[str] = []
-        self.condense_asked = False
+        self.seed = origin.seed if origin is not None else str(order.key)
+        self.job = Job(order.spec, key=self.seed, started=workflow.time(), count=encoding(order.spec.encoding).count)
+        self.inbox: list[str] = list(origin.inbox) if origin is not None else []
+        self.condense_asked = origin.condense if origin is not None else False
         self.phase = "starting"
-        self.parent: StepRef | None = None
+        self.parent: StepRef | None = origin.parent if origin is not None else None
+        self.replied_at = origin.replied_at if origin is not None and origin.replied_at else workflow.time()
+        self.effects = Effects(order.key, order.spec)
+        self.replaying = Replaying(self)
+        self.this_run = Run()
 
     @workflow.run
     async def run(self, order: JobOrder) -> JobOutcome:
         """Turn after turn, until the model finishes, a budget is spent, or the job is cancelled."""
         try:
             await self.begin()
-            while (stop := self.job.stop(workflow.time())) is None:
+            while (stop := self.job.stop(workflow.time()) or await self.replaying.begin_turn()) is None:
                 self.ingest()
                 await self.tick()
                 reply = await self.call_model()
-                statement = self.job.receive(reply, workflow.time())
+                statement = self.job.receive(reply, self.replaying.clock(reply))
                 if statement is not None:
                     await self.execute(statement)
                     self.job.record(statement, workflow.time())
+                self.replaying.compare()
+                await self.go_on()
         except (ActivityError, JobFailed, BudgetSpent, asyncio.CancelledError) as error:
             stop = self.stopped_by(error)
         return await asyncio.shield(self.end(stop))
@@ -109,20 +93,31 @@ class JobWorkflow:
         )
 
     async def begin(self) -> None:
-        """Archive the job's definition."""
+        """Archive the job's definition, or take up the state in which another run left the job."""
+        origin = self.order.origin
+        continued = workflow.info().continued_run_id is not None
+        if origin is not None and origin.checkpoint is not None:
+            self.job = await load(self.order.spec, origin.checkpoint)
+            if not continued:
+                # A fork is a job of its own: its time runs from its own start.
+                self.job.ledger.started = workflow.time()
+        self.replaying.begin(origin)
+        self.this_run.began()
+        if continued:
+            return
         await workflow.execute_activity(
             "begin_job",
             JobBegin(key=self.order.key, definition=self.order.spec.model_dump(mode="json")),
             activity_id="begin",
             start_to_close_timeout=READ_LIMIT,
             heartbeat_timeout=HEARTBEAT,
-            retry_policy=_PATIENT,
+            retry_policy=PATIENT,
             summary="archive the definition",
         )
 
     def ingest(self) -> None:
         """Begin a turn with the messages that arrived."""
-        arrived, self.inbox = self.inbox, []
+        arrived, self.inbox = self.replaying.messages(self.inbox)
         self.job.ingest(arrived, workflow.time())
         if self.condense_asked:
             self.condense_asked = False
@@ -134,21 +129,27 @@ class JobWorkflow:
         results: tuple[Any, ...] = ()
         if due:
             self.phase = "reading"
-            results = (await self.read(due, f"turn-{self.job.turn}-tick")).results
+            results = (await self.effects.tick(due, self.job.turn, self.replaying.effect)).results
         self.job.apply_tick(results)
+        self.replaying.compare_nodes(self.job.changed_nodes, self.job.turn - 1)
 
     async def call_model(self) -> TurnReply:
         """Project and call. A prompt that the provider finds too long is projected smaller, never the end of a job."""
+        await self.replaying.gate()
+        await self.replaying.begin_call()
         while True:
             prompt = await self.project()
+            if (restored := self.replaying.restored) is not None:
+                return self.called(prompt, restored)
             self.phase = "model"
             call = TurnCall(
                 **self.call_fields(),
                 layout=prompt.delta,
                 model=self.model(),
-                execution=prompt.execution,
+                execution=self.replaying.with_divergences(prompt.execution),
                 nodes=prompt.nodes,
                 condensations=prompt.condensations,
+                given=self.replaying.given,
             )
             try:
                 reply: TurnReply = await workflow.execute_activity(
@@ -159,7 +160,7 @@ class JobWorkflow:
                     start_to_close_timeout=CALL_LIMIT,
                     schedule_to_close_timeout=self.wall_left(),
                     heartbeat_timeout=HEARTBEAT,
-                    retry_policy=_PATIENT,
+                    retry_policy=PATIENT,
                     summary=f"turn {self.job.turn}",
                 )
             except ActivityError as error:
@@ -168,9 +169,18 @@ class JobWorkflow:
                     self.job.refused(cause.message)
                     continue
                 raise
-            self.parent = reply.step
-            self.job.called(prompt, reply)
-            return reply
+            self.replaying.called()
+            return self.called(prompt, reply)
+
+    def called(self, prompt: Prompt, reply: TurnReply) -> TurnReply:
+        """Take the reply, and its step as the one that the next follows."""
+        self.parent = reply.step
+        self.replied_at = reply.at or workflow.time()
+        self.job.called(prompt, reply)
+        if (restored := self.replaying.shown) is not None:
+            # The prompt that was sent is the one that the next is told by; this one's budget line is another.
+            self.job.shown = restored
+        return reply
 
     async def project(self) -> Prompt:
         """This turn's prompt, after the summaries without which it would not fit."""
@@ -183,6 +193,9 @@ class JobWorkflow:
     async def summarise(self, task: SummaryTask) -> None:
         """Have a summary written. That there is none is an answer too: the condenser goes on without it."""
         self.phase = "condensing"
+        if (recorded := await self.replaying.summary(task.name)) is not None:
+            self.job.summarised(recorded, recorded.step if isinstance(recorded, TurnReply) else None)
+            return
         call = SummaryCall(
             **self.call_fields(),
             name=task.name,
@@ -199,7 +212,7 @@ class JobWorkflow:
                 start_to_close_timeout=CALL_LIMIT,
                 schedule_to_close_timeout=min(self.wall_left(), SUMMARY_LIMIT),
                 heartbeat_timeout=HEARTBEAT,
-                retry_policy=_SOME_PATIENCE,
+                retry_policy=SOME_PATIENCE,
                 summary=f"summary before turn {self.job.turn}",
             )
         except ActivityError as error:
@@ -217,19 +230,22 @@ class JobWorkflow:
             effect = await self.durable(statement, answer)
             if effect is None:
                 return
-            answer = statement.answered(effect, await self.perform(effect, len(statement.effects)))
+            number = len(statement.effects)
+            result = await self.effects.perform(effect, self.job.turn, number, self.replaying.effect)
+            answer = statement.answered(effect, result)
 
     async def durable(self, statement: JobStatement, answer: Answer | None) -> Effect | None:
         """One stretch. Live: run, then record its verdict. Replaying: read the recorded verdict first, and obey it."""
         while True:
+            await self.replaying.gate()
             stretch: Stretch | None = None
+            made: Verdict | None = None
             if not workflow.unsafe.is_replaying():
-                stretch = statement.advance(answer)
-            verdict = await workflow.execute_local_activity(
-                record_verdict,
-                stretch.verdict if stretch is not None else None,
-                start_to_close_timeout=timedelta(seconds=30),
-            )
+                made = self.replaying.foreseen(statement)
+                if made is None or made.status is VerdictStatus.OK:
+                    stretch = statement.advance(answer, made)
+                    made = stretch.verdict
+            verdict = await workflow.execute_local_activity(record_verdict, made, start_to_close_timeout=LOCAL_LIMIT)
             if verdict is None:
                 continue
             if verdict.status is VerdictStatus.OK and stretch is None:
@@ -240,78 +256,37 @@ class JobWorkflow:
                         f"recorded was {verdict.digest}"
                     )
             statement.settle(verdict)
+            self.this_run.statement_ms += verdict.ms
             return stretch.effect if stretch is not None and verdict.status is VerdictStatus.OK else None
 
-    async def perform(self, effect: Effect, number: int) -> Any:
-        """Carry out the statement's effect ``number`` as an activity."""
-        name = f"turn-{self.job.turn}-effect-{number}"
-        request = effect.request
-        match effect.kind:
-            case EffectKind.READ:
-                return (await self.read((request,), name)).results[0]
-            case EffectKind.FILE:
-                return await workflow.execute_activity(
-                    "file_call",
-                    FileCall(
-                        workspace=self.order.spec.workspace,
-                        operation=request.operation,
-                        path=request.path,
-                        args=request.args,
-                        kwargs=request.kwargs,
-                        redact=self.order.spec.redact,
-                    ),
-                    result_type=FileCallResult,
-                    activity_id=name,
-                    start_to_close_timeout=READ_LIMIT,
-                    heartbeat_timeout=HEARTBEAT,
-                    retry_policy=_PATIENT,
-                    summary=f"{request.operation} {request.path}"[:120],
-                )
-            case EffectKind.TOOL:
-                return await workflow.execute_activity(
-                    "call_tool",
-                    ToolRequest(
-                        key=self.order.key,
-                        turn=self.job.turn,
-                        effect=number,
-                        tool=self.tool_target(request.tool),
-                        search_path=self.tool_path(request.tool),
-                        args=request.args,
-                        kwargs=request.kwargs,
-                        redact=self.order.spec.redact,
-                    ),
-                    result_type=ToolResult,
-                    activity_id=name,
-                    start_to_close_timeout=TOOL_LIMIT,
-                    heartbeat_timeout=HEARTBEAT,
-                    retry_policy=_PATIENT,
-                    summary=request.tool,
-                )
-
-    async def read(self, requests: tuple[Any, ...], activity_id: str) -> ReadBatchResult:
-        """Read sources for nodes."""
-        result: ReadBatchResult = await workflow.execute_activity(
-            "read_sources",
-            ReadBatch(
-                workspace=self.order.spec.workspace,
-                requests=requests,
-                encoding=self.order.spec.encoding,
-                redact=self.order.spec.redact,
-            ),
-            result_type=ReadBatchResult,
-            activity_id=activity_id,
-            start_to_close_timeout=READ_LIMIT,
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=_PATIENT,
-            summary=f"read {len(requests)} source{'s' if len(requests) != 1 else ''}",
+    async def go_on(self) -> None:
+        """Between two turns: a checkpoint now and then, and on from it in another run if this one is full."""
+        if self.job.stop(workflow.time()) is not None or self.parent is None:
+            return
+        full = self.this_run.is_full()
+        if not full and self.job.turn % CHECKPOINT_TURNS != 0:
+            return
+        saved = await save(self.job, self.order.key, self.parent)
+        if not full:
+            return
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        origin = Origin(
+            checkpoint=saved,
+            parent=self.parent,
+            seed=self.seed,
+            inbox=tuple(self.inbox),
+            condense=self.condense_asked,
+            replied_at=self.replied_at,
+            **self.replaying.carried,
         )
-        return result
+        workflow.continue_as_new(self.order.model_copy(update={"origin": origin}))
 
     async def end(self, stop: Stop) -> JobOutcome:
         """Close the archive's chain and report."""
         self.phase = "ending"
         job = self.job
         execution, nodes = job.closing()
+        self.replaying.compare_nodes(nodes, job.turn)
         end: StepRef = await workflow.execute_activity(
             "end_job",
             JobEnd(
@@ -323,7 +298,7 @@ class JobWorkflow:
                 result=stop.result,
                 usage=job.ledger.usage,
                 cost_usd=job.ledger.cost_usd,
-                execution=execution,
+                execution=self.replaying.with_divergences(execution),
                 nodes=nodes,
                 condensations=job.condensing.taken,
             ),
@@ -331,7 +306,7 @@ class JobWorkflow:
             activity_id="end",
             start_to_close_timeout=READ_LIMIT,
             heartbeat_timeout=HEARTBEAT,
-            retry_policy=_PATIENT,
+            retry_policy=PATIENT,
             summary=stop.status,
         )
         return JobOutcome(
@@ -378,16 +353,10 @@ class JobWorkflow:
 
     def model(self, other: ModelSettings | None = None) -> dict[str, Any]:
         """What litellm is called with: the job's model, or the one that writes its summaries."""
+        if other is None and (replayed := self.replaying.model) is not None:
+            return replayed
         settings = other or self.order.spec.model
         return {"name": settings.name, **settings.options}
-
-    def tool_target(self, name: str) -> str:
-        """``module:function`` of a tool."""
-        return next(tool.target for tool in self.order.spec.tools if tool.name == name)
-
-    def tool_path(self, name: str) -> str:
-        """Where a tool's module is looked for."""
-        return next(tool.search_path for tool in self.order.spec.tools if tool.name == name)
 
 
 def cause_of(error: BaseException) -> str:

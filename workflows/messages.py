@@ -7,6 +7,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from activities.contracts import JobKey
+from activities.record import ReplayOrder
+from runtime.job.divergence import Divergence
 from runtime.job.stops import JobStatus
 from runtime.spec.models import JobSpec
 from runtime.values import StepRef, Usage
@@ -20,12 +22,36 @@ class Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Origin(Message):
+    """Where a run begins that does not begin a job: after ``parent``, in the state of ``checkpoint`` if there is one.
+
+    ``seed`` is the key of the job whose random numbers go on. ``restore`` leads from the checkpoint to where the run begins,
+    ``replay`` is what holds from there on. The rest is what the run before had not done yet: messages and a wish that nobody
+    has read, when the last reply came (seconds since 1970), and what a replay found that no step says yet.
+    """
+
+    checkpoint: StepRef | None = None
+    parent: StepRef | None = None
+    seed: str
+    restore: ReplayOrder | None = None
+    replay: ReplayOrder | None = None
+    inbox: tuple[str, ...] = ()
+    condense: bool = False
+    replied_at: float = 0.0
+    divergences: tuple[Divergence, ...] = ()
+    nodes: tuple[dict[str, Any], ...] | None = None
+
+
 class JobOrder(Message):
-    """A job to run: its name and its definition. ``definition`` is the digest that tells changed definitions apart."""
+    """A job to run: its name and its definition. ``definition`` is the digest that tells changed definitions apart.
+
+    ``origin`` is None for a job that begins.
+    """
 
     key: JobKey
     spec: JobSpec
     definition: str
+    origin: Origin | None = None
 
 
 class JobOutcome(Message):

@@ -32,7 +32,7 @@ Store = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        help="The archive: a directory or s3://BUCKET/PREFIX. Default: the jobs file's, HOLDFAST_STORE, the state directory's.",
+        help="The archive: a directory or s3://BUCKET/PREFIX. Default: the jobs file's (for 'run'), else HOLDFAST_STORE, else the state directory's.",
         show_default=False,
     ),
 ]

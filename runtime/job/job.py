@@ -109,6 +109,19 @@ class Job:
         for text in messages:
             self._message(MessageSource.USER, text)
 
+    def hear(self, text: str) -> None:
+        """A user's message that comes after the turn's tick."""
+        self._message(MessageSource.USER, text)
+
+    def add_deltas(self, deltas: tuple[Delta, ...]) -> None:
+        """Show more in this turn's delta feed than the nodes' changes."""
+        self._deltas += deltas
+
+    @property
+    def changed_nodes(self) -> tuple[dict[str, Any], ...]:
+        """The records of the nodes that changed until this turn's tick."""
+        return self._nodes
+
     def request_condensation(self, source: RequestSource) -> None:
         """Condense before the next model call."""
         self._append(CondensationRequest(id=self.next_id(), turn=self.turn, source=source))

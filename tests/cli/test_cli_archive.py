@@ -238,4 +238,4 @@ def test_schemas_of_archived_objects_are_published(read: Reader) -> None:
         header = unseal(key, read.objects.get(key)).header
         jsonschema.validate(header, schemas[header["kind"]])
         kinds.add(header["kind"])
-    assert kinds == set(schemas)
+    assert {"definition", "run", "attempt", "failure", "effect", "step", "end"} <= kinds <= schemas.keys()

@@ -87,7 +87,7 @@ def test_secrets_are_nowhere(own_cli: CommandLine, monkeypatch: pytest.MonkeyPat
     told = cli("show", "secrets/one@3", "--segments", "--json").json()["segments"]
     assert [(s["kind"], s["masked"]) for s in told if s["masked"]] == [("goal", 1), ("view", 4), ("result", 7)]
     assert "4 values masked" in cli("show", "secrets/one@2").out
-    marks = {name: code for name, code in MARK.findall(cli("show", "secrets/one@3").out)}
+    marks = dict(MARK.findall(cli("show", "secrets/one@3").out))
     expected = {"TEAM_PIN": TEAM, "OPENAI_API_KEY": PROVIDER, "github-token": GITHUB, "pattern-1": "AB-1234"}
     keyed = {name: mark_of(name, value.encode(), REDACTION_KEY.encode()) for name, value in expected.items()}
     assert {name: f"[masked:{name}:{code}]" for name, code in marks.items()} == keyed

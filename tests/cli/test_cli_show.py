@@ -79,7 +79,7 @@ def test_a_job_in_flight_is_shown_told_and_cancelled(cli: CommandLine) -> None:
     )
     assert cli("log", "stuck").out.splitlines()[1:] == ["   1  in flight                       0+0 tokens  $0.0000"]
     shown = cli("show", "stuck")
-    assert (shown.code, "--- user · message · " in shown.out) == (0, True)
+    assert (shown.code, "--- user · goal · " in shown.out) == (0, True)
     wire = cli("show", "stuck", "--request", "--json")
     assert wire.json()["request"]["model"] == f"scripted/{cli.path}/stuck.py"
     reply = cli("show", "stuck", "--response")

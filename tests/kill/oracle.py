@@ -16,7 +16,8 @@ from runtime.projection.segments import Segment, SegmentKind
 from tests.kill.policy import FAILS_AT
 from tests.kill.scene import Scene
 
-_TIMES = {"started_at", "ended_at", "finished_at", "time_ms", "timestamp"}
+# An execution's cost is the time it took.
+_TIMES = {"started_at", "ended_at", "finished_at", "cost", "timestamp"}
 _TIME_LEFT = re.compile(r"\S+ left\]")
 
 

@@ -77,4 +77,4 @@ def wait_for(condition: Callable[[], bool], what: str, *, alive: subprocess.Pope
         ended = alive is not None and alive.poll() is not None and not condition()
         assert not ended, f"the process ended ({alive.returncode if alive else ''}) before: {what}"
         assert time.monotonic() < end, f"this did not come true within {DEADLINE:.0f} s: {what}"
-        time.sleep(0.002)
+        time.sleep(0.005)

@@ -34,9 +34,9 @@ MOST_COMMITS = 8
 TURNS = 30
 
 STRUCK: dict[str, tuple[tuple[Victim, ...], tuple[int, ...]]] = {
-    "workers": ((Victim.WORKER,) * 6, (1, 2)),
-    "servers": ((Victim.SERVER,) * 4, (3,)),
-    "everything": ((Victim.EVERYTHING, Victim.WORKER, Victim.SERVER, Victim.EVERYTHING), (4,)),
+    "workers": ((Victim.WORKER,) * 5, (1, 2)),
+    "servers": ((Victim.SERVER,) * 3, (3,)),
+    "everything": ((Victim.EVERYTHING, Victim.SERVER, Victim.EVERYTHING), (4,)),
 }
 """Who is killed in one job, in order, and with which seeds that is tried."""
 

@@ -17,11 +17,11 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from activities.contracts import JobKey
-from prompt_rules import violations_of
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.spec.models import Budget, JobSpec, ModelSettings
 from runtime.worker import make_worker
+from tests.workflow.prompt_rules import violations_of
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
 from workflows.messages import TASK_QUEUE, JobOrder, JobOutcome, job_workflow_id

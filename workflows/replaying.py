@@ -1,0 +1,282 @@
+"""Replays within a run: what a reset run is to do, and following a record turn by turn (DESIGN.md section 9).
+
+A reset makes the server give the run another random seed. That callback is the only thing in a workflow that fires at a reset
+point and nowhere else, also when the run is replayed later; so it opens the gate at which the run asks for its orders.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts import TurnReply
+    from activities.record import (
+        AfterRecord,
+        Claim,
+        ClaimQuestion,
+        EffectName,
+        Given,
+        RecordedQuestion,
+        RecordedTurn,
+        ReplayMode,
+        ReplayOrder,
+        RunName,
+    )
+    from runtime.context.feed import Delta
+    from runtime.interpreter.run import Verdict, VerdictStatus
+    from runtime.interpreter.verdicts import Checked
+    from runtime.job.divergence import Divergence, compare_executions, compare_nodes
+    from runtime.job.statement import JobStatement
+    from runtime.job.stops import JobFailed, JobStatus, Stop
+    from workflows.limits import HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
+
+if TYPE_CHECKING:
+    from workflows.job import JobWorkflow
+    from workflows.messages import Origin
+
+RECORD_ENDED = "RecordEnded"
+
+
+class Replaying:
+    """The replay that a run is part of, if it is one. ``order`` says how, ``record`` is the turn that is followed."""
+
+    def __init__(self, flow: JobWorkflow) -> None:
+        self._flow = flow
+        self.order: ReplayOrder | None = None
+        self.record: RecordedTurn | None = None
+        self.divergences: tuple[Divergence, ...] = ()
+        self.nodes: tuple[dict[str, Any], ...] | None = None
+        self._next: ReplayOrder | None = None
+        self._redone: tuple[int, dict[str, Any]] | None = None
+        self._was_reset = False
+        workflow.register_random_seed_callback(self._reset)
+
+    def _reset(self, seed: int) -> None:
+        self._was_reset = True
+
+    def begin(self, origin: Origin | None) -> None:
+        """Go on with what the run before was in, or begin as the fork's order says."""
+        if origin is not None:
+            self.divergences, self.nodes = origin.divergences, origin.nodes
+            self._next = origin.replay
+            self._take(origin.restore or origin.replay)
+
+    @property
+    def carried(self) -> dict[str, Any]:
+        """What the next run must know, as fields of its ``Origin``."""
+        restoring = self.order is not None and self.order.mode is ReplayMode.RESTORE
+        return {
+            "restore": self.order if restoring else None,
+            "replay": self._next if restoring else self.order,
+            "divergences": self.divergences,
+            "nodes": self.nodes,
+        }
+
+    async def gate(self) -> None:
+        """At a reset point, and only there: ask whether a replay was ordered, and what this turn's statement came to.
+
+        The time between is not the job's: its wall budget goes on from where it stood.
+        """
+        if not self._was_reset:
+            return
+        self._was_reset = False
+        flow, job = self._flow, self._flow.job
+        claim: Claim = await workflow.execute_local_activity(
+            "claim_replay",
+            ClaimQuestion(batch=flow.order.key.batch, job=flow.order.key.job, turn=job.turn, parent=flow.parent),
+            result_type=Claim,
+            start_to_close_timeout=READ_LIMIT,
+            local_retry_threshold=LOCAL_LIMIT,
+            retry_policy=PATIENT,
+        )
+        job.ledger.started += max(workflow.time() - flow.replied_at, 0.0)
+        if claim.execution is not None:
+            self._redone = (job.turn, claim.execution)
+        if claim.replay is not None:
+            self.divergences, self.nodes, self.record = (), None, None
+            self._take(claim.replay)
+
+    async def begin_turn(self) -> Stop | None:
+        """Look up the next turn in the record that is followed. A stop, if the record has ended and the replay with it."""
+        self.record = None
+        turn = self._flow.job.turn + 1
+        if self.order is not None and self.order.mode is ReplayMode.RESTORE and not self._follows(turn):
+            self._take(self._next)
+        if not self._follows(turn):
+            return None
+        self.record = await self._recorded(turn)
+        return None if self.record is not None else self._ended()
+
+    async def begin_call(self) -> None:
+        """At turn N of a replay, before its call: the message it brings, and the record of that turn after a reset."""
+        order, job = self.order, self._flow.job
+        if order is None or order.start != job.turn:
+            return
+        if order.message is not None:
+            job.hear(order.message)
+        if self.record is None and self._follows(job.turn):
+            self.record = await self._recorded(job.turn)
+
+    def messages(self, arrived: list[str]) -> tuple[list[str], list[str]]:
+        """What the turn begins with, and what waits: a record brings the messages of its turns itself."""
+        return (arrived, []) if self.record is None else (list(self.record.messages), arrived)
+
+    @property
+    def model(self) -> dict[str, Any] | None:
+        """What litellm is called with in place of the job's own model."""
+        return self.order.model if self.order is not None and self._flow.job.turn >= self.order.start else None
+
+    @property
+    def given(self) -> Given | None:
+        """The reply of this turn, if no model is called for it."""
+        order, turn = self.order, self._flow.job.turn
+        if order is None:
+            return None
+        if order.statement is not None and order.start == turn:
+            return Given(statement=order.statement)
+        return Given(source=order.source) if self.record is not None else None
+
+    @property
+    def restored(self) -> TurnReply | None:
+        """The recorded reply, if the turn is only restored: it has its step already, and gets no other."""
+        record, order = self.record, self.order
+        if record is None or order is None or order.mode is not ReplayMode.RESTORE:
+            return None
+        return TurnReply(**dict(record.reply), step=record.step, at=record.at)
+
+    @property
+    def shown(self) -> tuple[str, ...] | None:
+        """The digests of the prompt that the record's step was sent, where this turn's step is that."""
+        return self.record.layout if self.record is not None and self.record.layout else None
+
+    def clock(self, reply: TurnReply) -> float:
+        """The time at which the clock of the turn's statement stands."""
+        if self.record is not None and self.order is not None and self.order.answers:
+            return self.record.at
+        return reply.at or workflow.time()
+
+    @property
+    def effect(self) -> EffectName | None:
+        """Where effects are answered from; None for the world."""
+        order = self.order
+        if self.record is None or order is None or order.source is None or not order.answers:
+            return None
+        return EffectName(source=order.source, kept=order.mode is not ReplayMode.RESTORE)
+
+    def foreseen(self, statement: JobStatement) -> Verdict | None:
+        """The verdict of a stretch that is known to have been run before: its time is not measured again."""
+        expected = self._expected()
+        if expected is None:
+            return None
+        last = len(statement.effects) == len(expected.get("effects", ()))
+        if last and expected.get("status") == "timeout":
+            return Verdict(status=VerdictStatus.TIMEOUT)
+        # What ended with an exception may have been refused by the type checker, which is then asked again.
+        return Verdict(checked=Checked.REFUSED if expected.get("exception") else Checked.PASSED)
+
+    async def summary(self, name: str) -> TurnReply | str | None:
+        """The recorded summary, or why there is none; None if a model is to write it."""
+        record, order = self.record, self.order
+        if record is None or order is None:
+            return None
+        batch, job, _, run, *_ = record.step.key.split("/")
+        source = RunName(batch=batch, job=job, run=f"{run}~{name}")
+        found = await self._question(RecordedQuestion(source=source, turn=self._flow.job.turn), f"recorded-{name}")
+        if found is not None:
+            return TurnReply(**dict(found.reply), step=found.step, at=found.at)
+        return "the record has no such summary" if order.answers else None
+
+    def compare(self) -> None:
+        """Compare the statement with its record.
+
+        Raises:
+            JobFailed: if a turn that is to be restored came to something else.
+        """
+        record, order, job = self.record, self.order, self._flow.job
+        self._redone = None
+        edited = order is not None and order.statement is not None and order.start == job.turn
+        if record is None or order is None or edited or (record.execution is None and record.nodes is None):
+            return
+        now = job.execution.archived() if job.execution is not None else None
+        self._found(compare_executions(job.turn, record.execution, now))
+        self.nodes = record.nodes
+
+    def compare_nodes(self, changed: tuple[dict[str, Any], ...], turn: int) -> None:
+        """Compare what the statement of ``turn``, and the tick after it, made of the nodes."""
+        if self.nodes is not None:
+            expected, self.nodes = self.nodes, None
+            self._found(compare_nodes(turn, expected, changed))
+        job = self._flow.job
+        job.add_deltas(tuple(Delta("replay", "replay", "replay", found.line()) for found in self.divergences))
+
+    def with_divergences(self, execution: dict[str, Any] | None) -> dict[str, Any] | None:
+        """The record of the last statement's execution, with its divergences."""
+        if not self.divergences:
+            return execution
+        return {**(execution or {}), "divergences": [found.model_dump(mode="json") for found in self.divergences]}
+
+    def called(self) -> None:
+        """The divergences so far are archived."""
+        self.divergences = ()
+
+    def _take(self, order: ReplayOrder | None) -> None:
+        self.order = order
+        if order is not None and order.budget is not None:
+            self._flow.job.ledger.budget = order.budget
+
+    def _follows(self, turn: int) -> bool:
+        order = self.order
+        return (
+            order is not None and order.follows and turn >= order.start and (order.until is None or turn <= order.until)
+        )
+
+    def _expected(self) -> dict[str, Any] | None:
+        if self._redone is not None and self._redone[0] == self._flow.job.turn:
+            return self._redone[1]
+        if self.record is not None and self.order is not None and self.order.answers:
+            return self.record.execution
+        return None
+
+    def _found(self, divergences: tuple[Divergence, ...]) -> None:
+        if divergences and self.order is not None and self.order.mode is ReplayMode.RESTORE:
+            raise JobFailed(f"the record cannot be restored: {divergences[0].line()}")
+        self.divergences += divergences
+
+    def _ended(self) -> Stop | None:
+        """The record has no more turns."""
+        order, turn = self.order, self._flow.job.turn
+        if order is not None and order.mode is ReplayMode.REEXECUTE and order.then is AfterRecord.CONTINUE:
+            self.order = order.model_copy(update={"mode": ReplayMode.RERUN})
+            return None
+        return Stop(JobStatus.CANCELLED, f"the record ends after turn {turn}")
+
+    async def _recorded(self, turn: int) -> RecordedTurn | None:
+        order = self.order
+        if order is None or order.source is None:
+            return None
+        last = order.mode is ReplayMode.RESTORE and turn == order.until
+        question = RecordedQuestion(source=order.source, turn=turn, layout=last)
+        return await self._question(question, f"recorded-{turn}")
+
+    async def _question(self, question: RecordedQuestion, name: str) -> RecordedTurn | None:
+        try:
+            found: RecordedTurn = await workflow.execute_activity(
+                "recorded_turn",
+                question,
+                result_type=RecordedTurn,
+                activity_id=name,
+                start_to_close_timeout=READ_LIMIT,
+                schedule_to_close_timeout=timedelta(hours=1),
+                heartbeat_timeout=HEARTBEAT,
+                retry_policy=PATIENT,
+                summary=f"the record of turn {question.turn}",
+            )
+            return found
+        except ActivityError as error:
+            if isinstance(error.cause, ApplicationError) and error.cause.type == RECORD_ENDED:
+                return None
+            raise
