@@ -52,7 +52,9 @@ class Plan:
     def sentence(self) -> str:
         """``1 done, 2 resumed at turns 4 and 11, 3 new``."""
         parts: list[str] = []
-        succeeded = [job.outcome is None or job.outcome.status is JobStatus.SUCCEEDED for job in self.counted(Start.DONE)]
+        succeeded = [
+            job.outcome is None or job.outcome.status is JobStatus.SUCCEEDED for job in self.counted(Start.DONE)
+        ]
         if done := sum(succeeded):
             parts.append(f"{done} done")
         if failed := len(succeeded) - done:

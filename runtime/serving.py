@@ -83,7 +83,9 @@ class BatchWorkers:
                 self._start(batch)
             elif batch.queue not in self._refused:
                 self._refused.add(batch.queue)
-                self.tell(f"not working on batch {batch.name}: its archive is {batch.store}, this worker's is {self.store}")
+                self.tell(
+                    f"not working on batch {batch.name}: its archive is {batch.store}, this worker's is {self.store}"
+                )
 
     def _start(self, batch: OpenBatch) -> None:
         if batch.queue in self._running:

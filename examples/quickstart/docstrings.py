@@ -20,7 +20,7 @@ def respond(messages):
                 "missing = []\n"
                 "for name in modules:\n"
                 "    source = open(name).read().lstrip()\n"
-                "    if not source.startswith('\"\"\"'):\n"
+                '    if not source.startswith(\'"""\'):\n'
                 "        missing.append(name)\n"
                 "print('missing:', missing)"
             ),

@@ -5,7 +5,10 @@ def respond(messages):
     """The next statement, from the last outcome in the prompt."""
     outcomes = [str(message["content"]) for message in messages if message["role"] == "tool"]
     if not outcomes:
-        return {"text": "The exceptions should be in runtime/exceptions.py.", "code": "source = open('runtime/exceptions.py').read()"}
+        return {
+            "text": "The exceptions should be in runtime/exceptions.py.",
+            "code": "source = open('runtime/exceptions.py').read()",
+        }
     if "FileNotFoundError" in outcomes[-1]:
         return {
             "text": "There is no such file. I look what there is.",

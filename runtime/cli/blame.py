@@ -21,9 +21,9 @@ def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = F
     The event, statement or node, the turn that brought it in, and the turn that last changed its text.
     """
     from runtime.cli.chosen import chosen_turn
-    from runtime.cli.stores import archive_of
+    from runtime.cli.stores import archive_to_read
 
-    turn = chosen_turn(archive_of(store), job, run)
+    turn = chosen_turn(archive_to_read(store), job, run)
     report(turn, blamed(turn), json)
 
 

@@ -34,10 +34,10 @@ def command(
     import signal
     import threading
 
-    from runtime.cli.stores import archive_of
+    from runtime.cli.stores import archive_to_read
     from runtime.codec import make_server
 
-    objects = archive_of(store)
+    objects = archive_to_read(store)
     try:
         server = make_server(objects, host, port, frozenset(url.rstrip("/") for url in origin or ()))
     except OSError as error:

@@ -30,9 +30,9 @@ def command(
 
     Every archived call counts, those of earlier runs too. The price is litellm's; it has none for unreported usage.
     """
-    from runtime.cli.stores import archive_of
+    from runtime.cli.stores import archive_to_read
 
-    objects = archive_of(store)
+    objects = archive_to_read(store)
     rows = [{"job": str(job), "batch": job.batch, **spent(job.archive(objects))} for job in _jobs(objects, name)]
     batches: dict[str, dict[str, Any]] = {}
     for batch in dict.fromkeys(row["batch"] for row in rows):

@@ -39,9 +39,9 @@ def command(
     if wire and text:
         raise InputError("--text and --wire cannot go together: each prints another kind of difference")
     from runtime.cli.chosen import chosen_turn
-    from runtime.cli.stores import archive_of
+    from runtime.cli.stores import archive_to_read
 
-    objects = archive_of(store)
+    objects = archive_to_read(store)
     first = chosen_turn(objects, job, run)
     before, after = (first, chosen_turn(objects, other, run)) if other else (_before(first), first)
     if wire:

@@ -38,9 +38,9 @@ def command(
     from runtime.archive.export import export_lines
     from runtime.archive.genai import genai_lines
     from runtime.catalog import find_job
-    from runtime.cli.stores import archive_of
+    from runtime.cli.stores import archive_to_read
 
-    objects = archive_of(store)
+    objects = archive_to_read(store)
     name = find_job(objects, job)
     archive = name.archive(objects)
     runs = archive.runs()

@@ -26,10 +26,10 @@ def command(
     The statement's first line, its outcome, tokens, cost and time. It reads the archive alone.
     """
     from runtime.catalog import find_job
-    from runtime.cli.stores import archive_of
+    from runtime.cli.stores import archive_to_read
     from runtime.errors import NotFound
 
-    objects = archive_of(store)
+    objects = archive_to_read(store)
     name = find_job(objects, job)
     archive = name.archive(objects)
     runs = archive.runs()

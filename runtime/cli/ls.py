@@ -33,11 +33,11 @@ def command(
     """
     import asyncio
 
-    from runtime.cli.stores import archive_of
+    from runtime.cli.stores import archive_to_read
     from runtime.connection import Target
 
     target = Target(address=address, namespace=namespace, profile=profile)
-    rows = asyncio.run(listed(archive_of(store), batch, target))
+    rows = asyncio.run(listed(archive_to_read(store), batch, target))
     if json:
         json_document(rows)
         return

@@ -13,9 +13,9 @@ def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = F
     Those that changed since the turn before are marked with '*'. A turn in flight shows those of the turn before.
     """
     from runtime.cli.chosen import chosen_turn
-    from runtime.cli.stores import archive_of
+    from runtime.cli.stores import archive_to_read
 
-    turn = chosen_turn(archive_of(store), job, run)
+    turn = chosen_turn(archive_to_read(store), job, run)
     nodes, changed = turn.nodes_then(), turn.changed_nodes()
     if json:
         about = {"job": turn.name, "run": turn.run, "turn": turn.turn}

@@ -90,9 +90,9 @@ def command(
         )
     from runtime.catalog import find_job
     from runtime.cli.showing import ShownTurn
-    from runtime.cli.stores import archive_of
+    from runtime.cli.stores import archive_to_read
 
-    objects = archive_of(store)
+    objects = archive_to_read(store)
     name = find_job(objects, wanted.job)
     archive = name.archive(objects)
     if turns is not None:

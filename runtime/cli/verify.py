@@ -56,10 +56,10 @@ def command(
 
     from runtime.archive.signing import trusted_keys
     from runtime.catalog import LAST, all_jobs, find_job
-    from runtime.cli.stores import archive_of
+    from runtime.cli.stores import archive_to_read
     from runtime.connection import Target
 
-    objects = archive_of(store)
+    objects = archive_to_read(store)
     names = list(all_jobs(objects)) if every else [find_job(objects, job or LAST)]
     target = Target(address=address, namespace=namespace, profile=profile)
     trusted = trusted_keys(tuple(public_key or ()))

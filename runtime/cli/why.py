@@ -25,9 +25,9 @@ def command(
     from runtime.archive.inspect import why
     from runtime.cli.blame import blamed, report
     from runtime.cli.chosen import chosen_turn
-    from runtime.cli.stores import archive_of
+    from runtime.cli.stores import archive_to_read
 
-    turn = chosen_turn(archive_of(store), job, run)
+    turn = chosen_turn(archive_to_read(store), job, run)
     found = why(blamed(turn), text)
     if not found:
         raise NotFound(f"{text!r} does not stand in the prompt of {turn.address}")

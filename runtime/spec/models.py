@@ -120,7 +120,9 @@ class JobSpec(Spec):
     budget: Budget = Budget()
     context_tokens: int = Field(default=DEFAULT_CONTEXT_TOKENS, ge=1)
     """The size to which prompts are projected, in tokens of ``encoding``."""
-    condenser: tuple[CondenserSpec, ...] = Field(default_factory=lambda fields: (CondenserSpec(kind=auto(fields["model"])),))
+    condenser: tuple[CondenserSpec, ...] = Field(
+        default_factory=lambda fields: (CondenserSpec(kind=auto(fields["model"])),)
+    )
     """What gives way when a prompt is too large, the first that has an answer; empty: nothing is ever forgotten."""
     pin_user_messages: bool = False
     """Whether the user's messages are never forgotten, as the contract and the goal are not."""

@@ -49,12 +49,12 @@ async def test_a_job_outlives_thirty_seconds_without_its_archive(s3_server: S3Se
         archive = JobArchive(stage.store, stage.batch, spec.id)
         async with stage.open():
             handle = await stage.start(spec)
-            while not archive.runs() or len(list(archive.steps())) < 2:
+            while not archive.runs() or len(list(archive.steps())) < 2:  # noqa: ASYNC110 no event tells
                 await asyncio.sleep(0.05)
             s3_server.kill()
             try:
                 stopped = time.monotonic()
-                while time.monotonic() - stopped < AWAY_SECONDS or not await failed_attempts(handle):
+                while time.monotonic() - stopped < AWAY_SECONDS or not await failed_attempts(handle):  # noqa: ASYNC110
                     await asyncio.sleep(0.5)
             finally:
                 await asyncio.to_thread(s3_server.start)

@@ -165,8 +165,14 @@ def test_cost_adds_up_every_call(read: Reader) -> None:
     found = json.loads(read.ok("cost", "--json"))
     prompt = sum(100 + turn for turn in (30, 31, 32, 33, 34, 33, 34, 35))
     one = {
-        **{"calls": 8, "failed_attempts": 1, "prompt": prompt, "completion": 96, "cache_read": 0, "cache_write": 0},
-        **{"unreported": 0, "cost_usd": 0.008},
+        "calls": 8,
+        "failed_attempts": 1,
+        "prompt": prompt,
+        "completion": 96,
+        "cache_read": 0,
+        "cache_write": 0,
+        "unreported": 0,
+        "cost_usd": 0.008,
     }
     twice = {name: round(2 * value, 9) for name, value in one.items()}
     jobs = [{"job": "nightly/licences", **one}, {"job": "nightly/second", **one}]
@@ -228,6 +234,25 @@ def test_verify_tells_clean_from_damaged(read: Reader) -> None:
     assert document["clean"] is False
     assert [job["job"] for job in document["jobs"] if job["damage"]] == ["nightly/second"]
     assert read("verify", "licences", "--all").code == 2
+
+
+def test_a_named_archive_must_be_there_and_may_be_read_only(read: Reader, tmp_path: Path) -> None:
+    """A mistyped --store is an error and makes nothing; reading writes nothing."""
+    nowhere = tmp_path / "nowhere"
+    wrong = read("ls", "--store", str(nowhere))
+    assert (wrong.code, wrong.err) == (2, f"error: there is no archive at {nowhere}: no such directory\n")
+    assert not nowhere.exists()
+    assert "it has no object" in read("verify", "--store", str(tmp_path)).err
+    before = sorted(path.relative_to(read.store) for path in read.store.rglob("*"))
+    for path in (*read.store.rglob("*"), read.store):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        for command in (["verify"], ["cost"], ["log", "licences"], ["blame", "licences@33"], ["export", "licences"]):
+            assert read(*command).code == 0
+    finally:
+        for path in (read.store, *read.store.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    assert sorted(path.relative_to(read.store) for path in read.store.rglob("*")) == before
 
 
 def test_schemas_of_archived_objects_are_published(read: Reader) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.kill.policy import FAILS_AT
 from tests.kill.scene import Scene
 from tests.kill.strikes import Strike, Victim
 
-AT_ONCE = 4
+AT_ONCE = 6
 """Experiments at a time: they mostly wait for the timeouts by which the server learns of a death."""
 
 UNDISTURBED = "undisturbed"
@@ -40,15 +40,18 @@ class Survived:
 
 
 def names() -> list[str]:
-    """All experiments: ``undisturbed/TURNS``, ``failpoints/GROUP`` and ``struck/NAME/SEED``."""
-    jobs = [f"{UNDISTURBED}/{failpoints.TURNS}", f"{UNDISTURBED}/{strikes.TURNS}"]
+    """All experiments: ``undisturbed/TURNS``, ``checkpoint/POINT``, ``failpoints/GROUP`` and ``struck/NAME/SEED``."""
+    lengths = (failpoints.TURNS, strikes.TURNS, failpoints.CHECKPOINT_TURNS)
+    jobs = [f"{UNDISTURBED}/{turns}" for turns in lengths]
+    checkpoints = [f"checkpoint/{point}" for point in failpoints.CHECKPOINTS]
     seeded = [f"struck/{name}/{seed}" for name, (_, seeds) in strikes.STRUCK.items() for seed in seeds]
-    return [*jobs, *(f"failpoints/{group}" for group in failpoints.GROUPS), *seeded]
+    return [*jobs, *checkpoints, *(f"failpoints/{group}" for group in failpoints.GROUPS), *seeded]
 
 
 def reference(name: str) -> str:
     """The undisturbed job that an experiment must equal."""
-    return f"{UNDISTURBED}/{strikes.TURNS if name.startswith('struck/') else failpoints.TURNS}"
+    turns = {"struck": strikes.TURNS, "checkpoint": failpoints.CHECKPOINT_TURNS, "failpoints": failpoints.TURNS}
+    return f"{UNDISTURBED}/{turns[name.partition('/')[0]]}"
 
 
 def start(wanted: Iterable[str], path: Path, pool: ThreadPoolExecutor) -> dict[str, Future[Survived]]:
@@ -63,7 +66,9 @@ def run(name: str, path: Path) -> Survived:
         case "undisturbed":
             return undisturbed(path, int(what))
         case "failpoints":
-            return fail_points(path, what, failpoints.TURNS)
+            return fail_points(path, GROUPS[what], failpoints.TURNS)
+        case "checkpoint":
+            return fail_points(path, (what,), failpoints.CHECKPOINT_TURNS)
         case _:
             who, _, seed = what.partition("/")
             planned = strikes.strikes(int(seed), strikes.TURNS, strikes.STRUCK[who][0])
@@ -79,13 +84,13 @@ def undisturbed(path: Path, turns: int) -> Survived:
         return made
 
 
-def fail_points(path: Path, group: str, turns: int) -> Survived:
-    """A job that dies at each fail point of a group in turn."""
+def fail_points(path: Path, points: Sequence[str], turns: int) -> Survived:
+    """A job that dies at each of the fail points in turn."""
     with Scene.open(path, turns) as scene:
         moments = []
-        for point in GROUPS[group]:
+        for point in points:
             process = scene.start(failpoint=point)
-            assert process.wait(timeout=120) == -signal.SIGKILL, f"{point}: the process did not come by"
+            assert process.wait(timeout=240) == -signal.SIGKILL, f"{point}: the process did not come by"
             assert scene.once().exists(), f"{point}: something else killed the process"
             scene.nothing_left()
             moments.append(Moment.of(scene))

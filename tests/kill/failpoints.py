@@ -59,8 +59,29 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-ELSEWHERE = {"store.s3.before_put"}
-"""Fail points that need another server: tests/archive kills there."""
+CHECKPOINTS = (
+    "checkpoint.before",
+    "archive.checkpoint.before_put",
+    "archive.checkpoint.after_put",
+    "checkpoint.before_return",
+)
+"""Each is a job of its own that is long enough for a checkpoint: a worker that dies inside a workflow task holds that task
+until its time limit, a minute."""
+
+CHECKPOINT_TURNS = 66
+
+ELSEWHERE = {
+    "store.s3.before_put": "tests/archive kills at it, with an S3 server",
+    "replay.before_claim": "needs a reset",
+    "replay.after_claim": "needs a reset",
+    "archive.replay.before_put": "needs a reset",
+    "archive.replay.after_put": "needs a reset",
+    "archive.claim.before_put": "needs a reset",
+    "archive.claim.after_put": "needs a reset",
+    "summary.before": "needs a condensation by a model",
+    "summary.before_return": "needs a condensation by a model",
+}
+"""Fail points that these jobs do not come by, and why."""
 
 _CALL = re.compile(r'failpoint\((f?)"([^"]+)"\)')
 
@@ -76,5 +97,5 @@ def named_in_the_source() -> set[str]:
 
 
 def tried() -> set[str]:
-    """The fail points that the groups and the tests elsewhere try."""
-    return {point.partition(":")[0] for points in GROUPS.values() for point in points} | ELSEWHERE
+    """The fail points that are tried here or elsewhere."""
+    return {point.partition(":")[0] for points in GROUPS.values() for point in points} | {*CHECKPOINTS, *ELSEWHERE}

@@ -91,7 +91,7 @@ class Scene:
     def finish(self) -> dict[str, Any]:
         """Let the newest process end, and return the job's entry in its summary."""
         assert self.process is not None
-        code = self.process.wait(timeout=180)
+        code = self.process.wait(timeout=240)
         said = self.output().with_suffix(".out").read_text().splitlines()
         assert code == 0, (code, said[-2:], self.output().with_suffix(".err").read_text()[-2000:])
         (job,) = json.loads(said[-1])["jobs"]

@@ -18,7 +18,7 @@ def test_every_fail_point_is_tried() -> None:
 
 @pytest.mark.kill
 @pytest.mark.server
-@pytest.mark.parametrize("experiment", [name for name in names() if name.startswith("failpoints/")])
+@pytest.mark.parametrize("experiment", [name for name in names() if name.startswith(("failpoints/", "checkpoint/"))])
 def test_a_kill_at_a_fail_point_changes_nothing(experiment: str, outcome: Callable[[str], Survived]) -> None:
     """Dead at each point of a group in turn, the job has the result, the statements and the prompts of an undisturbed one."""
     undisturbed = outcome(reference(experiment))

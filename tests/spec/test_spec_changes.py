@@ -63,7 +63,19 @@ def test_no_change() -> None:
 def test_every_field_counts() -> None:
     """A field that is added to the job later cannot be forgotten here."""
     covered = {
-        *("goal", "workspace", "budget", "model", "result", "form", "context_tokens", "encoding", "tools", "id", "redact"),
+        *(
+            "goal",
+            "workspace",
+            "budget",
+            "model",
+            "result",
+            "form",
+            "context_tokens",
+            "encoding",
+            "tools",
+            "id",
+            "redact",
+        ),
         *("condenser", "pin_user_messages"),
     }
     assert set(JobSpec.model_fields) == covered

@@ -46,7 +46,9 @@ class SmallWindow:
     """A model that writes ``statement(turn)`` and, asked for a summary, ``summary(number)``; it keeps the sizes it was sent."""
 
     statement: Callable[[int], Any]
-    summary: Callable[[int], Any] = lambda number: f"Summary {number}: the numbers so far were printed and kept in `seen`."
+    summary: Callable[[int], Any] = lambda number: (
+        f"Summary {number}: the numbers so far were printed and kept in `seen`."
+    )
     window: int = WINDOW
     protocol: OpenAIWindow | AnthropicWindow = field(default_factory=OpenAIWindow)
     sizes: list[int] = field(default_factory=list)
@@ -85,6 +87,6 @@ class SmallWindow:
 
 
 def _text_of(message: dict[str, Any]) -> str:
-    content = message["content"]
-    said = content if isinstance(content, str) else json.dumps(content)
+    content = message.get("content") or ""
+    said = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     return said + json.dumps(message.get("tool_calls", ""))

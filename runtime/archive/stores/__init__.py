@@ -1,7 +1,7 @@
 """Object stores: put if absent, get, list. A directory, S3, or memory."""
 
 from runtime.archive.stores.memory import MemoryStore
-from runtime.archive.stores.opening import check_store, open_store
+from runtime.archive.stores.opening import check_store, open_existing, open_store
 from runtime.archive.stores.protocol import ObjectStore
 
-__all__ = ["MemoryStore", "ObjectStore", "check_store", "open_store"]
+__all__ = ["MemoryStore", "ObjectStore", "check_store", "open_existing", "open_store"]

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.digests import canonical_json
-from runtime.errors import ArchiveError, InputError
+from runtime.errors import ArchiveError, InputError, NotFound, ObjectMissing
 
 _MARKER = "_holdfast/archive"
 _MARKER_TEXT = canonical_json({"archive": "holdfast", "format": 1})
@@ -22,6 +22,40 @@ def open_store(url: str) -> ObjectStore:
         InputError: if the address is of no known kind.
         ArchiveError: if the store cannot be written, or would overwrite what it has.
     """
+    store = _store_at(url)
+    check_store(store, url)
+    return store
+
+
+def open_existing(url: str) -> ObjectStore:
+    """The store at ``url``, to be read: it may be read-only, nothing is written, and a directory is not made.
+
+    Raises:
+        InputError: if the address is of no known kind.
+        NotFound: if no archive is there.
+        ArchiveError: if the store cannot be read, or holds something else.
+    """
+    folder = _folder(url)
+    if folder is not None and not folder.is_dir():
+        raise NotFound(f"there is no archive at {url}: no such directory")
+    store = _store_at(url)
+    try:
+        found = store.get(_MARKER)
+    except ObjectMissing:
+        raise NotFound(f"there is no archive at {url}: it has no object {_MARKER}") from None
+    _check_marker(found, url)
+    return store
+
+
+def _folder(url: str) -> Path | None:
+    """The directory that an address names, if it names one."""
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    return Path(os.path.expandvars(url)).expanduser() if "://" not in url and url else None
+
+
+def _store_at(url: str) -> ObjectStore:
     parts = urlsplit(url)
     store: ObjectStore
     if parts.scheme == "s3":
@@ -29,13 +63,10 @@ def open_store(url: str) -> ObjectStore:
         from runtime.archive.stores.s3 import S3Store
 
         store = S3Store.from_url(url)
-    elif parts.scheme == "file":
-        store = DirectoryStore(Path(unquote(parts.path)))
-    elif "://" not in url and url:
-        store = DirectoryStore(Path(os.path.expandvars(url)).expanduser())
+    elif (folder := _folder(url)) is not None:
+        store = DirectoryStore(folder)
     else:
         raise InputError(f"{url!r} is no archive store: give a directory, file:///… or s3://bucket/prefix")
-    check_store(store, url)
     return store
 
 
@@ -51,6 +82,9 @@ def check_store(store: ObjectStore, url: str) -> None:
             f"the store {url} overwrites objects: it ignores conditional writes (If-None-Match). "
             "The archive needs a store that honours them"
         )
-    found = store.get(_MARKER)
+    _check_marker(store.get(_MARKER), url)
+
+
+def _check_marker(found: bytes, url: str) -> None:
     if found != _MARKER_TEXT:
         raise ArchiveError(f"{url} holds something else than a Holdfast archive of format 1 at {_MARKER}")
