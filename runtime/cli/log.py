@@ -96,7 +96,8 @@ def _outcome(step: Step, after: Step | EndRecord | None, source: str | None, pro
     if execution is None:
         return "not recorded yet" if after is None else "not executed"
     exception = execution.get("exception")
-    return f"{execution['status']} {exception['type']}" if exception else str(execution["status"])
+    status = execution.get("status", "recorded")
+    return f"{status} {exception['type']}" if exception else str(status)
 
 
 def turn_line(turn: dict[str, Any]) -> str:

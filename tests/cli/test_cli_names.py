@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.archive.stores import open_store
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.archive.stores.memory import MemoryStore
 from runtime.archive.stores.protocol import ObjectStore
@@ -71,6 +72,7 @@ def test_names_that_are_none(store: ObjectStore, given: str, message: str) -> No
 @pytest.mark.parametrize("arguments", [["log"], ["show"], ["send", "text"], ["cancel"]])
 def test_every_command_exits_2(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No command takes a name that is none."""
+    open_store(str(tmp_path))
     filled(DirectoryStore(tmp_path))
     for name in ("licences", "nope"):
         assert main([arguments[0], name, *arguments[1:], "--store", str(tmp_path)]) == 2
@@ -83,6 +85,7 @@ def test_nothing_has_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     """In an empty archive 'last' is an error that says how to begin, and 'ls' says it too."""
     with pytest.raises(NotFound, match="no job has begun yet: start some with 'holdfast run JOBS_FILE'"):
         find_job(MemoryStore(), "last")
+    open_store(str(tmp_path))
     assert main(["ls", "--store", str(tmp_path)]) == 0
     assert capsys.readouterr().out == "no jobs yet: start some with 'holdfast run JOBS_FILE'\n"
 

@@ -82,7 +82,8 @@ async def test_a_job_with_a_small_window_runs_on(
     end = archive.end(outcome.run)
     assert end is not None and end.result == list(range(1, turns + 1))
     assert max(model.sizes) <= WINDOW
-    assert len(model.refused) <= (3 if context > WINDOW else 0)
+    # The server also counts the tool's definition, which the projection does not: one refusal teaches the difference.
+    assert len(model.refused) <= (3 if context > WINDOW else 1)
     taken = check_told(archive, outcome)
     assert len(taken) >= turns // 30
     assert all(record.condenser == "llm_summary" and record.summary and not record.failures for record in taken)
