@@ -19,7 +19,7 @@ from tests.kill.strikes import Mark, Strike, Victim
 pytestmark = [pytest.mark.kill, pytest.mark.server]
 
 
-@pytest.mark.xfail(strict=False, reason="open: fails on a loaded machine, issue 2")
+@pytest.mark.xfail(run=False, reason="open: fails on a loaded machine, issue 2")
 def test_workers_go_on_without_run(tmp_path: Path, outcome: Callable[[str], Survived]) -> None:
     """``run`` is killed, then a ``worker``; the next worker ends the job, and ``run`` finds it done."""
     with Scene.open(tmp_path, TURNS) as scene:
