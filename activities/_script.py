@@ -1,8 +1,8 @@
 """The scripts of ``scripted/FILE`` models: what a reply may say, and how the reply to a prompt is found.
 
 FILE is a YAML list of replies, or a Python file with ``respond(messages)``, which returns one reply. A reply is a
-text, or a mapping with the fields of ``ScriptedReply``. The reply to a prompt is the one after as many as the
-prompt has assistant messages: nothing is remembered between calls, so a retry or a resumed job gets the same.
+text, or a mapping with the fields of ``ScriptedReply``. A list's reply to a prompt is that of the turn: nothing is
+remembered between calls, so a retry or a resumed job gets the same, and so does one whose earlier turns were condensed.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class ScriptedReply(BaseModel):
     times: int = Field(default=1, ge=1)
 
 
-def reply_to(file: str, messages: Messages) -> ScriptedReply:
-    """The reply of the script ``file`` to a prompt.
+def reply_to(file: str, messages: Messages, turn: int) -> ScriptedReply:
+    """The reply of the script ``file`` to the prompt of ``turn``, from 1.
 
     Raises:
         InputError: the file cannot be used, has no such reply, or its ``respond`` failed.
@@ -76,13 +76,12 @@ def reply_to(file: str, messages: Messages) -> ScriptedReply:
         state = path.stat()
     except OSError as error:
         raise InputError(f"scripted model {file}: {error.strerror}") from error
-    number = replies_in(messages)
     if path.suffix == ".py":
         return _answered(file, _policy(path, state.st_mtime_ns, state.st_size), messages)
     replies = _replies(path, state.st_mtime_ns, state.st_size)
-    if number >= len(replies):
-        raise InputError(f"scripted model {file}: it has {len(replies)} replies, and reply {number + 1} was asked for")
-    return replies[number]
+    if turn > len(replies):
+        raise InputError(f"scripted model {file}: it has {len(replies)} replies, and reply {turn} was asked for")
+    return replies[turn - 1]
 
 
 def replies_in(messages: Messages) -> int:

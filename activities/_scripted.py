@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from activities._recorder import CallRecorder, SentRequest, current
-from activities._script import ScriptedReply, replies_in, reply_to
+from activities._script import ScriptedReply, reply_to
 from runtime.archive.records import Capture
 from runtime.digests import canonical_json
 from runtime.errors import InputError
@@ -50,7 +50,7 @@ async def pieces(file: str, messages: Sequence[dict[str, Any]], options: dict[st
     request = {"model": f"{PROVIDER}/{file}", "messages": messages, **options}
     await recorder.sending(SentRequest(Capture.HANDED_OVER, canonical_json(request)))
     try:
-        reply = await asyncio.to_thread(reply_to, file, messages)
+        reply = await asyncio.to_thread(reply_to, file, messages, recorder.turn)
     except InputError as error:
         raise _refusal(recorder, 400, str(error), {}) from error
     if reply.delay:
@@ -62,7 +62,7 @@ async def pieces(file: str, messages: Sequence[dict[str, Any]], options: dict[st
         raise _refusal(recorder, reply.fail.status, reply.fail.message, wait)
     recorder.answering(200, {})
     left = reply.break_after if bad and reply.break_after is not None else math.inf
-    for delta in _deltas(reply, replies_in(messages), native=bool(options.get("tools"))):
+    for delta in _deltas(reply, recorder.turn - 1, native=bool(options.get("tools"))):
         left -= _characters(delta)
         if left < 0 or ("finish_reason" in delta and left < math.inf):
             recorder.failure = httpx.ReadError("the connection was closed in mid-stream")

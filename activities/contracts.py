@@ -9,8 +9,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_serializer, model_validator
 
+from activities.brief import brief_execution, brief_parent, full_execution, full_parent
 from activities.record import EffectName, Given
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.history.condensed import CondensationRecord
@@ -68,6 +69,28 @@ class TurnCall(Contract):
     nodes: tuple[dict[str, Any], ...] = ()
     condensations: tuple[CondensationRecord, ...] = ()
     given: Given | None = None
+
+    @field_serializer("parent", when_used="json")
+    def _brief_parent(self, parent: StepRef | None) -> Any:
+        return None if parent is None else brief_parent(parent, str(self.key), self.turn)
+
+    @field_serializer("execution", when_used="json")
+    def _brief_execution(self, execution: dict[str, Any] | None) -> Any:
+        return None if execution is None else brief_execution(execution, self.turn, self.layout.added_texts)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _full(cls, data: Any) -> Any:
+        """The call with its records in full: a history holds their short forms."""
+        if not isinstance(data, dict):
+            return data
+        parent, execution, full = data.get("parent"), data.get("execution"), dict(data)
+        if isinstance(parent, list):
+            full["parent"] = full_parent(parent, str(JobKey.model_validate(data["key"])), data["turn"])
+        if isinstance(execution, dict):
+            layout = LayoutDelta.model_validate(data["layout"])
+            full |= {"layout": layout, "execution": full_execution(execution, data["turn"], layout.added_texts)}
+        return full
 
 
 class SummaryCall(Contract):

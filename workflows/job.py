@@ -161,7 +161,6 @@ class JobWorkflow:
                     schedule_to_close_timeout=self.wall_left(),
                     heartbeat_timeout=HEARTBEAT,
                     retry_policy=PATIENT,
-                    summary=f"turn {self.job.turn}",
                 )
             except ActivityError as error:
                 cause = error.cause

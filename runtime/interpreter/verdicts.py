@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from runtime.interpreter import output, pool
 from runtime.interpreter.records import ExceptionInfo
-from runtime.values import Value
+from runtime.values import Compact
 
 _UNDONE = "The variables and context objects are as they were before the statement."
 
@@ -29,7 +29,7 @@ class Checked(StrEnum):
     REFUSED = "refused"
 
 
-class Verdict(Value):
+class Verdict(Compact):
     """What is made durable of a stretch.
 
     ``ms`` is the live compute time, without the check and without what it takes to restore and keep the session; ``digest`` that of the outcome, empty if there is none to come back to;

@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_serializer, field_validator
 
 from runtime.digests import digest_of
 from runtime.values import Compact, ToolCall
@@ -99,6 +99,21 @@ class LayoutDelta(Compact):
 
     parts: tuple[DeltaPart, ...]
 
+    @property
+    def added_texts(self) -> tuple[str, ...]:
+        """The texts of the new segments."""
+        return tuple(part.segment.text for part in self.parts if isinstance(part, Add))
+
+    @field_serializer("parts", when_used="json")
+    def _brief_parts(self, parts: tuple[DeltaPart, ...]) -> list[Any]:
+        """Short, since every turn's history holds one: ``[start, stop]``, ``"reply"``, or a segment."""
+        return [_brief(part) for part in parts]
+
+    @field_validator("parts", mode="before")
+    @classmethod
+    def _full_parts(cls, parts: Any) -> Any:
+        return [_full(part) for part in parts] if isinstance(parts, list | tuple) else parts
+
     def apply(self, previous: Sequence[Segment], reply: Segment | None) -> tuple[Segment, ...]:
         """The new layout, from the previous one and the segment of the previous turn's reply.
 
@@ -119,6 +134,28 @@ class LayoutDelta(Compact):
                         raise ValueError("the delta refers to a reply, and there is none")
                     layout.append(reply)
         return tuple(layout)
+
+
+def _brief(part: DeltaPart) -> list[int] | str | Segment:
+    match part:
+        case Keep(start=start, stop=stop):
+            return [start, stop]
+        case Add(segment=segment):
+            return segment
+        case Reply():
+            return part.op
+
+
+def _full(part: Any) -> Any:
+    match part:
+        case [start, stop]:
+            return {"op": "keep", "start": start, "stop": stop}
+        case "reply":
+            return {"op": "reply"}
+        case {"kind": _}:
+            return {"op": "add", "segment": part}
+        case _:
+            return part
 
 
 def delta_between(previous: Sequence[Segment], reply: Segment | None, layout: Sequence[Segment]) -> LayoutDelta:

@@ -121,18 +121,6 @@ def test_finding_a_job_looks_at_no_jobs_objects() -> None:
     assert store.looked == 0
 
 
-@pytest.mark.parametrize("kind", ["memory", "directory"])
-def test_folders(kind: str, tmp_path: Path) -> None:
-    """The next part of the keys under a prefix, each once; keys without a further part are no folders."""
-    store: ObjectStore = MemoryStore() if kind == "memory" else DirectoryStore(tmp_path)
-    for key in ("b/x/1", "b/x/2", "b/y/1", "a/z/1", "b/file", "top"):
-        store.put_if_absent(key, b"")
-    assert list(store.folders("")) == ["a", "b"]
-    assert list(store.folders("b/")) == ["x", "y"]
-    assert list(store.folders("b/x/")) == []
-    assert list(store.folders("none/")) == []
-
-
 def test_an_archives_own_name_stays(tmp_path: Path) -> None:
     """It is made once, and is the same by whatever address the archive is reached."""
     first = archive_id(DirectoryStore(tmp_path))

@@ -22,7 +22,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.home import Home, state_home
 from runtime.local import NAMESPACE, ensure_server, pin_server
-from runtime.local_process import read_info
+from runtime.local_process import is_alive, read_info
 from tests.kill.processes import ROOT, holdfast, kill_group, processes_of, wait_for
 from tests.workflow.stage import replayer
 from workflows.batch import BatchWorkflow
@@ -68,7 +68,9 @@ class Scene:
                 asyncio.run(pin_server(scene.home))
                 yield scene
         finally:
-            for pid in processes_of(scene.home.path):
+            # The server may be the child of this process, whose environment is another.
+            server = scene._server() if is_alive(scene.home) else set()
+            for pid in {*server, *processes_of(scene.home.path)}:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 

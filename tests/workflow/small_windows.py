@@ -51,6 +51,7 @@ class SmallWindow:
     )
     window: int = WINDOW
     protocol: OpenAIWindow | AnthropicWindow = field(default_factory=OpenAIWindow)
+    stream: bool = False
     sizes: list[int] = field(default_factory=list)
     summaries: list[int] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)
@@ -68,8 +69,16 @@ class SmallWindow:
         """The name and the options that reach it."""
         assert self.server is not None
         if isinstance(self.protocol, OpenAIProtocol):
-            return "openai/local", {"api_base": f"{self.server.address}/v1", "api_key": "sk-local"}
-        return "anthropic/claude-sonnet-4-5", {"api_base": self.server.address, "api_key": "sk-local"}
+            return "openai/local", {
+                "api_base": f"{self.server.address}/v1",
+                "api_key": "sk-local",
+                "stream": self.stream,
+            }
+        return "anthropic/claude-sonnet-4-5", {
+            "api_base": self.server.address,
+            "api_key": "sk-local",
+            "stream": self.stream,
+        }
 
     def _answer(self, messages: Messages, number: int) -> Any:
         text = "\n".join(_text_of(message) for message in messages)

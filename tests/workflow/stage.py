@@ -8,6 +8,7 @@ import textwrap
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from runtime.worker import make_worker
 from tests.workflow.prompt_rules import violations_of
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
+from workflows.limits import TASK_LIMIT
 from workflows.messages import TASK_QUEUE, JobOrder, JobOutcome, job_workflow_id
 
 
@@ -65,12 +67,16 @@ class Stage:
         }
         return JobSpec(**{**fields, "model": settings, **options})
 
-    async def start(self, spec: JobSpec) -> WorkflowHandle[JobWorkflow, JobOutcome]:
+    async def start(
+        self, spec: JobSpec, task_timeout: timedelta = TASK_LIMIT
+    ) -> WorkflowHandle[JobWorkflow, JobOutcome]:
         """Start a job by itself, without a batch."""
         key = JobKey(batch=self.batch, job=spec.id)
         order = JobOrder(key=key, spec=spec, definition="")
         self.started.append(job_workflow_id(key))
-        return await self.client.start_workflow(JobWorkflow.run, order, id=job_workflow_id(key), task_queue=self.queue)
+        return await self.client.start_workflow(
+            JobWorkflow.run, order, id=job_workflow_id(key), task_queue=self.queue, task_timeout=task_timeout
+        )
 
     async def run(self, replies: Sequence[Any] | str, **options: Any) -> tuple[JobOutcome, JobArchive]:
         """Run a job to its end."""

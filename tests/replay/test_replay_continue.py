@@ -1,0 +1,87 @@
+"""Jobs that go on in another run: at a checkpoint, with nothing lost, as one timeline."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
+from runtime.job.stops import JobStatus
+from tests.replay.timelines import archive_of, replay_runs, sound, timeline
+from tests.workflow.stage import Stage
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+BUSY = "n = 0\nwhile n < 250_000:\n    n += 1\nprint(turn)\nturn += 1"
+"""Some 50 ms of the interpreter."""
+
+START = "turn = 1\na = view('a.py', tokens=200)\nlog = view('log.md').Run(freq='Sync')\ng = group(a, log, tokens=100)"
+
+
+def _job(turns: int) -> list[str]:
+    moves = ["a.SetPos(str(turn))", "print(open('a.py').read()[:30])", "import random\nr = random.random()\nprint(r)"]
+    return [START, *(f"{BUSY}\n{moves[n % 3]}" for n in range(turns)), "finish({'turn': turn})"]
+
+
+def _lay_out(stage: Stage) -> None:
+    (stage.workspace / "a.py").write_text("".join(f"def f{n}():\n    return {n}\n\n" for n in range(40)))
+    (stage.workspace / "log.md").write_text("# One\n\nfirst\n")
+
+
+async def test_a_job_in_many_runs_is_the_job_in_one(stage: Stage) -> None:
+    """Prompts, replies, executions, nodes and the result are the same, and no model call is made twice."""
+    _lay_out(stage)
+    replies = _job(20)
+    (one, many) = (stage.spec(replies, id="one"), stage.spec(replies, id="many"))
+    handles = [await stage.start(one), await stage.start(many, timedelta(seconds=2))]
+    whole, parts = await asyncio.gather(*(handle.result() for handle in handles))
+    assert (whole.status, parts.status) == (JobStatus.SUCCEEDED, JobStatus.SUCCEEDED)
+    first, second = archive_of(stage, "one"), archive_of(stage, "many")
+    assert len(second.runs()) > 2
+    assert timeline(second, parts.run) == timeline(first, whole.run)
+    assert [step.turn for step in second.steps(parts.run)] == list(range(1, 23))
+    assert second.end(parts.run).result == first.end(whole.run).result == {"turn": 21}
+    assert sound(second)
+    await replay_runs(stage.client, stage, "many")
+
+
+async def test_a_server_that_asks_for_it_gets_short_histories(stage: Stage) -> None:
+    """A run goes on in another on Temporal's suggestion, some 200 events after it began."""
+    outcome, archive = await stage.run(["x = 0", *(["x += 1"] * 80), "finish(x)"], turns=100)
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 82)
+    assert archive.end(outcome.run).result == 80
+    assert len(archive.runs()) == 3
+    assert sound(archive)
+    for run in archive.runs():
+        history = await stage.client.get_workflow_handle(stage.started[0], run_id=run).fetch_history()
+        assert len(history.events) < 230
+    saved = last_checkpoint(archive, outcome.run, 82)
+    checkpoint = read_checkpoint(stage.store, saved)
+    assert (checkpoint.turn, checkpoint.state["variables"]["x"]["repr"]) == (64, "63")
+    assert await replay_runs(stage.client, stage, "job-1") == 3
+
+
+async def test_messages_reach_the_next_run(stage: Stage) -> None:
+    """Messages that arrive all the time are all read, in order, once, in however many runs."""
+    _lay_out(stage)
+    spec = stage.spec(_job(16))
+    handle = await stage.start(spec, timedelta(seconds=2))
+    sent = []
+    waiting = asyncio.create_task(handle.result())
+    workflow_id = handle.id
+    while not waiting.done() and len(sent) < 300:
+        text = f"message {len(sent)}"
+        try:
+            await stage.client.get_workflow_handle(workflow_id).signal("message", text)
+        except Exception:  # noqa: BLE001 the job has ended between the two calls
+            break
+        sent.append(text)
+        await asyncio.sleep(0.01)
+    outcome = await waiting
+    archive = archive_of(stage, spec.id)
+    assert len(archive.runs()) > 1
+    shown = [s.text for s in archive.turn_layout(outcome.run, outcome.turns) if s.kind == "message"]
+    assert shown == sent[: len(shown)]
+    assert len(shown) > len(sent) // 2

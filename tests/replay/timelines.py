@@ -1,0 +1,69 @@
+"""What replays are checked by: a timeline of a job as its archive tells it, and the histories of all its runs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from temporalio.client import Client
+
+from activities.contracts import JobKey
+from runtime.archive.job import JobArchive
+from runtime.archive.verify import damage, verify_job
+from runtime.projection.segments import Segment, SegmentKind
+from tests.workflow.stage import Stage, replayer
+from workflows.messages import job_workflow_id
+
+_TIMES = {"started_at", "ended_at", "finished_at", "cost", "timestamp"}
+_TIME_LEFT = re.compile(r"\S+ left\]")
+
+
+def archive_of(stage: Stage, job: str) -> JobArchive:
+    """The archive of one of the stage's jobs."""
+    return JobArchive(stage.store, stage.batch, job)
+
+
+def timeline(archive: JobArchive, run: str) -> list[dict[str, Any]]:
+    """Each turn of a run: what was shown, said and done, without times and addresses."""
+    return [
+        {
+            "turn": step.turn,
+            "reply": step.reply.model_dump(mode="json"),
+            "execution": _without_times(step.execution),
+            "nodes": [record for record in step.nodes if record["obj_id"] in step.changed],
+            "nodes_digest": step.nodes_digest,
+            "prompt": [_segment(segment) for segment in archive.turn_layout(run, step.turn)],
+        }
+        for step in archive.steps(run)
+    ]
+
+
+async def replay_runs(client: Client, stage: Stage, job: str) -> int:
+    """Replay the history of each of a job's runs, as a worker without a cache would; returns how many there are."""
+    runs = archive_of(stage, job).runs()
+    for run in runs:
+        handle = client.get_workflow_handle(job_workflow_id(JobKey(batch=stage.batch, job=job)), run_id=run)
+        await replayer().replay_workflow(await handle.fetch_history())
+    return len(runs)
+
+
+def sound(archive: JobArchive) -> bool:
+    """Whether every object of the archive is what was written."""
+    return damage(verify_job(archive)) == []
+
+
+def _segment(segment: Segment) -> dict[str, Any]:
+    shown = segment.model_dump(mode="json")
+    if segment.kind is SegmentKind.BUDGET:
+        return {**shown, "text": _TIME_LEFT.sub("]", segment.text), "tokens": None}
+    return shown
+
+
+def _without_times(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _without_times(item) for key, item in value.items() if key not in _TIMES}
+        case list():
+            return [_without_times(item) for item in value]
+        case _:
+            return value
