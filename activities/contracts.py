@@ -9,9 +9,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from pydantic import Field, field_serializer, model_validator
+from pydantic import Field, field_serializer, field_validator, model_validator
 
-from activities.brief import brief_execution, brief_parent, full_execution, full_parent
+from activities.brief import brief_execution, brief_parent, brief_step, full_execution, full_parent, full_step
 from activities.record import EffectName, Given
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.history.condensed import CondensationRecord
@@ -123,6 +123,15 @@ class TurnReply(ModelReply):
     step: StepRef
     attempt: int = 1
     at: float = 0.0
+
+    @field_serializer("step", when_used="json")
+    def _brief_step(self, step: StepRef) -> Any:
+        return brief_step(step)
+
+    @field_validator("step", mode="before")
+    @classmethod
+    def _full_step(cls, step: Any) -> Any:
+        return full_step(step) if isinstance(step, str) else step
 
 
 class ReadBatch(Contract):

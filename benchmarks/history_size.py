@@ -74,13 +74,9 @@ class HistorySize:
 async def measure(client: Client, path: Path, turns: int = TURNS) -> HistorySize:
     """Run the job on a server and weigh its history. The first turn, which opens the file, and the last are left out."""
     stage = Stage(client, path, "nightly")
-    (stage.workspace / "large.txt").write_text("".join(f"{n} the quick brown fox {n * n}\n" for n in range(6_000)))
-    statements = [f"large = view('large.txt', tokens={CONTEXT_TOKENS})"]
-    statements += [f"x{n % 7} = {n}\nprint('turn', {n}, 'has', x{n % 7})" for n in range(2, turns)]
     # A path of fixed length, since it stands in each call.
     with tempfile.TemporaryDirectory(prefix="hold", dir="/tmp") as folder:
-        model = Path(folder, "model.yaml")
-        model.write_text(json.dumps([{"code": code} for code in [*statements, "finish(x1)"]]))
+        model = _lay_out(stage.workspace, Path(folder), turns)
         async with stage.open():
             outcome, archive = await stage.run(f"scripted/{model}", turns=turns + 10, context_tokens=100_000)
     assert outcome.status is JobStatus.SUCCEEDED, outcome.reason
@@ -99,6 +95,16 @@ async def measure(client: Client, path: Path, turns: int = TURNS) -> HistorySize
         activities=tuple(len(size.activities) for size in sizes),
         writes=tuple(written[size.turn] for size in sizes),
     )
+
+
+def _lay_out(workspace: Path, folder: Path, turns: int) -> Path:
+    """Write the large file, and the script of the model, whose path is returned."""
+    (workspace / "large.txt").write_text("".join(f"{n} the quick brown fox {n * n}\n" for n in range(6_000)))
+    statements = [f"large = view('large.txt', tokens={CONTEXT_TOKENS})"]
+    statements += [f"x{n % 7} = {n}\nprint('turn', {n}, 'has', x{n % 7})" for n in range(2, turns)]
+    model = folder / "model.yaml"
+    model.write_text(json.dumps([{"code": code} for code in [*statements, "finish(x1)"]]))
+    return model
 
 
 def turn_sizes(history: WorkflowHistory) -> list[TurnSize]:

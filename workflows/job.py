@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from datetime import timedelta
 from typing import Any
 
@@ -347,8 +348,8 @@ class JobWorkflow:
         }
 
     def wall_left(self) -> timedelta:
-        """How long an activity may take before the wall budget is spent."""
-        return timedelta(seconds=max(self.job.ledger.wall_left(workflow.time()), 1))
+        """How long an activity may take before the wall budget is spent, in whole seconds."""
+        return timedelta(seconds=max(math.ceil(self.job.ledger.wall_left(workflow.time())), 1))
 
     def model(self, other: ModelSettings | None = None) -> dict[str, Any]:
         """What litellm is called with: the job's model, or the one that writes its summaries."""

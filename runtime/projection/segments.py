@@ -136,12 +136,18 @@ class LayoutDelta(Compact):
         return tuple(layout)
 
 
-def _brief(part: DeltaPart) -> list[int] | str | Segment:
+_TOLD: dict[str, dict[str, str]] = {SegmentKind.BUDGET: {"origin": "tail", "role": "user"}}
+"""What the kind of a segment tells of it, for a kind that every turn has."""
+
+
+def _brief(part: DeltaPart) -> list[int] | str | dict[str, Any]:
     match part:
         case Keep(start=start, stop=stop):
             return [start, stop]
         case Add(segment=segment):
-            return segment
+            told = _TOLD.get(segment.kind, {})
+            short = segment.model_dump(mode="json")
+            return {k: v for k, v in short.items() if k not in told} if told.items() <= short.items() else short
         case Reply():
             return part.op
 
@@ -152,8 +158,8 @@ def _full(part: Any) -> Any:
             return {"op": "keep", "start": start, "stop": stop}
         case "reply":
             return {"op": "reply"}
-        case {"kind": _}:
-            return {"op": "add", "segment": part}
+        case {"kind": kind}:
+            return {"op": "add", "segment": {**_TOLD.get(kind, {}), **part}}
         case _:
             return part
 
