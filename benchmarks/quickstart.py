@@ -13,9 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.readme import write_block
+
 ROOT = Path(__file__).parent.parent
 JOBS = "examples/quickstart/jobs.yaml"
-BEGIN, END = "<!-- quickstart:begin -->", "<!-- quickstart:end -->"
+BLOCK = "quickstart"
 WIDTH = 150
 
 
@@ -34,12 +36,6 @@ def block(printed: str) -> str:
     return "\n".join(["```console", f"$ holdfast run {JOBS}", *shown, "```"])
 
 
-def with_block(readme: str, text: str) -> str:
-    """``readme`` with ``text`` between its marks."""
-    head, rest = readme.split(BEGIN, 1)
-    return f"{head}{BEGIN}\n{text}\n{END}{rest.split(END, 1)[1]}"
-
-
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -48,7 +44,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         text = block(output(Path(home)))
     if arguments.write:
-        arguments.write.write_text(with_block(arguments.write.read_text(), text))
+        write_block(arguments.write, BLOCK, text)
     else:
         print(text)
 

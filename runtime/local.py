@@ -29,8 +29,8 @@ from runtime.local_process import (
     is_alive,
     last_ports,
     launch,
+    log_since,
     log_tail,
-    port_is_free,
     read_info,
     terminate,
 )
@@ -64,6 +64,9 @@ START_SECONDS = 30.0
 
 SILENT_SECONDS = 15.0
 """How long a server that was found alive may take to answer before it is replaced."""
+
+PORT_TAKEN = "address already in use"
+"""What Go's listener says, in the server's log."""
 
 START_TRIES = 3
 """How often to choose other ports when another process took them first."""
@@ -216,7 +219,7 @@ async def _ensure(home: Home) -> ServerInfo:
         launched = launch(home, binary, free_ports(ports))
         if await _serves(launched):
             return launched.info
-        if not _lost_its_port(launched):
+        if not _lost_its_port(home, launched):
             break
     raise await _not_started(home, launched)
 
@@ -281,10 +284,12 @@ async def _version(info: ServerInfo) -> str | None:
         return None
 
 
-def _lost_its_port(launched: Launched) -> bool:
-    """Whether it ended because another process took one of its ports between choosing it and listening on it."""
-    ports = (launched.info.port, launched.info.ui_port)
-    return launched.process.poll() is not None and not all(port_is_free(port) for port in ports)
+def _lost_its_port(home: Home, launched: Launched) -> bool:
+    """Whether it ended because another process took one of its ports between choosing it and listening on it.
+
+    Only its log tells: the other may have been a connection that is closed by now.
+    """
+    return launched.process.poll() is not None and PORT_TAKEN in log_since(home, launched.log_start)
 
 
 async def _not_started(home: Home, launched: Launched) -> ServerError:

@@ -214,14 +214,18 @@ async def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
 
 def log_tail(home: Home, start: int = 0) -> str:
     """The last lines of the server's log after byte ``start``, indented."""
+    return "\n".join("  " + line for line in log_since(home, start).splitlines()[-LOG_LINES:])
+
+
+def log_since(home: Home, start: int) -> str:
+    """The server's log after byte ``start``, its last 16 KiB at most."""
     try:
         with home.log.open("rb") as log:
             size = log.seek(0, os.SEEK_END)
             log.seek(max(start, size - 16_384))
-            text = log.read().decode("utf-8", "replace")
+            return log.read().decode("utf-8", "replace")
     except FileNotFoundError:
         return ""
-    return "\n".join("  " + line for line in text.splitlines()[-LOG_LINES:])
 
 
 def _command(home: Home, binary: Path, ports: tuple[int, int]) -> list[str]:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 SCRIPT = """
+import re
 import sys
 from pathlib import Path
 from plain_loop import PlainLoop, statements
@@ -25,7 +26,7 @@ loop = PlainLoop(Path(sys.argv[1]), statements(
 ), tools=[take])
 loop.run()
 print([(t.namespace, t.graph, t.events, t.layout) for t in loop.turns])
-print([entry.value.partition('"ms"')[0] for entry in loop.history])
+print([re.sub(r',"ms":[0-9]+', '', entry.value) for entry in loop.history])
 """
 
 

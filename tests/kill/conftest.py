@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,14 @@ from tests.kill import experiments
 from tests.kill.experiments import Survived
 
 Outcome = Callable[[str], Survived]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One of pytest-xdist's processes has all kill tests: they share their experiments."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.xdist_group("kill"))
 
 
 @pytest.fixture(scope="session")
@@ -26,15 +35,10 @@ def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def outcome(
     bytecode: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Outcome]:
-    """Gives an experiment's outcome by its name. All that the session needs are started when the first is asked for.
-
-    With pytest-xdist, other processes may have the other tests, so only what is asked for is started.
-    """
-    alone = not hasattr(request.config, "workerinput")
-    wanted = _wanted(request.session.items) if alone else []
+    """Gives an experiment's outcome by its name. All that the session needs are started when the first is asked for."""
     path = tmp_path_factory.mktemp("experiments")
     with ThreadPoolExecutor(experiments.AT_ONCE) as pool:
-        started: dict[str, Future[Survived]] = experiments.start(wanted, path, pool)
+        started: dict[str, Future[Survived]] = experiments.start(_wanted(request.session.items), path, pool)
 
         def get(name: str) -> Survived:
             if name not in started:

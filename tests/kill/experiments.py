@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.kill import failpoints, strikes
 from tests.kill.failpoints import GROUPS
-from tests.kill.oracle import Moment, calls_by_turn, check_once, record
+from tests.kill.oracle import Moment, called_again, calls_by_turn, check_once, record
 from tests.kill.policy import FAILS_AT
 from tests.kill.scene import Scene
 from tests.kill.strikes import Strike, Victim
@@ -26,12 +26,16 @@ UNDISTURBED = "undisturbed"
 
 @dataclass(frozen=True)
 class Survived:
-    """One job, killed or not: its record, the number of kills, and by turn its attempts and the calls that were sent."""
+    """One job, killed or not: its record, the number of kills, by turn its attempts and the calls that were sent.
+
+    ``called_again`` counts the calls of turns that were finished when a kill came.
+    """
 
     record: dict[str, Any]
     kills: int
     attempts: Counter[int]
     calls: Counter[int]
+    called_again: int
 
     @property
     def unfinished(self) -> int:
@@ -126,4 +130,5 @@ def _survived(scene: Scene, moments: list[Moment], *, kills: int) -> Survived:
     made = record(scene, scene.finish())
     attempts = check_once(scene, moments, kills=kills)
     scene.replay()
-    return Survived(made, kills, attempts, calls_by_turn(scene))
+    calls = calls_by_turn(scene)
+    return Survived(made, kills, attempts, calls, called_again(moments, calls))

@@ -18,6 +18,7 @@ from tests.kill.scene import Scene
 
 # An execution's cost is the time it took.
 _TIMES = {"started_at", "ended_at", "finished_at", "cost", "timestamp"}
+_STEP = re.compile(r"/(\d{7})\.step$")
 _TIME_LEFT = re.compile(r"\S+ left\]")
 
 
@@ -93,6 +94,12 @@ def check_once(scene: Scene, moments: list[Moment], *, kills: int) -> Counter[in
     return attempts
 
 
+def called_again(moments: list[Moment], calls: Counter[int]) -> int:
+    """How many requests were sent for turns that were finished when a kill came."""
+    done = ((kill, int(step[1])) for kill in moments for key in kill.objects if (step := _STEP.search(key)) is not None)
+    return sum(calls[turn] - kill.calls[turn] for kill, turn in done)
+
+
 def differences(one: Any, other: Any, where: str = "") -> list[str]:
     """Where two records differ, and what each has there."""
     match one, other:
@@ -113,11 +120,9 @@ def calls_by_turn(scene: Scene) -> Counter[int]:
 
 def _check_kept(kill: Moment, now: Moment) -> None:
     """Nothing that was archived at a kill was written again, called again, or run again."""
+    assert called_again([kill], now.calls) == 0, "a turn was finished, and called again"
     assert {key: now.objects.get(key) for key in kill.objects} == kill.objects
     for key in kill.objects:
-        if (step := re.search(r"/(\d{7})\.step$", key)) is not None:
-            turn = int(step[1])
-            assert now.calls[turn] == kill.calls[turn], f"turn {turn} was finished, and called again"
         if (effect := re.search(r"/(\d{7})\.effect-", key)) is not None:
             turn = int(effect[1])
             assert now.tool_runs[turn] == kill.tool_runs[turn], f"turn {turn}'s tool had a result, and ran again"

@@ -6,9 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
+from benchmarks.durability import BLOCK, kill_row
+from benchmarks.readme import block_of
 from tests.kill.experiments import Survived, names, reference
 from tests.kill.failpoints import named_in_the_source, tried
 from tests.kill.oracle import differences
+from tests.kill.processes import ROOT
+
+README = ROOT / "README.md"
 
 
 def test_every_fail_point_is_tried() -> None:
@@ -22,4 +27,6 @@ def test_every_fail_point_is_tried() -> None:
 def test_a_kill_at_a_fail_point_changes_nothing(experiment: str, outcome: Callable[[str], Survived]) -> None:
     """Dead at each point of a group in turn, the job has the result, the statements and the prompts of an undisturbed one."""
     undisturbed = outcome(reference(experiment))
-    assert differences(outcome(experiment).record, undisturbed.record) == []
+    killed = outcome(experiment)
+    assert differences(killed.record, undisturbed.record) == []
+    assert kill_row(experiment, killed, undisturbed) in block_of(README.read_text(), BLOCK).splitlines()

@@ -19,7 +19,6 @@ from tests.kill.strikes import Mark, Strike, Victim
 pytestmark = [pytest.mark.kill, pytest.mark.server]
 
 
-@pytest.mark.xfail(run=False, reason="open: fails on a loaded machine, issue 2")
 def test_workers_go_on_without_run(tmp_path: Path, outcome: Callable[[str], Survived]) -> None:
     """``run`` is killed, then a ``worker``; the next worker ends the job, and ``run`` finds it done."""
     with Scene.open(tmp_path, TURNS) as scene:
@@ -27,7 +26,11 @@ def test_workers_go_on_without_run(tmp_path: Path, outcome: Callable[[str], Surv
         for turn in (5, 14):
             process = scene.start(worker=turn > 5)
             Strike(turn, Mark.STEP, 0, Victim.WORKER).await_moment(scene)
-            assert any("monty" in command for command in processes_of(scene.home.path).values())
+            wait_for(
+                lambda: any("monty" in command for command in processes_of(scene.home.path).values()),
+                "the worker has an interpreter process",
+                alive=process,
+            )
             # The worker alone: its interpreter processes must see by themselves that it is gone.
             os.kill(process.pid, signal.SIGKILL)
             process.wait()

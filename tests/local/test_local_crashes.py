@@ -50,6 +50,31 @@ async def test_kill_in_mid_write_loses_no_acknowledged_workflow(home: Home) -> N
     assert all(await asyncio.gather(*(is_running(client, name) for name in acknowledged)))
 
 
+async def test_a_port_that_is_lost_is_replaced(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process listens on the chosen port first, and is gone when the server has ended: other ports are chosen."""
+    chosen: list[tuple[int, int]] = []
+
+    def choose(preferred: tuple[int, int] | None) -> tuple[int, int]:
+        chosen.append(free_ports(preferred))
+        if len(chosen) == 1:
+            taken.bind(("127.0.0.1", chosen[0][0]))
+            taken.listen()
+        return chosen[-1]
+
+    async def serves(launched: local_process.Launched) -> bool:
+        served = await wait(launched)
+        taken.close()
+        return served
+
+    free_ports, wait = local.free_ports, local._serves
+    monkeypatch.setattr(local, "free_ports", choose)
+    monkeypatch.setattr(local, "_serves", serves)
+    with socket.socket() as taken:
+        info = await ensure_server(home)
+    assert (len(chosen), info.port) == (2, chosen[1][0])
+    await kill(home, info)
+
+
 async def test_server_that_dies_in_use_is_started_again(home: Home) -> None:
     """A client that was connected when the server was killed goes on at the same address, and nothing is lost."""
     async with server_in_use(home) as server:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.quickstart import BEGIN, END, block, output
+from benchmarks.quickstart import BLOCK, block, output
+from benchmarks.readme import block_of
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -22,8 +23,7 @@ def shape(text: str) -> list[str]:
 def test_the_quickstart_prints_what_the_readme_shows(tmp_path: Path) -> None:
     """Run as the README says, the three jobs end as it shows."""
     readme = (ROOT / "README.md").read_text()
-    shown = readme.split(BEGIN, 1)[1].split(END, 1)[0]
-    assert shape(block(output(tmp_path))) == shape(shown)
+    assert shape(block(output(tmp_path))) == shape(block_of(readme, BLOCK))
 
 
 def test_ci_runs_the_readmes_test_command() -> None:
