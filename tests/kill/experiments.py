@@ -18,7 +18,7 @@ from tests.kill.policy import FAILS_AT
 from tests.kill.scene import Scene
 from tests.kill.strikes import Strike, Victim
 
-AT_ONCE = 6
+AT_ONCE = 4
 """Experiments at a time: they mostly wait for the timeouts by which the server learns of a death."""
 
 UNDISTURBED = "undisturbed"
