@@ -24,7 +24,7 @@ from tests.kill.oracle import differences
 BLOCK = "durability"
 
 HEAD = (
-    "| job | killed | kills | turns | calls of finished turns after a kill | differences from an undisturbed job |",
+    "| experiment | what is killed | kills | turns | calls of finished turns after a kill | differences from an undisturbed job |",
     "|---|---|--:|--:|--:|--:|",
 )
 
@@ -33,9 +33,8 @@ def kill_row(name: str, outcome: Survived, undisturbed: Survived) -> str:
     """The row of one experiment."""
     different = len(differences(outcome.record, undisturbed.record))
     kind, _, what = name.partition("/")
-    killed = {"failpoints": _points, "checkpoint": str, "struck": _victims}[kind](what)
-    label = what.partition("/")[0] if kind == "failpoints" else kind
-    cells = (label, killed, outcome.kills, len(outcome.attempts), outcome.called_again, different)
+    killed = {"failpoints": _points, "checkpoint": _point, "struck": _victims}[kind](what)
+    cells = (f"`{name}`", killed, outcome.kills, len(outcome.attempts), outcome.called_again, different)
     return f"| {' | '.join(map(str, cells))} |"
 
 
@@ -60,14 +59,17 @@ def history_rows(size: HistorySize) -> list[str]:
 
 
 def _points(group: str) -> str:
-    return f"at {len(GROUPS[group])} fail points: {', '.join(f'`{point}`' for point in GROUPS[group])}"
+    return f"the worker, at {len(GROUPS[group])} fail points in turn"
+
+
+def _point(point: str) -> str:
+    return "the worker, at this fail point"
 
 
 def _victims(what: str) -> str:
-    who, _, seed = what.partition("/")
-    victims = strikes.STRUCK[who][0]
-    names = ", ".join(dict.fromkeys(victim.value for victim in victims))
-    return f"{names}; at random moments, seed {seed}"
+    victims = strikes.STRUCK[what.partition("/")[0]][0]
+    names = ", then ".join(dict.fromkeys(f"the {victim}" for victim in victims))
+    return f"{names}, at random moments"
 
 
 def kill_rows(path: Path) -> list[str]:
