@@ -1,7 +1,7 @@
 """The HTTP transports under litellm's clients, which see the bytes that the server sees.
 
 ``AsyncWire`` and ``SyncWire`` carry every request as httpx would. A request that is part of a model call (a POST of
-JSON while a ``CallRecorder`` is current) is archived before it is sent, and what comes back is recorded as it arrives.
+JSON while a ``CallRecorder`` is current, but no question about the model) is archived before it is sent, and what comes back is recorded as it arrives.
 Other requests, such as an exchange of tokens, are carried and never recorded, for they hold secrets.
 """
 
@@ -131,7 +131,21 @@ class _SyncRecording(httpx.SyncByteStream):
 
 
 def _is_model_call(request: httpx.Request) -> bool:
-    return request.method == "POST" and "json" in request.headers.get("content-type", "")
+    if request.url.path.endswith("/api/show"):
+        # litellm asks Ollama what it knows of a model, before and after a call, and takes no answer for one.
+        return False
+    if request.method != "POST":
+        return False
+    said = request.headers.get("content-type")
+    return "json" in said if said is not None else _is_json_object(request)
+
+
+def _is_json_object(request: httpx.Request) -> bool:
+    """Whether a request that does not say what it holds, as Ollama's do not, holds a JSON object."""
+    try:
+        return request.content.startswith(b"{")
+    except httpx.RequestNotRead:
+        return False
 
 
 def _prepare(request: httpx.Request, *, connect: float, read: float | None) -> None:

@@ -8,9 +8,10 @@ an attempt of its own.
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
 from activities._given import give
 from activities._litellm import warm
@@ -27,6 +28,12 @@ from runtime.history.condensers.request import SummaryForm
 from runtime.values import StepRef
 
 __all__ = ["ModelActivities", "warm"]
+
+SUMMARY_ATTEMPTS = 8
+"""Calls of a model for one summary that may fail before the job goes on without it."""
+
+LONGEST_SUMMARY_WAIT = timedelta(minutes=20)
+"""A provider that asks to be called again later than that is not asked for a summary again."""
 
 
 class ModelActivities:
@@ -67,9 +74,24 @@ class ModelActivities:
         fields = call.model_dump(exclude={"name", "prompt"})
         run = keys.side_run(activity.info().workflow_run_id or "", call.name)
         own = call.prompt is SummaryForm.OWN_PROMPT
-        reply = await self._reply(TurnCall.model_validate(fields), run, summary_prompt if own else turn_prompt)
+        try:
+            reply = await self._reply(TurnCall.model_validate(fields), run, summary_prompt if own else turn_prompt)
+        except ApplicationError as error:
+            if error.non_retryable or not await asyncio.to_thread(self._is_given_up, call, run, error):
+                raise
+            raise ApplicationError(error.message, type=error.type, non_retryable=True) from None
         failpoint("summary.before_return")
         return reply
+
+    def _is_given_up(self, call: SummaryCall, run: str, error: ApplicationError) -> bool:
+        """Whether a summary is not asked for again: a job can go on without it, so it does not wait as for its next reply.
+
+        What the provider answered counts, and not how often a worker died over it: that may not change a job.
+        """
+        archive = JobArchive(self._store, call.key.batch, call.key.job)
+        failed = sum(archive.failure(attempt.key) is not None for attempt in archive.attempts(run, call.turn))
+        too_long = error.next_retry_delay is not None and error.next_retry_delay > LONGEST_SUMMARY_WAIT
+        return failed >= SUMMARY_ATTEMPTS or too_long
 
     async def _reply(self, call: TurnCall, run: str, prompt: Prompt) -> TurnReply:
         info = activity.info()

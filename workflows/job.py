@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.values import StepRef
     from workflows.continuing import CHECKPOINT_TURNS, Run, load, save
     from workflows.effects import Effects
-    from workflows.limits import CALL_LIMIT, HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT, SOME_PATIENCE, SUMMARY_LIMIT
+    from workflows.limits import CALL_LIMIT, HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
     from workflows.messages import JobOrder, JobOutcome, JobProgress, Origin
     from workflows.replaying import Replaying
 
@@ -210,9 +210,9 @@ class JobWorkflow:
                 result_type=TurnReply,
                 activity_id=f"summary-{task.name}",
                 start_to_close_timeout=CALL_LIMIT,
-                schedule_to_close_timeout=min(self.wall_left(), SUMMARY_LIMIT),
+                schedule_to_close_timeout=self.wall_left(),
                 heartbeat_timeout=HEARTBEAT,
-                retry_policy=SOME_PATIENCE,
+                retry_policy=PATIENT,
                 summary=f"summary before turn {self.job.turn}",
             )
         except ActivityError as error:

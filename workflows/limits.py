@@ -15,11 +15,5 @@ TOOL_LIMIT = timedelta(hours=6)
 LOCAL_LIMIT = timedelta(seconds=30)
 PATIENT = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60))
 
-SUMMARY_LIMIT = timedelta(minutes=20)
-SOME_PATIENCE = RetryPolicy(
-    initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60), maximum_attempts=8
-)
-"""A job can go on without a summary, so it does not wait for one as long as for its next reply."""
-
 TASK_LIMIT = timedelta(seconds=60)
 """How long a workflow task may take: a worker that has a job not in memory replays its run within one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,7 +24,8 @@ def command(
 ) -> None:
     """Show a job's turns, a line each.
 
-    The statement's first line, its outcome, tokens, cost and time. It reads the archive alone.
+    The statement's first line, its outcome, tokens, cost and time; before a turn, what was forgotten for its prompt. It
+    reads the archive alone.
     """
     from runtime.catalog import find_job
     from runtime.cli.stores import archive_to_read
@@ -38,15 +40,37 @@ def command(
     chosen = run or (runs[-1] if runs else None)
     turns = turns_of(archive, chosen) if chosen else []
     end = archive.end(chosen) if chosen else None
+    condensed = condensations_of(archive, chosen) if chosen else []
     if json:
-        document: dict[str, Any] = {"job": str(name), "run": chosen, "turns": turns}
+        document: dict[str, Any] = {"job": str(name), "run": chosen, "turns": turns, "condensations": condensed}
         json_document({**document, "end": end.model_dump(mode="json") if end else None})
         return
     say(f"{name}  run {chosen}" if chosen else f"{name}: no turn has begun")
-    for turn in turns:
-        say(turn_line(turn))
+    for line in lines_of(turns, condensed):
+        say(line)
     if end is not None:
         say(f"end: {end.status}" + (f": {one_line(end.reason)}" if end.reason and end.status != "succeeded" else ""))
+
+
+def condensations_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
+    """What was forgotten in a run, in order: see ``condensation_row``."""
+    from runtime.archive.forgetting import forgettings
+    from runtime.cli.condensations import condensation_row
+
+    return [condensation_row(told) for told in forgettings(archive, run)]
+
+
+def lines_of(turns: list[dict[str, Any]], condensed: list[dict[str, Any]]) -> Iterator[str]:
+    """The turns' lines, each behind those of the condensations that made its prompt; last those that made none."""
+    from runtime.cli.condensations import condensation_line
+
+    waiting = list(condensed)
+    for turn in turns:
+        while waiting and waiting[0]["turn"] <= turn["turn"]:
+            yield f"      {condensation_line(waiting.pop(0))}"
+        yield turn_line(turn)
+    for row in waiting:
+        yield f"      {condensation_line(row)}"
 
 
 def turns_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:

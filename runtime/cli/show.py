@@ -28,6 +28,7 @@ class Part(StrEnum):
     NODES = "nodes"
     SEGMENTS = "segments"
     ATTEMPTS = "attempts"
+    FORGOTTEN = "forgotten"
 
 
 RAW = frozenset({Part.WIRE, Part.WIRE_RESPONSE})
@@ -56,6 +57,10 @@ def command(
         typer.Option("--segments", help="The prompt's parts: kind, origin, tokens, digest, bytes in the wire request."),
     ] = False,
     attempts: Annotated[bool, typer.Option("--attempts", help="The attempts, and how those that failed did.")] = False,
+    forgotten: Annotated[
+        bool,
+        typer.Option("--forgotten", help="What the prompt shows no more: when and how it went, and what stands there."),
+    ] = False,
     turns: Annotated[
         str | None, typer.Option("--turns", metavar="A..B", help="These turns of a JOB, one after the other.")
     ] = None,
@@ -79,6 +84,7 @@ def command(
         Part.NODES: nodes,
         Part.SEGMENTS: segments,
         Part.ATTEMPTS: attempts,
+        Part.FORGOTTEN: forgotten,
     }
     part = chosen_part({part for part, given in flags.items() if given})
     if json and part in RAW:
@@ -124,13 +130,14 @@ def _print_all(shown: list[ShownTurn], part: Part, json: bool) -> None:
 
 def _part_of(turn: ShownTurn, part: Part) -> tuple[Any, str]:
     """A part as JSON and as text."""
+    from runtime.cli.condensations import forgotten_rows, forgotten_text, notes_of
     from runtime.cli.segments import segment_rows, segments_text
     from runtime.cli.showing import attempts_text, nodes_text, prompt_text, statement_text
 
     match part:
         case Part.PROMPT:
             segments = turn.prompt()
-            return [segment.model_dump(mode="json") for segment in segments], prompt_text(segments)
+            return [segment.model_dump(mode="json") for segment in segments], prompt_text(segments, *notes_of(turn))
         case Part.SEGMENTS:
             rows = segment_rows(turn)
             return rows, segments_text(rows)
@@ -142,6 +149,9 @@ def _part_of(turn: ShownTurn, part: Part) -> tuple[Any, str]:
             return turn.statement(), statement_text(turn.statement())
         case Part.ATTEMPTS:
             return turn.attempts(), attempts_text(turn.attempts())
+        case Part.FORGOTTEN:
+            rows = forgotten_rows(turn)
+            return rows, forgotten_text(rows)
         case _:
             return turn.nodes(), nodes_text(turn.nodes())
 

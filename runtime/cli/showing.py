@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runtime.archive.job import JobArchive
@@ -166,12 +166,18 @@ def attempts_text(attempts: Iterable[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def prompt_text(segments: Iterable[Segment]) -> str:
-    """A prompt as text: a heading for each segment, then what it says."""
-    parts: list[str] = []
+def prompt_text(segments: Iterable[Segment], standing: Mapping[str, str], without: Iterable[str]) -> str:
+    """A prompt as text: a heading for each segment, then what it says.
+
+    ``standing`` says what a summary stands for, by its origin; ``without`` are lines on what is not shown any more and
+    left nothing behind.
+    """
+    parts = [f"(not shown any more, {line})" for line in without]
     for segment in segments:
+        about = f" · {standing[segment.origin]}" if segment.origin in standing else ""
         parts.append(
-            f"--- {segment.role} · {segment.kind} · {segment.origin} · {segment.tokens:,} tokens{_masked(segment)} ---"
+            f"--- {segment.role} · {segment.kind} · {segment.origin} · {segment.tokens:,} tokens"
+            f"{_masked(segment)}{about} ---"
         )
         parts.extend(f"thinking: {json.dumps(block, ensure_ascii=False)}" for block in segment.thinking)
         if segment.text:

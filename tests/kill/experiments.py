@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.kill import failpoints, strikes
 from tests.kill.failpoints import GROUPS
-from tests.kill.oracle import Moment, called_again, calls_by_turn, check_once, record
+from tests.kill.oracle import Moment, called_again, calls_by_turn, check_once, check_summaries, record
 from tests.kill.policy import FAILS_AT
 from tests.kill.scene import Scene
 from tests.kill.strikes import Strike, Victim
@@ -22,6 +22,7 @@ AT_ONCE = 4
 """Experiments at a time: they mostly wait for the timeouts by which the server learns of a death."""
 
 UNDISTURBED = "undisturbed"
+CONDENSING = "condensation/undisturbed"
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Survived:
     """One job, killed or not: its record, the number of kills, by turn its attempts and the calls that were sent.
 
     ``called_again`` counts the calls of turns that were finished when a kill came.
+    ``summaries`` are the attempts at each summary, in order.
     """
 
     record: dict[str, Any]
@@ -36,6 +38,7 @@ class Survived:
     attempts: Counter[int]
     calls: Counter[int]
     called_again: int
+    summaries: tuple[int, ...]
 
     @property
     def unfinished(self) -> int:
@@ -44,16 +47,23 @@ class Survived:
 
 
 def names() -> list[str]:
-    """All experiments: ``undisturbed/TURNS``, ``checkpoint/POINT``, ``failpoints/GROUP`` and ``struck/NAME/SEED``."""
+    """All experiments.
+
+    ``undisturbed/TURNS``, ``checkpoint/POINT``, ``failpoints/GROUP`` and ``struck/NAME/SEED``; ``condensation/undisturbed``
+    and ``condensation/killed``.
+    """
     lengths = (failpoints.TURNS, strikes.TURNS, failpoints.CHECKPOINT_TURNS)
     jobs = [f"{UNDISTURBED}/{turns}" for turns in lengths]
     checkpoints = [f"checkpoint/{point}" for point in failpoints.CHECKPOINTS]
     seeded = [f"struck/{name}/{seed}" for name, (_, seeds) in strikes.STRUCK.items() for seed in seeds]
-    return [*jobs, *checkpoints, *(f"failpoints/{group}" for group in failpoints.GROUPS), *seeded]
+    groups = [f"failpoints/{group}" for group in failpoints.GROUPS]
+    return [*jobs, *checkpoints, *groups, *seeded, CONDENSING, "condensation/killed"]
 
 
 def reference(name: str) -> str:
     """The undisturbed job that an experiment must equal."""
+    if name.startswith("condensation/"):
+        return CONDENSING
     turns = {"struck": strikes.TURNS, "checkpoint": failpoints.CHECKPOINT_TURNS, "failpoints": failpoints.TURNS}
     return f"{UNDISTURBED}/{turns[name.partition('/')[0]]}"
 
@@ -73,24 +83,29 @@ def run(name: str, path: Path) -> Survived:
             return fail_points(path, GROUPS[what], failpoints.TURNS)
         case "checkpoint":
             return fail_points(path, (what,), failpoints.CHECKPOINT_TURNS)
+        case "condensation" if name == CONDENSING:
+            return undisturbed(path, failpoints.CONDENSATION_TURNS, failpoints.CONDENSER)
+        case "condensation":
+            points, turns = failpoints.CONDENSATION, failpoints.CONDENSATION_TURNS
+            return fail_points(path, points, turns, failpoints.CONDENSER)
         case _:
             who, _, seed = what.partition("/")
             planned = strikes.strikes(int(seed), strikes.TURNS, strikes.STRUCK[who][0])
             return struck(path, planned, strikes.TURNS)
 
 
-def undisturbed(path: Path, turns: int) -> Survived:
+def undisturbed(path: Path, turns: int, condenser: str = "auto") -> Survived:
     """A job that nobody kills; each turn is called once, but for the one whose first call the endpoint refuses."""
-    with Scene.open(path, turns) as scene:
+    with Scene.open(path, turns, condenser) as scene:
         scene.start()
         made = _survived(scene, [], kills=0)
         assert {turn for turn, number in made.attempts.items() if number != 1} == {FAILS_AT}
         return made
 
 
-def fail_points(path: Path, points: Sequence[str], turns: int) -> Survived:
+def fail_points(path: Path, points: Sequence[str], turns: int, condenser: str = "auto") -> Survived:
     """A job that dies at each of the fail points in turn."""
-    with Scene.open(path, turns) as scene:
+    with Scene.open(path, turns, condenser) as scene:
         moments = []
         for point in points:
             process = scene.start(failpoint=point)
@@ -131,4 +146,4 @@ def _survived(scene: Scene, moments: list[Moment], *, kills: int) -> Survived:
     attempts = check_once(scene, moments, kills=kills)
     scene.replay()
     calls = calls_by_turn(scene)
-    return Survived(made, kills, attempts, calls, called_again(moments, calls))
+    return Survived(made, kills, attempts, calls, called_again(moments, calls), check_summaries(scene))

@@ -70,6 +70,19 @@ until its time limit, a minute."""
 
 CHECKPOINT_TURNS = 66
 
+CONDENSATION = (
+    "summary.before",
+    "model.mid_reply",
+    "archive.step.after_put",
+    "summary.before_return",
+)
+"""One job that dies again and again over its first summary: before the call, in the reply, and behind it."""
+
+CONDENSATION_TURNS = 15
+
+CONDENSER = "{kind: summary, max_size: 16}"
+"""The condenser of that job: two summaries in so many turns."""
+
 ELSEWHERE = {
     "store.s3.before_put": "tests/archive kills at it, with an S3 server",
     "replay.before_claim": "needs a reset",
@@ -78,8 +91,6 @@ ELSEWHERE = {
     "archive.replay.after_put": "needs a reset",
     "archive.claim.before_put": "needs a reset",
     "archive.claim.after_put": "needs a reset",
-    "summary.before": "needs a condensation by a model",
-    "summary.before_return": "needs a condensation by a model",
 }
 """Fail points that these jobs do not come by, and why."""
 
@@ -98,4 +109,5 @@ def named_in_the_source() -> set[str]:
 
 def tried() -> set[str]:
     """The fail points that are tried here or elsewhere."""
-    return {point.partition(":")[0] for points in GROUPS.values() for point in points} | {*CHECKPOINTS, *ELSEWHERE}
+    grouped = {point.partition(":")[0] for points in GROUPS.values() for point in points}
+    return grouped | {*CHECKPOINTS, *CONDENSATION, *ELSEWHERE}

@@ -12,19 +12,24 @@ from runtime.archive.job import JobArchive
 from runtime.archive.records import Capture
 from runtime.archive.requests import RequestReader
 from runtime.archive.verify import damage, verify_job
+from runtime.history.condensed import CondensationRecord
 from runtime.projection.segments import Segment, SegmentKind
-from tests.kill.policy import FAILS_AT
+from tests.kill.policy import FAILS_AT, turn_of
 from tests.kill.scene import Scene
 
 # An execution's cost is the time it took.
 _TIMES = {"started_at", "ended_at", "finished_at", "cost", "timestamp"}
-_STEP = re.compile(r"/(\d{7})\.step$")
+# A turn's step; that of a summary stands in a side run, whose name has a ~.
+_STEP = re.compile(r"/[^/~]+/\d+/(\d{7})\.step$")
 _TIME_LEFT = re.compile(r"\S+ left\]")
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What had happened when a kill came: archived objects, requests received by turn, runs of the tool by turn."""
+    """What had happened when a kill came: archived objects, requests received by turn, runs of the tool by turn.
+
+    Requests for summaries are not among them: see ``check_summaries``.
+    """
 
     objects: dict[str, tuple[int, int, bytes]]
     calls: Counter[int]
@@ -55,6 +60,7 @@ def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
                 "nodes": list(step.nodes),
                 "nodes_digest": step.nodes_digest,
                 "usage": step.usage.model_dump(mode="json"),
+                "condensations": [_condensation(archive, record) for record in step.condensations],
                 "effects": _effects(archive, run, step.turn),
                 "layout": [_segment(segment) for segment in archive.turn_layout(run, step.turn)],
             }
@@ -100,6 +106,28 @@ def called_again(moments: list[Moment], calls: Counter[int]) -> int:
     return sum(calls[turn] - kill.calls[turn] for kill, turn in done)
 
 
+def check_summaries(scene: Scene) -> tuple[int, ...]:
+    """Each summary that was written is used, and was asked for with the same bytes each time.
+
+    Returns how many attempts each had.
+    """
+    archive = scene.archive()
+    (run,) = archive.runs()
+    attempts = []
+    asked = Counter(body for body in scene.bodies() if turn_of(json.loads(body)["messages"]) is None)
+    used = [record.summary for step in archive.steps(run) for record in step.condensations]
+    assert len(archive.side_runs(run)) == len(used)
+    for ref in used:
+        assert ref is not None
+        summary = archive.step(ref)
+        made = archive.attempts(summary.run, summary.turn)
+        (wire,) = {RequestReader(archive.store.get).wire(attempt.key) for attempt in made}
+        assert 1 <= asked.pop(wire) <= len(made)
+        attempts.append(len(made))
+    assert not asked, "no request for a summary that the archive does not hold"
+    return tuple(attempts)
+
+
 def differences(one: Any, other: Any, where: str = "") -> list[str]:
     """Where two records differ, and what each has there."""
     match one, other:
@@ -131,9 +159,16 @@ def _check_kept(kill: Moment, now: Moment) -> None:
 def _bodies_by_turn(scene: Scene) -> dict[int, list[bytes]]:
     found: dict[int, list[bytes]] = {}
     for body in scene.bodies():
-        messages = json.loads(body)["messages"]
-        found.setdefault(1 + sum(message["role"] == "assistant" for message in messages), []).append(body)
+        turn = turn_of(json.loads(body)["messages"])
+        if turn is not None:
+            found.setdefault(turn, []).append(body)
     return found
+
+
+def _condensation(archive: JobArchive, record: CondensationRecord) -> dict[str, Any]:
+    """What was forgotten and what stands there; the summary's words in place of its address."""
+    said = archive.step(record.summary).reply.text if record.summary is not None else None
+    return {**record.model_dump(mode="json", exclude={"summary"}), "summary": said}
 
 
 def _effects(archive: JobArchive, run: str, turn: int) -> list[dict[str, Any]]:

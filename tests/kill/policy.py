@@ -53,12 +53,17 @@ FINISH = "finish({'seen': [list(pair) for pair in seen], 'lines': len(lines), 'r
 FAILS_AT = 6
 """The turn whose first request is answered with an error; the answer to the next one is the reply."""
 
+SUMMARY = "Write a summary of the stretch"
+"""Words of every prompt that asks for one."""
+
 PATTERN = (COMPUTE, TOOL, ADD, READ, TOOL, ERROR, MOVE)
 
 
 def respond(messages, number):
-    """The reply to a prompt, by the number of replies that it holds."""
-    turn = 1 + sum(message["role"] == "assistant" for message in messages)
+    """The reply to a prompt, by the turn that its line of budgets names; or the summary that it asks for."""
+    turn = turn_of(messages)
+    if turn is None:
+        return {"text": f"{len(messages)} messages of {sum(len(str(m['content'])) for m in messages)} characters."}
     goal = next(text for message in messages if "turns." in (text := str(message["content"])) and "Take" in text)
     found = re.search(r"Take (\d+) turns\.", goal)
     failing = {"fail": {"status": 500, "message": "try again"}} if turn == FAILS_AT else {}
@@ -69,6 +74,12 @@ def respond(messages, number):
         "ids": [f"call_turn_{turn}"],
         "usage": {"prompt_tokens": 100 * turn, "completion_tokens": 10, "total_tokens": 100 * turn + 10},
     }
+
+
+def turn_of(messages):
+    """The turn of a prompt, by its line of budgets; None of one that asks for a summary."""
+    said = "\n".join(str(message.get("content")) for message in messages)
+    return None if SUMMARY in said else int(re.findall(r"\[budget: turn (\d+) of", said)[-1])
 
 
 def statement(turn, turns):

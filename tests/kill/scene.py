@@ -36,6 +36,7 @@ defaults:
   model: {{name: openai/local, api_base: "{address}/v1"}}
   budget: {{turns: 100, tokens: 100000000, usd: 1000.0, wall: 6h}}
   context_tokens: 60000
+  condenser: {condenser}
 jobs:
   - id: {job}
     goal: Take {turns} turns.
@@ -46,11 +47,12 @@ jobs:
 
 
 class Scene:
-    """A job of ``turns`` turns in ``path``. ``kills`` counts the kills so far."""
+    """A job of ``turns`` turns in ``path``, with a condenser as a jobs file has it. ``runs`` counts the commands given."""
 
-    def __init__(self, path: Path, turns: int) -> None:
+    def __init__(self, path: Path, turns: int, condenser: str = "auto") -> None:
         self.path = path
         self.turns = turns
+        self.condenser = condenser
         self.home: Home = state_home({"HOLDFAST_HOME": str(path / "home")})
         self.requests = path / "requests"
         self.runs = 0
@@ -58,10 +60,10 @@ class Scene:
 
     @classmethod
     @contextmanager
-    def open(cls, path: Path, turns: int) -> Iterator[Scene]:
+    def open(cls, path: Path, turns: int, condenser: str = "auto") -> Iterator[Scene]:
         """A scene whose processes are gone at the end of the block."""
         path.mkdir(parents=True, exist_ok=True)
-        scene = cls(path, turns)
+        scene = cls(path, turns, condenser)
         try:
             with scene._endpoint() as address:
                 scene._lay_out(address)
@@ -166,7 +168,7 @@ class Scene:
         (workspace / "notes.md").write_text("".join(f"## Note {n}\n\nThis is note {n}.\n\n" for n in range(40)))
         (workspace / "log.txt").write_text("line 1\n")
         shutil.copy(HERE / "kill_tools.py", self.path)
-        jobs = JOBS.format(batch=BATCH, job=JOB, address=address, turns=self.turns)
+        jobs = JOBS.format(batch=BATCH, job=JOB, address=address, turns=self.turns, condenser=self.condenser)
         (self.path / "jobs.yaml").write_text(jobs)
 
     @contextmanager

@@ -13,32 +13,40 @@ from runtime.tokens import encoding
 from tests.servers.anthropic_server import AnthropicProtocol
 from tests.servers.openai_server import OpenAIProtocol
 from tests.servers.provider_server import Protocol, ProviderServer
+from tests.servers.refusals import REFUSALS, Refusal
 
 WINDOW = 8_000
+REFUSED = "refused: "
+"""What the policy tells its protocol: the prompt's size and the window follow."""
+
 count = encoding("cl100k_base").count
 Messages = list[dict[str, Any]]
 _TURN = re.compile(r"\[budget: turn (\d+) of")
 
 
 class OpenAIWindow(OpenAIProtocol):
-    """OpenAI's body of a refusal for length, code and all."""
+    """OpenAI's protocol, in which a prompt that is too long is refused as ``refusal`` says: any provider's status and body."""
 
-    refusal = (
-        "This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
-        "Please reduce the length of the messages."
-    )
+    def __init__(self, refusal: Refusal = REFUSALS[0]) -> None:
+        self.refusal = refusal
 
-    def error(self, kind: str, message: str) -> dict[str, Any]:
-        if "maximum context length" not in message:
+    def error(self, kind: str, message: str) -> Any:
+        if not message.startswith(REFUSED):
             return super().error(kind, message)
-        code = "context_length_exceeded"
-        return {"error": {"message": message, "type": "invalid_request_error", "param": "messages", "code": code}}
+        tokens, window = (int(number) for number in message.removeprefix(REFUSED).split())
+        return self.refusal.body(tokens, window)
 
 
 class AnthropicWindow(AnthropicProtocol):
-    """Anthropic's words."""
+    """Anthropic's."""
 
-    refusal = "prompt is too long: {tokens} tokens > {window} maximum"
+    refusal = next(refusal for refusal in REFUSALS if refusal.provider == "anthropic")
+
+    def error(self, kind: str, message: str) -> Any:
+        if not message.startswith(REFUSED):
+            return super().error(kind, message)
+        tokens, window = (int(number) for number in message.removeprefix(REFUSED).split())
+        return self.refusal.body(tokens, window)
 
 
 @dataclass
@@ -85,8 +93,8 @@ class SmallWindow:
         tokens = count(text)
         if tokens > self.window:
             self.refused.append(tokens)
-            words = self.protocol.refusal.format(tokens=tokens, window=self.window)
-            return {"fail": {"status": 400, "message": words}, "times": 10**6}
+            words = f"{REFUSED}{tokens} {self.window}"
+            return {"fail": {"status": self.protocol.refusal.status, "message": words}, "times": 10**6}
         if "Write a summary of the stretch" in text:
             self.summaries.append(tokens)
             return self.summary(len(self.summaries))

@@ -107,6 +107,8 @@ def replayer() -> Replayer:
         workflows=[JobWorkflow, BatchWorkflow],
         data_converter=pydantic_data_converter,
         workflow_runner=UnsandboxedWorkflowRunner(),
+        # The default is made by compiling every module that is imported, which takes seconds.
+        build_id="replay",
     )
 
 

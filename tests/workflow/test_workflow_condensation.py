@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AsyncExitStack
+
 import pytest
 from small_windows import WINDOW, AnthropicWindow, OpenAIWindow, SmallWindow
 from stage import Stage, activities_of
@@ -14,6 +17,7 @@ from runtime.job.stops import JobStatus
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import SegmentKind
 from runtime.spec.models import Budget, CondenserKind, CondenserSpec
+from tests.servers.refusals import REFUSALS
 from workflows.messages import JobOutcome
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -92,6 +96,27 @@ async def test_a_job_with_a_small_window_runs_on(
     assert outcome.usage.total == sum(s.usage.total for s in steps) + sum(r.usage.total for r in taken)
     history = await stage.history()
     assert sum(event.ByteSize() for event in history.events) / turns < 6_000, "history grows with what is new"
+
+
+async def test_refusals_of_many_providers_are_answered(stage: Stage) -> None:
+    """Whatever status and words the refusal has (tests/model has them all), the job condenses and ends as it should."""
+    turns = 5
+    models = [SmallWindow(counting(turns, WORDS * 16), protocol=OpenAIWindow(refusal)) for refusal in REFUSALS[::4]]
+    async with AsyncExitStack() as serving:
+        for model in models:
+            await serving.enter_async_context(model.serving())
+        specs = [
+            stage.spec(model.model[0], model_options=model.model[1], id=f"refused-{n}")
+            for n, model in enumerate(models)
+        ]
+        handles = [await stage.start(spec) for spec in specs]
+        outcomes = await asyncio.gather(*(handle.result() for handle in handles))
+    for spec, model, outcome in zip(specs, models, outcomes, strict=True):
+        provider = model.protocol.refusal.provider
+        assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, turns), (provider, outcome.reason)
+        assert len(model.refused) == 1, provider
+        archive = JobArchive(stage.store, stage.batch, spec.id)
+        assert "window" in {reason for record in check_told(archive, outcome) for reason in record.reason.split(", ")}
 
 
 @pytest.mark.parametrize(

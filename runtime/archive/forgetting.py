@@ -1,0 +1,83 @@
+"""What a job's prompts do not show any more, as its archive tells it: when, by which condensation, and what stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from runtime.archive.job import JobArchive
+from runtime.history.condensed import CondensationRecord
+from runtime.projection.segments import Segment, SegmentKind
+from runtime.values import StepRef
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """A condensation of a run, which took effect before the call of ``turn``. ``parent`` is the last step before it.
+
+    ``turns`` are the first and the last turn whose events it forgot, those behind a forgotten summary included.
+    """
+
+    turn: int
+    record: CondensationRecord
+    parent: StepRef | None
+    turns: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Gone:
+    """A forgotten event, and the segment that showed it; None if it had none of its own, or no prompt showed it."""
+
+    event_id: str
+    segment: Segment | None
+
+
+def forgettings(archive: JobArchive, run: str) -> Iterator[Forgetting]:
+    """The condensations of a run, with those of the runs that it started from, in order."""
+    spans: dict[str, tuple[int, int]] = {}
+    end = archive.end(run)
+    for holder in (*archive.steps(run), *(() if end is None else (end,))):
+        for record in holder.condensations:
+            inner = [spans.get(event_id, (turn_of(event_id),) * 2) for event_id in record.forgotten]
+            turns = min(first for first, _ in inner), max(last for _, last in inner)
+            if record.stands_in is not None:
+                spans[record.stands_in] = turns
+            yield Forgetting(turn_of(record.id), record, holder.parent, turns)
+
+
+def turn_of(event_id: str) -> int:
+    """The turn in an event's or a condensation's id (``Job.next_id``)."""
+    return int(event_id.partition(".")[0])
+
+
+def forgotten_segments(archive: JobArchive, run: str, forgetting: Forgetting) -> tuple[Gone, ...]:
+    """The forgotten events, each with the segment of the last prompt that showed it."""
+    layout = archive.layout(forgetting.parent)
+    reply = archive.reply_segment(forgetting.parent)
+    shown = (*layout, reply) if reply is not None else layout
+    own = {segment.origin: segment for segment in shown if segment.origin.startswith("event:")}
+    replies = {segment.origin: segment for segment in shown if segment.kind is SegmentKind.REPLY}
+    step = archive.find_step(run, forgetting.turn)
+    for segment in archive.layout(step.ref) if step is not None else ():
+        replies.pop(segment.origin, None)
+    # A reply's segment is that of its statement: of its turn's events, the first without a segment of its own.
+    return tuple(
+        Gone(
+            event_id,
+            own.get(f"event:{event_id}") or replies.pop(f"statement:{turn_of(event_id)}", None),
+        )
+        for event_id in forgetting.record.forgotten
+    )
+
+
+def standing_text(archive: JobArchive, run: str, forgetting: Forgetting) -> str | None:
+    """What stands in place of the forgotten events; None if nothing does, or no prompt was made with it."""
+    record = forgetting.record
+    if record.stands_in is None:
+        return None
+    step = archive.find_step(run, forgetting.turn)
+    layout: Sequence[Segment] = archive.layout(step.ref) if step is not None else ()
+    shown = next((segment.text for segment in layout if segment.origin == f"event:{record.stands_in}"), None)
+    if shown is not None or record.summary is None:
+        return shown
+    return archive.step(record.summary).reply.text.strip()

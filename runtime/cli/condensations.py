@@ -1,0 +1,110 @@
+"""Condensations as ``holdfast log`` and ``holdfast show`` tell them: what was forgotten when, and what stands there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from runtime.cli.segments import first_words
+from runtime.cli.text import one_line
+
+if TYPE_CHECKING:
+    from runtime.archive.forgetting import Forgetting
+    from runtime.cli.showing import ShownTurn
+
+
+def condensation_row(told: Forgetting) -> dict[str, Any]:
+    """A condensation as JSON, all fields written out: its record, its turn, and the turns whose events it forgot."""
+    record = told.record
+    return {
+        "id": record.id,
+        "turn": told.turn,
+        "condenser": record.condenser,
+        "reason": record.reason,
+        "forgotten": list(record.forgotten),
+        "forgotten_turns": list(told.turns),
+        "stands_in": record.stands_in,
+        "summary": record.summary.model_dump(mode="json") if record.summary is not None else None,
+        "failures": list(record.failures),
+        "tokens": {"prompt": record.usage.prompt, "completion": record.usage.completion},
+        "cost_usd": record.cost_usd,
+    }
+
+
+def condensation_line(row: dict[str, Any]) -> str:
+    """``condensed 10.c1: llm_summary (tokens) forgot 14 events of turns 1-6; event:10.c1-summary stands there``."""
+    stands = f"event:{row['stands_in']} stands in their place" if row["stands_in"] else "nothing stands in their place"
+    line = (
+        f"condensed {row['id']}: {row['condenser']} ({row['reason']}) forgot {len(row['forgotten'])} "
+        f"event{'s' * (len(row['forgotten']) != 1)} of {_turns(row)}; {stands}"
+    )
+    if row["tokens"]["prompt"] or row["tokens"]["completion"]:
+        line += f"; {row['tokens']['prompt']:,}+{row['tokens']['completion']:,} tokens, ${row['cost_usd']:.4f}"
+    if row["failures"]:
+        why = ", ".join(f"{one_line(fault)} ({times}x)" for fault, times in Counter(row["failures"]).items())
+        line += f"; {'an extract, since' if row['summary'] is None else 'after'} failed summaries: {why}"
+    return line
+
+
+def forgotten_rows(turn: ShownTurn) -> list[dict[str, Any]]:
+    """What the prompt of a turn does not show any more: by condensation, each event with what it said first."""
+    from runtime.archive.forgetting import forgettings, forgotten_segments, standing_text
+
+    rows = []
+    for told in forgettings(turn.archive, turn.run):
+        if told.turn > turn.turn:
+            break
+        gone = forgotten_segments(turn.archive, turn.run, told)
+        events = [
+            {
+                "event": one.event_id,
+                "kind": str(one.segment.kind) if one.segment else None,
+                "tokens": one.segment.tokens if one.segment else None,
+                "digest": one.segment.digest if one.segment else None,
+                "begins": first_words(one.segment) if one.segment else None,
+            }
+            for one in gone
+        ]
+        rows.append({**condensation_row(told), "events": events, "text": standing_text(turn.archive, turn.run, told)})
+    return rows
+
+
+def forgotten_text(rows: Iterable[dict[str, Any]]) -> str:
+    """``forgotten_rows`` as text: a condensation's line, its events, a line each, and what stands there."""
+    parts: list[str] = []
+    for row in rows:
+        parts.append(f"before turn {row['turn']}: {condensation_line(row)}")
+        parts.extend(
+            f"  {one['event']:<8} {one['kind'] or '':<8} "
+            + (f"{one['tokens']:>7,} tokens  {one['begins']}" if one["kind"] else "(nothing of its own in a prompt)")
+            for one in row["events"]
+        )
+        if row["text"] is not None:
+            parts.append(f"  {row['stands_in']} says:")
+            parts.extend(f"    {line}" for line in row["text"].splitlines())
+    return "\n".join(parts) or "nothing was forgotten"
+
+
+def notes_of(turn: ShownTurn) -> tuple[dict[str, str], list[str]]:
+    """What a prompt's text says beside its segments: by origin, what a summary stands for; and what left nothing behind."""
+    from runtime.archive.forgetting import forgettings
+
+    standing: dict[str, str] = {}
+    without: list[str] = []
+    for told in forgettings(turn.archive, turn.run):
+        if told.turn > turn.turn:
+            break
+        row = condensation_row(told)
+        if told.record.stands_in is None:
+            without.append(f"before turn {told.turn}: {condensation_line(row)}")
+        else:
+            standing[f"event:{told.record.stands_in}"] = (
+                f"for {_turns(row)}, condensed {row['id']} ({row['condenser']})"
+            )
+    return standing, without
+
+
+def _turns(row: dict[str, Any]) -> str:
+    first, last = row["forgotten_turns"]
+    return f"turn {first}" if first == last else f"turns {first}-{last}"

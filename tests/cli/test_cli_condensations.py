@@ -1,0 +1,96 @@
+"""``log`` and ``show`` tell what was forgotten when, by which condensation, and what stands in its place."""
+
+import pytest
+
+from tests.cli.command_line import CommandLine
+
+pytestmark = pytest.mark.server
+
+POLICY = """
+import re
+
+
+def respond(messages):
+    if messages[0]["content"].startswith("Write a summary"):
+        return SUMMARY
+    turn = int(re.findall(r"budget: turn (\\d+) of", str(messages[-1]["content"]))[-1])
+    return {"code": "finish(9)" if turn == 9 else f"x = {turn}\\nprint('turn {turn} ran')".replace("{turn}", str(turn))}
+"""
+
+
+def policy(summary: str) -> str:
+    """A model of nine turns that answers every request for a summary with ``summary``."""
+    return POLICY.replace("SUMMARY", repr(summary))
+
+
+def test_a_rolling_window_is_told(cli: CommandLine) -> None:
+    """Nothing stands there: log says so where it happened, show before the prompt, --forgotten with every event."""
+    cli.write("nine.py", policy(""))
+    rolling = "id: rolls, model: scripted/nine.py, condenser: {kind: rolling, max_size: 8}"
+    assert cli("run", cli.jobs(rolling, batch="rolling")).code == 0
+    line = "condensed 5.c1: rolling (events) forgot 6 events of turns 1-3; nothing stands in their place"
+    said = cli("log", "rolls").out.splitlines()
+    assert said[5] == f"      {line}"
+    assert said[6].startswith("   5  ok")
+    assert [text.split()[1] for text in said if "condensed" in text] == ["5.c1:", "8.c1:"]
+    logged = cli("log", "rolls", "--json").json()["condensations"]
+    assert logged[0] == {
+        "id": "5.c1",
+        "turn": 5,
+        "condenser": "rolling",
+        "reason": "events",
+        "forgotten": ["1.1", "1.3", "2.1", "2.3", "3.1", "3.3"],
+        "forgotten_turns": [1, 3],
+        "stands_in": None,
+        "summary": None,
+        "failures": [],
+        "tokens": {"prompt": 0, "completion": 0},
+        "cost_usd": 0.0,
+    }
+    assert cli("show", "rolls@4").out.startswith("--- system · contract")
+    assert cli("show", "rolls@4", "--forgotten").out == "nothing was forgotten\n"
+    shown = cli("show", "rolls@6").out
+    assert shown.splitlines()[0] == f"(not shown any more, before turn 5: {line})"
+    assert "turn 2 ran" not in shown
+    (row,) = cli("show", "rolls@6", "--forgotten", "--json").json()["forgotten"]
+    assert [(e["event"], e["kind"]) for e in row["events"]] == [
+        ("1.1", "reply"),
+        ("1.3", "result"),
+        ("2.1", "reply"),
+        ("2.3", "result"),
+        ("3.1", "reply"),
+        ("3.3", "result"),
+    ]
+    assert row["text"] is None
+    before = {segment["digest"] for segment in cli("show", "rolls@4", "--segments", "--json").json()["segments"]}
+    assert {event["digest"] for event in row["events"]} <= before
+
+
+def test_a_summary_is_told(cli: CommandLine) -> None:
+    """What stands there is named with the turns that it stands for, and its text is shown; later ones take it in."""
+    cli.write("nine.py", policy("They printed numbers."))
+    summed = "id: sums, model: scripted/nine.py, condenser: {kind: summary, max_size: 8}"
+    assert cli("run", cli.jobs(summed, batch="summary")).code == 0
+    logged = cli("log", "sums", "--json").json()["condensations"]
+    first, second = logged[0], logged[1]
+    assert (first["stands_in"], second["forgotten"][0]) == ("5.c1-summary", "5.c1-summary")
+    assert (first["forgotten_turns"][0], second["forgotten_turns"][0]) == (1, 1)
+    assert first["summary"]["key"].endswith(".step")
+    assert "event:5.c1-summary stands in their place; " in cli("log", "sums").out
+    heading = "for turns 1-3, condensed 5.c1 (llm_summary) ---\nThey printed numbers.\n"
+    assert heading in cli("show", "sums@5").out
+    told = cli("show", f"sums@{second['turn']}", "--forgotten").out
+    assert told.startswith("before turn 5: condensed 5.c1: llm_summary (events) forgot ")
+    assert "  5.c1-summary says:\n    They printed numbers.\n" in told
+    assert told.count("They printed numbers.") == 3
+    assert cli("show", "sums", "--turns", "5..6", "--forgotten").code == 0
+
+
+def test_a_summary_that_failed_is_told(cli: CommandLine) -> None:
+    """An extract stands there, and why."""
+    cli.write("nine.py", policy(""))
+    summed = "id: fails, model: scripted/nine.py, condenser: {kind: summary, max_size: 8}"
+    assert cli("run", cli.jobs(summed, batch="failing")).code == 0
+    assert "; an extract, since failed summaries: the summary is empty (" in cli("log", "fails").out
+    (row, *_) = cli("show", "fails", "--forgotten", "--json").json()["forgotten"]
+    assert row["text"].startswith("Earlier events were left out.")

@@ -1,0 +1,71 @@
+"""How often a summary is asked for: by what the provider answers, whatever happens to the workers."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from model_calls import START, Job, attempt, model_at, openai_server
+from temporalio.exceptions import ApplicationError
+
+from activities.contracts import JobKey, SummaryCall, TurnReply
+from activities.model import SUMMARY_ATTEMPTS, ModelActivities
+from runtime.history.condensers.request import SummaryForm
+from runtime.projection.segments import Add, LayoutDelta
+
+pytestmark = pytest.mark.usefixtures("litellm")
+
+
+async def summarise(job: Job) -> TurnReply:
+    """Ask for a summary before the job's next turn, once."""
+    call = SummaryCall(
+        key=JobKey(batch="nightly", job=job.name),
+        turn=job.turn,
+        name="1.c1",
+        layout=LayoutDelta(parts=tuple(Add(segment=segment) for segment in START)),
+        prompt=SummaryForm.OWN_PROMPT,
+        model=job.model,
+        reset_event_id=4,
+    )
+    return await attempt(1).run(ModelActivities(job.store).summarise, call)
+
+
+async def failure(job: Job) -> ApplicationError:
+    """The error of one try."""
+    with pytest.raises(ApplicationError) as raised:
+        await summarise(job)
+    return raised.value
+
+
+async def test_a_summary_is_given_up_after_bounded_failures() -> None:
+    """A server that always fails ends the matter, with its own words; workers that died over it do not count."""
+    hangs: list[dict[str, Any]] = [{"hang": True, "times": 99}] * SUMMARY_ATTEMPTS
+    fails: list[dict[str, Any]] = [{"fail": {"status": 500, "message": "Oops"}, "times": 99}] * SUMMARY_ATTEMPTS
+    answers = [*hangs, *fails]
+    arrived, loop = asyncio.Semaphore(0), asyncio.get_running_loop()
+
+    def respond(_messages: Any, number: int) -> Any:
+        loop.call_soon_threadsafe(arrived.release)
+        return answers[number - 1]
+
+    async with openai_server(respond).serving() as server:
+        job = Job(model_at(server))
+        for _ in hangs:
+            dying = asyncio.create_task(summarise(job))
+            await arrived.acquire()
+            dying.cancel()
+            await asyncio.wait({dying})
+        errors = [await failure(job) for _ in range(SUMMARY_ATTEMPTS)]
+    assert {(error.type, error.message) for error in errors} == {("ServerError", "Oops (HTTP 500)")}
+    assert [error.non_retryable for error in errors] == [False] * (SUMMARY_ATTEMPTS - 1) + [True]
+
+
+async def test_a_summary_does_not_wait_for_hours() -> None:
+    """A provider that asks for a long wait is not asked for the summary again; the job's own calls do wait."""
+    soon = {"fail": {"status": 429, "message": "Slow down", "retry_after": 60}, "times": 99}
+    late = {"fail": {"status": 429, "message": "Slow down", "retry_after": 7200}, "times": 99}
+    async with openai_server(lambda _messages, number: soon if number == 1 else late).serving() as server:
+        job = Job(model_at(server))
+        assert [(await failure(job)).non_retryable for _ in range(2)] == [False, True]
+        with pytest.raises(ApplicationError) as raised:
+            await job.take_turn()
+    assert not raised.value.non_retryable
