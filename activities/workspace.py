@@ -8,7 +8,6 @@ Temporal tries again.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -35,9 +34,6 @@ BATCH_BYTES = 1_500_000
 """The most bytes of JSON in one batch's results; above 2 MiB Temporal would fail the workflow's task for ever."""
 
 _EXCERPT, _STRUCTURE = 0, 1
-
-# Newer parsers warn of the workspace's own sources on stderr, which is the worker's.
-warnings.filterwarnings("ignore", category=SyntaxWarning, module=r"<workspace>")
 
 
 def count_with(name: str) -> Count:
