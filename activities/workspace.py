@@ -8,7 +8,6 @@ Temporal tries again.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -22,22 +21,20 @@ from runtime.context.excerpts import Count, basis_of, excerpt
 from runtime.context.source_text import SourceText
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
 from runtime.context.structure import structure
-from runtime.digests import digest_bytes
 from runtime.failpoints import failpoint
 from runtime.fingerprints import FingerprintCache
 from runtime.interpreter import os_values
 from runtime.redaction.redactor import Redactor, redactor_of
+from runtime.sources.finding import Sources
+from runtime.sources.source import Opened
 from runtime.tokens import encoding
-from runtime.workspace import Content, Limits, Workspace
+from runtime.workspace import Limits, Workspace
 from runtime.workspace_walk import host_trouble
 
 BATCH_BYTES = 1_500_000
 """The most bytes of JSON in one batch's results; above 2 MiB Temporal would fail the workflow's task for ever."""
 
 _EXCERPT, _STRUCTURE = 0, 1
-
-# Newer parsers warn of the workspace's own sources on stderr, which is the worker's.
-warnings.filterwarnings("ignore", category=SyntaxWarning, module=r"<workspace>")
 
 
 def count_with(name: str) -> Count:
@@ -80,12 +77,12 @@ class WorkspaceActivities:
 
     def _read_all(self, batch: ReadBatch) -> ReadBatchResult:
         failpoint("read.before")
-        workspace = Workspace(batch.workspace, self._limits)
+        sources = self._sources(batch)
         count, redactor = self._counter(batch.encoding), redactor_of(batch.redact)
         results: list[ReadResult] = []
         room = BATCH_BYTES
         for request in batch.requests:
-            result = self._read(workspace, request, count, redactor)
+            result = self._read(sources, request, count, redactor)
             size = len(result.model_dump_json())
             if size > room:
                 result = _failed(
@@ -99,24 +96,23 @@ class WorkspaceActivities:
         failpoint("read.after")
         return ReadBatchResult(results=tuple(results))
 
-    def _read(self, workspace: Workspace, request: ReadRequest, count: Count, redactor: Redactor) -> ReadResult:
+    def _read(self, sources: Sources, request: ReadRequest, count: Count, redactor: Redactor) -> ReadResult:
         try:
-            identity = workspace.identity(request.path)
-            fingerprint = self._fingerprints.get(identity)
-            if fingerprint is not None and basis_of(request, fingerprint) == request.known:
-                return _unchanged(request, fingerprint, identity.size)
-            started = self._now()
-            content = workspace.content(request.path)
-            # The bytes that are shown are the bytes that are hashed, whatever happens to the file meanwhile.
-            fingerprint = digest_bytes(content.data)
-            self._fingerprints.put(content.before, content.after, fingerprint, read_at=started)
-            if basis_of(request, fingerprint) == request.known:
-                return _unchanged(request, fingerprint, len(content.data))
-            return _rendered(request, content, fingerprint, count, redactor)
+            source = sources.find(request.path)
+            known = source.known()
+            if known is not None and basis_of(request, known.fingerprint) == request.known:
+                return _unchanged(request, known.fingerprint, known.size)
+            opened = source.open()
+            if basis_of(request, opened.fingerprint) == request.known:
+                return _unchanged(request, opened.fingerprint, opened.size)
+            return _rendered(request, opened, count, redactor)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and host_trouble(error):
                 raise
             return _failed(request, error, redactor)
+
+    def _sources(self, batch: ReadBatch) -> Sources:
+        return Sources(Workspace(batch.workspace, self._limits), self._fingerprints, self._now)
 
     def _call(self, call: FileCall) -> FileCallResult:
         failpoint("read.before")
@@ -176,28 +172,30 @@ def _answer(workspace: Workspace, call: FileCall) -> Any:
             raise NotImplementedError(f"{call.operation} is not available in a statement")
 
 
-def _rendered(request: ReadRequest, content: Content, fingerprint: str, count: Count, redactor: Redactor) -> ReadResult:
-    source = SourceText.of(content.data)
+def _rendered(request: ReadRequest, opened: Opened, count: Count, redactor: Redactor) -> ReadResult:
+    source = SourceText.of(opened.data)
     # Before anything is cut out of it: half a secret is found by no search.
     source = replace(source, data=redactor.data(source.data))
     if request.lod == _EXCERPT:
         shown = excerpt(source, request.pos, request.tokens, count)
     elif request.lod == _STRUCTURE:
-        shown = structure(source, request.path, request.pos, request.tokens, count)
+        items = None if opened.outline is None else opened.outline(redactor.data)
+        shown = structure(source, opened.name, request.pos, request.tokens, count, items)
     else:
-        raise ValueError(f"a file is read at level of detail 0 or 1, not {request.lod}")
+        raise ValueError(f"a source is read at level of detail 0 or 1, not {request.lod}")
     return ReadResult(
         obj_id=request.obj_id,
         status=ReadStatus.OK,
-        basis=basis_of(request, fingerprint),
-        fingerprint=fingerprint,
+        basis=basis_of(request, opened.fingerprint),
+        fingerprint=opened.fingerprint,
         text=shown.text,
         first_line=shown.first_line,
         last_line=shown.last_line,
         total_lines=shown.total_lines,
-        size=len(content.data),
+        size=opened.size,
         tokens=shown.tokens,
         truncated=shown.truncated,
+        note=opened.note,
     )
 
 

@@ -12,10 +12,11 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runtime.fingerprints import Identity
 from runtime.interpreter.os_values import ScanEntry, StatResult, virtual_path
+from runtime.workspace_glob import Listed, listed_entries
 from runtime.workspace_scan import Child, Scan, ScanLimits, sorted_children
 from runtime.workspace_walk import OUTSIDE, Absent, Entry, entry_at, escape_name, host_trouble, naming
 
@@ -35,12 +36,13 @@ class Limits:
     """Bounds of single answers.
 
     ``read_bytes`` bounds what ``open(...).read()`` brings into a statement, and so into history; ``view_bytes`` the file
-    behind a view, which stays outside; ``entries`` the names in one answer, ``visited`` those looked at for it, and
+    behind a view, which stays outside, and ``end_bytes`` each end of a larger one; ``entries`` the names in one answer, ``visited`` those looked at for it, and
     ``listing_bytes`` their names together.
     """
 
     read_bytes: int = 256 * 1024
     view_bytes: int = 64 * 1024 * 1024
+    end_bytes: int = 4 * 1024 * 1024
     entries: int = 20_000
     visited: int = 200_000
     listing_bytes: int = 1024 * 1024
@@ -48,11 +50,20 @@ class Limits:
 
 @dataclass(frozen=True)
 class Content:
-    """A file's bytes as one read found them, and its identity before and after."""
+    """A file's bytes as one read found them, and its identity before and after.
+
+    ``missing`` counts the bytes between its ends that a file too large to be read whole does not show.
+    """
 
     data: bytes
     before: Identity
     after: Identity
+    missing: int = 0
+
+    @property
+    def stable(self) -> bool:
+        """Nobody wrote the file while it was read."""
+        return self.before == self.after
 
 
 class Workspace:
@@ -69,7 +80,12 @@ class Workspace:
 
     def read_bytes(self, path: str) -> bytes:
         """The whole content of a file of at most ``read_bytes``."""
-        return self._read(path, self._limits.read_bytes, "use view(...) or a tool").data
+        bound, instead = self._limits.read_bytes, "use view(...) or a tool"
+        with self._file(path) as (file, before):
+            _check_size(before.st_size, bound, instead, path)
+            data = _bytes_of(file, before.st_size, bound + 1)
+            _check_size(len(data), bound, instead, path)
+            return data
 
     def read_text(self, path: str) -> str:
         """The content as UTF-8 text with universal newlines, as Python's ``open`` reads it.
@@ -86,8 +102,32 @@ class Workspace:
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     def content(self, path: str) -> Content:
-        """The whole content of a file of at most ``view_bytes``, from a single read."""
-        return self._read(path, self._limits.view_bytes, "use a tool")
+        """The content of a file, from a single read: the whole, or of more than ``view_bytes`` the two ends.
+
+        Between the ends stands a line that says how much is not there.
+        """
+        with self._file(path) as (file, before):
+            bound = self._limits.view_bytes
+            if before.st_size <= bound:
+                data = _bytes_of(file, before.st_size, bound + 1)
+                if len(data) <= bound:
+                    return Content(data, Identity.of(before), Identity.of(os.fstat(file)))
+            data, missing = _ends_of(file, self._limits.end_bytes)
+            return Content(data, Identity.of(before), Identity.of(os.fstat(file)), missing)
+
+    def entries(self, path: str) -> list[Listed]:
+        """What is in a directory, sorted by name; links are told as what they lead to inside.
+
+        Raises:
+            OSError: also if there are more than ``visited``.
+        """
+        with self._directory(path) as directory:
+            found = listed_entries(directory, self._limits.visited, path)
+        return [self._followed(path, entry) if entry.is_link else entry for entry in found]
+
+    def _followed(self, path: str, link: Listed) -> Listed:
+        mode = self._kind_of(f"{path}/{link.name}")
+        return replace(link, is_dir=stat.S_ISDIR(mode), is_file=stat.S_ISREG(mode))
 
     def identity(self, path: str) -> Identity:
         """The identity of a regular file, without opening it."""
@@ -186,27 +226,45 @@ class Workspace:
             return 0
 
     def _children(self, path: str, bound: int) -> list[Child]:
+        with self._directory(path) as directory:
+            return sorted_children(directory, bound, path)
+
+    @contextmanager
+    def _directory(self, path: str) -> Iterator[int]:
+        """A directory, open for listing."""
         with self._entry(path) as entry, naming(path):
             directory = os.open(entry.name, _LIST, dir_fd=entry.directory)
             try:
-                return sorted_children(directory, bound, path)
+                yield directory
             finally:
                 os.close(directory)
 
-    def _read(self, path: str, bound: int, instead: str) -> Content:
+    @contextmanager
+    def _file(self, path: str) -> Iterator[tuple[int, os.stat_result]]:
+        """A regular file, open for reading, and its status."""
         with self._entry(path) as entry, naming(path):
             _check_readable(entry.status, path)
-            _check_size(entry.status.st_size, bound, instead, path)
             file = os.open(entry.name, _READ, dir_fd=entry.directory)
             try:
                 before = os.fstat(file)
                 _check_readable(before, path)
-                _check_size(before.st_size, bound, instead, path)
-                data = _bytes_of(file, before.st_size, bound + 1)
-                _check_size(len(data), bound, instead, path)
-                return Content(data, Identity.of(before), Identity.of(os.fstat(file)))
+                yield file, before
             finally:
                 os.close(file)
+
+
+def _ends_of(file: int, each: int) -> tuple[bytes, int]:
+    """The first and the last ``each`` bytes of a file, by whole lines, a line between them, and how many are missing."""
+    size = os.fstat(file).st_size
+    if size <= 2 * each:
+        return _bytes_of(file, size, 2 * each), 0
+    head = os.pread(file, each, 0)
+    head = head[: head.rfind(b"\n") + 1] or head
+    tail = os.pread(file, each, max(size - each, len(head)))
+    tail = tail[tail.find(b"\n") + 1 :] or tail
+    missing = max(size - len(head) - len(tail), 0)
+    between = f"[… {missing:,} bytes are not shown …]\n".encode()
+    return head + (b"" if head.endswith(b"\n") else b"\n") + between + tail, missing
 
 
 def _bytes_of(file: int, expected: int, bound: int) -> bytes:

@@ -124,10 +124,11 @@ raises keeps what it did until then; one that exceeds a limit is taken back whol
 The job ends when you call finish(...). A reply without Python is recorded for the user and ends nothing."""
 
 _VIEW_NOTES = """\
-path   a file of the workspace, or an opened file.
+path   a file, directory or glob ("src/**/*.py") of the workspace, or an opened file.
 pos    a 0-based line (40 or "40"), "line:column" ("120:0"), or "/text": the first line that contains text.
 tokens how much to show at most; All for as much as the reader allows ({most:,}).
-lod    level of detail. 0: the text from pos on. 1: structure (symbols or headings). 3: what changed since it was last shown.
+lod    level of detail. 0: the text from pos on. 1: structure (symbols, headings, keys, columns; of a \
+directory its tree, of a glob its files' symbols). 3: what changed since it was last shown.
 mode   "paused" keeps the last known state until you call a method. "running" follows the file: it is read at the \
 beginning of each turn, and a change is shown as a diff.
 SetLod, SetTokens, SetPos and Scroll take effect at the beginning of the next turn. Refresh reads at once. Render and \

@@ -100,6 +100,8 @@ def header(state: AnyNode, names: Names, *, lod: int, tokens: int) -> str:
     marks = [level]
     if state.rendering.truncated:
         marks.append("more in the source")
+    if state.rendering.note:
+        marks.append(state.rendering.note)
     if masked := count_marks(state.rendering.text):
         marks.append(f"{masked} {'value' if masked == 1 else 'values'} masked")
     if state.fault is not None:

@@ -23,7 +23,7 @@ class ReadStatus(StrEnum):
 
 
 class ReadRequest(Value):
-    """Read ``path`` (relative to the workspace) for node ``obj_id`` at a position, budget and level of detail.
+    """Read ``path`` (a file, directory or glob relative to the workspace, or a URI) for node ``obj_id`` at a position, budget and level of detail.
 
     ``pos`` is ``"line:column"``, ``"line"`` (both 0-based) or ``"/text"`` (the first line that contains ``text``);
     ``tokens`` is a count or ``ALL_TOKENS``; ``lod`` is 0 (excerpt) or 1 (structure).
@@ -43,7 +43,7 @@ class ReadResult(Value):
 
     ``basis`` is the digest of (fingerprint, pos, tokens, lod): equal basis, equal text. ``fingerprint`` identifies the
     source's content (``sha256:…``). Lines are 0-based, ``last_line`` exclusive. ``truncated`` tells that the source has more
-    than the excerpt shows.
+    than the excerpt shows, ``note`` what else a reader must know of it.
     """
 
     obj_id: str
@@ -59,3 +59,4 @@ class ReadResult(Value):
     truncated: bool = False
     error_type: str | None = None
     error_message: str = ""
+    note: str = ""

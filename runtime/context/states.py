@@ -93,6 +93,7 @@ class RenderedView(ContextValue):
     last_line: int = 0
     total_lines: int = 0
     truncated: bool = False
+    note: str = ""
 
 
 class NodeState(ContextValue):

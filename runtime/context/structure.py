@@ -18,9 +18,13 @@ OUTLINED_BYTES = 256 * 1024
 dense Python of this size), and a worker must not stall."""
 
 
-def structure(source: SourceText, path: str, pos: str, tokens: int, count: Count) -> Excerpt:
+def structure(
+    source: SourceText, path: str, pos: str, tokens: int, count: Count, outlined: Sequence[Item] | None = None
+) -> Excerpt:
     """The structure of ``source`` with the lines near ``pos``, of at most ``tokens`` tokens by ``count``.
 
+    ``outlined`` is its outline where that is not made from its text: then the text is a list of what the outline names, and
+    no lines of it are shown beside.
     The excerpt covers all lines of the source; ``truncated`` tells that the outline or a line is not complete.
 
     Raises:
@@ -30,12 +34,12 @@ def structure(source: SourceText, path: str, pos: str, tokens: int, count: Count
     if source.binary:
         return excerpt(source, pos, tokens, count)
     position(source, pos)
-    items, partial = _items(source, path)
+    items, partial = _items(source, path) if outlined is None else (outlined, len(outlined) == MAX_ITEMS)
     if not items:
         return excerpt(source, pos, tokens, count)
-    lines, dropped = _fitted(items, partial, budget - budget // 4, count)
+    lines, dropped = _fitted(items, partial, budget if outlined is not None else budget - budget // 4, count)
     text = "\n".join(lines)
-    near = _near(source, pos, budget - count(text), count)
+    near = _near(source, pos, budget - count(text), count) if outlined is None else ""
     for part in (near, ""):
         full = f"{text}\n{part}" if text and part else text or part
         if count(full) <= budget:

@@ -53,6 +53,7 @@ def rendering_of(request: ReadRequest, result: ReadResult, count: Count) -> Rend
         last_line=result.last_line,
         total_lines=result.total_lines,
         truncated=result.truncated,
+        note=result.note,
     )
 
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from runtime.context.excerpts import Excerpt, excerpt
 from runtime.context.outlines import ITEM_CHARS, MAX_ITEMS, outline
+from runtime.context.outlines.languages import CODE, DATA
 from runtime.context.source_text import SourceText
 from runtime.context.structure import structure
 
-SUFFIXES = [".py", ".md", ".rst", ".json", ".yaml", ".toml", ".go", ".js", ""]
+SUFFIXES = [".md", ".rst", ".csv", ".tsv", ".ini", "", *CODE, *DATA]
 
 PYTHON = '''\
 """A module of shapes.
@@ -64,10 +65,10 @@ def test_python_shows_classes_functions_and_the_first_line_of_docstrings() -> No
     assert of(PYTHON, "shapes.py", "10").text == textwrap.dedent(
         '''\
         0: """module"""  # A module of shapes.
-        5: LIMIT = …
+        5: LIMIT = 3
         8: class Shape(Base, metaclass=Meta)  # Something with an area.
         11:   name: str
-        13:   def area(self, scale: float=1.0, *args: int, unit: str) -> float  # The area in square units.
+        13:   def area(self, scale: float = 1.0, *args: int, unit: str) -> float  # The area in square units.
         18: async def main(argv: list[str]) -> None
         19:   def inner()
         23: def conditional()
@@ -139,17 +140,25 @@ def test_detail_goes_before_items_when_the_budget_shrinks() -> None:
               "deps": {
                 "a": "1",
                 "deep": {
-                  "b": 2
+                  "b": {"c": 2}
                 }
-              }
+              },
+              "rows": [{"id": 1}, {"id": 2}]
             }
             """,
-            ['1 0 name: "x"', "2 0 deps: {", '3 1 a: "1"', "4 1 deep: {"],
+            [
+                '1 0 name: "x"',
+                "2 0 deps: object with 2 keys",
+                '3 1 a: "1"',
+                "4 1 deep: object with 1 key",
+                "5 2 b: object with 1 key",
+                "8 0 rows: array of 2 objects",
+            ],
         ),
         (
             ".json",
-            '{"a": [1, 2], "b": {"c": 1}, "d": "text"}',
-            ["0 0 a: array of 2", "0 0 b: object with 1 keys", '0 0 d: "text"'],
+            '[{"a": [1, 2], "b": null}, {"c": 1}]',
+            ["0 0 array of 2 objects", "0 1 a: array of 2", "0 1 b: null"],
         ),
         (
             ".yaml",
@@ -157,10 +166,12 @@ def test_detail_goes_before_items_when_the_budget_shrinks() -> None:
             name: ci
             on:
               push: main
-                deep: no
+            jobs:
+              - a: 1
+              - b
             # key: comment
             """,
-            ["0 0 name: ci", "1 0 on:", "2 1 push: main", "3 2 deep: no"],
+            ["0 0 name: ci", "1 0 on: object with 1 key", "2 1 push: main", "3 0 jobs: array of 2"],
         ),
         (
             ".toml",
@@ -170,50 +181,42 @@ def test_detail_goes_before_items_when_the_budget_shrinks() -> None:
             name = "x"
             [[tool.x]]
             """,
-            ["0 0 top = 1", "1 0 [project]", '2 1 name = "x"', "3 0 [[tool.x]]"],
+            ["0 0 top: 1", "1 0 [project]", '2 1 name: "x"', "3 0 [[tool.x]]"],
         ),
         (
-            ".go",
+            ".csv",
             """\
-            package main
-            type Shape struct {
-                name string
-            }
-            func (s Shape) Area() float64 {
-                if (x) {
-            """,
-            ["0 0 package main", "1 0 type Shape struct", "4 0 func (s Shape) Area() float64"],
-        ),
-        (
-            ".ts",
-            """\
-            export default class Shape extends Base {
-              private async function area() {
-            for (const x of xs) {
-            export interface Named {
+            id,name,score
+            1,"a, b",2.5
+            2,c,
             """,
             [
-                "0 0 export default class Shape extends Base",
-                "1 1 private async function area()",
-                "3 0 export interface Named",
+                "0 0 3 columns, 2 lines after the header",
+                "0 1 id: integer, e.g. 1",
+                "0 1 name: text, e.g. a, b",
+                "0 1 score: number, 1 empty, e.g. 2.5",
             ],
         ),
         (
-            ".c",
+            ".ini",
             """\
-            static int area(struct shape *s, int scale)
-            {
-                return compute(s);
-            }
-            int declared(void);
-            while (1) {
+            [section]
+            key = value
             """,
-            ["0 0 static int area(struct shape *s, int scale)"],
+            ["0 0 [section]", "1 1 key = value"],
+        ),
+        (
+            ".swift",
+            """\
+            public class Shape {
+                func area() -> Double {
+            """,
+            ["0 0 public class Shape", "1 2 func area() -> Double"],
         ),
     ],
 )
-def test_outlines_of_other_kinds_of_files(suffix: str, text: str, expected: list[str]) -> None:
-    """Headings, keys and lines that look like definitions, each with its line and depth."""
+def test_outlines_of_text_and_data(suffix: str, text: str, expected: list[str]) -> None:
+    """Headings, keys with the shape of their values, columns, and lines that look like definitions."""
     assert lines(text, suffix) == expected
 
 
@@ -228,7 +231,7 @@ def test_outlines_of_other_kinds_of_files(suffix: str, text: str, expected: list
         "class Fine: pass\nx = " + "f(" * 190 + ")" * 190 + "\n",
     ],
 )
-def test_broken_python_falls_back_to_its_lines(broken: str) -> None:
+def test_broken_python_is_outlined_as_far_as_it_goes(broken: str) -> None:
     """Whatever the parser does with it, the class is found."""
     assert any(item.text.startswith("class Fine") for item in outline(broken, ".py"))
 

@@ -1,0 +1,43 @@
+"""Outlines of source code: one sample of each language beside the outline that it gives (``outlined/``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runtime.context.outlines import outline
+from runtime.context.outlines.languages import CODE
+from runtime.context.outlines.syntax import parsed
+
+SAMPLES = sorted((Path(__file__).parent / "outlined").iterdir())
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_each_language_shows_its_definitions_with_signatures_and_documentation(sample: Path) -> None:
+    """0-based lines, nesting, signatures as written, the first line of the comment above or of the docstring."""
+    source, expected = sample.read_text().split("=====\n")
+    shown = [
+        f"{item.line}: {'  ' * item.level}{item.text}" + (f"  # {item.doc}" if item.doc else "")
+        for item in outline(source, Path(sample.stem).suffix)
+    ]
+    assert "\n".join(shown) + "\n" == expected
+
+
+def test_each_language_has_a_sample() -> None:
+    """So that a grammar whose node names change is noticed."""
+    sampled = {id(CODE[Path(sample.stem).suffix]) for sample in SAMPLES}
+    assert {id(language) for language in CODE.values()} == sampled
+
+
+def test_a_script_without_a_suffix_is_known_by_its_first_line() -> None:
+    """As the system that runs it does."""
+    assert [item.text for item in outline("#!/usr/bin/env python3\ndef f(a): ...\n", "")] == ["def f(a)"]
+    assert [item.text for item in outline("#!/bin/sh\nrun() { echo; }\n", "")] == ["run()"]
+
+
+def test_text_that_takes_too_much_work_to_parse_is_read_by_its_lines() -> None:
+    """The bound is a number of steps, not a time: every worker gives up at the same place."""
+    hostile = "class Fine {};\n" + "a<" * 120_000
+    assert parsed(hostile.encode(), CODE[".cpp"].grammar) is None
+    assert [item.text for item in outline(hostile, ".cpp")] == ["class Fine {};"]
