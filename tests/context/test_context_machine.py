@@ -157,5 +157,5 @@ class ContextMachine(RuleBasedStateMachine):
                 assert not any(reaches(store, member, state.obj_id) for member in state.members)
 
 
-ContextMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+ContextMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
 TestContextMachine = ContextMachine.TestCase

@@ -66,7 +66,7 @@ def _resumed(loop: PlainLoop, job: Job, at: int) -> PlainLoop:
     return again
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(STATEMENTS), min_size=2, max_size=8), st.sampled_from([100_000, 6_000]))
 def test_a_loaded_job_goes_on_as_the_dumped_one(sources: list[str], room: int) -> None:
     """After any prefix of any job, ``load(dump(job))`` makes the same prompts, states and end from there on."""

@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from hypothesis import settings
 
 
 @pytest.fixture
@@ -12,7 +11,3 @@ async def litellm() -> None:
     from activities.model import warm
 
     await asyncio.to_thread(warm)
-
-
-settings.register_profile("model", deadline=None)
-settings.load_profile("model")

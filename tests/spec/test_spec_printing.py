@@ -72,7 +72,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     goal=TEXT.filter(str.strip),
     value=JSON,
