@@ -18,7 +18,7 @@ from benchmarks.history_size import HistorySize, measured_alone
 from benchmarks.readme import write_block
 from tests.kill import experiments, strikes
 from tests.kill.experiments import Survived
-from tests.kill.failpoints import GROUPS
+from tests.kill.failpoints import CONDENSATION, GROUPS
 from tests.kill.oracle import differences
 
 BLOCK = "durability"
@@ -33,7 +33,8 @@ def kill_row(name: str, outcome: Survived, undisturbed: Survived) -> str:
     """The row of one experiment."""
     different = len(differences(outcome.record, undisturbed.record))
     kind, _, what = name.partition("/")
-    killed = {"failpoints": _points, "checkpoint": _point, "struck": _victims}[kind](what)
+    told = {"failpoints": _group, "checkpoint": _point, "struck": _victims, "condensation": _condensation}
+    killed = told[kind](what)
     cells = (f"`{name}`", killed, outcome.kills, len(outcome.attempts), outcome.called_again, different)
     return f"| {' | '.join(map(str, cells))} |"
 
@@ -58,12 +59,20 @@ def history_rows(size: HistorySize) -> list[str]:
     ]
 
 
-def _points(group: str) -> str:
-    return f"the worker, at {len(GROUPS[group])} fail points in turn"
+def _group(name: str) -> str:
+    return _points(GROUPS[name])
+
+
+def _points(points: Sequence[str]) -> str:
+    return f"the worker, at {len(points)} fail points in turn"
 
 
 def _point(point: str) -> str:
     return "the worker, at this fail point"
+
+
+def _condensation(name: str) -> str:
+    return f"{_points(CONDENSATION)}, over one summary"
 
 
 def _victims(what: str) -> str:

@@ -22,7 +22,7 @@ AT_ONCE = 4
 """Experiments at a time: they mostly wait for the timeouts by which the server learns of a death."""
 
 UNDISTURBED = "undisturbed"
-CONDENSING = "condensation/undisturbed"
+CONDENSING = f"{UNDISTURBED}/condensing"
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Survived:
 def names() -> list[str]:
     """All experiments.
 
-    ``undisturbed/TURNS``, ``checkpoint/POINT``, ``failpoints/GROUP`` and ``struck/NAME/SEED``; ``condensation/undisturbed``
-    and ``condensation/killed``.
+    ``undisturbed/TURNS``, ``checkpoint/POINT``, ``failpoints/GROUP`` and ``struck/NAME/SEED``; ``undisturbed/condensing`` and
+    ``condensation/killed``.
     """
     lengths = (failpoints.TURNS, strikes.TURNS, failpoints.CHECKPOINT_TURNS)
     jobs = [f"{UNDISTURBED}/{turns}" for turns in lengths]
@@ -77,14 +77,14 @@ def run(name: str, path: Path) -> Survived:
     """Make one experiment."""
     kind, _, what = name.partition("/")
     match kind:
+        case "undisturbed" if name == CONDENSING:
+            return undisturbed(path, failpoints.CONDENSATION_TURNS, failpoints.CONDENSER)
         case "undisturbed":
             return undisturbed(path, int(what))
         case "failpoints":
             return fail_points(path, GROUPS[what], failpoints.TURNS)
         case "checkpoint":
             return fail_points(path, (what,), failpoints.CHECKPOINT_TURNS)
-        case "condensation" if name == CONDENSING:
-            return undisturbed(path, failpoints.CONDENSATION_TURNS, failpoints.CONDENSER)
         case "condensation":
             points, turns = failpoints.CONDENSATION, failpoints.CONDENSATION_TURNS
             return fail_points(path, points, turns, failpoints.CONDENSER)
