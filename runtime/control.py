@@ -183,6 +183,17 @@ class Control:
         except RPCError as error:
             raise _not_running(key, error) from error
 
+    async def condense(self, key: JobKey) -> None:
+        """Ask a running job to forget older turns before its next model call.
+
+        Raises:
+            NotFound: if the job does not run.
+        """
+        try:
+            await self._job(key).signal(JobWorkflow.condense)
+        except RPCError as error:
+            raise _not_running(key, error) from error
+
     async def cancel(self, key: JobKey) -> None:
         """Ask a running job to stop. It ends as ``cancelled``.
 

@@ -20,6 +20,7 @@ from runtime.cli import (
     blame,
     cancel,
     codec,
+    condense,
     cost,
     diff,
     down,
@@ -53,7 +54,7 @@ app = typer.Typer(
 )
 _COMMANDS = (
     *(run, worker, up, down, status, ls, log, show, diff, blame, why, nodes, cost),
-    *(export, verify, codec, send, cancel, schema),
+    *(export, verify, codec, send, condense, cancel, schema),
 )
 for _module in _COMMANDS:
     app.command(_module.__name__.rpartition(".")[2])(_module.command)

@@ -6,6 +6,7 @@ forgets.
 """
 
 from runtime.history.content import ContentPart, NodePart, TextPart, plain_text, text_content
+from runtime.history.events import Condensation, CondensationRequest, CondensationSummaryEvent, Event
 from runtime.history.indices import ManipulationIndices, NoNextIndex
 from runtime.history.log import EventLog
 from runtime.history.properties import ALL_PROPERTIES, USER_MESSAGES_PINNED, ViewProperty
@@ -14,7 +15,11 @@ from runtime.history.view import View
 __all__ = [
     "ALL_PROPERTIES",
     "USER_MESSAGES_PINNED",
+    "Condensation",
+    "CondensationRequest",
+    "CondensationSummaryEvent",
     "ContentPart",
+    "Event",
     "EventLog",
     "ManipulationIndices",
     "NoNextIndex",

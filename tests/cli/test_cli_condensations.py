@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.command_line import CommandLine
+from tests.cli.command_line import CommandLine, wait_for
 
 pytestmark = pytest.mark.server
 
@@ -14,13 +14,13 @@ def respond(messages):
     if messages[0]["content"].startswith("Write a summary"):
         return SUMMARY
     turn = int(re.findall(r"budget: turn (\\d+) of", str(messages[-1]["content"]))[-1])
-    return {"code": "finish(9)" if turn == 9 else f"x = {turn}\\nprint('turn {turn} ran')".replace("{turn}", str(turn))}
+    return {"delay": DELAY, "code": "finish(9)" if turn == 9 else f"x = {turn}\\nprint('turn {turn} ran')".replace("{turn}", str(turn))}
 """
 
 
-def policy(summary: str) -> str:
-    """A model of nine turns that answers every request for a summary with ``summary``."""
-    return POLICY.replace("SUMMARY", repr(summary))
+def policy(summary: str, delay: float = 0.0) -> str:
+    """A model of nine turns that answers every request for a summary with ``summary``, and a turn after ``delay`` seconds."""
+    return POLICY.replace("SUMMARY", repr(summary)).replace("DELAY", str(delay))
 
 
 def test_a_rolling_window_is_told(cli: CommandLine) -> None:
@@ -84,6 +84,22 @@ def test_a_summary_is_told(cli: CommandLine) -> None:
     assert "  5.c1-summary says:\n    They printed numbers.\n" in told
     assert told.count("They printed numbers.") == 3
     assert cli("show", "sums", "--turns", "5..6", "--forgotten").code == 0
+
+
+def test_a_user_asks_for_a_condensation(cli: CommandLine) -> None:
+    """``condense`` reaches a running job, which tells of it; one that has ended is a clear error."""
+    cli.write("slow.py", policy("", 0.5))
+    process = cli.start("run", cli.jobs("id: asked, model: scripted/slow.py", batch="asking"))
+    wait_for(lambda: cli.turns("asking", "asked") >= 2, "two turns have ended", process)
+    asked = cli("condense", "asked")
+    assert (asked.code, asked.out) == (
+        0,
+        "asking/asked: the request is recorded; the job condenses before its next model call\n",
+    )
+    assert cli.finished(process).code == 0
+    assert [row["reason"] for row in cli("log", "asked", "--json").json()["condensations"]] == ["request"]
+    gone = cli("condense", "asked")
+    assert (gone.code, "job asking/asked does not run" in gone.err) == (2, True)
 
 
 def test_a_summary_that_failed_is_told(cli: CommandLine) -> None:

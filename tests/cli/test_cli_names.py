@@ -69,7 +69,7 @@ def test_names_that_are_none(store: ObjectStore, given: str, message: str) -> No
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("arguments", [["log"], ["show"], ["send", "text"], ["cancel"]])
+@pytest.mark.parametrize("arguments", [["log"], ["show"], ["send", "text"], ["condense"], ["cancel"]])
 def test_every_command_exits_2(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No command takes a name that is none."""
     open_store(str(tmp_path))

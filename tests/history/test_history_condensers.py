@@ -235,6 +235,19 @@ def test_guard_ends_condensations_without_a_reply_between() -> None:
     assert isinstance(plan(log, RollingWindow(), situation(log, Trigger.WINDOW)), Forget)
 
 
+def test_guard_takes_the_agent_s_own_words_for_a_reply() -> None:
+    """A model that talks and calls nothing has answered all the same."""
+    log = job(20)
+    for n in range(6):
+        log.append(message(f"M{n}", "agent"))
+        log.append(forget(f"c{n}", [f"A{n}", f"O{n}"]))
+    assert isinstance(plan(log, RollingWindow(), situation(log, Trigger.WINDOW)), Forget)
+    for n in range(6, 9):
+        log.append(message(f"M{n}", "agent"))
+        log.append(forget(f"c{n}", [f"A{n}", f"O{n}"]))
+    assert LoopGuard().futile(log.events)
+
+
 def test_guard_stops_condensing_before_every_reply() -> None:
     """Limits below what must stay do not lead to a condensation every turn for ever."""
     log = job(3)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from runtime.history.condensers.base import Condenser, GiveUp, Keep, Outcome, Situation, Trigger
 from runtime.history.condensers.hard_reset import HardReset
-from runtime.history.events import ActionEvent, Condensation, Event
+from runtime.history.events import ActionEvent, Condensation, Event, MessageEvent, MessageSource
 from runtime.history.log import EventLog
 from runtime.history.view import View
 
@@ -36,7 +36,7 @@ class LoopGuard:
         """Why no further condensation may follow the log's ``events`` before a reply; ``None`` if one may."""
         count = 0
         for event in reversed(events):
-            if type(event) is ActionEvent:
+            if _reply_of(event) is not None:
                 break
             count += type(event) is Condensation
         if count < self.between_replies:
@@ -48,15 +48,23 @@ class LoopGuard:
         seen: set[str] = set()
         condensed = False
         for event in reversed(events):
-            if type(event) is ActionEvent and event.llm_response_id not in seen:
+            reply = _reply_of(event)
+            if reply is not None and reply not in seen:
                 if seen and not condensed:
                     return False
                 if len(seen) == self.replies:
                     return True
-                seen.add(event.llm_response_id)
+                seen.add(reply)
                 condensed = False
             condensed = condensed or type(event) is Condensation
         return False
+
+
+def _reply_of(event: Event) -> str | None:
+    """The reply that an event is part of, if it is: an action's response, or the agent's own words."""
+    if type(event) is ActionEvent:
+        return event.llm_response_id
+    return event.id if type(event) is MessageEvent and event.source is MessageSource.AGENT else None
 
 
 def triggers_of(view: View, limits: Limits, prompt_tokens: int, window_error: bool) -> frozenset[Trigger]:
