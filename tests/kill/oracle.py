@@ -16,6 +16,7 @@ from runtime.history.condensed import CondensationRecord
 from runtime.projection.segments import Segment, SegmentKind
 from tests.kill.policy import FAILS_AT, turn_of
 from tests.kill.scene import Scene
+from tests.workflow.prompt_rules import violations_of
 
 # An execution's cost is the time it took.
 _TIMES = {"started_at", "ended_at", "finished_at", "cost", "timestamp"}
@@ -97,6 +98,7 @@ def check_once(scene: Scene, moments: list[Moment], *, kills: int) -> Counter[in
     for moment in moments:
         _check_kept(moment, now)
     assert damage(verify_job(archive)) == []
+    assert violations_of(archive) == []
     return attempts
 
 

@@ -37,8 +37,9 @@ async def temporal() -> AsyncIterator[WorkflowEnvironment]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def stage(temporal: WorkflowEnvironment, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
-    """A worker with an archive of its own."""
+    """A worker with an archive of its own. When the test is over, every history must replay, and every prompt be valid."""
     made = Stage(temporal.client, tmp_path, request.node.name)
     async with made.open():
         yield made
     await made.replay_all()
+    made.check_prompts()
