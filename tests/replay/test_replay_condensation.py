@@ -24,7 +24,7 @@ TURNS = 20
 POLICY = f"""
 import re
 
-BUSY = "n = 0\\nwhile n < 250_000:\\n    n += 1\\n"
+BUSY = "n = 0\\nwhile n < 450_000:\\n    n += 1\\n"
 
 
 def respond(messages):
@@ -57,7 +57,7 @@ async def test_condensations_are_the_same_in_many_runs(stage: Stage) -> None:
     whole, parts = await asyncio.gather(*(handle.result() for handle in handles))
     assert (whole.status, parts.status) == (JobStatus.SUCCEEDED, JobStatus.SUCCEEDED)
     first, second = archive_of(stage, "one"), archive_of(stage, "many")
-    assert len(second.runs()) > 2
+    assert len(second.runs()) > 1
     assert timeline(second, parts.run) == timeline(first, whole.run)
     assert _forgotten(second, parts.run) == _forgotten(first, whole.run)
     told = list(forgettings(second, parts.run))
