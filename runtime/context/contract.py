@@ -76,7 +76,10 @@ def type_stubs(tools: Sequence[Tool]) -> str:
 
 
 def _class(name: str, attributes: Mapping[str, str], methods: Iterable[Signature]) -> str:
-    lines = [f"class {name}:", *(f"    {attribute}: {kind}" for attribute, kind in attributes.items())]
+    lines = [f"class {name}:"]
+    for attribute, kind in attributes.items():
+        # Read-only: the interpreter would keep an assigned value in its own copy of the handle.
+        lines += ["    @property", f"    def {attribute}(self) -> {kind}: ..."]
     for method in methods:
         for spelling in (method.name, snake_case(method.name)):
             lines.append(f"    def {spelling}({_stub_parameters(method, self_first=True)}) -> {method.returns}: ...")
@@ -130,7 +133,7 @@ tokens how much to show at most; All for as much as the reader allows ({most:,})
 lod    level of detail. 0: the text from pos on. 1: structure (symbols, headings, keys, columns; of a \
 directory its tree, of a glob its files' symbols). 3: what changed since it was last shown.
 mode   "paused" keeps the last known state until you call a method. "running" follows the file: it is read at the \
-beginning of each turn, and a change is shown as a diff.
+beginning of each turn, and a change is shown as a diff. It is paused when no variable, pin or group holds it any more.
 SetLod, SetTokens, SetPos and Scroll take effect at the beginning of the next turn. Refresh reads at once. Render and \
 show read only what the handle does not have: another lod or tokens, or what it was set to and does not show yet. \
 Headers count lines like slices: "lines 120:180 of 900", so SetPos(180) goes on there."""
@@ -159,7 +162,7 @@ def _context() -> str:
         "",
         "Methods that change a handle return it, so calls can be chained: foo.SetLod(1).SetTokens(All). Each method "
         "has a second spelling: foo.set_lod(1).",
-        f"Attributes: {_attributes()}.",
+        f"Attributes, read-only: {_attributes()}.",
         f'Not available yet, they raise NotImplementedError: freq="Async", freq=("Periodic", seconds), lod=2 of a view, '
         f"{unbuilt}.",
         'Example: foo = view("src/foo.py", pos="120:0", tokens=2000); bar = view("src/bar.py", lod=1).Run(freq="Sync"); '

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from runtime.context import api, checkpoint, feed, groups, ticks
+from runtime.context import api, checkpoint, feed, groups, holding, ticks
 from runtime.context.calls import Calls, framed, missing, text_of
 from runtime.context.describe import small_digest, table_line
 from runtime.context.feed import Delta
@@ -93,6 +93,11 @@ class ContextGraph:
         for name, obj_id in names.items():
             known.setdefault(obj_id, name)
         self._store.names = known
+
+    def pause_out_of_sight(self, *, turn: int) -> None:
+        """Pause the running nodes that no variable holds any more; call it at a statement's end, after ``learn_names``."""
+        with self._store.open(turn):
+            holding.pause_out_of_sight(self._store, self._store.names)
 
     def take_events(self, next_id: Callable[[], str]) -> tuple[ContextEvent, ...]:
         """What happened since the last time, in order, each with an id from ``next_id``."""

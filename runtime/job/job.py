@@ -200,6 +200,7 @@ class Job:
         self.session = statement.session
         self.surface.names = self.session.names.handles
         self.graph.learn_names(self.surface.names)
+        self.graph.pause_out_of_sight(turn=self.turn)
         self._take_graph_events()
         content: Content = (TextPart(text=execution_text(execution, self.turn)), *(NodePart(obj_id=v) for v in views))
         self._append(

@@ -161,3 +161,22 @@ def test_throttled_and_paused_nodes_are_not_read(workspace: Path) -> None:
     )
     ticks = [entry for entry in loop.history if entry.kind == "tick"]
     assert [entry.value.count('"obj_id"') for entry in ticks] == [2, 1, 1, 2, 1]
+
+
+def test_a_running_view_that_nothing_holds_is_paused(workspace: Path) -> None:
+    """Neither a variable, nor a pin, nor a group in sight: it is read no more, and runs again when it is told to."""
+    loop = run(
+        workspace,
+        "a = view('notes.md', freq='Sync')\nb = view('src/foo.py', freq='Sync')\nc = view('src/bar.py', freq='Sync')\n"
+        "d = [view('notes.md', freq='Sync')]\ns = group(b)\npin(c)\nkeep = lambda: a0\na0 = a",
+        "a = a0 = b = c = None",
+        "s = None",
+        "x = d[0].path",
+        "pin(d[0])\nd = None",
+    )
+    ticks = [entry for entry in loop.history if entry.kind == "tick"]
+    assert [entry.value.count('"obj_id"') for entry in ticks] == [4, 3, 2, 2, 2]
+    graph = loop.job.graph
+    assert [graph.state(f"view-{n}").mode.value for n in range(1, 5)] == ["paused", "paused", "running", "running"]
+    assert graph.state("group-5").mode.value == "paused"
+    assert "view-1: now paused" in prompt(loop.prompts[2])
