@@ -126,7 +126,7 @@ class JobWorkflow:
 
     async def tick(self) -> None:
         """Bring due nodes up to date: one activity for all that must be read, none if nothing must."""
-        due = self.job.due_reads()
+        due = self.job.due_reads(workflow.time())
         results: tuple[Any, ...] = ()
         if due:
             self.phase = "reading"

@@ -16,7 +16,7 @@ from runtime.context.describe import small_digest, table_line
 from runtime.context.feed import Delta
 from runtime.context.outcomes import NodeRef, Outcome, PendingCall, Raised, Returned
 from runtime.context.sources import ReadRequest, ReadResult
-from runtime.context.states import AnyNode, GroupState, Mode, ViewState
+from runtime.context.states import AnyNode, GroupState, Mode
 from runtime.context.store import NodeStore, Snapshot
 from runtime.history.events import GroupRecomputed, MethodCalled, NodeChanged, TickApplied
 
@@ -56,8 +56,7 @@ class ContextGraph:
     def get_attribute(self, obj_id: str, name: str) -> Outcome:
         """An attribute of a node; an unknown one raises ``AttributeError`` in the statement."""
         state = self._store.nodes[obj_id]
-        known = api.VIEW_ATTRIBUTES if isinstance(state, ViewState) else api.GROUP_ATTRIBUTES
-        if name not in known:
+        if name not in api.HANDLES[state.obj_type].attributes:
             return Raised("AttributeError", missing(state, name))
         return Returned(self._attribute(state, name))
 
@@ -78,13 +77,17 @@ class ContextGraph:
             case _:
                 return getattr(state, name)
 
-    def due_reads(self, *, turn: int) -> tuple[ReadRequest, ...]:
-        """What the tick of ``turn`` has to read, in creation order."""
-        return ticks.due(self._store, turn)
+    def due_reads(self, *, turn: int, now: float) -> tuple[ReadRequest, ...]:
+        """What the tick of ``turn`` at workflow time ``now`` has to read: sync ticks, then periodic ones."""
+        return ticks.due(self._store, turn, now)
 
-    def apply_tick(self, results: Sequence[ReadResult], *, turn: int) -> None:
-        """The tick: readings into their views, then due groups. ``ValueError`` for a reading nobody asked for."""
-        with self._store.open(turn):
+    def apply_tick(self, results: Sequence[ReadResult], *, turn: int, now: float) -> None:
+        """The tick: readings into their views, then due groups. ``now`` is that of ``due_reads``.
+
+        Raises:
+            ValueError: for a reading nobody asked for.
+        """
+        with self._store.open(turn, now):
             ticks.apply(self._store, results)
 
     def learn_names(self, names: Mapping[str, str]) -> None:

@@ -14,14 +14,15 @@ from typing import Any
 
 from runtime.context.describe import describe_change
 from runtime.context.outcomes import NodeRef
-from runtime.context.states import AnyNode, ContextValue, GroupState, RenderedView, ViewState
+from runtime.context.states import AnyNode, ContextValue, GroupState, NoteState, RenderedView, ViewState
 
 
 class Cause(StrEnum):
     """What opened the gate; it decides which event a change becomes."""
 
     CALL = "call"
-    TICK = "tick"
+    TICK = "sync"
+    PERIODIC = "periodic"
     RECOMPUTE = "recompute"
 
 
@@ -69,16 +70,18 @@ class NodeStore:
         self.recorded: dict[str, str] = {}
         self.events: list[PendingEvent] = []
         self._turn: int | None = None
+        self._now = 0.0
         self._digests: dict[str, tuple[AnyNode, str]] = {}
 
     @contextmanager
-    def open(self, turn: int) -> Iterator[None]:
-        """Let nodes change, in ``turn``."""
-        outer, self._turn = self._turn, turn
+    def open(self, turn: int, now: float = 0.0) -> Iterator[None]:
+        """Let nodes change, in ``turn``. ``now`` is the workflow time of a tick, in seconds; calls do not know it."""
+        outer = self._turn, self._now
+        self._turn, self._now = turn, now
         try:
             yield
         finally:
-            self._turn = outer
+            self._turn, self._now = outer
 
     @property
     def turn(self) -> int:
@@ -90,6 +93,12 @@ class NodeStore:
         if self._turn is None:
             raise RuntimeError("nodes change only during a call or a tick")
         return self._turn
+
+    @property
+    def now(self) -> float:
+        """The workflow time of the tick that is going on, in seconds."""
+        self._require_open()
+        return self._now
 
     def _require_open(self) -> None:
         _ = self.turn
@@ -119,6 +128,13 @@ class NodeStore:
             raise TypeError(f"{obj_id} is a {state.obj_type}, not a group")
         return state
 
+    def note(self, obj_id: str) -> NoteState:
+        """The state of a note; errors as in ``view``."""
+        state = self.nodes[obj_id]
+        if not isinstance(state, NoteState):
+            raise TypeError(f"{obj_id} is a {state.obj_type}, not a note")
+        return state
+
     def add(self, state: AnyNode) -> None:
         """Take in a node that was just made."""
         if state.obj_id in self.nodes:
@@ -133,7 +149,7 @@ class NodeStore:
         before = self.nodes[state.obj_id]
         was = self.digest(state.obj_id)
         self.nodes[state.obj_id] = state
-        if state.evolve(last_tick_turn=before.last_tick_turn) == before:
+        if state.evolve(last_tick_turn=before.last_tick_turn, last_tick_at=before.last_tick_at) == before:
             # Spares the digest of a text that is the same.
             self._digests[state.obj_id] = (state, was)
             return
@@ -143,10 +159,10 @@ class NodeStore:
         delta = describe_change(before, state, self.name) or "no visible change"
         if cause is Cause.CALL:
             self._emit("NodeChanged", obj_id=state.obj_id, delta=delta)
-        elif cause is Cause.TICK:
-            self._emit("TickApplied", obj_id=state.obj_id, tick_kind="sync", delta=delta)
-        else:
+        elif cause is Cause.RECOMPUTE:
             self._emit("GroupRecomputed", group_id=state.obj_id, delta=delta)
+        else:
+            self._emit("TickApplied", obj_id=state.obj_id, tick_kind=cause.value, delta=delta)
 
     @contextmanager
     def method(self, obj_id: str, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Recording]:

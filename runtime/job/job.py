@@ -87,6 +87,7 @@ class Job:
         self._nodes: tuple[dict[str, Any], ...] = ()
         self._events = 0
         self._projections = 0
+        self._tick_at = started
         contract = contract_text(form=spec.form, tools=spec.tools, result_schema=spec.result)
         self._message(MessageSource.SYSTEM, contract)
         self._message(MessageSource.GOAL, spec.goal)
@@ -126,13 +127,14 @@ class Job:
         """Condense before the next model call."""
         self._append(CondensationRequest(id=self.next_id(), turn=self.turn, source=source))
 
-    def due_reads(self) -> tuple[ReadRequest, ...]:
-        """What this turn's tick must read."""
-        return self.graph.due_reads(turn=self.turn)
+    def due_reads(self, now: float) -> tuple[ReadRequest, ...]:
+        """What this turn's tick must read. The tick's time is ``now``, however long the reading takes."""
+        self._tick_at = now
+        return self.graph.due_reads(turn=self.turn, now=now)
 
     def apply_tick(self, results: Sequence[ReadResult]) -> None:
         """The tick: readings, then dirty groups; what changed becomes events and deltas."""
-        self.graph.apply_tick(results, turn=self.turn)
+        self.graph.apply_tick(results, turn=self.turn, now=self._tick_at)
         self._take_graph_events()
         self._deltas = self.graph.take_deltas()
         self._nodes = self.graph.records(changed_only=True)

@@ -69,6 +69,7 @@ class Job:
     files: dict[str, str] = field(default_factory=dict)
     graph: ContextGraph = field(default_factory=lambda: ContextGraph(words))
     turn: int = 1
+    now: float = 1_000.0
     reads: list[str] = field(default_factory=list)
 
     def finish(self, outcome: Outcome) -> Outcome:
@@ -94,11 +95,12 @@ class Job:
         """The id of a new group."""
         return node_of(self.call("group", *map(NodeRef, members), **kwargs))
 
-    def tick(self) -> list[str]:
-        """Begin the next turn; the ids of the nodes that were read."""
+    def tick(self, seconds: float = 60.0) -> list[str]:
+        """Begin the next turn, ``seconds`` after the last; the ids of the nodes that were read."""
         self.turn += 1
-        due = self.graph.due_reads(turn=self.turn)
-        self.graph.apply_tick([read(self.files, request) for request in due], turn=self.turn)
+        self.now += seconds
+        due = self.graph.due_reads(turn=self.turn, now=self.now)
+        self.graph.apply_tick([read(self.files, request) for request in due], turn=self.turn, now=self.now)
         return [request.obj_id for request in due]
 
     def feed(self) -> list[str]:

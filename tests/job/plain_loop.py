@@ -153,7 +153,7 @@ class PlainLoop:
         job = self.job
         self.between(job.turn + 1)
         job.ingest(self.messages.get(job.turn + 1, ()), self.now)
-        due = job.due_reads()
+        due = job.due_reads(self.now)
         results = self._durable("tick", ReadBatchResult, lambda: self._read(due)).results if due else ()
         job.apply_tick(results)
         statement = job.receive(self._call(), self.now)
