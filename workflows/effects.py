@@ -19,8 +19,10 @@ with workflow.unsafe.imports_passed_through():
         ToolResult,
     )
     from activities.record import TICK, EffectName
+    from runtime.context.interim import WAIT_EFFECTS
     from runtime.context.sources import ReadRequest
     from runtime.interpreter.host import Effect, EffectKind
+    from runtime.job.sleeping import Sleep
     from runtime.spec.models import JobSpec
     from workflows.limits import HEARTBEAT, PATIENT, READ_LIMIT, TOOL_LIMIT
 
@@ -65,6 +67,13 @@ class Effects:
     async def tick(self, requests: tuple[ReadRequest, ...], turn: int, recorded: EffectName | None) -> ReadBatchResult:
         """The readings of the turn's tick."""
         return await self._read(requests, f"turn-{turn}-tick", self._place(turn, TICK, recorded))
+
+    async def look(
+        self, requests: tuple[ReadRequest, ...], turn: int, sleep: Sleep, recorded: EffectName | None
+    ) -> ReadBatchResult:
+        """The readings of a tick of the job asleep after ``turn``."""
+        place = self._place(turn, WAIT_EFFECTS + len(sleep.news), recorded)
+        return await self._read(requests, f"turn-{turn}-asleep-{sleep.ticks}", place)
 
     async def _read(self, requests: tuple[ReadRequest, ...], name: str, place: dict[str, Any]) -> ReadBatchResult:
         batch = ReadBatch(

@@ -28,6 +28,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.limits import CALL_LIMIT, HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
     from workflows.messages import JobOrder, JobOutcome, JobProgress, Origin
     from workflows.replaying import Replaying
+    from workflows.sleeping import sleep
 
 WINDOW_EXCEEDED = "ContextWindowExceeded"
 
@@ -56,7 +57,7 @@ class JobWorkflow:
         """Turn after turn, until the model finishes, a budget is spent, or the job is cancelled."""
         try:
             await self.begin()
-            while (stop := self.job.stop(workflow.time()) or await self.replaying.begin_turn()) is None:
+            while (stop := await self.stop_before_turn()) is None:
                 self.ingest()
                 await self.tick()
                 reply = await self.call_model()
@@ -126,7 +127,7 @@ class JobWorkflow:
 
     async def tick(self) -> None:
         """Bring due nodes up to date: one activity for all that must be read, none if nothing must."""
-        due = self.job.due_reads(workflow.time())
+        due = self.job.due_reads(self.replaying.tick_at(workflow.time()))
         results: tuple[Any, ...] = ()
         if due:
             self.phase = "reading"
@@ -150,6 +151,7 @@ class JobWorkflow:
                 execution=self.replaying.with_divergences(prompt.execution),
                 nodes=prompt.nodes,
                 condensations=prompt.condensations,
+                interim=prompt.interim,
                 given=self.replaying.given,
             )
             try:
@@ -259,20 +261,31 @@ class JobWorkflow:
             self.this_run.statement_ms += verdict.ms
             return stretch.effect if stretch is not None and verdict.status is VerdictStatus.OK else None
 
+    async def stop_before_turn(self) -> Stop | None:
+        """A stop, if no turn follows; else the job has slept, if its last statement asked for it."""
+        return self.job.stop(workflow.time()) or await self.replaying.begin_turn() or await sleep(self)
+
     async def go_on(self) -> None:
         """Between two turns: a checkpoint now and then, and on from it in another run if this one is full."""
         if self.job.stop(workflow.time()) is not None or self.parent is None:
             return
-        full = self.this_run.is_full()
-        if not full and self.job.turn % CHECKPOINT_TURNS != 0:
-            return
-        saved = await save(self.job, self.order.key, self.parent)
-        if not full:
-            return
+        await self.go_on_if_full()
+        # A run archives one checkpoint of a turn: of a turn after which the job sleeps, the one with which it ends.
+        if self.job.turn % CHECKPOINT_TURNS == 0 and self.job.sleeping.state is None:
+            await save(self.job, self.order.key, self.parent)
+
+    async def go_on_if_full(self) -> None:
+        """On in another run, from a checkpoint of this moment, if this one is full."""
+        if self.parent is not None and self.this_run.is_full():
+            await self.go_on_in_another_run(self.parent)
+
+    async def go_on_in_another_run(self, parent: StepRef) -> None:
+        """Continue as new."""
+        saved = await save(self.job, self.order.key, parent)
         await workflow.wait_condition(workflow.all_handlers_finished)
         origin = Origin(
             checkpoint=saved,
-            parent=self.parent,
+            parent=parent,
             seed=self.seed,
             inbox=tuple(self.inbox),
             condense=self.condense_asked,

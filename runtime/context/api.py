@@ -131,13 +131,12 @@ FUNCTIONS: tuple[Signature, ...] = (
         "always shown, whatever else is dropped; reason=None unpins",
     ),
     Signature("tick", (), "None", "brings forward the update that every turn begins with"),
-    Signature("wait", (Parameter("seconds", "float"),), "None", "sleep durably", built=False),
+    Signature("wait", (Parameter("seconds", "float"),), "None", "sleeps when the statement has ended"),
     Signature(
         "wait_for",
         (Parameter("nodes", _NODE, kind=Kind.REST), Parameter("timeout", "float | None", "None", Kind.KEYWORD)),
         "None",
-        "sleep until a node changes",
-        built=False,
+        "sleeps until one of the nodes changes, of all that run if none is named; timeout in seconds",
     ),
     Signature(
         "note",

@@ -113,6 +113,15 @@ def text(call: str, name: str, value: Any) -> str:
     return value
 
 
+def seconds(call: str, name: str, value: Any) -> float:
+    """A time to sleep, in seconds."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _type_error(call, name, "a number of seconds", value)
+    if not 0 <= value <= MOST_SECONDS:
+        raise Refused(ValueError, f"{call}: {name} must be between 0 and {MOST_SECONDS:,} seconds, not {value!r}")
+    return float(value)
+
+
 def mode(call: str, value: Any) -> Mode:
     """``"paused"`` or ``"running"``."""
     if not isinstance(value, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from runtime.context import api, arguments, groups, notes, views
+from runtime.context import api, arguments, groups, notes, views, waits
 from runtime.context.describe import describe_change, header, small_digest, table_line
 from runtime.context.diffs import diff_text, fit_lines
 from runtime.context.outcomes import (
@@ -28,6 +28,7 @@ from runtime.context.states import (
     NoteState,
     RenderedView,
     ViewState,
+    Wait,
 )
 from runtime.context.store import Cause, NodeStore
 
@@ -86,6 +87,8 @@ class Calls:
             "show": self._show,
             "pin": self._pin,
             "note": self._note,
+            "wait": self._wait,
+            "wait_for": self._wait_for,
             "tick": lambda *_: Returned(),
         }
         self._methods: dict[str, Callable[..., Outcome]] = {
@@ -165,6 +168,31 @@ class Calls:
         with self._store.method(obj_id, "group", args, kwargs):
             self._store.add(groups.recomputed(self._store, draft.evolve(obj_id=obj_id)))
         return Returned(NodeRef(obj_id))
+
+    def _wait(self, bound: dict[str, Any], *_: Any) -> Outcome:
+        return self._sleep("wait", Wait(seconds=arguments.seconds("wait", "seconds", bound["seconds"])))
+
+    def _wait_for(self, bound: dict[str, Any], *_: Any) -> Outcome:
+        nodes = [arguments.node("wait_for", f"argument {i + 1}", node) for i, node in enumerate(bound.get("nodes", ()))]
+        timeout = bound.get("timeout")
+        seconds = None if timeout is None else arguments.seconds("wait_for", "timeout", timeout)
+        wait = Wait(seconds=seconds, change=True, nodes=tuple(dict.fromkeys(nodes)))
+        still = [n for n in waits.awaited(self._store, wait) if not waits.can_change(self._store, n)]
+        if nodes and len(still) == len(wait.nodes):
+            names = ", ".join(self._store.name(n) for n in still)
+            raise Refused(
+                ValueError,
+                f"wait_for: nothing would change {names}: Run() a view first, and have its group run; wait(seconds) just sleeps",
+            )
+        if not nodes and not any(waits.can_change(self._store, n) for n in self._store.nodes):
+            raise Refused(ValueError, "wait_for: no view runs, so nothing would change; Run() one first")
+        return self._sleep("wait_for", wait)
+
+    def _sleep(self, call: str, wait: Wait) -> Outcome:
+        if len(self._store.waits) == waits.MOST_WAITS:
+            raise Refused(ValueError, f"{call}: a statement may ask for {waits.MOST_WAITS} waits")
+        self._store.waits.append(wait)
+        return Returned()
 
     def _note(self, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
         text = arguments.text("note", "text", bound["text"])

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from runtime.context.states import AnyNode, ContextValue
+from runtime.context.states import AnyNode, ContextValue, Wait
 from runtime.context.store import NodeStore, PendingEvent
 from runtime.errors import InputError
 
@@ -24,6 +24,7 @@ class GraphCheckpoint(ContextValue):
     changed: tuple[str, ...]
     recorded: dict[str, str]
     events: tuple[PendingEvent, ...]
+    waits: tuple[Wait, ...] = ()
 
 
 def dump(store: NodeStore) -> dict[str, Any]:
@@ -36,6 +37,7 @@ def dump(store: NodeStore) -> dict[str, Any]:
         changed=tuple(sorted(store.changed)),
         recorded=store.recorded,
         events=tuple(store.events),
+        waits=tuple(store.waits),
     )
     return checkpoint.model_dump(mode="json")
 
@@ -59,3 +61,4 @@ def load(store: NodeStore, data: dict[str, Any]) -> None:
     store.changed = frozenset(checkpoint.changed)
     store.recorded = dict(checkpoint.recorded)
     store.events = list(checkpoint.events)
+    store.waits = list(checkpoint.waits)

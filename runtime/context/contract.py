@@ -147,10 +147,14 @@ _NOTE_NOTES = """\
 A note survives without a variable, since it is pinned; pin(n, None) and n = None let it go. A text longer than its budget \
 is refused, so a note is always whole."""
 
+_WAIT_NOTES = """\
+wait and wait_for take effect when the statement has ended without an exception, one after the other. Asleep, the job costs \
+nothing but its wall budget; nodes that are due are read. A user's message wakes it. The next prompt says what woke it."""
+
 
 def _context() -> str:
     view, group, note, *others = sorted((s for s in api.FUNCTIONS if s.built), key=lambda s: s.name not in api.HANDLES)
-    unbuilt = ", ".join(f"{s.name}({s.shape()})" for s in api.FUNCTIONS if not s.built)
+    unbuilt = "".join(f", {s.name}({s.shape()})" for s in api.FUNCTIONS if not s.built)
     lines = [
         "# Context",
         "Handles are live objects: what they show in your prompt is what you set them to show. Free room by lowering "
@@ -166,11 +170,12 @@ def _context() -> str:
         *_indented(_NOTE_NOTES),
         "",
         *(f"{s.name}({s.shape()}): {s.doc}" for s in (*others, api.CONDENSE)),
+        *_indented(_WAIT_NOTES),
         "",
         "Methods that change a handle return it, so calls can be chained: foo.SetLod(1).SetTokens(All). Each method "
         "has a second spelling: foo.set_lod(1).",
         f"Attributes, read-only: {_attributes()}.",
-        f'Not available yet, they raise NotImplementedError: freq="Async", lod=2 of a view, {unbuilt}.',
+        f'Not available yet, they raise NotImplementedError: freq="Async", lod=2 of a view{unbuilt}.',
         'Example: foo = view("src/foo.py", pos="120:0", tokens=2000); bar = view("src/bar.py", lod=1).Run(freq="Sync"); '
         "s = group(foo, bar, tokens=500)",
     ]

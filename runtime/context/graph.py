@@ -7,16 +7,16 @@ be taken back; ``take_events`` and ``records`` for the log and the archive. Noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from runtime.context import api, checkpoint, feed, groups, holding, ticks
+from runtime.context import api, checkpoint, feed, groups, holding, ticks, waits
 from runtime.context.calls import Calls, framed, missing, text_of
 from runtime.context.describe import small_digest, table_line
 from runtime.context.feed import Delta
 from runtime.context.outcomes import NodeRef, Outcome, PendingCall, Raised, Returned
 from runtime.context.sources import ReadRequest, ReadResult
-from runtime.context.states import AnyNode, GroupState, Mode
+from runtime.context.states import AnyNode, GroupState, Mode, Wait
 from runtime.context.store import NodeStore, Snapshot
 from runtime.history.events import GroupRecomputed, MethodCalled, NodeChanged, TickApplied
 
@@ -77,18 +77,41 @@ class ContextGraph:
             case _:
                 return getattr(state, name)
 
-    def due_reads(self, *, turn: int, now: float) -> tuple[ReadRequest, ...]:
-        """What the tick of ``turn`` at workflow time ``now`` has to read: sync ticks, then periodic ones."""
-        return ticks.due(self._store, turn, now)
+    def due_reads(self, *, turn: int, now: float, also: Sequence[str] = ()) -> tuple[ReadRequest, ...]:
+        """What the tick of ``turn`` at workflow time ``now`` has to read: sync ticks and ``also``, then periodic ones."""
+        return ticks.due(self._store, turn, now, frozenset(also))
 
-    def apply_tick(self, results: Sequence[ReadResult], *, turn: int, now: float) -> None:
-        """The tick: readings into their views, then due groups. ``now`` is that of ``due_reads``.
+    def apply_tick(self, results: Sequence[ReadResult], *, turn: int, now: float, also: Sequence[str] = ()) -> None:
+        """The tick: readings into their views, then due groups. ``now`` and ``also`` are those of ``due_reads``.
 
         Raises:
             ValueError: for a reading nobody asked for.
         """
         with self._store.open(turn, now):
-            ticks.apply(self._store, results)
+            ticks.apply(self._store, results, frozenset(also))
+
+    def take_waits(self) -> tuple[Wait, ...]:
+        """What the statement asked to sleep for, in order."""
+        taken = tuple(self._store.waits)
+        self._store.waits.clear()
+        return taken
+
+    def awaited(self, wait: Wait) -> dict[str, str]:
+        """The nodes whose change ends ``wait``, with the signatures of what they have to show."""
+        return {obj_id: waits.signature(self._store, obj_id) for obj_id in waits.awaited(self._store, wait)}
+
+    def changed_since(self, known: Mapping[str, str]) -> tuple[str, ...]:
+        """The names of the nodes among ``known`` that no longer have the signature given there."""
+        store = self._store
+        return tuple(store.name(o) for o, was in known.items() if waits.signature(store, o) != was)
+
+    def to_look_at(self, known: Iterable[str]) -> tuple[str, ...]:
+        """The views that must be read to learn whether one of ``known`` has changed."""
+        return tuple(waits.views_under(self._store, known))
+
+    def next_due(self) -> float:
+        """The workflow time of the next periodic tick; infinity if there is none."""
+        return waits.next_due(self._store)
 
     def learn_names(self, names: Mapping[str, str]) -> None:
         """The statement's variables that hold handles, by name: summaries and deltas call nodes by them."""
@@ -98,9 +121,13 @@ class ContextGraph:
         self._store.names = known
 
     def pause_out_of_sight(self, *, turn: int) -> None:
-        """Pause the running nodes that no variable holds any more; call it at a statement's end, after ``learn_names``."""
+        """Pause the running nodes that no variable holds any more, and no wait waits for.
+
+        Call it at a statement's end, after ``learn_names``.
+        """
         with self._store.open(turn):
-            holding.pause_out_of_sight(self._store, self._store.names)
+            awaited = (node for wait in self._store.waits for node in wait.nodes)
+            holding.pause_out_of_sight(self._store, (*self._store.names, *awaited))
 
     def take_events(self, next_id: Callable[[], str]) -> tuple[ContextEvent, ...]:
         """What happened since the last time, in order, each with an id from ``next_id``."""

@@ -182,4 +182,12 @@ class NoteState(NodeState):
     obj_type: Literal["note"] = "note"
 
 
+class Wait(ContextValue):
+    """Sleep for ``seconds`` (None: without end), or with ``change`` until one of ``nodes`` changes; of any, if none is named."""
+
+    seconds: float | None = None
+    change: bool = False
+    nodes: tuple[str, ...] = ()
+
+
 AnyNode = Annotated[ViewState | GroupState | NoteState, Field(discriminator="obj_type")]

@@ -14,7 +14,7 @@ from typing import Any
 
 from runtime.context.describe import describe_change
 from runtime.context.outcomes import NodeRef
-from runtime.context.states import AnyNode, ContextValue, GroupState, NoteState, RenderedView, ViewState
+from runtime.context.states import AnyNode, ContextValue, GroupState, NoteState, RenderedView, ViewState, Wait
 
 
 class Cause(StrEnum):
@@ -55,6 +55,7 @@ class Snapshot:
     changed: frozenset[str]
     recorded: dict[str, str]
     events: tuple[PendingEvent, ...]
+    waits: tuple[Wait, ...]
 
 
 class NodeStore:
@@ -69,6 +70,7 @@ class NodeStore:
         self.changed: frozenset[str] = frozenset()
         self.recorded: dict[str, str] = {}
         self.events: list[PendingEvent] = []
+        self.waits: list[Wait] = []
         self._turn: int | None = None
         self._now = 0.0
         self._digests: dict[str, tuple[AnyNode, str]] = {}
@@ -215,6 +217,7 @@ class NodeStore:
             self.changed,
             dict(self.recorded),
             tuple(self.events),
+            tuple(self.waits),
         )
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -226,6 +229,7 @@ class NodeStore:
         self.changed = snapshot.changed
         self.recorded = dict(snapshot.recorded)
         self.events = list(snapshot.events)
+        self.waits = list(snapshot.waits)
 
 
 def _short(value: Any) -> str:

@@ -15,15 +15,16 @@ from runtime.context.states import NEVER, FreqKind, GroupState, Mode, ViewState
 from runtime.context.store import Cause, NodeStore
 
 
-def due(store: NodeStore, turn: int, now: float) -> tuple[ReadRequest, ...]:
-    """The reads of the tick of ``turn`` at ``now``: those of sync ticks, then those of periodic ones."""
+def due(store: NodeStore, turn: int, now: float, also: frozenset[str] = frozenset()) -> tuple[ReadRequest, ...]:
+    """The reads of the tick of ``turn`` at ``now``: those of sync ticks and of ``also``, then those of periodic ones."""
     states = [state for state in store.nodes.values() if isinstance(state, ViewState)]
-    sync = [s for s in states if s.dirty.explicit or (s.runs(FreqKind.SYNC) and s.is_due(turn, now))]
-    periodic = [s for s in states if not s.dirty.explicit and s.runs(FreqKind.PERIODIC) and s.is_due(turn, now)]
+    asked = {s.obj_id for s in states if s.dirty.explicit or s.obj_id in also}
+    sync = [s for s in states if s.obj_id in asked or (s.runs(FreqKind.SYNC) and s.is_due(turn, now))]
+    periodic = [s for s in states if s.obj_id not in asked and s.runs(FreqKind.PERIODIC) and s.is_due(turn, now)]
     return tuple(views.request_for(state) for state in (*sync, *periodic))
 
 
-def apply(store: NodeStore, results: Sequence[ReadResult]) -> None:
+def apply(store: NodeStore, results: Sequence[ReadResult], also: frozenset[str] = frozenset()) -> None:
     """Put the readings into their views and recompute the groups that are due.
 
     A view whose reading is missing stays due.
@@ -31,7 +32,7 @@ def apply(store: NodeStore, results: Sequence[ReadResult]) -> None:
     Raises:
         ValueError: if a reading belongs to no view that was due, or two to the same.
     """
-    asked = {request.obj_id: request for request in due(store, store.turn, store.now)}
+    asked = {request.obj_id: request for request in due(store, store.turn, store.now, also)}
     answered = {result.obj_id: result for result in results}
     strangers = answered.keys() - asked.keys()
     if strangers or len(answered) != len(results):

@@ -13,6 +13,7 @@ from typing import Any
 from runtime.context.contract import contract_text
 from runtime.context.feed import Delta
 from runtime.context.graph import ContextGraph
+from runtime.context.interim import Interim
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.history.condensed import CondensationRecord
 from runtime.history.content import Content, NodePart, TextPart, text_content
@@ -30,12 +31,13 @@ from runtime.history.events import (
 )
 from runtime.history.log import EventLog
 from runtime.history.properties import ALL_PROPERTIES, USER_MESSAGES_PINNED
-from runtime.interpreter.records import Execution
+from runtime.interpreter.records import Execution, ExecutionStatus
 from runtime.interpreter.replies import ParsedReply, parse_reply
 from runtime.interpreter.run import Session
 from runtime.job.condensing import Condensing, SummaryTask
 from runtime.job.fitting import Fitter
 from runtime.job.ledger import Ledger
+from runtime.job.sleeping import Sleeping
 from runtime.job.statement import JobStatement
 from runtime.job.stops import BAD_REPLIES, JobStatus, Stop
 from runtime.job.surface import Surface
@@ -59,6 +61,7 @@ class Prompt:
     nodes: tuple[dict[str, Any], ...]
     condensations: tuple[CondensationRecord, ...]
     suffix: str
+    interim: Interim
 
 
 class Job:
@@ -77,6 +80,7 @@ class Job:
         self.condensing = Condensing(spec.condenser)
         self.fitter = Fitter(spec.context_tokens, self.condensing)
         self.projector = Projector(count)
+        self.sleeping = Sleeping()
         self.replies: dict[int, Segment] = {}
         self.last_statement = ""
         self.shown: tuple[str, ...] = ()
@@ -88,6 +92,7 @@ class Job:
         self._events = 0
         self._projections = 0
         self._tick_at = started
+        self._interim = Interim()
         contract = contract_text(form=spec.form, tools=spec.tools, result_schema=spec.result)
         self._message(MessageSource.SYSTEM, contract)
         self._message(MessageSource.GOAL, spec.goal)
@@ -127,16 +132,23 @@ class Job:
         """Condense before the next model call."""
         self._append(CondensationRequest(id=self.next_id(), turn=self.turn, source=source))
 
-    def due_reads(self, now: float) -> tuple[ReadRequest, ...]:
-        """What this turn's tick must read. The tick's time is ``now``, however long the reading takes."""
+    def due_reads(self, now: float, also: Sequence[str] = ()) -> tuple[ReadRequest, ...]:
+        """What a tick must read, with the views of ``also``. The tick's time is ``now``, however long the reading takes."""
         self._tick_at = now
-        return self.graph.due_reads(turn=self.turn, now=now)
+        return self.graph.due_reads(turn=self.turn, now=now, also=also)
+
+    def tick_asleep(self, results: Sequence[ReadResult], also: Sequence[str]) -> None:
+        """A tick between two turns: what changed becomes events at once, and deltas when the job is awake."""
+        self.graph.apply_tick(results, turn=self.turn, now=self._tick_at, also=also)
+        self._take_graph_events()
 
     def apply_tick(self, results: Sequence[ReadResult]) -> None:
         """The tick: readings, then dirty groups; what changed becomes events and deltas."""
         self.graph.apply_tick(results, turn=self.turn, now=self._tick_at)
         self._take_graph_events()
-        self._deltas = self.graph.take_deltas()
+        self._deltas = (*self.sleeping.deltas, *self.graph.take_deltas())
+        timed = self.graph.next_due() != float("inf")
+        self._interim = self.sleeping.take().model_copy(update={"at": self._tick_at if timed else None})
         self._nodes = self.graph.records(changed_only=True)
 
     def project(self, now: float) -> Prompt | SummaryTask:
@@ -154,6 +166,7 @@ class Job:
             nodes=self._nodes,
             condensations=self.condensing.taken,
             suffix="" if self._projections == 1 else f"-{self._projections}",
+            interim=self._interim,
         )
 
     def refused(self, words: str) -> None:
@@ -220,6 +233,8 @@ class Job:
         self.execution = execution
         if statement.asked_to_condense:
             self.request_condensation(RequestSource.MODEL)
+        if (waits := self.graph.take_waits()) and execution.status is ExecutionStatus.OK:
+            self.sleeping.fall_asleep(self, waits, now)
         if (result := statement.finished()) is not None:
             self._finished = Stop(JobStatus.SUCCEEDED, "finished", result.result)
 

@@ -229,12 +229,6 @@ def test_wrong_arguments_of_methods(job: Job, method: str, args: tuple[Any, ...]
     assert job.graph.dump() == before
 
 
-@pytest.mark.parametrize(("name", "args"), [("wait", (5,)), ("wait_for", (NodeRef("view-1"),))])
-def test_promised_functions_say_that_they_are_not_built(job: Job, name: str, args: tuple[Any, ...]) -> None:
-    """What the contract names as coming raises an error that says so."""
-    assert job.call(name, *args) == Raised("NotImplementedError", f"{name}() is not available yet")
-
-
 def test_pin_and_unpin(job: Job) -> None:
     """A pin has a reason on one line; ``None`` takes it off."""
     foo = job.view("a.txt")
