@@ -27,6 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.effects import Effects
     from workflows.limits import CALL_LIMIT, HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
     from workflows.messages import JobOrder, JobOutcome, JobProgress, Origin
+    from workflows.preparing import Preparing
     from workflows.replaying import Replaying
     from workflows.sleeping import sleep
 
@@ -50,6 +51,7 @@ class JobWorkflow:
         self.replied_at = origin.replied_at if origin is not None and origin.replied_at else workflow.time()
         self.effects = Effects(order.key, order.spec)
         self.replaying = Replaying(self)
+        self.preparing = Preparing(self)
         self.this_run = Run()
 
     @workflow.run
@@ -65,6 +67,7 @@ class JobWorkflow:
                 if statement is not None:
                     await self.execute(statement)
                     self.job.record(statement, workflow.time())
+                    self.preparing.prune()
                 self.replaying.compare()
                 await self.go_on()
         except (ActivityError, JobFailed, BudgetSpent, asyncio.CancelledError) as error:
@@ -127,13 +130,16 @@ class JobWorkflow:
 
     async def tick(self) -> None:
         """Bring due nodes up to date: one activity for all that must be read, none if nothing must."""
-        due = self.job.due_reads(self.replaying.tick_at(workflow.time()))
+        now = self.replaying.tick_at(workflow.time())
+        await self.preparing.apply(now)
+        due = self.job.due_reads(now)
         results: tuple[Any, ...] = ()
         if due:
             self.phase = "reading"
             results = (await self.effects.tick(due, self.job.turn, self.replaying.effect)).results
         self.job.apply_tick(results)
         self.replaying.compare_nodes(self.job.changed_nodes, self.job.turn - 1)
+        self.preparing.begin(now)
 
     async def call_model(self) -> TurnReply:
         """Project and call. A prompt that the provider finds too long is projected smaller, never the end of a job."""
@@ -297,6 +303,7 @@ class JobWorkflow:
     async def end(self, stop: Stop) -> JobOutcome:
         """Close the archive's chain and report."""
         self.phase = "ending"
+        self.preparing.stop()
         job = self.job
         execution, nodes = job.closing()
         self.replaying.compare_nodes(nodes, job.turn)

@@ -162,7 +162,8 @@ _COMMON: tuple[Signature, ...] = (
         "Run",
         (Parameter("freq", _FREQ, '"Sync"'), Parameter("min_turn_interval", "int", "1")),
         "Self",
-        'follow the source: "Sync" each turn, or every min_turn_interval turns; ("Periodic", 60) when so many seconds are over',
+        'follow the source: "Sync" each turn, or every min_turn_interval turns; ("Periodic", 60) when so many seconds are over; '
+        '"Async" read in the background',
     ),
     Signature("Pause", (), "Self", "stop following; keeps the last known state"),
     Signature("Refresh", (), "Self", "update at once"),

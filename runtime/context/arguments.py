@@ -148,11 +148,6 @@ def freq(call: str, value: Any) -> Freq:
         raise Refused(ValueError, f"{call}: freq must be {_FREQ_HELP}, not {value!r}")
     else:
         raise _type_error(call, "freq", _FREQ_HELP, value)
-    if kind is FreqKind.ASYNC:
-        raise Refused(
-            NotImplementedError,
-            f'{call}: freq="{kind}" is not available yet; use freq="Sync", or Refresh() when needed',
-        )
     return Freq(kind=kind, seconds=seconds)
 
 

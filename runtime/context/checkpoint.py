@@ -25,6 +25,7 @@ class GraphCheckpoint(ContextValue):
     recorded: dict[str, str]
     events: tuple[PendingEvent, ...]
     waits: tuple[Wait, ...] = ()
+    background: dict[str, Any] = {}
 
 
 def dump(store: NodeStore) -> dict[str, Any]:
@@ -42,8 +43,8 @@ def dump(store: NodeStore) -> dict[str, Any]:
     return checkpoint.model_dump(mode="json")
 
 
-def load(store: NodeStore, data: dict[str, Any]) -> None:
-    """Fill ``store`` with what ``dump`` gave.
+def load(store: NodeStore, data: dict[str, Any]) -> GraphCheckpoint:
+    """Fill ``store`` with what ``dump`` gave, and return all of it.
 
     Raises:
         InputError: if ``data`` has another version or shape.
@@ -62,3 +63,4 @@ def load(store: NodeStore, data: dict[str, Any]) -> None:
     store.recorded = dict(checkpoint.recorded)
     store.events = list(checkpoint.events)
     store.waits = list(checkpoint.waits)
+    return checkpoint

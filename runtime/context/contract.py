@@ -133,7 +133,8 @@ lod    level of detail. 0: the text from pos on. 1: structure (symbols, headings
 directory its tree, of a glob its files' symbols). 3: what changed since it was last shown.
 mode   "paused" keeps the last known state until you call a method. "running" follows the file: it is read at the \
 beginning of each turn, and a change is shown as a diff. It is paused when no variable, pin or group holds it any more.
-freq   "Sync", or ("Periodic", seconds): read at the beginning of the first turn after so many seconds.
+freq   "Sync", or ("Periodic", seconds): read at the beginning of the first turn after so many seconds; \
+or "Async": read in the background, shown at the first turn after that.
 SetLod, SetTokens, SetPos and Scroll take effect at the beginning of the next turn. Refresh reads at once. Render and \
 show read only what the handle does not have: another lod or tokens, or what it was set to and does not show yet. \
 Headers count lines like slices: "lines 120:180 of 900", so SetPos(180) goes on there."""
@@ -175,7 +176,7 @@ def _context() -> str:
         "Methods that change a handle return it, so calls can be chained: foo.SetLod(1).SetTokens(All). Each method "
         "has a second spelling: foo.set_lod(1).",
         f"Attributes, read-only: {_attributes()}.",
-        f'Not available yet, they raise NotImplementedError: freq="Async", lod=2 of a view{unbuilt}.',
+        f"Not available yet, they raise NotImplementedError: lod=2 of a view{unbuilt}.",
         'Example: foo = view("src/foo.py", pos="120:0", tokens=2000); bar = view("src/bar.py", lod=1).Run(freq="Sync"); '
         "s = group(foo, bar, tokens=500)",
     ]

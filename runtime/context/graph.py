@@ -8,9 +8,10 @@ be taken back; ``take_events`` and ``records`` for the log and the archive. Noth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from runtime.context import api, checkpoint, feed, groups, holding, ticks, waits
+from runtime.context.background import Background
 from runtime.context.calls import Calls, framed, missing, text_of
 from runtime.context.describe import small_digest, table_line
 from runtime.context.feed import Delta
@@ -18,12 +19,17 @@ from runtime.context.outcomes import NodeRef, Outcome, PendingCall, Raised, Retu
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.context.states import AnyNode, GroupState, Mode, Wait
 from runtime.context.store import NodeStore, Snapshot
-from runtime.history.events import GroupRecomputed, MethodCalled, NodeChanged, TickApplied
+from runtime.history.events import (
+    AsyncPayloadApplied,
+    AsyncPayloadPrepared,
+    GroupRecomputed,
+    MethodCalled,
+    NodeChanged,
+    TickApplied,
+)
 
-ContextEvent = MethodCalled | NodeChanged | TickApplied | GroupRecomputed
-_EVENTS: dict[str, type[ContextEvent]] = {
-    event.__name__: event for event in (MethodCalled, NodeChanged, TickApplied, GroupRecomputed)
-}
+ContextEvent = MethodCalled | NodeChanged | TickApplied | GroupRecomputed | AsyncPayloadPrepared | AsyncPayloadApplied
+_EVENTS: dict[str, type[ContextEvent]] = {event.__name__: event for event in get_args(ContextEvent)}
 
 
 class ContextGraph:
@@ -32,6 +38,7 @@ class ContextGraph:
     def __init__(self, count_tokens: Callable[[str], int]) -> None:
         self._store = NodeStore(count_tokens)
         self._calls = Calls(self._store)
+        self.background = Background(self._store)
 
     def call_function(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, turn: int) -> Outcome:
         """One of the contract's functions, but ``finish``."""
@@ -200,11 +207,11 @@ class ContextGraph:
 
     def dump(self) -> dict[str, Any]:
         """The whole graph as JSON data."""
-        return checkpoint.dump(self._store)
+        return checkpoint.dump(self._store) | {"background": self.background.dump()}
 
     @classmethod
     def load(cls, data: dict[str, Any], count_tokens: Callable[[str], int]) -> Self:
         """The graph that ``dump`` gave. ``InputError`` if it is of another version or damaged."""
         graph = cls(count_tokens)
-        checkpoint.load(graph._store, data)
+        graph.background.load(checkpoint.load(graph._store, data).background)
         return graph

@@ -11,11 +11,14 @@ WAIT_EFFECTS = 800_000
 class Interim(Compact):
     """What a step records of the time before its call.
 
-    ``at`` is the workflow time of the turn's tick, in seconds, where nodes' ticks depend on it. ``woken`` is the delta feed's line
+    ``payloads`` are those that the turn's tick applied and that changed something: the node, and the turn and the number under
+    which the archive has what was read; ``dropped`` are those that it dropped, stale or superseded. ``at`` is the workflow time of the turn's tick, in seconds, where nodes' ticks depend on it. ``woken`` is the delta feed's line
     on the sleep that the statement before asked for; ``ticks`` are the times of those of its ticks that read something new.
     """
 
     at: float | None = None
+    payloads: tuple[tuple[str, int, int], ...] = ()
+    dropped: int = 0
     woken: str = ""
     ticks: tuple[float, ...] = ()
 

@@ -23,6 +23,7 @@ class Cause(StrEnum):
     CALL = "call"
     TICK = "sync"
     PERIODIC = "periodic"
+    PAYLOAD = "payload"
     RECOMPUTE = "recompute"
 
 
@@ -159,7 +160,7 @@ class NodeStore:
             return
         self.shown_before.setdefault(state.obj_id, before)
         delta = describe_change(before, state, self.name) or "no visible change"
-        if cause is Cause.CALL:
+        if cause in (Cause.CALL, Cause.PAYLOAD):
             self._emit("NodeChanged", obj_id=state.obj_id, delta=delta)
         elif cause is Cause.RECOMPUTE:
             self._emit("GroupRecomputed", group_id=state.obj_id, delta=delta)
@@ -186,6 +187,15 @@ class NodeStore:
             "after_digest": self.digest(obj_id),
         }
         self.events.insert(at, PendingEvent(type="MethodCalled", fields=fields))
+
+    def prepared(self, obj_id: str, meta: dict[str, Any]) -> None:
+        """Record that an update for a node is ready."""
+        self._emit("AsyncPayloadPrepared", obj_id=obj_id, payload_meta=meta)
+
+    def applied(self, obj_id: str, meta: dict[str, Any], before: AnyNode) -> None:
+        """Record that a prepared update has changed a node, which was ``before``."""
+        delta = describe_change(before, self.nodes[obj_id], self.name) or "no visible change"
+        self._emit("AsyncPayloadApplied", obj_id=obj_id, payload_meta=meta, delta=delta)
 
     def _emit(self, type_: str, **fields: Any) -> None:
         self.events.append(PendingEvent(type=type_, fields={"turn": self.turn} | fields))

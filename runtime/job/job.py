@@ -111,6 +111,7 @@ class Job:
         """Begin the next turn with the messages that arrived."""
         self.turn += 1
         self._events = self._projections = 0
+        self._interim = Interim()
         self.condensing.begin_turn()
         for text in messages:
             self._message(MessageSource.USER, text)
@@ -142,13 +143,27 @@ class Job:
         self.graph.apply_tick(results, turn=self.turn, now=self._tick_at, also=also)
         self._take_graph_events()
 
+    def repeat_payloads(self, results: Sequence[ReadResult], interim: Interim, now: float) -> None:
+        """The tick's first part as a record has it, with what its payloads had brought."""
+        self.graph.background.repeat(results, turn=self.turn, now=now)
+        self._interim = Interim(payloads=interim.payloads, dropped=interim.dropped)
+
+    def apply_payloads(self, now: float) -> None:
+        """The tick's first part: what was prepared in the background."""
+        background = self.graph.background
+        before = background.tally
+        applied = background.apply(turn=self.turn, now=now)
+        dropped = background.tally.stale + background.tally.superseded - before.stale - before.superseded
+        self._interim = Interim(payloads=tuple((p.obj_id, p.turn, p.effect) for p in applied), dropped=dropped)
+
     def apply_tick(self, results: Sequence[ReadResult]) -> None:
         """The tick: readings, then dirty groups; what changed becomes events and deltas."""
         self.graph.apply_tick(results, turn=self.turn, now=self._tick_at)
         self._take_graph_events()
         self._deltas = (*self.sleeping.deltas, *self.graph.take_deltas())
         timed = self.graph.next_due() != float("inf")
-        self._interim = self.sleeping.take().model_copy(update={"at": self._tick_at if timed else None})
+        payloads = {"payloads": self._interim.payloads, "dropped": self._interim.dropped}
+        self._interim = self.sleeping.take().model_copy(update={"at": self._tick_at if timed else None, **payloads})
         self._nodes = self.graph.records(changed_only=True)
 
     def project(self, now: float) -> Prompt | SummaryTask:

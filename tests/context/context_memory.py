@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.context.graph import ContextGraph
+from runtime.context.payloads import Preparation
 from runtime.context.outcomes import NeedsRead, NodeRef, Outcome, Raised, Returned
 from runtime.context.sources import ALL_TOKENS, ReadRequest, ReadResult, ReadStatus
 from runtime.digests import digest_of
@@ -99,9 +100,19 @@ class Job:
         """Begin the next turn, ``seconds`` after the last; the ids of the nodes that were read."""
         self.turn += 1
         self.now += seconds
+        self.graph.background.apply(turn=self.turn, now=self.now)
         due = self.graph.due_reads(turn=self.turn, now=self.now)
         self.graph.apply_tick([read(self.files, request) for request in due], turn=self.turn, now=self.now)
+        self.graph.background.cancel()
         return [request.obj_id for request in due]
+
+    def begin(self) -> dict[str, Preparation]:
+        """The preparations that start now, by their node."""
+        return {p.obj_id: p for p in self.graph.background.begin(turn=self.turn, now=self.now)}
+
+    def prepared(self, preparation: Preparation) -> None:
+        """A preparation has read its source as it is now."""
+        self.graph.background.ready(preparation.payload_id, read(self.files, preparation.request), self.now)
 
     def feed(self) -> list[str]:
         """The delta feed's lines."""

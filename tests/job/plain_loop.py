@@ -176,15 +176,23 @@ class PlainLoop:
         job = self.job
         self.between(job.turn + 1)
         job.ingest(self.messages.get(job.turn + 1, ()), self.now)
+        job.apply_payloads(self.now)
         due = job.due_reads(self.now)
         results = self._durable("tick", ReadBatchResult, lambda: self._read(due)).results if due else ()
         job.apply_tick(results)
+        background = job.graph.background
+        background.cancel()
+        begun = background.begin(turn=job.turn, now=self.now)
         statement = job.receive(self._call(), self.now)
         if statement is not None:
             self._execute(statement)
             job.record(statement, self.now + 1)
             assert job.execution is not None
             self.executions.append(job.execution)
+        background.cancel()
+        for preparation in begun:  # each ends when its turn does, if nobody has cancelled it
+            read = self._durable("prepared", ReadBatchResult, lambda p=preparation: self._read((p.request,)))  # type: ignore[misc]
+            background.ready(preparation.payload_id, read.results[0], self.now)
         self.turns.append(self._state())
 
     def again(self, entries: int | None = None, policy: Policy | None = None) -> PlainLoop:
