@@ -215,6 +215,7 @@ class ModelTurn:
                 execution=call.execution,
                 nodes=call.nodes,
                 condensations=call.condensations,
+                interim=call.interim,
                 reset_event_id=call.reset_event_id,
                 finished_at=datetime.now(UTC).isoformat(),
             )

@@ -8,10 +8,11 @@ from typing import Any
 from temporalio import activity
 
 from activities.contracts import FileCall, FileCallResult, JobKey, ReadBatch, ReadBatchResult
-from activities.record import TICK, EffectName
+from activities.record import EffectName
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_effect
 from runtime.archive.stores import ObjectStore
+from runtime.context.interim import WAIT_EFFECTS
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
 
 NOT_RECORDED = "the record has no result for this call, and a frozen replay makes none"
@@ -44,12 +45,12 @@ class ReadEffects:
             return read(batch)
         if batch.recorded is not None:
             found = recorded_value(self._store, batch.recorded, *self._place(self._store, batch.key, batch))
-            if found is not None:
-                return ReadBatchResult.model_validate(found)
-            return ReadBatchResult(results=tuple(map(_nothing_new, batch.requests)))
+            results = ReadBatchResult.model_validate(found).results if found is not None else ()
+            known = {result.obj_id: result for result in results}
+            return ReadBatchResult(results=tuple(known.get(r.obj_id) or _nothing_new(r) for r in batch.requests))
         result = read(batch)
         changed = any(one.status is not ReadStatus.UNCHANGED for one in result.results)
-        if batch.effect == TICK and not changed:
+        if batch.effect >= WAIT_EFFECTS and not changed:
             return result
         return ReadBatchResult.model_validate(self._kept(self._store, batch.key, batch, result.model_dump(mode="json")))
 

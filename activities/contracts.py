@@ -13,6 +13,7 @@ from pydantic import Field, field_serializer, field_validator, model_validator
 
 from activities.brief import brief_execution, brief_parent, brief_step, full_execution, full_parent, full_step
 from activities.record import EffectName, Given
+from runtime.context.interim import Interim
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.history.condensed import CondensationRecord
 from runtime.history.condensers.request import SummaryForm
@@ -54,7 +55,7 @@ class TurnCall(Contract):
 
     ``parent`` is the step of the turn before. ``model`` is what litellm is called with (``name`` and options).
     ``execution`` and ``nodes`` are records of the turn before (JSON), archived and not interpreted here.
-    ``condensations`` are those since the parent. With ``given``, no model is called. ``reset_event_id`` is the event to which a Temporal reset takes the run back to before this call.
+    ``condensations`` are those since the parent, ``interim`` is what came before the call. With ``given``, no model is called. ``reset_event_id`` is the event to which a Temporal reset takes the run back to before this call.
     """
 
     key: JobKey
@@ -68,6 +69,7 @@ class TurnCall(Contract):
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
     condensations: tuple[CondensationRecord, ...] = ()
+    interim: Interim = Interim()
     given: Given | None = None
 
     @field_serializer("parent", when_used="json")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
+from runtime.context.interim import Interim
 from runtime.spec.models import Budget
 from runtime.values import Compact, ModelReply, StepRef
 
@@ -104,7 +105,7 @@ class RecordedTurn(RecordValue):
 
     ``at`` is when the reply was archived (seconds since 1970). ``messages`` are the user's that the turn began with.
     ``execution`` is the statement's; ``nodes`` are the records of nodes that changed until the next call, None if that is not
-    recorded. ``layout`` are the digests of the prompt's segments.
+    recorded. ``layout`` are the digests of the prompt's segments. ``interim`` is what came before its call.
     """
 
     reply: ModelReply
@@ -114,6 +115,7 @@ class RecordedTurn(RecordValue):
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] | None = None
     layout: tuple[str, ...] = ()
+    interim: Interim = Interim()
 
 
 class ClaimQuestion(RecordValue):

@@ -109,4 +109,5 @@ class ReplayActivities:
             execution=record.execution,
             nodes=record.nodes,
             layout=tuple(segment.digest for segment in layout),
+            interim=step.interim,
         )

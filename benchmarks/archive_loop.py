@@ -75,6 +75,7 @@ async def _loop(spec: JobSpec, call: Call) -> float:
     job = Job(spec, key="bench/loop", started=time.time(), count=encoding(spec.encoding).count)
     while job.stop(time.time()) is None:
         job.ingest((), time.time())
+        job.due_reads(0.0)
         job.apply_tick(())
         prompt = job.project(time.time())
         assert isinstance(prompt, Prompt), "so few turns need no condensation"

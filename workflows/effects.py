@@ -19,8 +19,11 @@ with workflow.unsafe.imports_passed_through():
         ToolResult,
     )
     from activities.record import TICK, EffectName
-    from runtime.context.sources import ReadRequest
+    from runtime.context.interim import WAIT_EFFECTS, Interim
+    from runtime.context.payloads import Preparation
+    from runtime.context.sources import ReadRequest, ReadResult
     from runtime.interpreter.host import Effect, EffectKind
+    from runtime.job.sleeping import Sleep
     from runtime.spec.models import JobSpec
     from workflows.limits import HEARTBEAT, PATIENT, READ_LIMIT, TOOL_LIMIT
 
@@ -65,6 +68,44 @@ class Effects:
     async def tick(self, requests: tuple[ReadRequest, ...], turn: int, recorded: EffectName | None) -> ReadBatchResult:
         """The readings of the turn's tick."""
         return await self._read(requests, f"turn-{turn}-tick", self._place(turn, TICK, recorded))
+
+    async def look(
+        self, requests: tuple[ReadRequest, ...], turn: int, sleep: Sleep, recorded: EffectName | None
+    ) -> ReadBatchResult:
+        """The readings of a tick of the job asleep after ``turn``."""
+        place = self._place(turn, WAIT_EFFECTS + len(sleep.news), recorded)
+        return await self._read(requests, f"turn-{turn}-asleep-{sleep.ticks}", place)
+
+    async def repeated(
+        self, requests: tuple[ReadRequest, ...], turn: int, interim: Interim, recorded: EffectName
+    ) -> tuple[ReadResult, ...]:
+        """What the payloads that a recorded tick applied had brought; ``requests`` are for them, in order."""
+        results: list[ReadResult] = []
+        for request, (_, begun, effect) in zip(requests, interim.payloads, strict=True):
+            place = self._place(begun, effect, recorded)
+            results += (await self._read((request,), f"turn-{turn}-payload-{effect}", place)).results
+        return tuple(results)
+
+    def prepare(self, preparation: Preparation, limit: timedelta) -> workflow.ActivityHandle[ReadBatchResult]:
+        """Start reading for a payload. Nobody waits for it."""
+        batch = ReadBatch(
+            workspace=self.spec.workspace,
+            requests=(preparation.request,),
+            encoding=self.spec.encoding,
+            redact=self.spec.redact,
+            **self._place(preparation.turn, preparation.effect, None),
+        )
+        return workflow.start_activity(
+            "read_sources",
+            batch,
+            result_type=ReadBatchResult,
+            activity_id=preparation.payload_id,
+            start_to_close_timeout=READ_LIMIT,
+            schedule_to_close_timeout=limit,
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=PATIENT,
+            summary=f"prepare {preparation.request.path}"[:120],
+        )
 
     async def _read(self, requests: tuple[ReadRequest, ...], name: str, place: dict[str, Any]) -> ReadBatchResult:
         batch = ReadBatch(

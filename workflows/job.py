@@ -27,7 +27,9 @@ with workflow.unsafe.imports_passed_through():
     from workflows.effects import Effects
     from workflows.limits import CALL_LIMIT, HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
     from workflows.messages import JobOrder, JobOutcome, JobProgress, Origin
+    from workflows.preparing import Preparing
     from workflows.replaying import Replaying
+    from workflows.sleeping import sleep
 
 WINDOW_EXCEEDED = "ContextWindowExceeded"
 
@@ -49,6 +51,7 @@ class JobWorkflow:
         self.replied_at = origin.replied_at if origin is not None and origin.replied_at else workflow.time()
         self.effects = Effects(order.key, order.spec)
         self.replaying = Replaying(self)
+        self.preparing = Preparing(self)
         self.this_run = Run()
 
     @workflow.run
@@ -56,7 +59,7 @@ class JobWorkflow:
         """Turn after turn, until the model finishes, a budget is spent, or the job is cancelled."""
         try:
             await self.begin()
-            while (stop := self.job.stop(workflow.time()) or await self.replaying.begin_turn()) is None:
+            while (stop := await self.stop_before_turn()) is None:
                 self.ingest()
                 await self.tick()
                 reply = await self.call_model()
@@ -64,6 +67,7 @@ class JobWorkflow:
                 if statement is not None:
                     await self.execute(statement)
                     self.job.record(statement, workflow.time())
+                    self.preparing.prune()
                 self.replaying.compare()
                 await self.go_on()
         except (ActivityError, JobFailed, BudgetSpent, asyncio.CancelledError) as error:
@@ -126,13 +130,16 @@ class JobWorkflow:
 
     async def tick(self) -> None:
         """Bring due nodes up to date: one activity for all that must be read, none if nothing must."""
-        due = self.job.due_reads()
+        now = self.replaying.tick_at(workflow.time())
+        await self.preparing.apply(now)
+        due = self.job.due_reads(now)
         results: tuple[Any, ...] = ()
         if due:
             self.phase = "reading"
             results = (await self.effects.tick(due, self.job.turn, self.replaying.effect)).results
         self.job.apply_tick(results)
         self.replaying.compare_nodes(self.job.changed_nodes, self.job.turn - 1)
+        self.preparing.begin(now)
 
     async def call_model(self) -> TurnReply:
         """Project and call. A prompt that the provider finds too long is projected smaller, never the end of a job."""
@@ -150,6 +157,7 @@ class JobWorkflow:
                 execution=self.replaying.with_divergences(prompt.execution),
                 nodes=prompt.nodes,
                 condensations=prompt.condensations,
+                interim=prompt.interim,
                 given=self.replaying.given,
             )
             try:
@@ -259,20 +267,31 @@ class JobWorkflow:
             self.this_run.statement_ms += verdict.ms
             return stretch.effect if stretch is not None and verdict.status is VerdictStatus.OK else None
 
+    async def stop_before_turn(self) -> Stop | None:
+        """A stop, if no turn follows; else the job has slept, if its last statement asked for it."""
+        return self.job.stop(workflow.time()) or await self.replaying.begin_turn() or await sleep(self)
+
     async def go_on(self) -> None:
         """Between two turns: a checkpoint now and then, and on from it in another run if this one is full."""
         if self.job.stop(workflow.time()) is not None or self.parent is None:
             return
-        full = self.this_run.is_full()
-        if not full and self.job.turn % CHECKPOINT_TURNS != 0:
-            return
-        saved = await save(self.job, self.order.key, self.parent)
-        if not full:
-            return
+        await self.go_on_if_full()
+        # A run archives one checkpoint of a turn: of a turn after which the job sleeps, the one with which it ends.
+        if self.job.turn % CHECKPOINT_TURNS == 0 and self.job.sleeping.state is None:
+            await save(self.job, self.order.key, self.parent)
+
+    async def go_on_if_full(self) -> None:
+        """On in another run, from a checkpoint of this moment, if this one is full."""
+        if self.parent is not None and self.this_run.is_full():
+            await self.go_on_in_another_run(self.parent)
+
+    async def go_on_in_another_run(self, parent: StepRef) -> None:
+        """Continue as new."""
+        saved = await save(self.job, self.order.key, parent)
         await workflow.wait_condition(workflow.all_handlers_finished)
         origin = Origin(
             checkpoint=saved,
-            parent=self.parent,
+            parent=parent,
             seed=self.seed,
             inbox=tuple(self.inbox),
             condense=self.condense_asked,
@@ -284,6 +303,7 @@ class JobWorkflow:
     async def end(self, stop: Stop) -> JobOutcome:
         """Close the archive's chain and report."""
         self.phase = "ending"
+        self.preparing.stop()
         job = self.job
         execution, nodes = job.closing()
         self.replaying.compare_nodes(nodes, job.turn)

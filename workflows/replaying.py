@@ -159,6 +159,12 @@ class Replaying:
             return self.record.at
         return reply.at or workflow.time()
 
+    def tick_at(self, now: float) -> float:
+        """The time at which the turn's tick stands."""
+        record = self.record
+        answered = record is not None and self.order is not None and self.order.answers
+        return record.interim.at if answered and record is not None and record.interim.at is not None else now
+
     @property
     def effect(self) -> EffectName | None:
         """Where effects are answered from; None for the world."""

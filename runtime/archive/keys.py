@@ -8,6 +8,7 @@
     BATCH/JOB/turns/RUN/00000/0000041.failure-001     what came back of an attempt that failed, in place of a step
     BATCH/JOB/turns/RUN/00000/0000041.step            the reply, written after it
     BATCH/JOB/turns/RUN/00000/0000041.effect-000000   the result of a read or a tool call of turn 41's statement
+    BATCH/JOB/turns/RUN/00000/0000041.effect-800000   what a tick read while the job slept after turn 41, from 800000 on
     BATCH/JOB/turns/RUN/00000/0000041.effect-999999   what the tick before turn 41's call read, if anything had changed
     BATCH/JOB/turns/RUN/00000/0000041.checkpoint      the job's whole state after turn 41
     BATCH/JOB/replays/ID, ID.run                      a replay was ordered, and which run it became

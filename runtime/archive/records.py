@@ -10,6 +10,7 @@ from pydantic import field_validator
 
 from runtime.archive.allowed import allowed_headers, clean_model, clean_url
 from runtime.digests import digest_of
+from runtime.context.interim import Interim
 from runtime.history.condensed import CondensationRecord
 from runtime.projection.segments import LayoutDelta, Segment, reply_segment
 from runtime.values import StepRef, ToolCall, Usage, Value
@@ -104,6 +105,7 @@ class StepRecord(Value):
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
     condensations: tuple[CondensationRecord, ...] = ()
+    interim: Interim = Interim()
     reset_event_id: int = 0
     finished_at: str = ""
 
@@ -215,6 +217,7 @@ class Step(Value):
     execution: dict[str, Any] | None
     nodes: tuple[dict[str, Any], ...]
     condensations: tuple[CondensationRecord, ...] = ()
+    interim: Interim = Interim()
     changed: tuple[str, ...]
     nodes_digest: str
     effects: dict[str, str]

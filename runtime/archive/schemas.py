@@ -13,6 +13,7 @@ from runtime.archive.container import FORMAT, ArchivedObject
 from runtime.archive.records import Capture, ReplyRecord, Signature
 from runtime.digests import canonical_json
 from runtime.errors import ObjectCorrupt
+from runtime.context.interim import Interim
 from runtime.history.condensed import CondensationRecord
 from runtime.values import StepRef, Usage
 
@@ -118,6 +119,7 @@ class StepHeader(Header):
     execution: dict[str, Any] | None
     nodes: list[dict[str, Any]]
     condensations: list[CondensationRecord] = []
+    interim: Interim = Interim()
     changed: list[str]
     nodes_digest: Digest
     effects: dict[str, Digest]

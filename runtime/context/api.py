@@ -92,7 +92,7 @@ _FREQ = "str | tuple[Any, ...]"
 _MODE = "str | None"
 _LOD = Parameter("lod", "int | None", "None")
 _TOKENS = Parameter("tokens", "int | None", "None")
-_NODE = "ViewHandle | GroupHandle"
+_NODE = "ViewHandle | GroupHandle | NoteHandle"
 
 FUNCTIONS: tuple[Signature, ...] = (
     Signature(
@@ -131,15 +131,19 @@ FUNCTIONS: tuple[Signature, ...] = (
         "always shown, whatever else is dropped; reason=None unpins",
     ),
     Signature("tick", (), "None", "brings forward the update that every turn begins with"),
-    Signature("wait", (Parameter("seconds", "float"),), "None", "sleep durably", built=False),
+    Signature("wait", (Parameter("seconds", "float"),), "None", "sleeps when the statement has ended"),
     Signature(
         "wait_for",
         (Parameter("nodes", _NODE, kind=Kind.REST), Parameter("timeout", "float | None", "None", Kind.KEYWORD)),
         "None",
-        "sleep until a node changes",
-        built=False,
+        "sleeps until one of the nodes changes, of all that run if none is named; timeout in seconds",
     ),
-    Signature("note", (Parameter("text", "str"),), "None", "a note that survives condensation", built=False),
+    Signature(
+        "note",
+        (Parameter("text", "str"), Parameter("tokens", "int", "500")),
+        "NoteHandle",
+        "a text of your own, pinned: always shown, in every turn, whatever is condensed",
+    ),
 )
 
 CONDENSE = Signature("condense", (), "None", "older turns are forgotten behind a summary before the next turn")
@@ -149,17 +153,21 @@ _POLICY: tuple[Signature, ...] = (
     Signature("SetLod", (Parameter("lod", "int"),), "Self", "sets the level of detail"),
     Signature("SetTokens", (Parameter("tokens", "int"),), "Self", "sets the budget; All for no bound"),
 )
+_LOOKS: tuple[Signature, ...] = (
+    Signature("Render", (_LOD, _TOKENS), "str", "the text as a str"),
+    Signature("GetDigest", (), "dict[str, Any]", "mode, lod, tokens, lines, fingerprint and so on, as a dict"),
+)
 _COMMON: tuple[Signature, ...] = (
     Signature(
         "Run",
         (Parameter("freq", _FREQ, '"Sync"'), Parameter("min_turn_interval", "int", "1")),
         "Self",
-        "follow the source: updated each turn, or every min_turn_interval turns",
+        'follow the source: "Sync" each turn, or every min_turn_interval turns; ("Periodic", 60) when so many seconds are over; '
+        '"Async" read in the background',
     ),
     Signature("Pause", (), "Self", "stop following; keeps the last known state"),
     Signature("Refresh", (), "Self", "update at once"),
-    Signature("Render", (_LOD, _TOKENS), "str", "the text as a str"),
-    Signature("GetDigest", (), "dict[str, Any]", "mode, lod, tokens, lines, fingerprint and so on, as a dict"),
+    *_LOOKS,
 )
 
 VIEW_METHODS: tuple[Signature, ...] = (
@@ -178,6 +186,12 @@ GROUP_METHODS: tuple[Signature, ...] = (
     Signature("Add", (Parameter("members", _NODE, kind=Kind.REST),), "Self", "adds members"),
     Signature("Remove", (Parameter("members", _NODE, kind=Kind.REST),), "Self", "removes members"),
     *_COMMON,
+)
+NOTE_METHODS: tuple[Signature, ...] = (
+    Signature("SetText", (Parameter("text", "str"),), "Self", "replaces the text"),
+    Signature("Append", (Parameter("text", "str"),), "Self", "adds lines"),
+    Signature("SetTokens", (Parameter("tokens", "int"),), "Self", "sets the budget; a text beyond it is refused"),
+    *_LOOKS,
 )
 
 NODE_ATTRIBUTES: Mapping[str, str] = {
@@ -203,7 +217,23 @@ VIEW_ATTRIBUTES: Mapping[str, str] = {
     "truncated": "bool",
     "fault": "str | None",
 }
-GROUP_ATTRIBUTES: Mapping[str, str] = {**NODE_ATTRIBUTES, "members": "list[ViewHandle | GroupHandle]"}
+GROUP_ATTRIBUTES: Mapping[str, str] = {**NODE_ATTRIBUTES, "members": f"list[{_NODE}]"}
+
+
+@dataclass(frozen=True)
+class Handle:
+    """A kind of node as the model knows it: its handle's class, the attributes with their types, the methods."""
+
+    name: str
+    attributes: Mapping[str, str]
+    methods: tuple[Signature, ...]
+
+
+HANDLES: Mapping[str, Handle] = {
+    "view": Handle("ViewHandle", VIEW_ATTRIBUTES, VIEW_METHODS),
+    "group": Handle("GroupHandle", GROUP_ATTRIBUTES, GROUP_METHODS),
+    "note": Handle("NoteHandle", NODE_ATTRIBUTES, NOTE_METHODS),
+}
 
 
 def by_spelling(signatures: tuple[Signature, ...]) -> dict[str, Signature]:

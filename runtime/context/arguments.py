@@ -16,7 +16,11 @@ _POS = re.compile(r"(\d{1,12})(?::(\d{1,12}))?", re.ASCII)
 _POS_HELP = 'a 0-based line (40 or "40"), "line:column" ("120:0"), or "/text" for the first line that contains text'
 _FREQ_HELP = '"Sync", "Async" or ("Periodic", seconds)'
 
+MOST_SECONDS = 366 * 24 * 3600
+"""The longest interval or wait, in seconds: a year, and a day for the leap year."""
+
 VIEW_LODS = {0: "excerpt", 1: "structure", 2: "semantic summary", 3: "diff"}
+NOTE_LODS = {0: "text"}
 GROUP_LODS = {0: "members' excerpts", 1: "structure", 2: "summary", 3: "diff"}
 
 
@@ -97,6 +101,27 @@ def group_lod(call: str, value: Any) -> int:
     return _lod(call, value, GROUP_LODS)
 
 
+def note_lod(call: str, value: Any) -> int:
+    """A level of detail that a note has."""
+    return _lod(call, value, NOTE_LODS)
+
+
+def text(call: str, name: str, value: Any) -> str:
+    """Any text."""
+    if not isinstance(value, str):
+        raise _type_error(call, name, "a str", value)
+    return value
+
+
+def seconds(call: str, name: str, value: Any) -> float:
+    """A time to sleep, in seconds."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _type_error(call, name, "a number of seconds", value)
+    if not 0 <= value <= MOST_SECONDS:
+        raise Refused(ValueError, f"{call}: {name} must be between 0 and {MOST_SECONDS:,} seconds, not {value!r}")
+    return float(value)
+
+
 def mode(call: str, value: Any) -> Mode:
     """``"paused"`` or ``"running"``."""
     if not isinstance(value, str):
@@ -107,24 +132,23 @@ def mode(call: str, value: Any) -> Mode:
 
 
 def freq(call: str, value: Any) -> Freq:
-    """A schedule. ``"Async"`` and ``("Periodic", n)`` are checked, then refused as not built."""
+    """A schedule."""
+    seconds: float | None = None
     if isinstance(value, str) and value in (FreqKind.SYNC, FreqKind.ASYNC):
         kind = FreqKind(value)
     elif isinstance(value, tuple | list) and len(value) == 2 and value[0] == FreqKind.PERIODIC:
         seconds = value[1]
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-            raise Refused(ValueError, f'{call}: ("Periodic", seconds) needs more than 0 seconds, not {seconds!r}')
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= MOST_SECONDS:
+            raise Refused(
+                ValueError,
+                f'{call}: ("Periodic", seconds) needs more than 0 and at most {MOST_SECONDS:,} seconds, not {seconds!r}',
+            )
         kind = FreqKind.PERIODIC
     elif isinstance(value, str | tuple | list):
         raise Refused(ValueError, f"{call}: freq must be {_FREQ_HELP}, not {value!r}")
     else:
         raise _type_error(call, "freq", _FREQ_HELP, value)
-    if kind is not FreqKind.SYNC:
-        raise Refused(
-            NotImplementedError,
-            f'{call}: freq="{kind}" is not available yet; use freq="Sync", or Refresh() when needed',
-        )
-    return Freq(kind=kind)
+    return Freq(kind=kind, seconds=seconds)
 
 
 def interval(call: str, value: Any) -> int:
@@ -146,7 +170,7 @@ def whole(call: str, name: str, value: Any) -> int:
 def node(call: str, name: str, value: Any) -> str:
     """The ``obj_id`` of a handle."""
     if not isinstance(value, NodeRef):
-        raise _type_error(call, name, "a handle made by view(...) or group(...)", value)
+        raise _type_error(call, name, "a handle made by view(...), group(...) or note(...)", value)
     return value.obj_id
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from runtime.context import api, arguments, groups, views
+from runtime.context import api, arguments, groups, notes, views, waits
 from runtime.context.describe import describe_change, header, small_digest, table_line
 from runtime.context.diffs import diff_text, fit_lines
 from runtime.context.outcomes import (
@@ -25,13 +25,15 @@ from runtime.context.states import (
     Freq,
     GroupState,
     Mode,
+    NoteState,
     RenderedView,
     ViewState,
+    Wait,
 )
 from runtime.context.store import Cause, NodeStore
 
 FUNCTIONS = {signature.name: signature for signature in api.FUNCTIONS}
-METHODS = {"view": api.by_spelling(api.VIEW_METHODS), "group": api.by_spelling(api.GROUP_METHODS)}
+METHODS = {kind: api.by_spelling(handle.methods) for kind, handle in api.HANDLES.items()}
 
 
 def schedule(call: str, bound: dict[str, Any], default: Mode) -> dict[str, Any]:
@@ -84,6 +86,9 @@ class Calls:
             "ls": self._ls,
             "show": self._show,
             "pin": self._pin,
+            "note": self._note,
+            "wait": self._wait,
+            "wait_for": self._wait_for,
             "tick": lambda *_: Returned(),
         }
         self._methods: dict[str, Callable[..., Outcome]] = {
@@ -93,6 +98,8 @@ class Calls:
             "Scroll": self._scroll,
             "Add": self._add,
             "Remove": self._remove,
+            "SetText": self._set_text,
+            "Append": self._append,
             "Run": self._run,
             "Pause": self._pause,
             "Refresh": self._refresh,
@@ -162,6 +169,53 @@ class Calls:
             self._store.add(groups.recomputed(self._store, draft.evolve(obj_id=obj_id)))
         return Returned(NodeRef(obj_id))
 
+    def _wait(self, bound: dict[str, Any], *_: Any) -> Outcome:
+        return self._sleep("wait", Wait(seconds=arguments.seconds("wait", "seconds", bound["seconds"])))
+
+    def _wait_for(self, bound: dict[str, Any], *_: Any) -> Outcome:
+        nodes = [arguments.node("wait_for", f"argument {i + 1}", node) for i, node in enumerate(bound.get("nodes", ()))]
+        timeout = bound.get("timeout")
+        seconds = None if timeout is None else arguments.seconds("wait_for", "timeout", timeout)
+        wait = Wait(seconds=seconds, change=True, nodes=tuple(dict.fromkeys(nodes)))
+        still = [n for n in waits.awaited(self._store, wait) if not waits.can_change(self._store, n)]
+        if nodes and len(still) == len(wait.nodes):
+            names = ", ".join(self._store.name(n) for n in still)
+            raise Refused(
+                ValueError,
+                f"wait_for: nothing would change {names}: Run() a view first, and have its group run; wait(seconds) just sleeps",
+            )
+        if not nodes and not any(waits.can_change(self._store, n) for n in self._store.nodes):
+            raise Refused(ValueError, "wait_for: no view runs, so nothing would change; Run() one first")
+        return self._sleep("wait_for", wait)
+
+    def _sleep(self, call: str, wait: Wait) -> Outcome:
+        if len(self._store.waits) == waits.MOST_WAITS:
+            raise Refused(ValueError, f"{call}: a statement may ask for {waits.MOST_WAITS} waits")
+        self._store.waits.append(wait)
+        return Returned()
+
+    def _note(self, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+        text = arguments.text("note", "text", bound["text"])
+        tokens = arguments.tokens("note", bound.get("tokens", notes.NOTE_TOKENS))
+        blank = NoteState(obj_id="note-0", tokens=tokens, lod=0, base_lod=0, pinned=notes.PINNED)
+        draft = notes.written("note", blank, text, tokens, self._store.count)
+        obj_id = self._store.next_id("note")
+        with self._store.method(obj_id, "note", args, kwargs):
+            self._store.add(draft.evolve(obj_id=obj_id))
+        return Returned(NodeRef(obj_id))
+
+    def _set_text(self, obj_id: str, bound: dict[str, Any], *_: Any) -> Outcome:
+        return self._write(obj_id, "SetText", arguments.text("SetText", "text", bound["text"]))
+
+    def _append(self, obj_id: str, bound: dict[str, Any], *_: Any) -> Outcome:
+        text = arguments.text("Append", "text", bound["text"])
+        before = self._store.note(obj_id).rendering.text
+        return self._write(obj_id, "Append", f"{before}\n{text}" if before else text)
+
+    def _write(self, obj_id: str, call: str, text: str) -> Outcome:
+        state = self._store.note(obj_id)
+        return self._set(notes.written(call, state, text, state.tokens, self._store.count))
+
     def _nodes(self, call: str, values: tuple[Any, ...]) -> list[str]:
         if not values:
             raise Refused(ValueError, f"{call}: at least one handle is needed, as in {call}(foo)")
@@ -194,6 +248,9 @@ class Calls:
         """The text for ``show`` and ``Render``: from what is known, or after a read."""
         state = self._store.nodes[obj_id]
         tokens = arguments.optional(arguments.tokens, name, bound.get("tokens"))
+        if isinstance(state, NoteState):
+            arguments.optional(arguments.note_lod, name, bound.get("lod"))
+            return self._answered(name, state, None, tokens)
         if isinstance(state, GroupState):
             lod = arguments.optional(arguments.group_lod, name, bound.get("lod"))
             groups.recompute_due(self._store, [obj_id], Cause.CALL)
@@ -226,7 +283,7 @@ class Calls:
             changed: AnyNode = views.with_policy(state, lod=lod)
         else:
             lod = arguments.group_lod("SetLod", bound["lod"])
-            changed = self._group_policy(state, lod=lod)
+            changed = self._group_policy(self._store.group(obj_id), lod=lod)
         if lod == DIFF_LOD and state.lod != DIFF_LOD:
             changed = changed.evolve(previous=self._store.last_shown(obj_id))
         return self._set(changed)
@@ -236,6 +293,8 @@ class Calls:
         tokens = arguments.tokens("SetTokens", bound["tokens"])
         if isinstance(state, ViewState):
             return self._set(views.with_policy(state, tokens=tokens))
+        if isinstance(state, NoteState):
+            return self._set(notes.written("SetTokens", state, state.rendering.text, tokens, self._store.count))
         return self._set(self._group_policy(state, tokens=tokens))
 
     def _group_policy(self, state: GroupState, *, lod: int | None = None, tokens: int | None = None) -> GroupState:
@@ -280,7 +339,9 @@ class Calls:
         freq = arguments.freq("Run", bound.get("freq", "Sync"))
         interval = arguments.interval("Run", bound.get("min_turn_interval", 1))
         state = self._store.nodes[obj_id]
-        return self._set(state.evolve(mode=Mode.RUNNING, freq=freq, min_turn_interval=interval))
+        # An interval begins anew with the schedule: the next tick is the first of it.
+        last = state.last_tick_at if (state.mode, state.freq) == (Mode.RUNNING, freq) else None
+        return self._set(state.evolve(mode=Mode.RUNNING, freq=freq, min_turn_interval=interval, last_tick_at=last))
 
     def _pause(self, obj_id: str, *_: Any) -> Outcome:
         return self._set(self._store.nodes[obj_id].evolve(mode=Mode.PAUSED))
@@ -291,7 +352,7 @@ class Calls:
         if isinstance(state, ViewState):
             request = views.request_for(state)
             return NeedsRead(request, PendingCall("Refresh", obj_id, request, args=args, kwargs=kwargs))
-        groups.recompute_due(self._store, state.members, Cause.CALL)
+        groups.recompute_due(self._store, self._store.group(obj_id).members, Cause.CALL)
         return self._set(groups.recomputed(self._store, self._store.group(obj_id)))
 
     def _get_digest(self, obj_id: str, *_: Any) -> Outcome:
@@ -363,9 +424,8 @@ def raised_by(result: ReadResult) -> Raised:
 
 def missing(state: AnyNode, name: str) -> str:
     """The message of an ``AttributeError``: what there is instead."""
-    methods = api.VIEW_METHODS if state.obj_type == "view" else api.GROUP_METHODS
-    known = ", ".join(s.name for s in methods)
-    if name in api.by_spelling(methods):
+    handle = api.HANDLES[state.obj_type]
+    known = ", ".join(s.name for s in handle.methods)
+    if name in api.by_spelling(handle.methods):
         return f"{name} is a method: call it, as in {name}(...)"
-    handle = "ViewHandle" if state.obj_type == "view" else "GroupHandle"
-    return f"{handle!r} object has no attribute {name!r}; its methods are {known}"
+    return f"{handle.name!r} object has no attribute {name!r}; its methods are {known}"

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from runtime.context.states import AnyNode, ContextValue
+from runtime.context.states import AnyNode, ContextValue, Wait
 from runtime.context.store import NodeStore, PendingEvent
 from runtime.errors import InputError
 
@@ -24,6 +24,8 @@ class GraphCheckpoint(ContextValue):
     changed: tuple[str, ...]
     recorded: dict[str, str]
     events: tuple[PendingEvent, ...]
+    waits: tuple[Wait, ...] = ()
+    background: dict[str, Any] = {}
 
 
 def dump(store: NodeStore) -> dict[str, Any]:
@@ -36,12 +38,13 @@ def dump(store: NodeStore) -> dict[str, Any]:
         changed=tuple(sorted(store.changed)),
         recorded=store.recorded,
         events=tuple(store.events),
+        waits=tuple(store.waits),
     )
     return checkpoint.model_dump(mode="json")
 
 
-def load(store: NodeStore, data: dict[str, Any]) -> None:
-    """Fill ``store`` with what ``dump`` gave.
+def load(store: NodeStore, data: dict[str, Any]) -> GraphCheckpoint:
+    """Fill ``store`` with what ``dump`` gave, and return all of it.
 
     Raises:
         InputError: if ``data`` has another version or shape.
@@ -59,3 +62,5 @@ def load(store: NodeStore, data: dict[str, Any]) -> None:
     store.changed = frozenset(checkpoint.changed)
     store.recorded = dict(checkpoint.recorded)
     store.events = list(checkpoint.events)
+    store.waits = list(checkpoint.waits)
+    return checkpoint

@@ -65,8 +65,7 @@ def type_stubs(tools: Sequence[Tool]) -> str:
     """Python stub text for the checker: the contract's classes and functions, ``All``, ``finish`` and the job's tools."""
     parts = [
         _HEADER,
-        _class("ViewHandle", api.VIEW_ATTRIBUTES, api.VIEW_METHODS),
-        _class("GroupHandle", api.GROUP_ATTRIBUTES, api.GROUP_METHODS),
+        *(_class(handle.name, handle.attributes, handle.methods) for handle in api.HANDLES.values()),
         "All: int",
         _OPEN,
         *(_function(signature) for signature in (*api.FUNCTIONS, api.CONDENSE, api.FINISH)),
@@ -76,7 +75,10 @@ def type_stubs(tools: Sequence[Tool]) -> str:
 
 
 def _class(name: str, attributes: Mapping[str, str], methods: Iterable[Signature]) -> str:
-    lines = [f"class {name}:", *(f"    {attribute}: {kind}" for attribute, kind in attributes.items())]
+    lines = [f"class {name}:"]
+    for attribute, kind in attributes.items():
+        # Read-only: the interpreter would keep an assigned value in its own copy of the handle.
+        lines += ["    @property", f"    def {attribute}(self) -> {kind}: ..."]
     for method in methods:
         for spelling in (method.name, snake_case(method.name)):
             lines.append(f"    def {spelling}({_stub_parameters(method, self_first=True)}) -> {method.returns}: ...")
@@ -130,20 +132,30 @@ tokens how much to show at most; All for as much as the reader allows ({most:,})
 lod    level of detail. 0: the text from pos on. 1: structure (symbols, headings, keys, columns; of a \
 directory its tree, of a glob its files' symbols). 3: what changed since it was last shown.
 mode   "paused" keeps the last known state until you call a method. "running" follows the file: it is read at the \
-beginning of each turn, and a change is shown as a diff.
+beginning of each turn, and a change is shown as a diff. It is paused when no variable, pin or group holds it any more.
+freq   "Sync", or ("Periodic", seconds): read at the beginning of the first turn after so many seconds; \
+or "Async": read in the background, shown at the first turn after that.
 SetLod, SetTokens, SetPos and Scroll take effect at the beginning of the next turn. Refresh reads at once. Render and \
 show read only what the handle does not have: another lod or tokens, or what it was set to and does not show yet. \
 Headers count lines like slices: "lines 120:180 of 900", so SetPos(180) goes on there."""
 
 _GROUP_NOTES = """\
-A group is a summary of its members (views and groups), recomputed at the beginning of a turn when a member changed, \
+A group is a summary of its members (views, groups, notes), recomputed at the beginning of a turn when a member changed, \
 unless paused. Its members are then shown by the group, not on their own, except those that are pinned.
 lod    0: members' excerpts. 1: their structure. 2: extractive summary (default). 3: what changed since it was last shown."""
 
+_NOTE_NOTES = """\
+A note survives without a variable, since it is pinned; pin(n, None) and n = None let it go. A text longer than its budget \
+is refused, so a note is always whole."""
+
+_WAIT_NOTES = """\
+wait and wait_for take effect when the statement has ended without an exception, one after the other. Asleep, the job costs \
+nothing but its wall budget; nodes that are due are read. A user's message wakes it. The next prompt says what woke it."""
+
 
 def _context() -> str:
-    view, group, *others = (s for s in api.FUNCTIONS if s.built)
-    unbuilt = ", ".join(f"{s.name}({s.shape()})" for s in api.FUNCTIONS if not s.built)
+    view, group, note, *others = sorted((s for s in api.FUNCTIONS if s.built), key=lambda s: s.name not in api.HANDLES)
+    unbuilt = "".join(f", {s.name}({s.shape()})" for s in api.FUNCTIONS if not s.built)
     lines = [
         "# Context",
         "Handles are live objects: what they show in your prompt is what you set them to show. Free room by lowering "
@@ -155,13 +167,16 @@ def _context() -> str:
         *_signature_lines(group, "GroupHandle", api.GROUP_METHODS),
         *_indented(_GROUP_NOTES),
         "",
+        *_signature_lines(note, "NoteHandle", api.NOTE_METHODS),
+        *_indented(_NOTE_NOTES),
+        "",
         *(f"{s.name}({s.shape()}): {s.doc}" for s in (*others, api.CONDENSE)),
+        *_indented(_WAIT_NOTES),
         "",
         "Methods that change a handle return it, so calls can be chained: foo.SetLod(1).SetTokens(All). Each method "
         "has a second spelling: foo.set_lod(1).",
-        f"Attributes: {_attributes()}.",
-        f'Not available yet, they raise NotImplementedError: freq="Async", freq=("Periodic", seconds), lod=2 of a view, '
-        f"{unbuilt}.",
+        f"Attributes, read-only: {_attributes()}.",
+        f"Not available yet, they raise NotImplementedError: lod=2 of a view{unbuilt}.",
         'Example: foo = view("src/foo.py", pos="120:0", tokens=2000); bar = view("src/bar.py", lod=1).Run(freq="Sync"); '
         "s = group(foo, bar, tokens=500)",
     ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from runtime.context.diffs import line_diff
 from runtime.context.sources import ALL_TOKENS
-from runtime.context.states import AnyNode, GroupState, RenderedView, ViewState
+from runtime.context.states import AnyNode, FreqKind, GroupState, NoteState, RenderedView, ViewState
 from runtime.redaction.marks import count_marks
 
 Names = Callable[[str], str]
@@ -27,6 +27,8 @@ def describe_change(before: AnyNode, after: AnyNode, names: Names) -> str:
             parts.append("its source has changed since; Refresh() shows it")
     if isinstance(before, GroupState) and isinstance(after, GroupState):
         parts += _members(before, after, names)
+    if isinstance(after, NoteState) and before.rendering.text != after.rendering.text:
+        parts.append("written anew")
     parts += _policy(before, after)
     return "; ".join(parts)
 
@@ -86,6 +88,8 @@ def _policy(before: AnyNode, after: AnyNode) -> list[str]:
 def _mode(state: AnyNode) -> str:
     if state.mode == "paused" or state.freq is None:
         return state.mode.value
+    if state.freq.kind is FreqKind.PERIODIC:
+        return f"running every {state.freq.seconds:g} s"
     every = f"/{state.min_turn_interval}" if state.min_turn_interval > 1 else ""
     return f"running {state.freq.kind.value}{every}"
 
@@ -97,6 +101,8 @@ def header(state: AnyNode, names: Names, *, lod: int, tokens: int) -> str:
     if isinstance(state, GroupState):
         members = ", ".join(names(m) for m in state.members)
         return f"[{name}: group of {members}, {level}]"
+    if isinstance(state, NoteState):
+        return f"[{name}: note, {tokens:,} tokens]"
     marks = [level]
     if state.rendering.truncated:
         marks.append("more in the source")
@@ -118,8 +124,11 @@ def lines_of(rendering: RenderedView) -> str:
 
 def table_line(state: AnyNode, name: str, *, changed: bool) -> str:
     """One handle's line in the handle table."""
-    what = f"{state.path}@{state.pos}" if isinstance(state, ViewState) else f"{len(state.members)} members"
-    parts = [f"{name} = {state.obj_type} {what}", _mode(state), f"lod {state.lod}"]
+    if isinstance(state, NoteState):
+        parts = [f"{name} = note"]
+    else:
+        what = f"{state.path}@{state.pos}" if isinstance(state, ViewState) else f"{len(state.members)} members"
+        parts = [f"{name} = {state.obj_type} {what}", _mode(state), f"lod {state.lod}"]
     parts.append(f"{state.rendering.tokens:,}/{count_text(state.tokens)} tokens")
     if state.pinned is not None:
         parts.append("pinned")
@@ -148,6 +157,8 @@ def small_digest(state: AnyNode, digest: str) -> Mapping[str, object]:
     }
     if isinstance(state, GroupState):
         return small | {"members": list(state.members)}
+    if isinstance(state, NoteState):
+        return small | {"lines": len(state.rendering.text.splitlines())}
     return small | {
         "path": state.path,
         "pos": state.pos,

@@ -7,23 +7,29 @@ be taken back; ``take_events`` and ``records`` for the log and the archive. Noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self, get_args
 
-from runtime.context import api, checkpoint, feed, groups, ticks
+from runtime.context import api, checkpoint, feed, groups, holding, ticks, waits
+from runtime.context.background import Background
 from runtime.context.calls import Calls, framed, missing, text_of
 from runtime.context.describe import small_digest, table_line
 from runtime.context.feed import Delta
 from runtime.context.outcomes import NodeRef, Outcome, PendingCall, Raised, Returned
 from runtime.context.sources import ReadRequest, ReadResult
-from runtime.context.states import AnyNode, GroupState, Mode, ViewState
+from runtime.context.states import AnyNode, GroupState, Mode, Wait
 from runtime.context.store import NodeStore, Snapshot
-from runtime.history.events import GroupRecomputed, MethodCalled, NodeChanged, TickApplied
+from runtime.history.events import (
+    AsyncPayloadApplied,
+    AsyncPayloadPrepared,
+    GroupRecomputed,
+    MethodCalled,
+    NodeChanged,
+    TickApplied,
+)
 
-ContextEvent = MethodCalled | NodeChanged | TickApplied | GroupRecomputed
-_EVENTS: dict[str, type[ContextEvent]] = {
-    event.__name__: event for event in (MethodCalled, NodeChanged, TickApplied, GroupRecomputed)
-}
+ContextEvent = MethodCalled | NodeChanged | TickApplied | GroupRecomputed | AsyncPayloadPrepared | AsyncPayloadApplied
+_EVENTS: dict[str, type[ContextEvent]] = {event.__name__: event for event in get_args(ContextEvent)}
 
 
 class ContextGraph:
@@ -32,6 +38,7 @@ class ContextGraph:
     def __init__(self, count_tokens: Callable[[str], int]) -> None:
         self._store = NodeStore(count_tokens)
         self._calls = Calls(self._store)
+        self.background = Background(self._store)
 
     def call_function(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, turn: int) -> Outcome:
         """One of the contract's functions, but ``finish``."""
@@ -56,8 +63,7 @@ class ContextGraph:
     def get_attribute(self, obj_id: str, name: str) -> Outcome:
         """An attribute of a node; an unknown one raises ``AttributeError`` in the statement."""
         state = self._store.nodes[obj_id]
-        known = api.VIEW_ATTRIBUTES if isinstance(state, ViewState) else api.GROUP_ATTRIBUTES
-        if name not in known:
+        if name not in api.HANDLES[state.obj_type].attributes:
             return Raised("AttributeError", missing(state, name))
         return Returned(self._attribute(state, name))
 
@@ -78,14 +84,41 @@ class ContextGraph:
             case _:
                 return getattr(state, name)
 
-    def due_reads(self, *, turn: int) -> tuple[ReadRequest, ...]:
-        """What the tick of ``turn`` has to read, in creation order."""
-        return ticks.due(self._store, turn)
+    def due_reads(self, *, turn: int, now: float, also: Sequence[str] = ()) -> tuple[ReadRequest, ...]:
+        """What the tick of ``turn`` at workflow time ``now`` has to read: sync ticks and ``also``, then periodic ones."""
+        return ticks.due(self._store, turn, now, frozenset(also))
 
-    def apply_tick(self, results: Sequence[ReadResult], *, turn: int) -> None:
-        """The tick: readings into their views, then due groups. ``ValueError`` for a reading nobody asked for."""
-        with self._store.open(turn):
-            ticks.apply(self._store, results)
+    def apply_tick(self, results: Sequence[ReadResult], *, turn: int, now: float, also: Sequence[str] = ()) -> None:
+        """The tick: readings into their views, then due groups. ``now`` and ``also`` are those of ``due_reads``.
+
+        Raises:
+            ValueError: for a reading nobody asked for.
+        """
+        with self._store.open(turn, now):
+            ticks.apply(self._store, results, frozenset(also))
+
+    def take_waits(self) -> tuple[Wait, ...]:
+        """What the statement asked to sleep for, in order."""
+        taken = tuple(self._store.waits)
+        self._store.waits.clear()
+        return taken
+
+    def awaited(self, wait: Wait) -> dict[str, str]:
+        """The nodes whose change ends ``wait``, with the signatures of what they have to show."""
+        return {obj_id: waits.signature(self._store, obj_id) for obj_id in waits.awaited(self._store, wait)}
+
+    def changed_since(self, known: Mapping[str, str]) -> tuple[str, ...]:
+        """The names of the nodes among ``known`` that no longer have the signature given there."""
+        store = self._store
+        return tuple(store.name(o) for o, was in known.items() if waits.signature(store, o) != was)
+
+    def to_look_at(self, known: Iterable[str]) -> tuple[str, ...]:
+        """The views that must be read to learn whether one of ``known`` has changed."""
+        return tuple(waits.views_under(self._store, known))
+
+    def next_due(self) -> float:
+        """The workflow time of the next periodic tick; infinity if there is none."""
+        return waits.next_due(self._store)
 
     def learn_names(self, names: Mapping[str, str]) -> None:
         """The statement's variables that hold handles, by name: summaries and deltas call nodes by them."""
@@ -93,6 +126,15 @@ class ContextGraph:
         for name, obj_id in names.items():
             known.setdefault(obj_id, name)
         self._store.names = known
+
+    def pause_out_of_sight(self, *, turn: int) -> None:
+        """Pause the running nodes that no variable holds any more, and no wait waits for.
+
+        Call it at a statement's end, after ``learn_names``.
+        """
+        with self._store.open(turn):
+            awaited = (node for wait in self._store.waits for node in wait.nodes)
+            holding.pause_out_of_sight(self._store, (*self._store.names, *awaited))
 
     def take_events(self, next_id: Callable[[], str]) -> tuple[ContextEvent, ...]:
         """What happened since the last time, in order, each with an id from ``next_id``."""
@@ -165,11 +207,11 @@ class ContextGraph:
 
     def dump(self) -> dict[str, Any]:
         """The whole graph as JSON data."""
-        return checkpoint.dump(self._store)
+        return checkpoint.dump(self._store) | {"background": self.background.dump()}
 
     @classmethod
     def load(cls, data: dict[str, Any], count_tokens: Callable[[str], int]) -> Self:
         """The graph that ``dump`` gave. ``InputError`` if it is of another version or damaged."""
         graph = cls(count_tokens)
-        checkpoint.load(graph._store, data)
+        graph.background.load(checkpoint.load(graph._store, data).background)
         return graph

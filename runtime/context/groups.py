@@ -47,11 +47,11 @@ def seen_now(store: NodeStore, group: GroupState) -> tuple[SeenMember, ...]:
     return tuple(SeenMember(obj_id=m, digest=store.digest(m), name=store.name(m)) for m in group.members)
 
 
-def is_due(store: NodeStore, group: GroupState, turn: int) -> bool:
-    """Its policy was set, or it runs, its throttle allows it, and a member changed."""
+def is_due(store: NodeStore, group: GroupState) -> bool:
+    """Its policy was set, or it runs, its throttle or interval allows it, and a member changed."""
     if group.dirty.explicit:
         return True
-    return group.running_sync and group.throttle_allows(turn) and seen_now(store, group) != group.seen
+    return group.is_due(store.turn, store.now) and seen_now(store, group) != group.seen
 
 
 def is_behind(store: NodeStore, state: AnyNode) -> bool:
@@ -103,5 +103,8 @@ def recompute_due(store: NodeStore, roots: Iterable[str], cause: Cause) -> None:
     """Recompute every due group under ``roots``, members before the groups that contain them."""
     for obj_id in members_first(store, roots):
         group = store.group(obj_id)
-        if is_due(store, group, store.turn):
-            store.put(recomputed(store, group).evolve(last_tick_turn=store.turn), cause)
+        if is_due(store, group):
+            done = recomputed(store, group)
+            # A call does not know the time; an interval runs from tick to tick.
+            done = done.evolve(last_tick_turn=store.turn) if cause is Cause.CALL else done.ticked(store.turn, store.now)
+            store.put(done, cause)

@@ -39,7 +39,7 @@ class Mode(StrEnum):
 
 
 class FreqKind(StrEnum):
-    """When a running node is updated. Only ``SYNC`` is built; the other two are the next steps' seam."""
+    """When a running node is updated: at each turn's tick; when its interval is over; prepared in the background."""
 
     SYNC = "Sync"
     PERIODIC = "Periodic"
@@ -100,7 +100,8 @@ class NodeState(ContextValue):
     """What every node has. ``tokens`` is the budget for showing it, ``ALL_TOKENS`` for no bound of its own.
 
     ``base_lod`` is the last level other than 3: what level 3 compares. ``previous`` is what the model was shown before
-    ``rendering``; ``pinned`` is the reason for which the node is pinned, if it is.
+    ``rendering``; ``pinned`` is the reason for which the node is pinned, if it is. ``last_tick_at`` is the workflow time of the
+    last tick that reached the node, in seconds.
     """
 
     obj_id: str
@@ -111,23 +112,39 @@ class NodeState(ContextValue):
     freq: Freq | None = None
     min_turn_interval: int = Field(default=1, ge=1)
     last_tick_turn: int = NEVER
+    last_tick_at: float | None = None
     dirty: DirtyFlags = DirtyFlags()
     pinned: str | None = None
     rendering: RenderedView = RenderedView()
     previous: RenderedView | None = None
 
     def digest(self) -> str:
-        """Digest of the canonical JSON of all but ``last_tick_turn`` and a group's ``seen``.
+        """Digest of the canonical JSON of all but ``last_tick_turn``, ``last_tick_at`` and a group's ``seen``.
 
-        These two move when a tick finds nothing that anyone would see; a digest that moved with them would make the
+        These move when a tick finds nothing that anyone would see; a digest that moved with them would make the
         archive record every running node in every turn, and a group recompute for the same summary.
         """
-        return digest_of(self.model_dump(mode="json", exclude={"last_tick_turn", "seen"}))
+        return digest_of(self.model_dump(mode="json", exclude={"last_tick_turn", "last_tick_at", "seen"}))
 
-    @property
-    def running_sync(self) -> bool:
-        """Updated by the sync tick."""
-        return self.mode is Mode.RUNNING and self.freq is not None and self.freq.kind is FreqKind.SYNC
+    def runs(self, kind: FreqKind) -> bool:
+        """Whether the node is updated by ticks of this kind."""
+        return self.mode is Mode.RUNNING and self.freq is not None and self.freq.kind is kind
+
+    def is_due(self, turn: int, now: float) -> bool:
+        """Whether it runs, and a tick of its kind may reach it now. Several missed intervals are one tick."""
+        if self.runs(FreqKind.PERIODIC):
+            return self.due_at() <= now
+        return self.mode is Mode.RUNNING and self.throttle_allows(turn)
+
+    def due_at(self) -> float:
+        """The workflow time at which the next periodic tick is due; at once, if there was none since ``Run``."""
+        if self.last_tick_at is None or self.freq is None or self.freq.seconds is None:
+            return float("-inf")
+        return self.last_tick_at + self.freq.seconds
+
+    def ticked(self, turn: int, now: float) -> Self:
+        """The node after a tick has reached it."""
+        return self.evolve(last_tick_turn=turn, last_tick_at=now)
 
     def throttle_allows(self, turn: int) -> bool:
         """At least ``min_turn_interval`` turns have passed since the last tick."""
@@ -159,4 +176,18 @@ class GroupState(NodeState):
     seen: tuple[SeenMember, ...] = ()
 
 
-AnyNode = Annotated[ViewState | GroupState, Field(discriminator="obj_type")]
+class NoteState(NodeState):
+    """A note of the model's own. Its text is that of ``rendering``."""
+
+    obj_type: Literal["note"] = "note"
+
+
+class Wait(ContextValue):
+    """Sleep for ``seconds`` (None: without end), or with ``change`` until one of ``nodes`` changes; of any, if none is named."""
+
+    seconds: float | None = None
+    change: bool = False
+    nodes: tuple[str, ...] = ()
+
+
+AnyNode = Annotated[ViewState | GroupState | NoteState, Field(discriminator="obj_type")]

@@ -14,14 +14,16 @@ from typing import Any
 
 from runtime.context.describe import describe_change
 from runtime.context.outcomes import NodeRef
-from runtime.context.states import AnyNode, ContextValue, GroupState, RenderedView, ViewState
+from runtime.context.states import AnyNode, ContextValue, GroupState, NoteState, RenderedView, ViewState, Wait
 
 
 class Cause(StrEnum):
     """What opened the gate; it decides which event a change becomes."""
 
     CALL = "call"
-    TICK = "tick"
+    TICK = "sync"
+    PERIODIC = "periodic"
+    PAYLOAD = "payload"
     RECOMPUTE = "recompute"
 
 
@@ -54,6 +56,7 @@ class Snapshot:
     changed: frozenset[str]
     recorded: dict[str, str]
     events: tuple[PendingEvent, ...]
+    waits: tuple[Wait, ...]
 
 
 class NodeStore:
@@ -68,17 +71,20 @@ class NodeStore:
         self.changed: frozenset[str] = frozenset()
         self.recorded: dict[str, str] = {}
         self.events: list[PendingEvent] = []
+        self.waits: list[Wait] = []
         self._turn: int | None = None
+        self._now = 0.0
         self._digests: dict[str, tuple[AnyNode, str]] = {}
 
     @contextmanager
-    def open(self, turn: int) -> Iterator[None]:
-        """Let nodes change, in ``turn``."""
-        outer, self._turn = self._turn, turn
+    def open(self, turn: int, now: float = 0.0) -> Iterator[None]:
+        """Let nodes change, in ``turn``. ``now`` is the workflow time of a tick, in seconds; calls do not know it."""
+        outer = self._turn, self._now
+        self._turn, self._now = turn, now
         try:
             yield
         finally:
-            self._turn = outer
+            self._turn, self._now = outer
 
     @property
     def turn(self) -> int:
@@ -90,6 +96,12 @@ class NodeStore:
         if self._turn is None:
             raise RuntimeError("nodes change only during a call or a tick")
         return self._turn
+
+    @property
+    def now(self) -> float:
+        """The workflow time of the tick that is going on, in seconds."""
+        self._require_open()
+        return self._now
 
     def _require_open(self) -> None:
         _ = self.turn
@@ -119,6 +131,13 @@ class NodeStore:
             raise TypeError(f"{obj_id} is a {state.obj_type}, not a group")
         return state
 
+    def note(self, obj_id: str) -> NoteState:
+        """The state of a note; errors as in ``view``."""
+        state = self.nodes[obj_id]
+        if not isinstance(state, NoteState):
+            raise TypeError(f"{obj_id} is a {state.obj_type}, not a note")
+        return state
+
     def add(self, state: AnyNode) -> None:
         """Take in a node that was just made."""
         if state.obj_id in self.nodes:
@@ -133,7 +152,7 @@ class NodeStore:
         before = self.nodes[state.obj_id]
         was = self.digest(state.obj_id)
         self.nodes[state.obj_id] = state
-        if state.evolve(last_tick_turn=before.last_tick_turn) == before:
+        if state.evolve(last_tick_turn=before.last_tick_turn, last_tick_at=before.last_tick_at) == before:
             # Spares the digest of a text that is the same.
             self._digests[state.obj_id] = (state, was)
             return
@@ -141,12 +160,12 @@ class NodeStore:
             return
         self.shown_before.setdefault(state.obj_id, before)
         delta = describe_change(before, state, self.name) or "no visible change"
-        if cause is Cause.CALL:
+        if cause in (Cause.CALL, Cause.PAYLOAD):
             self._emit("NodeChanged", obj_id=state.obj_id, delta=delta)
-        elif cause is Cause.TICK:
-            self._emit("TickApplied", obj_id=state.obj_id, tick_kind="sync", delta=delta)
-        else:
+        elif cause is Cause.RECOMPUTE:
             self._emit("GroupRecomputed", group_id=state.obj_id, delta=delta)
+        else:
+            self._emit("TickApplied", obj_id=state.obj_id, tick_kind=cause.value, delta=delta)
 
     @contextmanager
     def method(self, obj_id: str, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Recording]:
@@ -168,6 +187,15 @@ class NodeStore:
             "after_digest": self.digest(obj_id),
         }
         self.events.insert(at, PendingEvent(type="MethodCalled", fields=fields))
+
+    def prepared(self, obj_id: str, meta: dict[str, Any]) -> None:
+        """Record that an update for a node is ready."""
+        self._emit("AsyncPayloadPrepared", obj_id=obj_id, payload_meta=meta)
+
+    def applied(self, obj_id: str, meta: dict[str, Any], before: AnyNode) -> None:
+        """Record that a prepared update has changed a node, which was ``before``."""
+        delta = describe_change(before, self.nodes[obj_id], self.name) or "no visible change"
+        self._emit("AsyncPayloadApplied", obj_id=obj_id, payload_meta=meta, delta=delta)
 
     def _emit(self, type_: str, **fields: Any) -> None:
         self.events.append(PendingEvent(type=type_, fields={"turn": self.turn} | fields))
@@ -199,6 +227,7 @@ class NodeStore:
             self.changed,
             dict(self.recorded),
             tuple(self.events),
+            tuple(self.waits),
         )
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -210,6 +239,7 @@ class NodeStore:
         self.changed = snapshot.changed
         self.recorded = dict(snapshot.recorded)
         self.events = list(snapshot.events)
+        self.waits = list(snapshot.waits)
 
 
 def _short(value: Any) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from runtime.context.describe import lines_of
 from runtime.context.diffs import fit_lines
 from runtime.context.sources import ALL_TOKENS
-from runtime.context.states import AnyNode, GroupState
+from runtime.context.states import AnyNode, GroupState, NoteState
 
 Count = Callable[[str], int]
 
@@ -53,6 +53,8 @@ class Member:
         """The line that names it."""
         if isinstance(self.state, GroupState):
             return f"{self.name} ({self.state.obj_id}): group of {len(self.state.members)}{self._marks()}"
+        if isinstance(self.state, NoteState):
+            return f"{self.name} ({self.state.obj_id}): note{self._marks()}"
         where = f"{self.state.path} {lines_of(self.state.rendering)}"
         return f"{self.name} ({self.state.obj_id}): {where}{self._marks()}"
 
@@ -120,7 +122,7 @@ def candidates(state: AnyNode, lod: int) -> list[tuple[int, str]]:
     if lod == 0:
         return numbered
     numbered = [(number, _clipped(line)) for number, line in numbered if line.strip()]
-    if isinstance(state, GroupState) or state.rendering.lod == 1:
+    if isinstance(state, GroupState | NoteState) or state.rendering.lod == 1:
         return numbered
     structure = [item for item in numbered if _STRUCTURE.match(item[1])]
     if lod == 1:

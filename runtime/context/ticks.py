@@ -1,7 +1,7 @@
 """The tick: which sources are due, and what their readings change (executable-context.md sections 5.2 and 6.1).
 
-Order: views in creation order, then due groups, members before the groups that contain them. Payloads and periodic
-ticks, which are not built, go before and after the views respectively.
+Order: sync ticks, periodic ticks that are due, then due groups, members before the groups that contain them; nodes in creation
+order. A view that was set to show something else is read with the sync ticks, whether it runs or not.
 """
 
 from __future__ import annotations
@@ -11,21 +11,20 @@ from collections.abc import Sequence
 from runtime.context import groups, views
 from runtime.context.calls import apply_reading
 from runtime.context.sources import ReadRequest, ReadResult
-from runtime.context.states import NEVER, GroupState, ViewState
+from runtime.context.states import NEVER, FreqKind, GroupState, Mode, ViewState
 from runtime.context.store import Cause, NodeStore
 
 
-def due(store: NodeStore, turn: int) -> tuple[ReadRequest, ...]:
-    """The reads of the tick of ``turn``: views set to show something else, and running ones whose throttle allows it."""
+def due(store: NodeStore, turn: int, now: float, also: frozenset[str] = frozenset()) -> tuple[ReadRequest, ...]:
+    """The reads of the tick of ``turn`` at ``now``: those of sync ticks and of ``also``, then those of periodic ones."""
     states = [state for state in store.nodes.values() if isinstance(state, ViewState)]
-    return tuple(views.request_for(state) for state in states if _is_due(state, turn))
+    asked = {s.obj_id for s in states if s.dirty.explicit or s.obj_id in also}
+    sync = [s for s in states if s.obj_id in asked or (s.runs(FreqKind.SYNC) and s.is_due(turn, now))]
+    periodic = [s for s in states if s.obj_id not in asked and s.runs(FreqKind.PERIODIC) and s.is_due(turn, now)]
+    return tuple(views.request_for(state) for state in (*sync, *periodic))
 
 
-def _is_due(state: ViewState, turn: int) -> bool:
-    return state.dirty.explicit or (state.running_sync and state.throttle_allows(turn))
-
-
-def apply(store: NodeStore, results: Sequence[ReadResult]) -> None:
+def apply(store: NodeStore, results: Sequence[ReadResult], also: frozenset[str] = frozenset()) -> None:
     """Put the readings into their views and recompute the groups that are due.
 
     A view whose reading is missing stays due.
@@ -33,7 +32,7 @@ def apply(store: NodeStore, results: Sequence[ReadResult]) -> None:
     Raises:
         ValueError: if a reading belongs to no view that was due, or two to the same.
     """
-    asked = {request.obj_id: request for request in due(store, store.turn)}
+    asked = {request.obj_id: request for request in due(store, store.turn, store.now, also)}
     answered = {result.obj_id: result for result in results}
     strangers = answered.keys() - asked.keys()
     if strangers or len(answered) != len(results):
@@ -41,9 +40,11 @@ def apply(store: NodeStore, results: Sequence[ReadResult]) -> None:
     for obj_id, request in asked.items():
         if obj_id not in answered:
             continue
-        changed = apply_reading(store, store.view(obj_id), request, answered[obj_id], Cause.TICK)
-        if changed.running_sync:
-            store.put(changed.evolve(last_tick_turn=store.turn), Cause.TICK)
+        state = store.view(obj_id)
+        cause = Cause.PERIODIC if state.runs(FreqKind.PERIODIC) and not state.dirty.explicit else Cause.TICK
+        changed = apply_reading(store, state, request, answered[obj_id], cause)
+        if changed.mode is Mode.RUNNING:
+            store.put(changed.ticked(store.turn, store.now), cause)
     recompute(store, Cause.RECOMPUTE)
 
 
@@ -56,10 +57,10 @@ def bring_forward(store: NodeStore) -> None:
     """``tick()`` by the model: at once if nothing has to be read, else all that runs is due at the next tick.
 
     A statement cannot read a whole tick's sources in mid-call, and every turn begins with a tick: so what ``tick()`` adds is
-    that throttles do not hold it back.
+    that throttles and intervals do not hold it back.
     """
-    if not due(store, store.turn):
+    if not due(store, store.turn, store.now):
         recompute(store, Cause.CALL)
     for state in list(store.nodes.values()):
-        if state.running_sync:
-            store.put(state.evolve(last_tick_turn=NEVER), Cause.CALL)
+        if state.mode is Mode.RUNNING:
+            store.put(state.evolve(last_tick_turn=NEVER, last_tick_at=None), Cause.CALL)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.context.outcomes import NodeRef
 from runtime.digests import digest_of
 from runtime.interpreter.records import ChangeInfo, NamespaceDiff, TypeInfo
 
@@ -46,7 +47,7 @@ def holdfast_repr(v, depth=0, type=type, repr=repr, str=str, bytes=bytes, list=l
 def holdfast_held(v, depth=0, type=type, list=list, tuple=tuple, dict=dict, enumerate=enumerate, str=str, repr=repr):
     t = type(v)
     if t.__name__ in ("ViewHandle", "GroupHandle", "NoteHandle"):
-        return [("", v.obj_id)]
+        return [("", v, repr(v))]
     if depth == {REPR_DEPTH} or (t is not list and t is not tuple and t is not dict):
         return []
     found = []
@@ -54,8 +55,8 @@ def holdfast_held(v, depth=0, type=type, list=list, tuple=tuple, dict=dict, enum
         if i == {HELD_ITEMS}:
             break
         place = "[" + (repr(item)[:{REPR_CHARS}] if t is dict else str(i)) + "]"
-        for inner, obj_id in holdfast_held(v[item] if t is dict else item, depth + 1):
-            found.append((place + inner, obj_id))
+        for inner, handle, text in holdfast_held(v[item] if t is dict else item, depth + 1):
+            found.append((place + inner, handle, text))
     return found
 def holdfast_short(v, type=type, len=len, sized=(str, bytes, list, tuple, dict, set, frozenset),
                    shown=(str, bytes, list, tuple, dict, set, frozenset, int, float, bool, type(None)), error=Exception):
@@ -71,7 +72,7 @@ def holdfast_short(v, type=type, len=len, sized=(str, bytes, list, tuple, dict, 
 """Fed once, before a session's first statement. It keeps the builtins that it needs: a statement may bind their names."""
 
 LISTING = "[(k, holdfast_short(v)) for k, v in holdfast_locals().items()]"
-"""An expression whose value ``parse`` reads."""
+"""An expression whose value ``parse``, ``taken`` and ``altered`` read, with its handles as ``NodeRef``s."""
 
 _OWN = "holdfast_"
 _CONSTANTS = {"All": "-1"}
@@ -103,6 +104,20 @@ def taken(listing: Iterable[Any], contract: frozenset[str]) -> list[str]:
     return sorted(name for name, (_, _, text, _) in listing if name in contract and _CONSTANTS.get(name) != text)
 
 
+def altered(listing: Iterable[Any]) -> list[str]:
+    """The variables, and items of them, that hold a handle to which a statement assigned an attribute.
+
+    The interpreter keeps such an attribute in its own copy of the handle, where it would hide the node's. A handle's repr
+    there lists what the copy holds: the ``obj_id`` that it was sent with, and what was assigned.
+    """
+    return sorted(
+        name + place
+        for name, (_, _, _, held) in listing
+        for place, node, text in held
+        if not (isinstance(node, NodeRef) and text.endswith(f"Handle(obj_id={node.obj_id!r})"))
+    )
+
+
 def parse(listing: Iterable[Any], hidden: frozenset[str]) -> Namespace:
     """The namespace from ``LISTING``'s value, without framework names and those in ``hidden``, sorted by name."""
     variables: dict[str, TypeInfo] = {}
@@ -112,8 +127,8 @@ def parse(listing: Iterable[Any], hidden: frozenset[str]) -> Namespace:
         if name.startswith(_OWN) or name in hidden:
             continue
         variables[name] = TypeInfo(type=kind, repr=text, size=size)
-        for place, obj_id in held:
-            (items if place else handles)[name + place] = str(obj_id)
+        for place, node, _ in held:
+            (items if place else handles)[name + place] = node.obj_id
     return Namespace(variables=variables, handles=handles | items)
 
 

@@ -180,7 +180,7 @@ class StatementRun:
             try:
                 if effect is not None:
                     return effect, session.dump()
-                self.session = self._listed(session)
+                self.session = self._listed(session, handles)
             except _GONE as error:
                 pool.raise_if_stopped(error)
                 raise _TakenBack(VerdictStatus.CRASHED) from error
@@ -200,12 +200,14 @@ class StatementRun:
             raise _TakenBack(VerdictStatus.CRASHED) from error
         return None
 
-    def _listed(self, session: MontySession) -> Session:
+    def _listed(self, session: MontySession, handles: Handles) -> Session:
         # The interpreter keeps the source of all it is fed: what is listed after the dump does not add to it.
         dump = session.dump()
-        listing = session.feed_run(namespace.LISTING)
+        listing = handles.incoming(session.feed_run(namespace.LISTING))
         if taken := namespace.taken(listing, self.hidden):
             raise _TakenBack(VerdictStatus.NAMES, ", ".join(taken))
+        if altered := namespace.altered(listing):
+            raise _TakenBack(VerdictStatus.ATTRIBUTES, ", ".join(altered))
         return Session(dump=dump, names=namespace.parse(listing, self.hidden))
 
     def _drive(self, snapshot: SyncSnapshot, handles: Handles) -> Effect | None:

@@ -12,13 +12,17 @@ _UNDONE = "The variables and context objects are as they were before the stateme
 
 
 class VerdictStatus(StrEnum):
-    """How a stretch ended. All but ``OK`` end the statement and take it back; ``NAMES``: it bound a name of the contract."""
+    """How a stretch ended. All but ``OK`` end the statement and take it back.
+
+    ``NAMES``: it bound a name of the contract; ``ATTRIBUTES``: it assigned an attribute of a handle.
+    """
 
     OK = "ok"
     TIMEOUT = "timeout"
     CRASHED = "crashed"
     OUTPUT = "output"
     NAMES = "names"
+    ATTRIBUTES = "attributes"
 
 
 class Checked(StrEnum):
@@ -33,7 +37,7 @@ class Verdict(Compact):
     """What is made durable of a stretch.
 
     ``ms`` is the live compute time, without the check and without what it takes to restore and keep the session; ``digest`` that of the outcome, empty if there is none to come back to;
-    ``detail`` names what a ``NAMES`` verdict is about.
+    ``detail`` names what a ``NAMES`` or ``ATTRIBUTES`` verdict is about.
     """
 
     status: VerdictStatus = VerdictStatus.OK
@@ -64,6 +68,12 @@ def exception_of(verdict: Verdict) -> ExceptionInfo:
             type_, what = (
                 "NameError",
                 f"{verdict.detail} cannot be assigned: the job needs the name; choose another one",
+            )
+        case VerdictStatus.ATTRIBUTES:
+            type_, what = (
+                "AttributeError",
+                f"an attribute of {verdict.detail} was assigned: attributes of handles are read-only; "
+                "call methods to change a node (SetPos, SetTokens, SetLod, ...)",
             )
         case _:
             type_, what = "RuntimeError", "the interpreter crashed or ran out of memory"

@@ -25,6 +25,7 @@ from runtime.interpreter.namespace import Namespace
 from runtime.interpreter.records import Execution, TypeInfo
 from runtime.interpreter.run import Session
 from runtime.job.job import Job
+from runtime.job.sleeping import Sleep
 from runtime.projection.segments import Segment, reply_segment
 from runtime.spec.models import Budget, JobSpec
 from runtime.values import Usage, Value
@@ -70,6 +71,8 @@ class JobCheckpoint(Value):
     last_statement: str
     execution: Execution | None = None
     bad_replies: tuple[str, ...] = ()
+    sleep: Sleep | None = None
+    event_count: int = 0
 
 
 def dump(job: Job) -> dict[str, Any]:
@@ -101,6 +104,8 @@ def dump(job: Job) -> dict[str, Any]:
         last_statement=job.last_statement,
         execution=job.execution,
         bad_replies=tuple(job._bad_replies),
+        sleep=job.sleeping.state,
+        event_count=job._events,
     ).model_dump(mode="json", exclude_defaults=True)
 
 
@@ -136,6 +141,8 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     job.last_statement = saved.last_statement
     job.execution = saved.execution
     job._bad_replies = list(saved.bad_replies)
+    job.sleeping.state = saved.sleep
+    job._events = saved.event_count
     return job
 
 

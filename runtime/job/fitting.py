@@ -29,7 +29,7 @@ TAIL_SHARE = 0.125
 LEAST_BUDGET = 64
 """Tokens below which a text is not cut any further."""
 
-_CUTTABLE = (SegmentKind.VIEW, SegmentKind.GROUP, SegmentKind.DELTA, SegmentKind.HANDLES)
+_CUTTABLE = (SegmentKind.VIEW, SegmentKind.GROUP, SegmentKind.NOTE, SegmentKind.DELTA, SegmentKind.HANDLES)
 
 
 class Fitter:

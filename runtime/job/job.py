@@ -13,6 +13,7 @@ from typing import Any
 from runtime.context.contract import contract_text
 from runtime.context.feed import Delta
 from runtime.context.graph import ContextGraph
+from runtime.context.interim import Interim
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.history.condensed import CondensationRecord
 from runtime.history.content import Content, NodePart, TextPart, text_content
@@ -30,12 +31,13 @@ from runtime.history.events import (
 )
 from runtime.history.log import EventLog
 from runtime.history.properties import ALL_PROPERTIES, USER_MESSAGES_PINNED
-from runtime.interpreter.records import Execution
+from runtime.interpreter.records import Execution, ExecutionStatus
 from runtime.interpreter.replies import ParsedReply, parse_reply
 from runtime.interpreter.run import Session
 from runtime.job.condensing import Condensing, SummaryTask
 from runtime.job.fitting import Fitter
 from runtime.job.ledger import Ledger
+from runtime.job.sleeping import Sleeping
 from runtime.job.statement import JobStatement
 from runtime.job.stops import BAD_REPLIES, JobStatus, Stop
 from runtime.job.surface import Surface
@@ -59,6 +61,7 @@ class Prompt:
     nodes: tuple[dict[str, Any], ...]
     condensations: tuple[CondensationRecord, ...]
     suffix: str
+    interim: Interim
 
 
 class Job:
@@ -77,6 +80,7 @@ class Job:
         self.condensing = Condensing(spec.condenser)
         self.fitter = Fitter(spec.context_tokens, self.condensing)
         self.projector = Projector(count)
+        self.sleeping = Sleeping()
         self.replies: dict[int, Segment] = {}
         self.last_statement = ""
         self.shown: tuple[str, ...] = ()
@@ -87,6 +91,8 @@ class Job:
         self._nodes: tuple[dict[str, Any], ...] = ()
         self._events = 0
         self._projections = 0
+        self._tick_at = started
+        self._interim = Interim()
         contract = contract_text(form=spec.form, tools=spec.tools, result_schema=spec.result)
         self._message(MessageSource.SYSTEM, contract)
         self._message(MessageSource.GOAL, spec.goal)
@@ -105,6 +111,7 @@ class Job:
         """Begin the next turn with the messages that arrived."""
         self.turn += 1
         self._events = self._projections = 0
+        self._interim = Interim()
         self.condensing.begin_turn()
         for text in messages:
             self._message(MessageSource.USER, text)
@@ -126,15 +133,37 @@ class Job:
         """Condense before the next model call."""
         self._append(CondensationRequest(id=self.next_id(), turn=self.turn, source=source))
 
-    def due_reads(self) -> tuple[ReadRequest, ...]:
-        """What this turn's tick must read."""
-        return self.graph.due_reads(turn=self.turn)
+    def due_reads(self, now: float, also: Sequence[str] = ()) -> tuple[ReadRequest, ...]:
+        """What a tick must read, with the views of ``also``. The tick's time is ``now``, however long the reading takes."""
+        self._tick_at = now
+        return self.graph.due_reads(turn=self.turn, now=now, also=also)
+
+    def tick_asleep(self, results: Sequence[ReadResult], also: Sequence[str]) -> None:
+        """A tick between two turns: what changed becomes events at once, and deltas when the job is awake."""
+        self.graph.apply_tick(results, turn=self.turn, now=self._tick_at, also=also)
+        self._take_graph_events()
+
+    def repeat_payloads(self, results: Sequence[ReadResult], interim: Interim, now: float) -> None:
+        """The tick's first part as a record has it, with what its payloads had brought."""
+        self.graph.background.repeat(results, turn=self.turn, now=now)
+        self._interim = Interim(payloads=interim.payloads, dropped=interim.dropped)
+
+    def apply_payloads(self, now: float) -> None:
+        """The tick's first part: what was prepared in the background."""
+        background = self.graph.background
+        before = background.tally
+        applied = background.apply(turn=self.turn, now=now)
+        dropped = background.tally.stale + background.tally.superseded - before.stale - before.superseded
+        self._interim = Interim(payloads=tuple((p.obj_id, p.turn, p.effect) for p in applied), dropped=dropped)
 
     def apply_tick(self, results: Sequence[ReadResult]) -> None:
         """The tick: readings, then dirty groups; what changed becomes events and deltas."""
-        self.graph.apply_tick(results, turn=self.turn)
+        self.graph.apply_tick(results, turn=self.turn, now=self._tick_at)
         self._take_graph_events()
-        self._deltas = self.graph.take_deltas()
+        self._deltas = (*self.sleeping.deltas, *self.graph.take_deltas())
+        timed = self.graph.next_due() != float("inf")
+        payloads = {"payloads": self._interim.payloads, "dropped": self._interim.dropped}
+        self._interim = self.sleeping.take().model_copy(update={"at": self._tick_at if timed else None, **payloads})
         self._nodes = self.graph.records(changed_only=True)
 
     def project(self, now: float) -> Prompt | SummaryTask:
@@ -152,6 +181,7 @@ class Job:
             nodes=self._nodes,
             condensations=self.condensing.taken,
             suffix="" if self._projections == 1 else f"-{self._projections}",
+            interim=self._interim,
         )
 
     def refused(self, words: str) -> None:
@@ -200,6 +230,7 @@ class Job:
         self.session = statement.session
         self.surface.names = self.session.names.handles
         self.graph.learn_names(self.surface.names)
+        self.graph.pause_out_of_sight(turn=self.turn)
         self._take_graph_events()
         content: Content = (TextPart(text=execution_text(execution, self.turn)), *(NodePart(obj_id=v) for v in views))
         self._append(
@@ -217,6 +248,8 @@ class Job:
         self.execution = execution
         if statement.asked_to_condense:
             self.request_condensation(RequestSource.MODEL)
+        if (waits := self.graph.take_waits()) and execution.status is ExecutionStatus.OK:
+            self.sleeping.fall_asleep(self, waits, now)
         if (result := statement.finished()) is not None:
             self._finished = Stop(JobStatus.SUCCEEDED, "finished", result.result)
 

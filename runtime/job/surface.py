@@ -22,7 +22,9 @@ from runtime.projection.segments import SegmentKind
 SHOWN_DELTAS = 40
 """Deltas that one prompt shows; the rest is counted in a line."""
 
-_SHOWS_AGAIN = frozenset({"SetLod", "SetTokens", "SetPos", "Scroll", "Refresh", "Run", "Add", "Remove", "pin"})
+_SHOWS_AGAIN = frozenset(
+    {"SetLod", "SetTokens", "SetPos", "Scroll", "Refresh", "Run", "Add", "Remove", "SetText", "Append", "pin"}
+)
 
 
 @dataclass
@@ -88,7 +90,7 @@ class Surface:
         """The prompt's tail: nodes by age of their last change, pinned ones first, then deltas, handles, budgets."""
         parts: list[TailPart] = []
         for obj_id in self._tail_nodes(turn):
-            kind = SegmentKind.GROUP if isinstance(self.graph.state(obj_id), GroupState) else SegmentKind.VIEW
+            kind = SegmentKind(self.graph.state(obj_id).obj_type)
             text = self.graph.render(obj_id, tokens=self.shrunk.get(obj_id))
             parts.append(TailPart(kind, f"node:{obj_id}", text))
         if deltas:

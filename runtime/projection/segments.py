@@ -42,6 +42,7 @@ class SegmentKind(StrEnum):
     VIEW = "view"
     MARK = "mark"
     GROUP = "group"
+    NOTE = "note"
     DELTA = "delta"
     HANDLES = "handles"
     BUDGET = "budget"

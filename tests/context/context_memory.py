@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.context.graph import ContextGraph
+from runtime.context.payloads import Preparation
 from runtime.context.outcomes import NeedsRead, NodeRef, Outcome, Raised, Returned
 from runtime.context.sources import ALL_TOKENS, ReadRequest, ReadResult, ReadStatus
 from runtime.digests import digest_of
@@ -69,6 +70,7 @@ class Job:
     files: dict[str, str] = field(default_factory=dict)
     graph: ContextGraph = field(default_factory=lambda: ContextGraph(words))
     turn: int = 1
+    now: float = 1_000.0
     reads: list[str] = field(default_factory=list)
 
     def finish(self, outcome: Outcome) -> Outcome:
@@ -94,12 +96,23 @@ class Job:
         """The id of a new group."""
         return node_of(self.call("group", *map(NodeRef, members), **kwargs))
 
-    def tick(self) -> list[str]:
-        """Begin the next turn; the ids of the nodes that were read."""
+    def tick(self, seconds: float = 60.0) -> list[str]:
+        """Begin the next turn, ``seconds`` after the last; the ids of the nodes that were read."""
         self.turn += 1
-        due = self.graph.due_reads(turn=self.turn)
-        self.graph.apply_tick([read(self.files, request) for request in due], turn=self.turn)
+        self.now += seconds
+        self.graph.background.apply(turn=self.turn, now=self.now)
+        due = self.graph.due_reads(turn=self.turn, now=self.now)
+        self.graph.apply_tick([read(self.files, request) for request in due], turn=self.turn, now=self.now)
+        self.graph.background.cancel()
         return [request.obj_id for request in due]
+
+    def begin(self) -> dict[str, Preparation]:
+        """The preparations that start now, by their node."""
+        return {p.obj_id: p for p in self.graph.background.begin(turn=self.turn, now=self.now)}
+
+    def prepared(self, preparation: Preparation) -> None:
+        """A preparation has read its source as it is now."""
+        self.graph.background.ready(preparation.payload_id, read(self.files, preparation.request), self.now)
 
     def feed(self) -> list[str]:
         """The delta feed's lines."""

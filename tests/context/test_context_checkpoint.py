@@ -24,7 +24,7 @@ def job() -> Job:
 
 def test_checkpoint_is_the_whole_graph(job: Job) -> None:
     """A graph that was dumped and loaded goes on exactly as the one it was dumped from."""
-    other = Job(job.files, ContextGraph.load(json.loads(json.dumps(job.graph.dump())), words), job.turn)
+    other = Job(job.files, ContextGraph.load(json.loads(json.dumps(job.graph.dump())), words), job.turn, job.now)
     assert other.graph.dump() == job.graph.dump()
     for one in (job, other):
         one.files["a.txt"] = "newer"

@@ -113,7 +113,7 @@ def test_wrong_members(job: Job) -> None:
     """A group takes handles, at least one."""
     assert raised(job.call("group")).message == "group: at least one handle is needed, as in group(foo)"
     assert raised(job.call("group", "a.py")).message == (
-        "group: argument 1 must be a handle made by view(...) or group(...), not str"
+        "group: argument 1 must be a handle made by view(...), group(...) or note(...), not str"
     )
     assert raised(job.call("group", [NodeRef("view-1")])).type == "TypeError"
 

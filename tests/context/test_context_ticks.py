@@ -111,12 +111,12 @@ def test_reading_that_nobody_asked_for_is_refused(job: Job) -> None:
     """A tick takes each reading once, and only those that it asked for."""
     job.view("a.txt")
     foo = job.view("b.txt", freq="Sync")
-    (request,) = job.graph.due_reads(turn=2)
+    (request,) = job.graph.due_reads(turn=2, now=0.0)
     result = read(job.files, request)
     with pytest.raises(ValueError, match="did not ask for"):
-        job.graph.apply_tick([result, result], turn=2)
+        job.graph.apply_tick([result, result], turn=2, now=0.0)
     with pytest.raises(ValueError, match="view-1"):
-        job.graph.apply_tick([result.model_copy(update={"obj_id": "view-1"})], turn=2)
+        job.graph.apply_tick([result.model_copy(update={"obj_id": "view-1"})], turn=2, now=0.0)
     assert job.get(foo, "last_tick_turn") == -1
 
 
@@ -124,8 +124,8 @@ def test_missing_reading_leaves_the_view_due(job: Job) -> None:
     """A view whose reading did not come is read at the next tick."""
     foo = job.view("a.txt")
     job.on(foo, "SetPos", 1)
-    job.graph.apply_tick([], turn=2)
-    assert [request.obj_id for request in job.graph.due_reads(turn=3)] == [foo]
+    job.graph.apply_tick([], turn=2, now=0.0)
+    assert [request.obj_id for request in job.graph.due_reads(turn=3, now=0.0)] == [foo]
 
 
 def test_tick_call_lifts_the_throttle(job: Job) -> None:

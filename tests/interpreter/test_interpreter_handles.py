@@ -81,6 +81,37 @@ def test_unknown_attributes_and_methods_are_told(run: Run) -> None:
     assert told[1].message == "'ViewHandle' object has no attribute 'SetLod'"
 
 
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        ("items[0].path = 'b.txt'", "items[0]"),
+        ("items[0].anything = 1", "items[0]"),
+        ("setattr(items[0], 'obj_id', 'view-2')", "items[0]"),
+        ("one = items[0]\none.tokens += 5", "items[0], one"),
+    ],
+)
+def test_attributes_cannot_be_assigned_at_run_time(run: Run, source: str, place: str) -> None:
+    """Where the checker knows the variable only as Any, the statement is taken back, and the node stays what it was."""
+    loop = run(
+        "items = [view('a.txt'), view('src/foo.py')]", f"x = 1\n{source}", "print(items[0].path, items[0].obj_id)"
+    )
+    exception = loop.executions[1].exception
+    assert exception is not None
+    assert exception.type == "AttributeError"
+    assert exception.message.startswith(f"an attribute of {place} was assigned: attributes of handles are read-only;")
+    assert "x" not in loop.turns[1].variables
+    assert loop.executions[2].stdout == "a.txt view-1\n"
+
+
+def test_attributes_are_read_only_to_the_checker(run: Run) -> None:
+    """Nothing of the statement runs."""
+    loop = run("foo = view('a.txt')", "x = 1\nfoo.path = 'b.txt'")
+    exception = loop.executions[1].exception
+    assert exception is not None
+    assert (exception.type, "x" in loop.turns[1].variables) == ("TypeCheckError", False)
+    assert "Cannot assign to read-only property `path` on object of type `ViewHandle`" in exception.message
+
+
 def test_outgoing_and_incoming_are_inverse() -> None:
     """Nodes inside lists, tuples and dicts cross to the interpreter and back."""
     handles = Handles(["view-1"])

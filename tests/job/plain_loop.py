@@ -100,7 +100,8 @@ def native(source: str, turn: int, text: str = "") -> ModelReply:
 class PlainLoop:
     """One job, run in this thread.
 
-    ``between`` is called before each turn and puts the workspace's files into their state. ``summary`` is what a model
+    ``between`` is called before each turn and puts the workspace's files into their state, ``meanwhile`` before each reading of a
+    sleeping job, with the seconds it has slept since it began. ``summary`` is what a model
     writes when a condenser asks for a summary; without it the request fails.
     """
 
@@ -110,6 +111,7 @@ class PlainLoop:
     options: Mapping[str, Any] = field(default_factory=dict)
     messages: Mapping[int, Sequence[str]] = field(default_factory=dict)
     between: Callable[[int], None] = lambda turn: None
+    meanwhile: Callable[[float], None] = lambda seconds: None
     summary: ModelReply | None = None
     history: list[Entry] = field(default_factory=list)
     turns: list[TurnState] = field(default_factory=list)
@@ -117,6 +119,7 @@ class PlainLoop:
     layouts: list[tuple[Segment, ...]] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
     stop: Stop | None = None
+    slept: float = 0.0
 
     def __post_init__(self) -> None:
         spec: dict[str, Any] = {
@@ -134,7 +137,7 @@ class PlainLoop:
     @property
     def now(self) -> float:
         """Workflow time."""
-        return START + 60.0 * self.job.turn
+        return START + 60.0 * self.job.turn + self.slept
 
     @property
     def replaying(self) -> bool:
@@ -143,25 +146,53 @@ class PlainLoop:
 
     def run(self) -> PlainLoop:
         """Turn after turn until the job ends."""
-        while (stop := self.job.stop(self.now)) is None:
+        while (stop := self.job.stop(self.now) or self.sleep()) is None:
             self.turn()
         self.stop = stop
         return self
+
+    def sleep(self) -> Stop | None:
+        """A sleep, as ``JobWorkflow.sleep`` has it; time passes at once, and nobody sends messages."""
+        job, sleeping = self.job, self.job.sleeping
+        if sleeping.state is not None:
+            self.slept += max(sleeping.state.began - self.now, 0.0)  # the statement took a second
+        while (alarm := sleeping.alarm(job)) is not None:
+            if (stop := job.stop(self.now)) is not None:
+                return stop
+            if alarm > self.now:
+                self.slept += min(alarm - self.now, job.ledger.wall_left(self.now))
+                continue
+            due = sleeping.due(job, self.now)
+            if due is not None:
+                self.meanwhile(self.slept)
+                results = (
+                    self._durable("asleep", ReadBatchResult, lambda due=due: self._read(due)).results if due else ()
+                )  # type: ignore[misc]
+                sleeping.tick(job, results, self.now)
+        return None
 
     def turn(self) -> None:
         """One turn, as ``JobWorkflow.run`` has it."""
         job = self.job
         self.between(job.turn + 1)
         job.ingest(self.messages.get(job.turn + 1, ()), self.now)
-        due = job.due_reads()
+        job.apply_payloads(self.now)
+        due = job.due_reads(self.now)
         results = self._durable("tick", ReadBatchResult, lambda: self._read(due)).results if due else ()
         job.apply_tick(results)
+        background = job.graph.background
+        background.cancel()
+        begun = background.begin(turn=job.turn, now=self.now)
         statement = job.receive(self._call(), self.now)
         if statement is not None:
             self._execute(statement)
             job.record(statement, self.now + 1)
             assert job.execution is not None
             self.executions.append(job.execution)
+        background.cancel()
+        for preparation in begun:  # each ends when its turn does, if nobody has cancelled it
+            read = self._durable("prepared", ReadBatchResult, lambda p=preparation: self._read((p.request,)))  # type: ignore[misc]
+            background.ready(preparation.payload_id, read.results[0], self.now)
         self.turns.append(self._state())
 
     def again(self, entries: int | None = None, policy: Policy | None = None) -> PlainLoop:
@@ -175,6 +206,7 @@ class PlainLoop:
             layouts=[],
             executions=[],
             stop=None,
+            slept=0.0,
         )
 
     def replayed(self) -> PlainLoop:

@@ -94,9 +94,20 @@ def test_every_part_of_a_job_is_dumped_or_made_anew(tmp_path: Path) -> None:
     loop = _loop(tmp_path, ["a = view('a.py')"]).run()
     dumped = {
         *("key", "turn", "log", "graph", "session", "ledger", "fitter", "surface", "replies", "shown", "condensing"),
-        *("last_statement", "execution", "_bad_replies"),
+        *("last_statement", "execution", "_bad_replies", "sleeping"),
     }
-    anew = {"spec", "count", "projector", "_finished", "_deltas", "_nodes", "_events", "_projections"}
+    anew = {
+        "spec",
+        "count",
+        "projector",
+        "_finished",
+        "_deltas",
+        "_nodes",
+        "_events",
+        "_projections",
+        "_tick_at",
+        "_interim",
+    }
     assert set(vars(loop.job)) == dumped | anew
     assert set(vars(loop.job.ledger)) == {"budget", "started", "usage", "cost_usd"}
     assert set(vars(loop.job.fitter)) == {"limit", "size", "condensing", "_stated", "_refused"}

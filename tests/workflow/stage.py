@@ -78,11 +78,15 @@ class Stage:
             JobWorkflow.run, order, id=job_workflow_id(key), task_queue=self.queue, task_timeout=task_timeout
         )
 
+    def archive(self, spec: JobSpec) -> JobArchive:
+        """A job's part of the archive."""
+        return JobArchive(self.store, self.batch, spec.id)
+
     async def run(self, replies: Sequence[Any] | str, **options: Any) -> tuple[JobOutcome, JobArchive]:
         """Run a job to its end."""
         spec = self.spec(replies, **options)
         handle = await self.start(spec)
-        return await handle.result(), JobArchive(self.store, self.batch, spec.id)
+        return await handle.result(), self.archive(spec)
 
     async def history(self, number: int = -1) -> WorkflowHistory:
         """The history of the ``number``-th job that was started."""

@@ -1,0 +1,136 @@
+"""The background side of a graph: which preparations run, which have become pointless, and the queue of what they brought."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.context import payloads, views
+from runtime.context.payloads import (
+    AT_A_TIME,
+    PER_TURN,
+    Applied,
+    PayloadKind,
+    Preparation,
+    ReadyQueue,
+    Tally,
+    UpdatePayload,
+)
+from runtime.context.sources import ReadRequest, ReadResult
+from runtime.context.states import ContextValue
+from runtime.context.store import NodeStore
+
+
+class BackgroundCheckpoint(ContextValue):
+    """What a checkpoint has of it. Preparations that run are not taken along: they are begun anew."""
+
+    number: int = 0
+    waiting: tuple[UpdatePayload, ...] = ()
+    tally: Tally = Tally()
+
+
+class Background:
+    """Preparations of one graph: ``at_a_time`` of them, and ``per_turn`` payloads applied at a tick. Not part of a statement's snapshot: what arrives while one runs stays when it is taken back."""
+
+    def __init__(self, store: NodeStore, *, per_turn: int = PER_TURN, at_a_time: int = AT_A_TIME) -> None:
+        self._store = store
+        self._at_a_time = at_a_time
+        self._number = 0
+        self._running: dict[str, Preparation] = {}
+        self._queue = ReadyQueue(per_turn=per_turn)
+        self._announced: set[str] = set()
+
+    @property
+    def tally(self) -> Tally:
+        """What became of the payloads so far."""
+        return self._queue.tally
+
+    def begin(self, *, turn: int, now: float) -> tuple[Preparation, ...]:
+        """The preparations to start after the tick of ``turn``. Each comes back by ``ready`` or ``failed``, or not at all."""
+        busy = [p.obj_id for p in self._running.values()] + [p.obj_id for p in self._queue.waiting]
+        begun: list[Preparation] = []
+        with self._store.open(turn, now):
+            for state in payloads.to_prepare(self._store, busy)[: self._at_a_time - len(self._running)]:
+                self._number += 1
+                preparation = Preparation(
+                    number=self._number,
+                    turn=turn,
+                    obj_id=state.obj_id,
+                    kind=PayloadKind.RENDER,
+                    basis=payloads.basis_of(self._store, state),
+                    request=views.request_for(state),
+                    begun_at=now,
+                )
+                self._running[preparation.payload_id] = preparation
+                begun.append(preparation)
+        return tuple(begun)
+
+    def ready(self, payload_id: str, result: ReadResult, now: float) -> None:
+        """A preparation has ended. Nothing changes before the next tick."""
+        preparation = self._running.pop(payload_id, None)
+        if preparation is not None:
+            self._queue.waiting.append(preparation.payload(result, now))
+
+    def failed(self, payload_id: str) -> None:
+        """A preparation came to nothing. Another one is begun after the next tick."""
+        if self._running.pop(payload_id, None) is not None:
+            self._queue.count(failed=1)
+
+    def cancel(self) -> tuple[str, ...]:
+        """The preparations to cancel: their nodes were paused or changed, or are gone."""
+        gone = [
+            payload_id
+            for payload_id, preparation in self._running.items()
+            if not payloads.holds(self._store, preparation.obj_id, preparation.basis)
+        ]
+        for payload_id in gone:
+            del self._running[payload_id]
+        return tuple(gone)
+
+    def apply(self, *, turn: int, now: float) -> tuple[Applied, ...]:
+        """Phase (a) of a tick. Those payloads that changed their nodes."""
+        changed: list[Applied] = []
+
+        def carry_out(payload: UpdatePayload) -> None:
+            if payloads.apply(self._store, payload):
+                changed.append(Applied(obj_id=payload.obj_id, turn=payload.source[0], effect=payload.source[1]))
+
+        with self._store.open(turn, now):
+            for payload in self._queue.waiting:
+                if payload.payload_id not in self._announced:
+                    self._store.prepared(payload.obj_id, payload.meta)
+            self._queue.take(lambda payload: payloads.holds(self._store, payload.obj_id, payload.basis), carry_out)
+        self._announced = {payload.payload_id for payload in self._queue.waiting}
+        return tuple(changed)
+
+    def requests(self, obj_ids: Sequence[str]) -> tuple[ReadRequest, ...]:
+        """What payloads for these views would have been read by."""
+        return tuple(views.request_for(self._store.view(obj_id)) for obj_id in obj_ids)
+
+    def repeat(self, results: Sequence[ReadResult], *, turn: int, now: float) -> None:
+        """Phase (a) as a record has it: these readings, whatever was prepared here."""
+        with self._store.open(turn, now):
+            for result in results:
+                state = self._store.view(result.obj_id)
+                preparation = Preparation(
+                    number=0,
+                    turn=turn,
+                    obj_id=result.obj_id,
+                    kind=PayloadKind.RENDER,
+                    basis=payloads.basis_of(self._store, state),
+                    request=views.request_for(state),
+                    begun_at=now,
+                )
+                payloads.apply(self._store, preparation.payload(result, now))
+
+    def dump(self) -> dict[str, Any]:
+        """For the checkpoint."""
+        kept = BackgroundCheckpoint(number=self._number, waiting=tuple(self._queue.waiting), tally=self._queue.tally)
+        return kept.model_dump(mode="json")
+
+    def load(self, data: dict[str, Any]) -> None:
+        """Take up what ``dump`` gave."""
+        kept = BackgroundCheckpoint.model_validate(data)
+        self._number = kept.number
+        self._queue.waiting, self._queue.tally = list(kept.waiting), kept.tally
+        self._announced = set()

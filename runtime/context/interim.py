@@ -1,0 +1,28 @@
+"""What came between a statement and the next prompt, beside readings: what a replay must know to come to the same."""
+
+from __future__ import annotations
+
+from runtime.values import Compact
+
+WAIT_EFFECTS = 800_000
+"""The readings of a sleeping job's ticks are archived as effects of the turn that it fell asleep in, from this number on."""
+
+
+class Interim(Compact):
+    """What a step records of the time before its call.
+
+    ``payloads`` are those that the turn's tick applied and that changed something: the node, and the turn and the number under
+    which the archive has what was read; ``dropped`` are those that it dropped, stale or superseded. ``at`` is the workflow time of the turn's tick, in seconds, where nodes' ticks depend on it. ``woken`` is the delta feed's line
+    on the sleep that the statement before asked for; ``ticks`` are the times of those of its ticks that read something new.
+    """
+
+    at: float | None = None
+    payloads: tuple[tuple[str, int, int], ...] = ()
+    dropped: int = 0
+    woken: str = ""
+    ticks: tuple[float, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Nothing of it need be recorded."""
+        return self == Interim()

@@ -1,0 +1,224 @@
+"""Async updates in two phases: prepared in the background, applied at a tick (executable-context.md section 6.2).
+
+A background activity never touches a node: what it found comes back as an ``UpdatePayload``, which waits in the
+``ReadyQueue``. At a tick, before sync and periodic ticks, those whose basis is still the node's are applied, in the order of
+their arrival; of several for the same ``(obj_id, kind)`` the newest alone, in the place of the oldest, so that a node
+which is prepared all the time pushes nobody back. No more than ``PER_TURN`` are applied at one tick; the others keep their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from runtime.context import views
+from runtime.context.calls import apply_reading
+from runtime.context.groups import seen_now
+from runtime.context.sources import ReadRequest, ReadResult
+from runtime.context.states import AnyNode, ContextValue, FreqKind, GroupState, ViewState
+from runtime.context.store import Cause, NodeStore
+from runtime.digests import digest_of
+
+PER_TURN = 8
+"""Payloads that one tick applies."""
+
+AT_A_TIME = 16
+"""Preparations of one job that may run at a time."""
+
+PREPARED_EFFECTS = 850_000
+"""What a preparation read is archived as an effect of the turn in which it was begun, from this number on."""
+
+_NUMBERS = 100_000
+
+
+class PayloadKind(StrEnum):
+    """What a payload updates. Views' readings are ``RENDER``."""
+
+    DIFF = "diff"
+    RENDER = "render"
+    PARSE = "parse"
+    INDEX = "index"
+    OTHER = "other"
+
+
+class Basis(ContextValue):
+    """What a payload was prepared from: digests of the node, of its policy, and of what it depends on."""
+
+    obj_digest: str
+    policy_hash: str
+    deps_hash: str
+
+
+class Cost(ContextValue):
+    """What a preparation took: milliseconds of workflow time, bytes of data as JSON."""
+
+    time_ms: int = 0
+    bytes: int = 0
+
+
+class Preparation(ContextValue):
+    """Background work that was begun for a node: ``request`` is to be read. ``number`` counts a job's preparations from 1."""
+
+    number: int
+    turn: int
+    obj_id: str
+    kind: PayloadKind
+    basis: Basis
+    request: ReadRequest
+    begun_at: float
+
+    @property
+    def payload_id(self) -> str:
+        """The id of the payload that comes of it."""
+        return f"payload-{self.number}"
+
+    @property
+    def effect(self) -> int:
+        """The number under which the archive has what it read."""
+        return PREPARED_EFFECTS + self.number % _NUMBERS
+
+    def payload(self, result: ReadResult, now: float) -> UpdatePayload:
+        """The payload, from what was read."""
+        data = result.model_dump(mode="json")
+        return UpdatePayload(
+            payload_id=self.payload_id,
+            obj_id=self.obj_id,
+            prepared_at=now,
+            basis=self.basis,
+            kind=self.kind,
+            data=data,
+            cost=Cost(time_ms=round((now - self.begun_at) * 1000), bytes=len(result.model_dump_json())),
+            payload_hash=digest_of(data),
+            source=(self.turn, self.effect),
+        )
+
+
+class UpdatePayload(ContextValue):
+    """An update that waits for a tick. ``data`` is a ``ReadResult`` as JSON, bounded as any reading is.
+
+    ``prepared_at`` is workflow time in seconds; ``source`` is the turn and the number under which the archive has the data.
+    """
+
+    payload_id: str
+    obj_id: str
+    prepared_at: float
+    basis: Basis
+    kind: PayloadKind
+    data: dict[str, Any]
+    cost: Cost
+    payload_hash: str
+    source: tuple[int, int]
+
+    @property
+    def key(self) -> tuple[str, PayloadKind]:
+        """Payloads of one key are alternatives: the newest counts."""
+        return self.obj_id, self.kind
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What events say of it: all but its data."""
+        return self.model_dump(mode="json", exclude={"data", "obj_id"})
+
+
+class Applied(ContextValue):
+    """A payload that changed its node: whose it was, and where the archive has its data."""
+
+    obj_id: str
+    turn: int
+    effect: int
+
+
+class Tally(ContextValue):
+    """What became of a job's payloads: applied, or dropped as ``stale`` or ``superseded``; ``failed`` never came to be one."""
+
+    applied: int = 0
+    stale: int = 0
+    superseded: int = 0
+    failed: int = 0
+
+
+def basis_of(store: NodeStore, state: AnyNode) -> Basis:
+    """What a payload prepared now would be prepared from."""
+    if isinstance(state, GroupState):
+        deps: Any = [member.digest for member in seen_now(store, state)]
+    elif isinstance(state, ViewState):
+        deps = [state.path, state.rendering.fingerprint]
+    else:
+        deps = []
+    position = state.pos if isinstance(state, ViewState) else ""
+    return Basis(
+        obj_digest=store.digest(state.obj_id),
+        policy_hash=digest_of([state.lod, state.base_lod, state.tokens, position]),
+        deps_hash=digest_of(deps),
+    )
+
+
+def holds(store: NodeStore, obj_id: str, basis: Basis) -> bool:
+    """Whether a payload with this basis may still be applied: the node runs, and is what it was."""
+    state = store.nodes.get(obj_id)
+    return state is not None and state.runs(FreqKind.ASYNC) and basis_of(store, state) == basis
+
+
+@dataclass
+class ReadyQueue:
+    """Payloads in the order of their arrival, and what became of those before."""
+
+    waiting: list[UpdatePayload] = field(default_factory=list)
+    tally: Tally = Tally()
+    per_turn: int = PER_TURN
+
+    def count(self, **more: int) -> None:
+        """Add to the tally."""
+        self.tally = self.tally.evolve(**{name: getattr(self.tally, name) + n for name, n in more.items()})
+
+    def take(self, current: Callable[[UpdatePayload], bool], apply: Callable[[UpdatePayload], None]) -> None:
+        """Apply what a tick may apply; ``current`` says whether a payload's basis still is the node's.
+
+        It is asked twice: before the newest of a key is chosen, and again when that one's turn has come, since applying one
+        payload may take the basis of another away.
+        """
+        fresh = [payload for payload in self.waiting if current(payload)]
+        newest = {payload.key: payload for payload in fresh}
+        self.count(stale=len(self.waiting) - len(fresh), superseded=len(fresh) - len(newest))
+        self.waiting = list(newest.values())
+        done = 0
+        while self.waiting and done < self.per_turn:
+            payload = self.waiting.pop(0)
+            if not current(payload):
+                self.count(stale=1)
+                continue
+            apply(payload)
+            self.count(applied=1)
+            done += 1
+
+
+def apply(store: NodeStore, payload: UpdatePayload) -> bool:
+    """Put a payload's reading into its view. Whether that changed anything."""
+    before = store.digest(payload.obj_id)
+    state = store.view(payload.obj_id)
+    result = ReadResult.model_validate(payload.data)
+    changed = apply_reading(store, state, views.request_for(state), result, Cause.PAYLOAD)
+    store.put(changed.ticked(store.turn, store.now), Cause.PAYLOAD)
+    if store.digest(payload.obj_id) == before:
+        return False
+    store.applied(payload.obj_id, payload.meta, state)
+    return True
+
+
+def to_prepare(store: NodeStore, busy: Iterable[str]) -> list[ViewState]:
+    """The async views whose next payload may be prepared, but those of ``busy``: those that waited longest first.
+
+    What is begun in one turn is applied in the next at the earliest, and the throttle counts turns between two applications.
+    """
+    others = frozenset(busy)
+    due = [
+        state
+        for state in store.nodes.values()
+        if isinstance(state, ViewState)
+        and state.obj_id not in others
+        and state.runs(FreqKind.ASYNC)
+        and state.throttle_allows(store.turn + 1)
+    ]
+    return sorted(due, key=lambda state: state.last_tick_turn)

@@ -1,0 +1,160 @@
+"""A job's sleep: what ``wait`` and ``wait_for`` ask for, carried out when the statement has ended (DESIGN.md section 5).
+
+Asleep, a job is timers and nothing else: no model call, no activity that runs on. Periodic nodes are read when they are due,
+and nodes that are waited for also when they have no interval of their own, ever more seldom: a tenth of the time waited so far
+lies between two readings, at least ``LEAST_SECONDS`` and at most ``MOST_SECONDS``. Each reading is a tick like any other.
+A user's message ends the sleep, all of it; the time that was set, or a change that was waited for, ends one wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from runtime.context.feed import Delta
+from runtime.context.interim import Interim
+from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
+from runtime.context.states import Wait
+from runtime.values import Value
+
+if TYPE_CHECKING:
+    from runtime.job.job import Job
+
+LEAST_SECONDS = 5.0
+"""Between two ticks of a sleeping job."""
+
+MOST_SECONDS = 300.0
+"""Between two readings of a node that is waited for."""
+
+MOST_TICKS = 10_000
+"""Ticks with news after which a sleep is over: each stands in the archive, and the list of them in a step."""
+
+NEVER = float("-inf")
+
+
+class Sleep(Value):
+    """A sleep that has begun, between two of its ticks. Times are workflow time, in seconds.
+
+    ``waits`` are still to be slept through, the first of them since ``began``; ``known`` are the signatures of the nodes that
+    it waits for, as they were then. ``news`` are the times of the ticks that read something new.
+    """
+
+    waits: tuple[Wait, ...]
+    since: float
+    began: float
+    known: dict[str, str] = {}
+    last_tick: float | None = None
+    last_look: float | None = None
+    ticks: int = 0
+    news: tuple[float, ...] = ()
+
+    @property
+    def wait(self) -> Wait:
+        """The wait that is going on."""
+        return self.waits[0]
+
+    @property
+    def deadline(self) -> float:
+        """When the wait is over, whatever happens."""
+        return float("inf") if self.wait.seconds is None else self.began + self.wait.seconds
+
+    def look_at(self) -> float:
+        """When the nodes that are waited for are to be read next; the first time at once."""
+        if not self.wait.change:
+            return float("inf")
+        if self.last_look is None:
+            return NEVER
+        return self.last_look + min(max((self.last_look - self.began) / 10, LEAST_SECONDS), MOST_SECONDS)
+
+    def alarm(self, next_due: float) -> float:
+        """When something is to be done next, if a periodic tick is due at ``next_due``."""
+        earliest = NEVER if self.last_tick is None else self.last_tick + LEAST_SECONDS
+        return min(self.deadline, max(min(self.look_at(), next_due), earliest))
+
+
+class Sleeping:
+    """Whether a job sleeps, and what it did until it woke. ``state`` is None while it is awake."""
+
+    def __init__(self) -> None:
+        self.state: Sleep | None = None
+        self._woken = ""
+        self._news: tuple[float, ...] = ()
+        self._looking: tuple[str, ...] = ()
+
+    def fall_asleep(self, job: Job, waits: tuple[Wait, ...], now: float) -> None:
+        """Begin with what a statement asked for."""
+        self.state = Sleep(waits=waits, since=now, began=now, known=job.graph.awaited(waits[0]))
+
+    def alarm(self, job: Job) -> float | None:
+        """The workflow time at which there is something to do; None if the job is awake."""
+        return None if self.state is None else self.state.alarm(job.graph.next_due())
+
+    def wake(self, reason: str, now: float) -> None:
+        """End the sleep."""
+        if self.state is not None:
+            self._end(self.state, f"slept {now - self.state.since:,.0f} s; woken by {reason}")
+
+    def repeat(self, interim: Interim) -> None:
+        """End a sleep as it ended in the record that is followed."""
+        if self.state is not None:
+            self._end(self.state, interim.woken or "did not sleep: the record that is followed did not either")
+
+    def left_of(self, interim: Interim) -> tuple[float, ...]:
+        """The ticks of the recorded sleep that this one has not repeated yet."""
+        return interim.ticks[len(self.state.news) :] if self.state is not None else ()
+
+    def due(self, job: Job, now: float, *, all_of_them: bool = False) -> tuple[ReadRequest, ...] | None:
+        """What the sleeping job's tick at ``now`` must read; None if the time of its wait is over, which then ends."""
+        state = self._asleep()
+        if now >= state.deadline and not all_of_them:
+            self._next(job, "the timeout" if state.wait.change else "the time that was set", now)
+            return None
+        self._looking = job.graph.to_look_at(state.known) if all_of_them or now >= state.look_at() else ()
+        return job.due_reads(now, also=self._looking)
+
+    def tick(self, job: Job, results: Sequence[ReadResult], now: float, *, repeated: bool = False) -> None:
+        """Apply the readings; if a node that was waited for has changed, the wait is over. A ``repeated`` sleep ends as recorded."""
+        state = self._asleep()
+        job.tick_asleep(results, also=self._looking)
+        new = any(result.status is not ReadStatus.UNCHANGED for result in results)
+        changes = {
+            "ticks": state.ticks + 1,
+            "last_tick": now,
+            "last_look": now if self._looking else state.last_look,
+            "news": (*state.news, now) if new else state.news,
+        }
+        self.state = state.model_copy(update=changes)
+        if repeated:
+            return
+        if names := job.graph.changed_since(state.known):
+            self._next(job, f"a change of {', '.join(names)}", now)
+        elif len(self.state.news) >= MOST_TICKS:
+            self.wake(f"{MOST_TICKS:,} ticks with news", now)
+
+    def take(self) -> Interim:
+        """What there is to record of the sleep that is over, if there was one."""
+        taken, self._woken, self._news = Interim(woken=self._woken, ticks=self._news), "", ()
+        return taken
+
+    @property
+    def deltas(self) -> tuple[Delta, ...]:
+        """The line of the feed that says what woke the job."""
+        return (Delta("wait", "wait", "wait", self._woken),) if self._woken else ()
+
+    def _asleep(self) -> Sleep:
+        if self.state is None:
+            raise RuntimeError("the job is awake")
+        return self.state
+
+    def _next(self, job: Job, reason: str, now: float) -> None:
+        """A wait is over: the next one begins, or the job wakes."""
+        state = self._asleep()
+        rest = state.waits[1:]
+        if not rest:
+            self.wake(reason, now)
+            return
+        known = job.graph.awaited(rest[0])
+        self.state = state.model_copy(update={"waits": rest, "began": now, "known": known, "last_look": None})
+
+    def _end(self, state: Sleep, woken: str) -> None:
+        self.state, self._woken, self._news = None, woken, state.news

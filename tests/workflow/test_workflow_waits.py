@@ -1,0 +1,88 @@
+"""``wait`` and ``wait_for`` in Temporal: timers, no model call, no worker slot, and whatever happens the sleep goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stage import Stage, activities_of, events_of
+from temporalio.client import WorkflowHandle
+from temporalio.testing import WorkflowEnvironment
+
+from runtime.job.stops import JobStatus
+from runtime.spec.models import Budget
+from workflows.messages import JobOutcome
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def asleep(handle: WorkflowHandle[object, JobOutcome]) -> None:
+    """Waits until the job sleeps."""
+    while (await handle.query("progress")).get("phase") != "asleep":
+        pass
+
+
+async def test_a_wait_is_one_timer(stage: Stage) -> None:
+    """Two events of history, no activity, and the next prompt says what woke the job."""
+    outcome, archive = await stage.run(["wait(1.5)", "finish(1)"])
+    history = await stage.history()
+    assert activities_of(history) == ["begin", "turn-1", "turn-2", "end"]
+    assert len(events_of(history, "TIMER_STARTED")) == 1
+    (feed,) = [s.text for s in archive.turn_layout(outcome.run, 2) if s.kind == "delta"]
+    assert feed == "[changed since the last turn]\nwait: slept 2 s; woken by the time that was set"
+    assert archive.find_step(outcome.run, 2).interim.woken == "slept 2 s; woken by the time that was set"
+
+
+async def test_a_message_wakes_a_job(stage: Stage) -> None:
+    """A user need not wait until a sleeping job's time is over."""
+    spec = stage.spec(["wait(86_400)", "finish(1)"], budget=Budget(wall_seconds=10**6))
+    handle = await stage.start(spec)
+    await asleep(handle)
+    await handle.signal("message", "wake up")
+    outcome = await handle.result()
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 2)
+
+
+async def test_a_change_wakes_a_job(stage: Stage) -> None:
+    """Its source is read while it sleeps, in activities that are over at once."""
+    path = stage.workspace / "log.txt"
+    path.write_text("start\n")
+    spec = stage.spec(["log = view('log.txt', freq='Sync')", "wait_for(log)", "finish(log.text)"])
+    handle = await stage.start(spec)
+    await asleep(handle)
+    path.write_text("start\nstop\n")
+    outcome = await handle.result()
+    archive = stage.archive(spec)
+    assert archive.end(outcome.run).result == "start\nstop"
+    (feed,) = [s.text for s in archive.turn_layout(outcome.run, 3) if s.kind == "delta"]
+    assert "woken by a change of log\nlog: its source changed, +1 -0 lines of those shown\n" in feed
+
+
+async def test_a_sleeping_job_can_be_cancelled(stage: Stage) -> None:
+    """It ends as cancelled, with its end in the archive."""
+    handle = await stage.start(stage.spec(["wait(3600)"]))
+    await asleep(handle)
+    await handle.cancel()
+    outcome = await handle.result()
+    assert (outcome.status, outcome.turns) == (JobStatus.CANCELLED, 1)
+
+
+async def test_the_wall_budget_ends_a_sleep(stage: Stage) -> None:
+    """At the moment at which it is spent."""
+    outcome, _ = await stage.run(["wait(3600)"], budget=Budget(wall_seconds=2))
+    assert (outcome.status, outcome.reason) == (JobStatus.BUDGET, "the wall budget of 2 s is spent")
+
+
+async def test_a_sleep_outlives_its_worker(temporal: WorkflowEnvironment, tmp_path: Path) -> None:
+    """A worker that is gone while the job sleeps is not missed, and another one goes on."""
+    made = Stage(temporal.client, tmp_path, "outlives")
+    spec = made.spec(["foo = view('a.txt', freq=('Periodic', 60))\nwait(3)", "finish(foo.text)"])
+    (made.workspace / "a.txt").write_text("one\n")
+    async with made.open():
+        handle = await made.start(spec)
+        await asleep(handle)
+    (made.workspace / "a.txt").write_text("two\n")
+    async with made.open():
+        outcome = await handle.result()
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 2)
+    await made.replay_all()

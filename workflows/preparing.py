@@ -1,0 +1,69 @@
+"""Background work in Temporal: activities that nobody awaits (DESIGN.md section 3).
+
+The history holds the order in which they end, so a replay queues the same payloads in the same order. They are not taken
+along into another run: what had not ended there is begun anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import TYPE_CHECKING
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts import ReadBatchResult
+    from runtime.context.payloads import Preparation
+
+if TYPE_CHECKING:
+    from workflows.job import JobWorkflow
+
+
+class Preparing:
+    """The preparations of one run that have not ended."""
+
+    def __init__(self, flow: JobWorkflow) -> None:
+        self._flow = flow
+        self._handles: dict[str, workflow.ActivityHandle[ReadBatchResult]] = {}
+
+    async def apply(self, now: float) -> None:
+        """The first part of the turn's tick: what is ready, or what was when the record was made that is followed."""
+        job, replaying = self._flow.job, self._flow.replaying
+        if replaying.effect is None or replaying.record is None:
+            job.apply_payloads(now)
+            return
+        interim = replaying.record.interim
+        requests = job.graph.background.requests([obj_id for obj_id, *_ in interim.payloads])
+        results = await self._flow.effects.repeated(requests, job.turn, interim, replaying.effect)
+        job.repeat_payloads(results, interim, now)
+
+    def begin(self, now: float) -> None:
+        """Start what is to be prepared for later ticks, and cancel what has become pointless."""
+        self.prune()
+        if self._flow.replaying.effect is not None:
+            return
+        for preparation in self._flow.job.graph.background.begin(turn=self._flow.job.turn, now=now):
+            handle = self._flow.effects.prepare(preparation, self._flow.wall_left())
+            self._handles[preparation.payload_id] = handle
+            handle.add_done_callback(functools.partial(self._ended, preparation))
+
+    def prune(self) -> None:
+        """Cancel the preparations for nodes that were paused, changed or dropped."""
+        for payload_id in self._flow.job.graph.background.cancel():
+            self._handles.pop(payload_id).cancel()
+
+    def stop(self) -> None:
+        """Cancel them all: the job ends."""
+        for handle in self._handles.values():
+            handle.cancel()
+        self._handles.clear()
+
+    def _ended(self, preparation: Preparation, task: asyncio.Task[ReadBatchResult]) -> None:
+        if self._handles.pop(preparation.payload_id, None) is None or task.cancelled():
+            return
+        background = self._flow.job.graph.background
+        if task.exception() is not None:
+            background.failed(preparation.payload_id)
+        else:
+            background.ready(preparation.payload_id, task.result().results[0], workflow.time())

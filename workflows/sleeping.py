@@ -1,0 +1,58 @@
+"""A sleeping job in Temporal: timers and short readings, no model call and nothing that holds a worker (DESIGN.md section 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from runtime.job.stops import Stop
+
+if TYPE_CHECKING:
+    from workflows.job import JobWorkflow
+
+
+async def sleep(flow: JobWorkflow) -> Stop | None:
+    """Sleep, if the last statement asked for it, until the job is woken; a stop, if it outlives its budget meanwhile."""
+    job, sleeping = flow.job, flow.job.sleeping
+    if sleeping.state is None:
+        return None
+    flow.phase = "asleep"
+    if (record := flow.replaying.record) is not None:
+        for at in sleeping.left_of(record.interim):
+            await _look(flow, at, repeated=True)
+        sleeping.repeat(record.interim)
+    while (alarm := sleeping.alarm(job)) is not None:
+        now = workflow.time()
+        if flow.inbox:
+            sleeping.wake("a message", now)
+        elif (stop := job.stop(now)) is not None:
+            return stop
+        elif alarm <= now:
+            await _look(flow, now)
+            await flow.go_on_if_full()
+        else:
+            await _pass_time(flow, min(alarm - now, job.ledger.wall_left(now)))
+    flow.replied_at = workflow.time()
+    return None
+
+
+async def _pass_time(flow: JobWorkflow, seconds: float) -> None:
+    """Let time pass, until a message arrives at the latest."""
+    timeout = timedelta(seconds=max(seconds, 0.001))
+    with contextlib.suppress(asyncio.TimeoutError):
+        await workflow.wait_condition(lambda: bool(flow.inbox), timeout=timeout, timeout_summary="asleep")
+
+
+async def _look(flow: JobWorkflow, at: float, *, repeated: bool = False) -> None:
+    """A tick of the sleeping job. A ``repeated`` one is of a sleep that is followed in a record."""
+    job, sleeping = flow.job, flow.job.sleeping
+    due, state = sleeping.due(job, at, all_of_them=repeated), sleeping.state
+    if due is None or state is None:
+        return
+    results = (await flow.effects.look(due, job.turn, state, flow.replaying.effect)).results if due else ()
+    sleeping.tick(job, results, at, repeated=repeated)
