@@ -99,8 +99,10 @@ class JobArchive:
                 f"turn {attempt.turn} of run {attempt.run}: the delta makes layout {layout.digest}, not "
                 f"{attempt.layout_digest}; the archive's parent step is not the one that the workflow means"
             )
-        self._start_run(attempt)
-        fields = {"layout": {"digest": layout.digest, "segments": len(layout.segments), "bytes": len(layout.document)}}
+        fields: dict[str, Any] = {
+            "layout": {"digest": layout.digest, "segments": len(layout.segments), "bytes": len(layout.document)},
+            **self._start_run(attempt),
+        }
         previous: StepRef | None = None
         failed: StepRef | None = None
         for number in count(1):
@@ -320,11 +322,15 @@ class JobArchive:
             raise ObjectCorrupt(f"{ref.key} has digest {found.digest}, not {ref.digest} by which it is referred to")
         return found
 
-    def _start_run(self, attempt: AttemptRecord) -> None:
-        """Record the run's start, if this is its first turn."""
+    def _start_run(self, attempt: AttemptRecord) -> dict[str, str]:
+        """Record the run's start, if this is its first turn. Returns what the attempt's header says of it: its digest.
+
+        Workers may race on a first turn, and a kill may come between the two writes: which of them wrote the start is
+        not known from its time, so the attempt names the start that stands.
+        """
         parent = keys.parse_turn_key(attempt.parent.key) if attempt.parent else None
         if parent is not None and (parent.job, parent.run) == (self.prefix, keys.name(attempt.run)):
-            return
+            return {}
         fields = {
             "kind": "run",
             "run": attempt.run,
@@ -332,7 +338,7 @@ class JobArchive:
             "parent": headers.reference(attempt.parent),
             "started_at": attempt.started_at,
         }
-        self._put(keys.run_key(self.prefix, attempt.run), fields)
+        return {"start": self._put(keys.run_key(self.prefix, attempt.run), fields)[1].digest}
 
     def _layout(self, step: StepRef | None) -> Layout:
         if step is None:

@@ -69,7 +69,7 @@ class AttemptHeader(Header):
     is the attempt that the recipe is relative to; without one it is flat, and ``sources`` names the attempts whose
     literals it uses: ``[run's prefix, turn, number, …]``, each turn as the difference to the one before.
     ``level`` tells how often its oldest literals were rewritten. ``previous`` is the attempt before at this turn,
-    ``failed`` the record of how that failed, if there is one.
+    ``failed`` the record of how that failed, if there is one. ``start`` is the digest of the run's start, at its first turn.
     """
 
     kind: Literal["attempt"]
@@ -78,6 +78,7 @@ class AttemptHeader(Header):
     number: Annotated[int, Field(ge=1)]
     previous: StepRef | None
     failed: StepRef | None = None
+    start: Digest | None = None
     temporal_attempt: int
     model: dict[str, Any]
     parent: StepRef | None

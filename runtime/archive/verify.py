@@ -145,17 +145,18 @@ class _Verifier:
             self._add(Fault.CORRUPT, start_key, f"its contents are malformed: {error!r}")
 
     def _start(self, key: str, first: Mapping[str, list[str]]) -> None:
-        """A run's start says the same as its first attempt, and is no later: a kill may have come between the two writes."""
-        attempt = self._object(first["attempt"][0]) if "attempt" in first else None
+        """A run's start says the same as each attempt at its first turn, which names it by its digest."""
         start = self._object(key)
         if key not in self._objects:
             self._add(Fault.MISSING, key, "is not there, but the run has turns")
-        elif start is not None and attempt is not None:
+        for name in first.get("attempt", ()):
+            attempt = self._object(name)
+            if start is None or attempt is None:
+                continue
             for field in ("run", "turn", "parent"):
                 if start.header[field] != attempt.header[field]:
-                    self._add(Fault.ALTERED, key, f"its {field} is not that of the run's first attempt")
-            if start.header["started_at"] > attempt.header["started_at"]:
-                self._add(Fault.ALTERED, key, "its started_at is after the run's first attempt")
+                    self._add(Fault.ALTERED, key, f"its {field} is not that of {name}")
+            self._referred(key, attempt.header.get("start"), name)
 
     def _end(self, run: str, turns: _Turns) -> None:
         key = f"{self._prefix}/ends/{run}"
@@ -303,7 +304,7 @@ class _Verifier:
         found = keys.parse_turn_key(parent["key"])
         return found is not None and found.run != end.key.rpartition("/")[2]
 
-    def _referred(self, key: str, digest: str, by: str) -> None:
+    def _referred(self, key: str, digest: str | None, by: str) -> None:
         """``key`` must be there and have ``digest``. Damage of the object itself is reported where it is read."""
         try:
             archived = self._object(key)
