@@ -1,53 +1,83 @@
-"""A job's archive as JSON lines: the definition, then each turn with its attempts, requests, response and new segments."""
+"""A job's archive as JSON lines: the definition, then every model call and every effect of a run, in turn order."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runtime.archive.calls import recorded_effects, side_calls
 from runtime.archive.inspect import diff_layouts
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
+from runtime.archive.records import Step
 from runtime.archive.requests import RequestReader
 from runtime.projection.segments import Segment
+from runtime.values import StepRef
 
 
 def export_lines(archive: JobArchive, run: str | None = None) -> Iterator[dict[str, Any]]:
     """One JSON object a line, in order: ``definition``, one ``step`` a turn, the ``attempt`` in flight, the ``end``.
 
-    ``run`` is the newest by default. A layout is given as the digests of its segments; a segment is given in full where
-    it is first used, so lines stay as small as their news. Bytes are text where they are UTF-8, else base64.
-
-    Raises:
-        NotFound: if there is no such run.
+    Before a step stand the results of the statement before it (``effect``, one line each) and the calls that wrote summaries
+    for it (``summary``, with what a step's line has). ``run`` is the newest by default. A layout is given as the digests of
+    its segments; a segment is given in full where it is first used, so lines stay as small as their news. Bytes are text
+    where they are UTF-8, else base64. Of a job without a run there is the definition alone.
     """
     run = archive.runs()[-1] if run is None and archive.runs() else run
     definition = archive.definition()
     if definition is not None:
         yield {"type": "definition", "definition": definition}
+    if run is None:
+        return
+    summaries = side_calls(archive, run)
     before: tuple[Segment, ...] = ()
-    layouts = prompts(archive, run) if run is not None else iter(())
-    for step, (_, _, layout) in zip(archive.steps(run), layouts, strict=False):
-        yield {
-            "type": "step",
-            **step.model_dump(mode="json"),
-            "response": _text(archive.wire_response(step.run, step.turn)),
-            "chunks": [[chunk.at_us, chunk.size] for chunk in archive.chunks(step.run, step.turn)],
-            "attempts": [
-                _attempt(archive, a.key, a.model_dump(mode="json")) for a in archive.attempts(step.run, step.turn)
-            ],
-            **_layout(before, layout),
-        }
-        before = layout
+    last: StepRef | None = None
+    for step, (_, _, layout) in zip(archive.steps(run), prompts(archive, run), strict=False):
+        yield from _effects(archive, step.effects)
+        while summaries and summaries[0].turn <= step.turn:
+            call = summaries.pop(0)
+            yield from _summary(call.archive, call.run, call.turn)
+        yield {"type": "step", **_step(archive, step), **_layout(before, layout)}
+        before, last = layout, step.ref
+    yield from _effects(archive, archive.effects(run, last))
+    for call in summaries:
+        yield from _summary(call.archive, call.run, call.turn)
     attempt = archive.in_flight(run)
     if attempt is not None:
         layout = archive.turn_layout(attempt.run, attempt.turn)
         fields = _attempt(archive, attempt.key, attempt.model_dump(mode="json"))
         yield {"type": "attempt", **fields, **_layout(before, layout)}
-    end = archive.end(run) if run is not None else None
+    end = archive.end(run)
     if end is not None:
         yield {"type": "end", **end.model_dump(mode="json")}
+
+
+def _effects(archive: JobArchive, effects: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    for effect in recorded_effects(archive.store, effects):
+        yield {"type": "effect", **effect}
+
+
+def _summary(archive: JobArchive, run: str, turn: int) -> Iterator[dict[str, Any]]:
+    """A summary's call: as a step's line, or, without a reply, with its attempts alone."""
+    step = archive.find_step(run, turn)
+    if step is not None:
+        yield {"type": "summary", **_step(archive, step), **_layout((), archive.turn_layout(run, turn))}
+    else:
+        yield {"type": "summary", "run": run, "turn": turn, "reply": None, "attempts": _attempts(archive, run, turn)}
+
+
+def _step(archive: JobArchive, step: Step) -> dict[str, Any]:
+    return {
+        **step.model_dump(mode="json"),
+        "response": _text(archive.wire_response(step.run, step.turn)),
+        "chunks": [[chunk.at_us, chunk.size] for chunk in archive.chunks(step.run, step.turn)],
+        "attempts": _attempts(archive, step.run, step.turn),
+    }
+
+
+def _attempts(archive: JobArchive, run: str, turn: int) -> list[dict[str, Any]]:
+    return [_attempt(archive, a.key, a.model_dump(mode="json")) for a in archive.attempts(run, turn)]
 
 
 def _attempt(archive: JobArchive, key: str, fields: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from runtime.archive.calls import side_calls
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
 from runtime.archive.records import Attempt, EndRecord, ReplyRecord, Step
@@ -54,12 +55,12 @@ def genai_lines(archive: JobArchive, run: str) -> Iterator[dict[str, Any]]:
     root = _id(f"{archive.prefix}/{run}#run", 8)
     first: str | None = None
     last = ""
-    for turn, _, layout in prompts(archive, run):
-        step = archive.find_step(run, turn)
-        for attempt in archive.attempts(run, turn):
-            first = first or attempt.started_at
+    for of, side, turn, layout in _calls(archive, run):
+        step = of.find_step(side, turn)
+        for attempt in of.attempts(side, turn):
+            first = min(first or attempt.started_at, attempt.started_at)
             answered = step if step is not None and step.attempt.key == attempt.key else None
-            span = _call(archive, attempt, answered, layout)
+            span = _call(of, attempt, answered, layout)
             if span is not None:
                 last = max(last, step.finished_at if step is not None else attempt.started_at)
                 yield _traces({"traceId": trace, "parentSpanId": root, **span})
@@ -68,6 +69,15 @@ def genai_lines(archive: JobArchive, run: str) -> Iterator[dict[str, Any]]:
         yield _traces(
             {"traceId": trace, "spanId": root, **_run(archive, run, end, first, end.ended_at if end else last)}
         )
+
+
+def _calls(archive: JobArchive, run: str) -> Iterator[tuple[JobArchive, str, int, tuple[Segment, ...]]]:
+    """Where each model call of a run is, with its prompt: the turns', then those that wrote summaries."""
+    for turn, _, layout in prompts(archive, run):
+        yield archive, run, turn, layout
+    for call in side_calls(archive, run):
+        if call.attempts:
+            yield call.archive, call.run, call.turn, call.archive.turn_layout(call.run, call.turn)
 
 
 def _call(archive: JobArchive, attempt: Attempt, step: Step | None, layout: Sequence[Segment]) -> Span | None:

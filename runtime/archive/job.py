@@ -143,7 +143,7 @@ class JobArchive:
             "nodes": list(states.records.values()) if keyframe else list(changed),
             "changed": [record["obj_id"] for record in changed],
             "nodes_digest": states.digest,
-            "effects": self._effects(step.run, parent),
+            "effects": self.effects(step.run, parent),
             "definition": None if definition is None else {"key": definition.key, "digest": definition.digest},
         }
         key = keys.step_key(self.prefix, step.run, step.turn)
@@ -176,7 +176,7 @@ class JobArchive:
             **end.model_dump(mode="json", exclude={"nodes", *headers.unsaid(end)}),
             "nodes": list(changed),
             "nodes_digest": states.digest,
-            "effects": self._effects(end.run, end.parent),
+            "effects": self.effects(end.run, end.parent),
         }
         key = keys.end_key(self.prefix, end.run)
         if signer is not None:
@@ -200,6 +200,10 @@ class JobArchive:
     def side_runs(self, run: str) -> list[str]:
         """The runs beside ``run`` in which a model wrote summaries for it, oldest first. See ``keys.side_run``."""
         return [name for _, name in self._started() if keys.is_side_run_of(name, run)]
+
+    def has_side_run(self, name: str) -> bool:
+        """Whether this job has a side run of that name."""
+        return keys.is_side_run(name) and any(name == run for _, run in self._started())
 
     def last_start(self) -> str | None:
         """When the newest run made its first call (ISO 8601, UTC); None if there was none."""
@@ -292,6 +296,17 @@ class JobArchive:
         """The records of all nodes that were live at a step, by ``obj_id``."""
         return dict(self._nodes_of(ref).records)
 
+    def effects(self, run: str, parent: StepRef | None) -> dict[str, str]:
+        """The keys and digests of the tool results of the parent's statement, by which the record after it covers them."""
+        found = keys.parse_turn_key(parent.key) if parent else None
+        if found is None:
+            return {}
+        # The statement of the last turn before a run may have run on in that run.
+        places = {f"{found.prefix}{found.turn // 100:05d}/{found.turn:07d}."}
+        places.add(keys.turn_prefix(self.prefix, run, found.turn))
+        listed = [key for place in sorted(places) for key in self.store.list(f"{place}effect-")]
+        return {key: self._object(key, "effect").digest for key in listed}
+
     # Inside
 
     def _put(self, key: str, fields: Mapping[str, Any], parts: tuple[Part, ...] = ()) -> tuple[bool, ArchivedObject]:
@@ -368,17 +383,6 @@ class JobArchive:
             states, _ = states.updated(archived.header["nodes"])
             self._caches.nodes.put(archived.key, states)
         return states
-
-    def _effects(self, run: str, parent: StepRef | None) -> dict[str, str]:
-        """The keys and digests of the tool results of the parent's statement, so that the chain covers them."""
-        found = keys.parse_turn_key(parent.key) if parent else None
-        if found is None:
-            return {}
-        # The statement of the last turn before a run may have run on in that run.
-        places = {f"{found.prefix}{found.turn // 100:05d}/{found.turn:07d}."}
-        places.add(keys.turn_prefix(self.prefix, run, found.turn))
-        listed = [key for place in sorted(places) for key in self.store.list(f"{place}effect-")]
-        return {key: self._object(key, "effect").digest for key in listed}
 
     def _runs(self) -> list[tuple[str, str]]:
         """When each run started and its name, oldest first, without side runs."""

@@ -22,10 +22,10 @@ def command(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Show a job's turns, a line each.
+    """Show a job's model calls, a line each.
 
-    The statement's first line, its outcome, tokens, cost and time; before a turn, what was forgotten for its prompt. It
-    reads the archive alone.
+    Of a turn: the statement's first line, its outcome, tokens, cost and time; before it the calls by which a model wrote
+    summaries for its prompt, and what was forgotten. It reads the archive alone.
     """
     from runtime.catalog import find_job
     from runtime.cli.stores import archive_to_read
@@ -39,14 +39,16 @@ def command(
         raise NotFound(f"{name} has no run {run!r} in the archive; it has {', '.join(runs) or 'none yet'}")
     chosen = run or (runs[-1] if runs else None)
     turns = turns_of(archive, chosen) if chosen else []
+    summaries = summaries_of(archive, chosen) if chosen else []
     end = archive.end(chosen) if chosen else None
     condensed = condensations_of(archive, chosen) if chosen else []
     if json:
-        document: dict[str, Any] = {"job": str(name), "run": chosen, "turns": turns, "condensations": condensed}
+        told: dict[str, Any] = {"turns": turns, "summaries": summaries, "condensations": condensed}
+        document = {"job": str(name), "run": chosen, **told}
         json_document({**document, "end": end.model_dump(mode="json") if end else None})
         return
     say(f"{name}  run {chosen}" if chosen else f"{name}: no turn has begun")
-    for line in lines_of(turns, condensed):
+    for line in lines_of(turns, summaries, condensed):
         say(line)
     if end is not None:
         say(f"end: {end.status}" + (f": {one_line(end.reason)}" if end.reason and end.status != "succeeded" else ""))
@@ -60,17 +62,17 @@ def condensations_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
     return [condensation_row(told) for told in forgettings(archive, run)]
 
 
-def lines_of(turns: list[dict[str, Any]], condensed: list[dict[str, Any]]) -> Iterator[str]:
-    """The turns' lines, each behind those of the condensations that made its prompt; last those that made none."""
+def lines_of(
+    turns: list[dict[str, Any]], summaries: list[dict[str, Any]], condensed: list[dict[str, Any]]
+) -> Iterator[str]:
+    """The turns' lines, each behind those of the summaries and condensations that made its prompt; last those that made none."""
     from runtime.cli.condensations import condensation_line
 
-    waiting = list(condensed)
-    for turn in turns:
-        while waiting and waiting[0]["turn"] <= turn["turn"]:
-            yield f"      {condensation_line(waiting.pop(0))}"
-        yield turn_line(turn)
-    for row in waiting:
-        yield f"      {condensation_line(row)}"
+    told = [(row["turn"], 0, summary_line(row)) for row in summaries]
+    told += [(row["turn"], 1, f"      {condensation_line(row)}") for row in condensed]
+    told += [(row["turn"], 2, turn_line(row)) for row in turns]
+    # Of one turn's lines of a kind each stays behind the one before it.
+    yield from (line for _, _, line in sorted(told, key=lambda row: row[:2]))
 
 
 def turns_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
@@ -111,6 +113,35 @@ def turns_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
     return turns
 
 
+def summaries_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
+    """The calls by which a model wrote summaries for a run. ``turn`` is the one before whose call it was made."""
+    from runtime.archive.calls import side_calls
+
+    rows = []
+    for call in side_calls(archive, run):
+        step, attempts = call.step, call.attempts
+        if not attempts:
+            continue
+        failure = call.archive.failure(attempts[-1].key) if step is None else None
+        outcome = "ok" if step is not None else failure.error_type if failure is not None else "no reply"
+        rows.append(
+            {
+                "turn": call.turn,
+                "run": call.run,
+                "outcome": outcome,
+                "tokens": {
+                    "prompt": step.usage.prompt if step else 0,
+                    "completion": step.usage.completion if step else 0,
+                },
+                "cost_usd": step.cost_usd if step else 0.0,
+                "started_at": attempts[0].started_at,
+                "finished_at": step.finished_at if step else None,
+                "attempts": len(attempts),
+            }
+        )
+    return rows
+
+
 def _outcome(step: Step, after: Step | EndRecord | None, source: str | None, problem: str | None) -> str:
     if problem is not None:
         return "bad reply"
@@ -128,11 +159,19 @@ def turn_line(turn: dict[str, Any]) -> str:
     """``   3  ok              1,234+56 tokens  $0.0100  1.2s  foo = view(...)``."""
     from runtime.cli.reporters import first_line
 
-    tokens = f"{turn['tokens']['prompt']:,}+{turn['tokens']['completion']:,} tokens"
-    retried = f"  ({turn['attempts']} attempts)" if turn["attempts"] > 1 else ""
+    return _line(turn, turn["outcome"], first_line(turn["statement"] or ""))
+
+
+def summary_line(summary: dict[str, Any]) -> str:
+    """``   3  summary ok      1,234+56 tokens  $0.0100  1.2s  --run RUN~NAME``."""
+    return _line(summary, f"summary {summary['outcome']}", f"--run {summary['run']}")
+
+
+def _line(row: dict[str, Any], outcome: str, words: str) -> str:
+    tokens = f"{row['tokens']['prompt']:,}+{row['tokens']['completion']:,} tokens"
+    retried = f"  ({row['attempts']} attempts)" if row["attempts"] > 1 else ""
     return (
-        f"{turn['turn']:4}  {turn['outcome']:<22}  {tokens:>18}  ${turn['cost_usd']:.4f}  "
-        f"{_seconds(turn):>6}  {first_line(turn['statement'] or '')}{retried}"
+        f"{row['turn']:4}  {outcome:<22}  {tokens:>18}  ${row['cost_usd']:.4f}  {_seconds(row):>6}  {words}{retried}"
     ).rstrip()
 
 

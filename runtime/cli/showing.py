@@ -30,7 +30,7 @@ class ShownTurn:
             raise NotFound(f"{name} has no turn in the archive yet")
         self.archive = archive
         self.name = name
-        if run is not None and run not in runs:
+        if run is not None and run not in runs and not archive.has_side_run(run):
             raise NotFound(f"{name} has no run {run!r} in the archive; it has {', '.join(runs)}")
         self.run = run or runs[-1]
         self.turn = turn if turn is not None else self._newest()

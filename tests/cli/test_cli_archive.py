@@ -10,12 +10,13 @@ import jsonschema
 import pytest
 
 from runtime.archive.container import unseal
+from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore, open_store
 from runtime.cli.main import main
 from tests.cli.command_line import Done
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
-from archive_jobs import Written, eventful_job
+from archive_jobs import Written, eventful_job, segment
 
 
 class Reader:
@@ -57,9 +58,9 @@ def test_segments_are_listed_with_their_place_in_the_wire(read: Reader) -> None:
     assert [(s["kind"], s["origin"], s["tokens"], s["digest"]) for s in shown["segments"]] == [
         (s.kind, s.origin, s.tokens, s.digest) for s in layout
     ]
-    for row, segment in zip(shown["segments"], layout, strict=True):
+    for row, part in zip(shown["segments"], layout, strict=True):
         start, stop = row["wire"]
-        assert json.loads(b'"' + wire[start:stop] + b'"') == segment.text
+        assert json.loads(b'"' + wire[start:stop] + b'"') == part.text
     lines = read.ok("show", "licences@33", "--segments").splitlines()
     assert len(lines) == len(layout) + 1
     assert lines[-1] == f"{len(layout)} segments, {sum(s.tokens for s in layout)} tokens"
@@ -182,12 +183,40 @@ def test_cost_adds_up_every_call(read: Reader) -> None:
 
 
 def test_an_export_is_json_lines(read: Reader) -> None:
-    """Every turn is a line with its attempts, requests and response, also of the attempt that failed."""
+    """Every turn is a line with its attempts, requests and response, also of the attempt that failed; effects stand between."""
     lines = [json.loads(line) for line in read.ok("export", "licences").splitlines()]
-    assert [line["type"] for line in lines] == ["definition", *["step"] * 6, "end"]
-    failed = lines[3]["attempts"][0]["failure"]
+    assert [line["type"] for line in lines] == [
+        "definition", "step", "step", "effect", "effect", *["step"] * 4, "effect", "end",
+    ]  # fmt: skip
+    assert [(e["run"], e["turn"], e["value"]["value"]) for e in lines if e["type"] == "effect"] == [
+        ("a", 31, 0), ("a", 31, 1), ("b", 35, "last"),
+    ]  # fmt: skip
+    failed = lines[5]["attempts"][0]["failure"]
     assert (failed["error_type"], failed["response"]["text"][-9:]) == ("StreamBroken", '{"error":')
     assert read("export", "licences", "--run", "z").code == 2
+
+
+def test_calls_that_wrote_summaries_are_listed_shown_and_exported(read: Reader) -> None:
+    """A summary's call stands before the turn that it was written for, and every command takes its run's name."""
+    job = Written(JobArchive(read.objects, "nightly", "licences"))
+    job.finish("b~s1", 34, job.begin("b~s1", 34, read.written.refs["b", 33], [segment("Sum it up.")]))
+    job.begin("b~s2", 35, read.written.refs["b", 34], [segment("Again.")])
+    rows = json.loads(read.ok("log", "licences", "--json"))["summaries"]
+    assert [(row["turn"], row["run"], row["outcome"]) for row in rows] == [(34, "b~s1", "ok"), (35, "b~s2", "no reply")]
+    lines = read.ok("log", "licences").splitlines()
+    assert " ".join(lines[5].split()).startswith("34 summary ok 134+12 tokens $0.0010")
+    assert lines[5].endswith("--run b~s1")
+    assert lines[6].split()[:2] == ["34", "recorded"]
+    assert read.ok("show", "licences@34", "--run", "b~s1", "--wire").encode() == job.requests["b~s1", 34]
+    assert read("show", "licences@34", "--run", "b~s3").code == 2
+    exported = [json.loads(line) for line in read.ok("export", "licences").splitlines()]
+    assert [(line["type"], line["turn"]) for line in exported[7:11]] == [
+        ("summary", 34), ("step", 34), ("summary", 35), ("step", 35),
+    ]  # fmt: skip
+    assert exported[7]["attempts"][0]["request"]["text"].encode() == job.requests["b~s1", 34]
+    spans = read.ok("export", "licences", "--format", "otel").splitlines()
+    assert len(spans) == 9 and any("b~s1" in span for span in spans)
+    assert read("verify", "licences").code == 0
 
 
 def test_an_export_for_opentelemetry_has_a_span_a_call(read: Reader) -> None:
