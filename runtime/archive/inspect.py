@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -129,6 +129,12 @@ def why(blames: Sequence[Blame], text: str) -> tuple[Blame, ...]:
     return tuple(b for b in blames if text in b.segment.text or any(text in c.arguments for c in b.segment.tool_calls))
 
 
+_BORDERS = (b'"', b"\\n\\n")
+"""What stands beside a segment's text: an end of its string, or the blank line between the segments of one message."""
+
+_LONG = 24
+
+
 @dataclass(frozen=True)
 class ByteRange:
     """Bytes ``start`` to ``stop`` (exclusive) of a wire request."""
@@ -138,26 +144,60 @@ class ByteRange:
 
 
 def locate(request: bytes, layout: Sequence[Segment]) -> tuple[ByteRange | None, ...]:
-    """Where each segment's text stands in a wire request; None where it cannot be found or the text is empty.
+    """Where each segment stands in a wire request: its text, or, where it has none, its first call's arguments.
 
-    Looks for the text as JSON strings write it, with and without escapes for other scripts, first behind the segment
-    before and then from the start: providers take the system prompt apart from the messages.
+    None where it cannot be found. Looks for the text as JSON strings write it, with and without escapes for other scripts,
+    first behind the segment before and then from the start: providers take the system prompt apart from the messages.
     """
     found: list[ByteRange | None] = []
     position = 0
     for segment in layout:
-        place = _find(request, segment.text, position) if segment.text else None
+        ways = (_find(request, way, position, anywhere=long) for way, long in _written(segment))
+        place = next(filter(None, ways), None)
         if place is not None:
             position = place.stop
         found.append(place)
     return tuple(found)
 
 
-def _find(request: bytes, text: str, position: int) -> ByteRange | None:
+def _written(segment: Segment) -> Iterator[tuple[bytes, bool]]:
+    """The ways in which a request may write a segment, and whether it can hardly be anything else."""
+    if segment.text:
+        for way in _escaped(segment.text):
+            yield way, len(way) >= _LONG
+    elif segment.tool_calls:
+        arguments = segment.tool_calls[0].arguments
+        for way in _escaped(arguments):
+            yield way, False
+        try:
+            value = json.loads(arguments)
+        except ValueError:
+            return
+        for separators in ((",", ":"), (", ", ": ")):
+            for ascii_only in (True, False):
+                yield _bytes(json.dumps(value, ensure_ascii=ascii_only, separators=separators)), bool(value)
+
+
+def _escaped(text: str) -> Iterator[bytes]:
     for ascii_only in (True, False):
-        wanted = json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode("utf-8", "surrogatepass")
-        for start in (position, 0):
-            at = request.find(wanted, start)
-            if at >= 0:
-                return ByteRange(at, at + len(wanted))
+        yield _bytes(json.dumps(text, ensure_ascii=ascii_only)[1:-1])
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _find(request: bytes, wanted: bytes, position: int, *, anywhere: bool) -> ByteRange | None:
+    """Where ``wanted`` is a string or a paragraph of one; then, if it may be, where it is at all."""
+    for start in (position, 0):
+        at = request.find(wanted, start)
+        while at >= 0:
+            stop = at + len(wanted)
+            if request.endswith(_BORDERS, max(at - 4, 0), at) and request.startswith(_BORDERS, stop):
+                return ByteRange(at, stop)
+            at = request.find(wanted, at + 1)
+    for start in (position, 0) if anywhere else ():
+        at = request.find(wanted, start)
+        if at >= 0:
+            return ByteRange(at, at + len(wanted))
     return None

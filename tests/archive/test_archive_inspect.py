@@ -8,9 +8,11 @@ import pytest
 from archive_jobs import eventful_job, segment, wire_of
 
 from runtime.archive.export import export_lines
-from runtime.archive.inspect import ChangeKind, blame, diff_layouts, locate, why
+from runtime.archive.inspect import ByteRange, ChangeKind, blame, diff_layouts, locate, why
 from runtime.archive.stores import MemoryStore
-from runtime.projection.segments import SegmentKind
+from runtime.projection.messages import messages_of
+from runtime.projection.segments import Role, Segment, SegmentKind
+from runtime.values import ToolCall
 
 A, B, C, D = (segment(f"text of {name}", f"event:{name}") for name in "ABCD")
 B2 = segment("another text of B", "event:B")
@@ -54,6 +56,26 @@ def test_segments_are_found_in_the_wire_request() -> None:
     assert [p and json.loads(b'"' + request[p.start : p.stop] + b'"') for p in places] == [
         layout[0].text, layout[1].text, None, None,
     ]  # fmt: skip
+
+
+def test_a_short_text_is_not_taken_for_a_part_of_another() -> None:
+    """What stands by chance in another text, or in an id, is not the segment; a reply without text is its call."""
+    call = ToolCall(id="call_1", name="python", arguments='{"code":"one = 1"}')
+    reply = Segment(
+        kind=SegmentKind.REPLY, origin="statement:1", role=Role.ASSISTANT, text="", tokens=3, tool_calls=(call,)
+    )
+    layout = [segment("one more", "event:1"), reply, segment("1", "event:2"), segment("one", "event:3")]
+    request = json.dumps(messages_of(layout)).encode()
+    places = locate(request, layout)
+    found = [place and request[place.start : place.stop] for place in places]
+    assert found == [b"one more", json.dumps(call.arguments)[1:-1].encode(), b"1", b"one"]
+    starts = [place.start for place in places if place is not None]
+    assert starts == sorted(starts)
+    assert locate(b'{"system": "one more", "input": {"code": "one = 1"}}', layout)[1:] == (
+        ByteRange(32, 51),
+        None,
+        None,
+    )
 
 
 def test_an_export_has_every_turn_and_each_segment_once() -> None:
