@@ -56,6 +56,9 @@ def find_job(store: ObjectStore, given: str) -> JobName:
     exact = [name for name in jobs if given in (str(name), name.job)]
     matching = exact or [name for name in jobs if str(name).startswith(given) or name.job.startswith(given)]
     if not matching or not given:
+        name, at, turn = given.rpartition("@")
+        if at and turn.isdigit() and any(name in (str(job), job.job) for job in jobs):
+            raise NotFound(f"no job is called {given!r}: this takes a job without a turn, as in {name!r}")
         raise NotFound(f"no job is called {given!r}: 'holdfast ls' lists the jobs")
     if len(matching) == 1:
         return matching[0]

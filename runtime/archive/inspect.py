@@ -33,7 +33,7 @@ class Change:
 
 @dataclass(frozen=True)
 class LayoutDifference:
-    """What changed, in the order of the later layout (removals at the place where they were).
+    """What changed, in the order of the later layout (a removal behind what stood before it and is still there).
 
     ``stable_tokens`` are the tokens of the common prefix, which a provider's cache can serve; ``tokens`` those of the
     later layout; ``broken_by`` is the change that ended the prefix, None if all of the later layout is stable.
@@ -60,24 +60,29 @@ def diff_layouts(before: Sequence[Segment], after: Sequence[Segment]) -> LayoutD
     old, new = [s.digest for s in before], [s.digest for s in after]
     gone: list[int] = []
     come: list[int] = []
-    places: dict[int, int] = {}
+    stayed: dict[int, int] = {}
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag != "equal":
+        if tag == "equal":
+            stayed |= zip(range(i1, i2), range(j1, j2), strict=True)
+        else:
             gone += range(i1, i2)
             come += range(j1, j2)
-            places |= dict.fromkeys(range(i1, i2), j1)
-    changes: list[tuple[int, Change]] = []
+    changes: list[tuple[tuple[int, int], Change]] = []
     left = dict.fromkeys(gone)
     for j in come:
         i = _partner(before, left, after[j])
         if i is None:
-            changes.append((j, Change(ChangeKind.ADDED, None, after[j], None, j)))
-        else:
-            del left[i]
-            kind = ChangeKind.MOVED if old[i] == new[j] else ChangeKind.CHANGED
-            changes.append((j, Change(kind, before[i], after[j], i, j)))
-    changes += [(places[i], Change(ChangeKind.REMOVED, before[i], None, i, None)) for i in left]
-    ordered = tuple(change for _, change in sorted(changes, key=lambda c: (c[0], c[1].position_before or 0)))
+            changes.append(((j, -1), Change(ChangeKind.ADDED, None, after[j], None, j)))
+            continue
+        del left[i]
+        kind = ChangeKind.MOVED if old[i] == new[j] else ChangeKind.CHANGED
+        changes.append(((j, -1), Change(kind, before[i], after[j], i, j)))
+        if kind is ChangeKind.CHANGED:
+            stayed[i] = j
+    for i in left:
+        place = next((stayed[k] for k in range(i - 1, -1, -1) if k in stayed), -1)
+        changes.append(((place, i), Change(ChangeKind.REMOVED, before[i], None, i, None)))
+    ordered = tuple(change for _, change in sorted(changes, key=lambda placed: placed[0]))
     stable = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     return LayoutDifference(
         changes=ordered,

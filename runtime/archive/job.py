@@ -251,6 +251,14 @@ class JobArchive:
         """
         return headers.read_response(self._object(keys.failure_key(attempt), "failure"))
 
+    def failed_chunks(self, attempt: str) -> tuple[Chunk, ...]:
+        """How those bytes arrived.
+
+        Raises:
+            ObjectMissing: as for ``failed_response``.
+        """
+        return headers.read_chunks(self._object(keys.failure_key(attempt), "failure"))
+
     def in_flight(self, run: str | None = None) -> Attempt | None:
         """The last attempt of a run (the newest by default) if its turn has no step yet."""
         last = _last(self.lineage.keys(self._run(run)))

@@ -92,7 +92,7 @@ def _before(turn: ShownTurn) -> ShownTurn:
     from runtime.cli.showing import ShownTurn
 
     if turn.archive.find_step(turn.run, turn.turn - 1) is None:
-        raise NotFound(f"{turn.address} has no turn before it: name the two turns to compare")
+        raise NotFound(f"{turn.address} is the first turn of its run: name the two turns to compare")
     return ShownTurn(turn.archive, turn.name, turn.run, turn.turn - 1)
 
 

@@ -46,7 +46,10 @@ def command(
     runs = archive.runs()
     chosen = run or (runs[-1] if runs else None)
     if chosen is None or chosen not in runs:
-        raise NotFound(f"{name} has no run {run}" if run else f"{name} has no turn in the archive yet")
+        has = f"it has {', '.join(runs) or 'none yet'}"
+        raise NotFound(
+            f"{name} has no run {run!r} in the archive; {has}" if run else f"{name} has no turn in the archive yet"
+        )
     lines = export_lines(archive, chosen) if format is Format.JSONL else genai_lines(archive, chosen)
     for line in lines:
         json_line(line)

@@ -29,6 +29,7 @@ class Part(StrEnum):
     SEGMENTS = "segments"
     ATTEMPTS = "attempts"
     FORGOTTEN = "forgotten"
+    CHUNKS = "chunks"
 
 
 RAW = frozenset({Part.WIRE, Part.WIRE_RESPONSE})
@@ -61,6 +62,9 @@ def command(
         bool,
         typer.Option("--forgotten", help="What the prompt shows no more: when and how it went, and what stands there."),
     ] = False,
+    chunks: Annotated[
+        bool, typer.Option("--chunks", help="How the reply arrived: when each piece of it did, and its size.")
+    ] = False,
     turns: Annotated[
         str | None, typer.Option("--turns", metavar="A..B", help="These turns of a JOB, one after the other.")
     ] = None,
@@ -85,6 +89,7 @@ def command(
         Part.SEGMENTS: segments,
         Part.ATTEMPTS: attempts,
         Part.FORGOTTEN: forgotten,
+        Part.CHUNKS: chunks,
     }
     part = chosen_part({part for part, given in flags.items() if given})
     if json and part in RAW:
@@ -132,7 +137,7 @@ def _part_of(turn: ShownTurn, part: Part) -> tuple[Any, str]:
     """A part as JSON and as text."""
     from runtime.cli.condensations import forgotten_rows, forgotten_text, notes_of
     from runtime.cli.segments import segment_rows, segments_text
-    from runtime.cli.showing import attempts_text, nodes_text, prompt_text, statement_text
+    from runtime.cli.showing import attempts_text, chunks_text, nodes_text, prompt_text, statement_text
 
     match part:
         case Part.PROMPT:
@@ -152,6 +157,8 @@ def _part_of(turn: ShownTurn, part: Part) -> tuple[Any, str]:
         case Part.FORGOTTEN:
             rows = forgotten_rows(turn)
             return rows, forgotten_text(rows)
+        case Part.CHUNKS:
+            return turn.chunks(), chunks_text(turn.chunks())
         case _:
             return turn.nodes(), nodes_text(turn.nodes())
 

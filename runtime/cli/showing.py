@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import layout_of
 from runtime.archive.records import Attempt, Capture, EndRecord, Step
@@ -33,7 +34,7 @@ class ShownTurn:
         if run is not None and run not in runs and not archive.has_side_run(run):
             raise NotFound(f"{name} has no run {run!r} in the archive; it has {', '.join(runs)}")
         self.run = run or runs[-1]
-        self.turn = turn if turn is not None else self._newest()
+        self.turn = self._newest() if turn is None else self._existing(turn)
         self._attempt = None if attempt is None else self._numbered(attempt)
 
     @property
@@ -63,10 +64,9 @@ class ShownTurn:
         Raises:
             NotFound: if nothing came back.
         """
-        if self._attempt is not None and self._attempt.key != self._answered():
-            if self.archive.failure(self._attempt.key) is None:
-                raise NotFound(f"attempt {self._attempt.number} at {self.address} has no response in the archive")
-            return self.archive.failed_response(self._attempt.key)
+        failed = self._failed()
+        if failed is not None:
+            return self.archive.failed_response(failed)
         return self.archive.wire_response(self.run, self.turn)
 
     def is_wire(self) -> bool:
@@ -109,6 +109,12 @@ class ShownTurn:
             rows.append({**row, "outcome": outcome, "failure": failed})
         return rows
 
+    def chunks(self) -> list[dict[str, int]]:
+        """When each piece of the reply arrived, in microseconds since the request was sent, and its size in bytes."""
+        failed = self._failed()
+        pieces = self.archive.failed_chunks(failed) if failed else self.archive.chunks(self._step().run, self.turn)
+        return [{"at_us": chunk.at_us, "bytes": chunk.size} for chunk in pieces]
+
     def nodes_then(self) -> dict[str, Any]:
         """The nodes as they stood at this turn's call; of a turn in flight, at the call before."""
         step = self.archive.find_step(self.run, self.turn) or self.archive.find_step(self.run, self.turn - 1)
@@ -123,6 +129,14 @@ class ShownTurn:
         step = self.archive.find_step(self.run, self.turn)
         return None if step is None else step.attempt.key
 
+    def _failed(self) -> str | None:
+        """The key of the attempt that was asked for, if it is not the one that was answered."""
+        if self._attempt is None or self._attempt.key == self._answered():
+            return None
+        if self.archive.failure(self._attempt.key) is None:
+            raise NotFound(f"attempt {self._attempt.number} at {self.address} has no response in the archive")
+        return self._attempt.key
+
     def _numbered(self, number: int) -> Attempt:
         for attempt in self.archive.attempts(self.run, self.turn):
             if attempt.number == number:
@@ -132,10 +146,16 @@ class ShownTurn:
     def _step(self) -> Step:
         step = self.archive.find_step(self.run, self.turn)
         if step is None:
-            if self.archive.attempts(self.run, self.turn):
-                raise NotFound(f"turn {self.turn} of {self.name} has no reply yet: only what was sent can be shown")
-            raise NotFound(f"{self.name} has no turn {self.turn} in run {self.run}")
+            raise NotFound(f"turn {self.turn} of {self.name} has no reply yet: only what was sent can be shown")
         return step
+
+    def _existing(self, turn: int) -> int:
+        if self.archive.find_step(self.run, turn) is None and not self.archive.attempts(self.run, turn):
+            found = (keys.parse_turn_key(key) for key in self.archive.lineage.keys(self.run))
+            turns = [key.turn for key in found if key is not None and key.kind == "attempt"]
+            has = f"it has turns {turns[0]} to {turns[-1]}" if turns else "it has none"
+            raise NotFound(f"{self.name} has no turn {turn} in run {self.run}: {has}")
+        return turn
 
     def _newest(self) -> int:
         flying = self.archive.in_flight(self.run)
@@ -164,6 +184,15 @@ def attempts_text(attempts: Iterable[dict[str, Any]]) -> str:
             f"attempt {row['number']}  {row['started_at']}  {row['request_bytes']:,} bytes ({row['capture']})  {row['outcome']}{how}"
         )
     return "\n".join(lines)
+
+
+def chunks_text(chunks: Sequence[dict[str, int]]) -> str:
+    """Pieces of a reply, a line each: when they arrived and which bytes of it they are."""
+    lines, start = [], 0
+    for chunk in chunks:
+        lines.append(f"{chunk['at_us'] / 1e6:>12.6f} s  bytes {start}-{start + chunk['bytes']}")
+        start += chunk["bytes"]
+    return "\n".join(lines) or "(when the reply arrived was not recorded)"
 
 
 def prompt_text(segments: Iterable[Segment], standing: Mapping[str, str], without: Iterable[str]) -> str:

@@ -11,6 +11,9 @@ from runtime.cli.output import json_document, note, say
 from runtime.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from runtime.archive.findings import Finding
     from runtime.archive.stores import ObjectStore
     from runtime.catalog import JobName
     from runtime.connection import Target
@@ -92,6 +95,8 @@ async def _verified(
 
     try:
         async with connect_if_up(target) as connection:
+            if connection is None and names and not quiet:
+                note("without Temporal's history: no server runs ('holdfast up' starts the embedded one)")
             await each(connection.client if connection is not None else None)
     except (ServerError, RPCError) as error:
         note(f"without Temporal's history: {error}")
@@ -104,10 +109,11 @@ def _report(verdict: JobVerdict) -> None:
     say(f"{verdict.job}: {'clean' if not damage else f'{len(damage)} damaged'}")
     for finding in damage:
         say(f"  damaged: {finding}")
-    for finding in notes[:_SHOWN]:
-        say(f"  note: {finding}")
-    if len(notes) > _SHOWN:
-        say(f"  note: {len(notes) - _SHOWN} more; --json lists them all")
+    shown = list(_together(notes))
+    for line in shown[:_SHOWN]:
+        say(f"  note: {line}")
+    if len(shown) > _SHOWN:
+        say(f"  note: {len(shown) - _SHOWN} more; --json lists them all")
     for run in verdict.runs:
         state = "" if run.ended else ", which has not ended"
         if run.anchored:
@@ -121,6 +127,30 @@ def _report(verdict: JobVerdict) -> None:
                 else ""
             )
             say(f"  run {run.run}{state}: only self-attested{part}{signed}")
+
+
+def _together(notes: Sequence[Finding]) -> Iterator[str]:
+    """Notes, those that say the same of many turns of a run as one: a scripted model is noted at each of its turns."""
+    alike: dict[tuple[str | None, str], list[Finding]] = {}
+    for one in notes:
+        alike.setdefault((one.run, one.message), []).append(one)
+    for (run, message), found in alike.items():
+        turns = [one.turn for one in found if one.turn is not None]
+        if len(found) == 1 or len(turns) < len(found):
+            yield from map(str, found)
+        else:
+            spans = ", ".join(f"{a} to {b}" if a != b else str(a) for a, b in _spans(turns))
+            yield f"turns {spans} of run {run}: each {message}"
+
+
+def _spans(turns: Sequence[int]) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    for turn in sorted(set(turns)):
+        if spans and turn == spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], turn)
+        else:
+            spans.append((turn, turn))
+    return spans
 
 
 def _document(verdict: JobVerdict) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 
 from runtime.archive.container import unseal
 from runtime.archive.job import JobArchive
+from runtime.archive.records import Capture
 from runtime.archive.stores import ObjectStore, open_store
 from runtime.cli.main import main
 from tests.cli.command_line import Done
@@ -90,6 +91,16 @@ def test_a_failed_attempt_is_shown_with_what_it_received(read: Reader) -> None:
     assert received == 'data: {"choices":[{"delta":{"content":"I lo"}}]}\n\ndata: {"error":'
     assert read.ok("show", "licences@32", "--attempt", "2", "--wire").encode() == read.written.requests["a", 32]
     assert read("show", "licences@32", "--attempt", "3").code == 2
+
+
+def test_chunks_tell_when_the_reply_arrived(read: Reader) -> None:
+    """Each piece of the reply with its time and its bytes; of a failed attempt, of what was received."""
+    size = len(read.written.responses["b", 33])
+    assert read.ok("show", "licences@33", "--chunks").splitlines() == [
+        "    0.001500 s  bytes 0-20", f"    0.090000 s  bytes 20-{size}",
+    ]  # fmt: skip
+    failed = json.loads(read.ok("show", "licences@32", "--attempt", "1", "--chunks", "--json"))["chunks"]
+    assert [chunk["at_us"] for chunk in failed] == [700]
 
 
 def test_the_attempt_in_flight_is_shown(read: Reader) -> None:
@@ -237,9 +248,34 @@ def test_an_export_for_opentelemetry_has_a_span_a_call(read: Reader) -> None:
     assert said["parts"][1] == {"type": "tool_call", "id": "call_32", "name": "python", "arguments": {"code": "x = 32"}}
 
 
+def test_a_turn_that_is_not_there_is_an_error_of_every_command(read: Reader) -> None:
+    """It says which turns there are; a turn where a job is wanted is said to be one."""
+    for command in (["show"], ["show", "--segments"], ["nodes"], ["blame"], ["diff"]):
+        done = read(command[0], "licences@36", *command[1:])
+        assert (done.code, done.out) == (2, "")
+        assert done.err == "error: nightly/licences has no turn 36 in run b: it has turns 30 to 35\n"
+    assert read("why", "licences@29", "x").code == 2
+    assert "takes a job without a turn, as in 'licences'" in read("log", "licences@33").err
+
+
+def test_notes_of_many_turns_are_one_line(read: Reader) -> None:
+    """What is noted of every turn, as of a scripted model's, is told once for a run; --json has each."""
+    job = Written(JobArchive(read.objects, "nightly", "scripted"))
+    parent = None
+    for turn in (1, 2, 3, 5):
+        if turn == 5:
+            parent = job.finish("r", 4, job.begin("r", 4, parent, [segment("hi")]))
+        attempt = job.begin("r", turn, parent, [segment("hi")], capture=Capture.HANDED_OVER)
+        parent = job.finish("r", turn, attempt)
+    message = "holds the request as handed over, not what went over the wire"
+    assert f"  note: turns 1 to 3, 5 of run r: each {message}" in read("verify", "scripted").out.splitlines()
+    assert len(json.loads(read("verify", "scripted", "--json").out)["jobs"][0]["notes"]) == 4
+
+
 def test_verify_tells_clean_from_damaged(read: Reader) -> None:
     """Damage names turn and object and exits with 4; notes are listed apart; a chain alone is self-attested."""
     clean = read("verify")
+    assert clean.err == "without Temporal's history: no server runs ('holdfast up' starts the embedded one)\n"
     assert (clean.code, clean.out.splitlines()) == (
         0,
         [
