@@ -154,6 +154,8 @@ def _set_up() -> Any:
     handler: Any = import_module("litellm.llms.custom_httpx.http_handler").AsyncHTTPHandler
     handler.create_async_transport = staticmethod(_transport)
     lite.sync_transport = SyncWire()
+    main: Any = import_module("litellm.main")
+    main.base_llm_aiohttp_handler = _aiohttp_handler()
     lite.custom_provider_map = [
         *lite.custom_provider_map,
         {"provider": _scripted.PROVIDER, "custom_handler": _handler(lite)},
@@ -166,6 +168,14 @@ def _transport(ssl_context: Any = None, ssl_verify: bool | None = None, shared_s
     """The transport below each asynchronous client that litellm makes, OpenAI's and Azure's included."""
     verify: Verify = ssl_context if ssl_context is not None else ssl_verify is not False
     return AsyncWire(verify)
+
+
+def _aiohttp_handler() -> Any:
+    """litellm's handler for the provider that uses aiohttp itself."""
+    from activities._aiohttp_wire import AiohttpWire
+
+    tls = import_module("litellm.llms.custom_httpx.http_handler").get_ssl_configuration()
+    return import_module("litellm.llms.custom_httpx.aiohttp_handler").BaseLLMAIOHTTPHandler(AiohttpWire(tls))
 
 
 def _handler(lite: Any) -> Any:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from activities._recorder import Limits
+
+_WHOLE = "aiohttp_openai/"
+"""Models whose replies litellm cannot stream: what is asked for is what it can give."""
 
 
 class ModelOptions(BaseModel):
@@ -24,6 +27,12 @@ class ModelOptions(BaseModel):
     connect: float = Field(default=10.0, gt=0)
     first_byte: float | None = Field(default=None, gt=0)
     stall: float = Field(default=20.0, gt=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_streams(cls, data: Any) -> Any:
+        whole = isinstance(data, dict) and str(data.get("name", "")).startswith(_WHOLE)
+        return {**data, "stream": False} if whole else data
 
     @property
     def limits(self) -> Limits:
