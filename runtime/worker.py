@@ -16,6 +16,7 @@ from activities.checkpoints import CheckpointActivities
 from activities.heartbeats import HeartbeatInterceptor
 from activities.lifecycle import LifecycleActivities
 from activities.model import ModelActivities, warm
+from activities.plain_errors import PlainErrors
 from activities.replays import ReplayActivities
 from activities.tools import ToolActivities
 from activities.verdicts import record_verdict
@@ -87,7 +88,7 @@ def make_worker(
         max_concurrent_local_activities=CALLS,
         max_cached_workflows=cached_jobs,
         graceful_shutdown_timeout=grace,
-        interceptors=[HeartbeatInterceptor()],
+        interceptors=[HeartbeatInterceptor(), PlainErrors()],
         max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
         sticky_queue_schedule_to_start_timeout=STICKY,
         build_id=BUILD,
