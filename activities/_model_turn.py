@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -25,7 +26,7 @@ from runtime.archive.allowed import clean_model
 from runtime.archive.job import JobArchive
 from runtime.archive.records import AttemptRecord, Capture, FailureRecord, ReplyRecord, Step, StepRecord
 from runtime.digests import canonical_json
-from runtime.errors import ArchiveError
+from runtime.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.failpoints import failpoint
 from runtime.projection.messages import messages_of, tools_of
 from runtime.projection.segments import Segment
@@ -36,8 +37,16 @@ from runtime.values import Usage
 HEARTBEAT_SECONDS = 1.0
 """How often a waiting call tells Temporal that it lives."""
 
+HELD_SECONDS = 600.0
+"""How long a reply is held while the archive cannot be written; then the call is made again, as soon as it can be."""
+
+HELD_PAUSE = 1.0
+"""Seconds between tries to archive a held reply."""
+
 WITHHELD = b'{"withheld": "the response held a secret value"}'
 """What is archived in place of a response in which the provider said a secret back."""
+
+_log = logging.getLogger(__name__)
 
 Messages = Sequence[dict[str, Any]]
 Tools = list[dict[str, Any]] | None
@@ -98,7 +107,7 @@ class ModelTurn:
         failpoint("model.before_call")
         answer = await self._answer(messages, tools)
         failpoint("model.after_call")
-        return await asyncio.to_thread(self._finish, layout, answer)
+        return await self._kept(layout, answer)
 
     @asynccontextmanager
     async def heartbeats(self) -> AsyncIterator[None]:
@@ -181,6 +190,20 @@ class ModelTurn:
                 failed_at=datetime.now(UTC).isoformat(),
             )
         )
+
+    async def _kept(self, layout: Sequence[Segment], answer: Answer) -> Step:
+        """Archive the step. A reply is paid for: while the archive cannot be written, it is held, and tried again."""
+        given_up = time.monotonic() + HELD_SECONDS
+        while True:
+            try:
+                return await asyncio.to_thread(self._finish, layout, answer)
+            except (ObjectCorrupt, ObjectMissing):
+                raise
+            except ArchiveError as error:
+                if time.monotonic() > given_up:
+                    raise
+                _log.warning("%s turn %d: the reply waits to be archived: %s", self._call.key, self._call.turn, error)
+            await asyncio.sleep(HELD_PAUSE)
 
     def _finish(self, layout: Sequence[Segment], answer: Answer) -> Step:
         """Archive the step, and read it back: if another attempt archived the turn's step first, that one counts."""

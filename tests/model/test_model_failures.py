@@ -5,6 +5,7 @@ import logging
 import socket
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from model_calls import KEY, RUN, Job, anthropic_server, attempt, model_at, open
 from temporalio.exceptions import ApplicationError
 
 from runtime.archive.stores import MemoryStore
+from runtime.archive.stores.directory import DirectoryStore
 from runtime.errors import ArchiveError
 from tests.servers.provider_server import ProviderServer
 
@@ -200,6 +202,30 @@ async def test_nothing_is_sent_that_is_not_archived() -> None:
         with pytest.raises(ArchiveError, match="no space left"):
             await Job(model_at(server), store=FullStore()).take_turn()
         assert server.exchanges == []
+
+
+async def test_a_reply_is_held_until_it_can_be_archived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While the disk is full the reply, which is paid for, waits; the model is not called again, and a log line says why."""
+    monkeypatch.setattr("activities._model_turn.HELD_PAUSE", 0.01)
+    refused = []
+
+    class FullForAWhile(DirectoryStore):
+        def put_if_absent(self, key: str, data: bytes) -> bool:
+            if key.endswith(".step") and len(refused) < 3:
+                refused.append(key)
+                raise ArchiveError("no space left")
+            return super().put_if_absent(key, data)
+
+    async with openai_server(lambda _m, _n: "Hello.").serving() as server:
+        job = Job(model_at(server), store=FullForAWhile(tmp_path))
+        assert (await job.take_turn()).text == "Hello."
+        assert len(server.exchanges) == 1
+        assert job.archive.wire_response(RUN, 1) == server.exchanges[0].response
+    assert len(job.archive.attempts(RUN, 1)) == 1
+    said = [record.getMessage() for record in caplog.records if "waits to be archived" in record.getMessage()]
+    assert said == ["nightly/licences turn 1: the reply waits to be archived: no space left"] * 3
 
 
 @pytest.mark.parametrize(
