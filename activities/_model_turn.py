@@ -193,7 +193,7 @@ class ModelTurn:
 
     async def _kept(self, layout: Sequence[Segment], answer: Answer) -> Step:
         """Archive the step. A reply is paid for: while the archive cannot be written, it is held, and tried again."""
-        given_up = time.monotonic() + HELD_SECONDS
+        given_up, told = time.monotonic() + HELD_SECONDS, False
         while True:
             try:
                 return await asyncio.to_thread(self._finish, layout, answer)
@@ -202,7 +202,11 @@ class ModelTurn:
             except ArchiveError as error:
                 if time.monotonic() > given_up:
                     raise
-                _log.warning("%s turn %d: the reply waits to be archived: %s", self._call.key, self._call.turn, error)
+                if not told:
+                    _log.warning(
+                        "%s turn %d: the reply waits to be archived: %s", self._call.key, self._call.turn, error
+                    )
+                    told = True
             await asyncio.sleep(HELD_PAUSE)
 
     def _finish(self, layout: Sequence[Segment], answer: Answer) -> Step:
