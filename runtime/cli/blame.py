@@ -66,4 +66,4 @@ def report(turn: ShownTurn, blames: Sequence[Blame], json: bool) -> None:
 
 def source_names(turn: ShownTurn) -> dict[str, str]:
     """The path of each view, by the origin of its segments."""
-    return {f"node:{obj_id}": str(record["path"]) for obj_id, record in turn.nodes_then().items() if record.get("path")}
+    return {f"node:{obj_id}": str(record["path"]) for obj_id, record in turn.nodes().items() if record.get("path")}

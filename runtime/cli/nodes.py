@@ -16,7 +16,7 @@ def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = F
     from runtime.cli.stores import archive_to_read
 
     turn = chosen_turn(archive_to_read(store), job, run)
-    nodes, changed = turn.nodes_then(), turn.changed_nodes()
+    nodes, changed = turn.nodes(), turn.changed_nodes()
     if json:
         about = {"job": turn.name, "run": turn.run, "turn": turn.turn}
         json_document({**about, "nodes": nodes, "changed": changed})

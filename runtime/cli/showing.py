@@ -93,10 +93,6 @@ class ShownTurn:
         after: Step | EndRecord | None = self.archive.find_step(self.run, self.turn + 1) or self.archive.end(self.run)
         return {"statement": source, "problem": problem, "execution": after.execution if after else None}
 
-    def nodes(self) -> dict[str, Any]:
-        """The nodes as they stood when the prompt was made."""
-        return self.archive.nodes(self._step().ref)
-
     def attempts(self) -> list[dict[str, Any]]:
         """The turn's attempts, and how those that failed did."""
         answered = self._answered()
@@ -115,7 +111,7 @@ class ShownTurn:
         pieces = self.archive.failed_chunks(failed) if failed else self.archive.chunks(self._step().run, self.turn)
         return [{"at_us": chunk.at_us, "bytes": chunk.size} for chunk in pieces]
 
-    def nodes_then(self) -> dict[str, Any]:
+    def nodes(self) -> dict[str, Any]:
         """The nodes as they stood at this turn's call; of a turn in flight, at the call before."""
         step = self.archive.find_step(self.run, self.turn) or self.archive.find_step(self.run, self.turn - 1)
         return self.archive.nodes(None if step is None else step.ref)
