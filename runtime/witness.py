@@ -64,7 +64,7 @@ async def _take(client: Client, event: HistoryEvent, types: dict[int, str], witn
     elif event.event_type == _COMPLETED:
         completed = event.activity_task_completed_event_attributes
         match types.get(completed.scheduled_event_id):
-            case "call_model":
+            case "call_model" | "summarise":
                 witness.replies += await client.data_converter.decode(completed.result.payloads, [TurnReply])
             case "end_job":
                 witness.ends += await client.data_converter.decode(completed.result.payloads, [StepRef])

@@ -75,7 +75,7 @@ def run_anchors(archive: JobArchive, trusted: frozenset[str], witnesses: Sequenc
 
 
 def _heads(archive: JobArchive) -> Iterator[str]:
-    """The key with which each run's chain ends: its end's, else its last step's."""
+    """The key with which each run's chain ends: its end's, else its last step's. A side run's step is named by its run's."""
     heads: dict[str, str] = {}
     for key in archive.store.list(f"{archive.prefix}/turns/"):
         found = keys.parse_turn_key(key)
@@ -83,7 +83,7 @@ def _heads(archive: JobArchive) -> Iterator[str]:
             heads[found.run] = key
     for key in archive.store.list(f"{archive.prefix}/ends/"):
         heads[key.rpartition("/")[2]] = key
-    yield from (heads[run] for run in sorted(heads))
+    yield from (heads[run] for run in sorted(heads) if not keys.is_side_run(unquote(run)))
 
 
 def _of_run(archive: JobArchive, head: str, trusted: frozenset[str], witnesses: Sequence[StepRef]) -> RunAnchors:

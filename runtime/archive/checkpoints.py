@@ -1,6 +1,6 @@
 """Checkpoints in the archive: a job's whole state after a turn, beside the turn's step.
 
-Nothing in the chain refers to a checkpoint, and it refers to its step: a job could be rebuilt from its steps without any.
+A checkpoint refers to its step, and the record after it names the checkpoint. A job could be rebuilt from its steps without any.
 """
 
 from __future__ import annotations

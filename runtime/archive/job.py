@@ -143,7 +143,7 @@ class JobArchive:
             "nodes": list(states.records.values()) if keyframe else list(changed),
             "changed": [record["obj_id"] for record in changed],
             "nodes_digest": states.digest,
-            "effects": self.effects(step.run, parent),
+            **self.named_after(step.run, parent),
             "definition": None if definition is None else {"key": definition.key, "digest": definition.digest},
         }
         key = keys.step_key(self.prefix, step.run, step.turn)
@@ -176,7 +176,7 @@ class JobArchive:
             **end.model_dump(mode="json", exclude={"nodes", *headers.unsaid(end)}),
             "nodes": list(changed),
             "nodes_digest": states.digest,
-            "effects": self.effects(end.run, end.parent),
+            **self.named_after(end.run, end.parent),
         }
         key = keys.end_key(self.prefix, end.run)
         if signer is not None:
@@ -304,16 +304,22 @@ class JobArchive:
         """The records of all nodes that were live at a step, by ``obj_id``."""
         return dict(self._nodes_of(ref).records)
 
-    def effects(self, run: str, parent: StepRef | None) -> dict[str, str]:
-        """The keys and digests of the tool results of the parent's statement, by which the record after it covers them."""
+    def named_after(self, run: str, parent: StepRef | None) -> dict[str, dict[str, str]]:
+        """What the record after a step names, so that the chain covers it, digests by key: the results of the effects of the
+        step's statement, and checkpoints if there are any.
+        """
         found = keys.parse_turn_key(parent.key) if parent else None
         if found is None:
-            return {}
+            return {"effects": {}}
         # The statement of the last turn before a run may have run on in that run.
         places = {f"{found.prefix}{found.turn // 100:05d}/{found.turn:07d}."}
         places.add(keys.turn_prefix(self.prefix, run, found.turn))
-        listed = [key for place in sorted(places) for key in self.store.list(f"{place}effect-")]
-        return {key: self._object(key, "effect").digest for key in listed}
+        listed = [key for place in sorted(places) for key in self.store.list(place)]
+        effects = {key: self._object(key, "effect").digest for key in listed if ".effect-" in key}
+        # A checkpoint is large, and not remembered.
+        saved = [key for key in listed if key.endswith(".checkpoint")]
+        checkpoints = {key: unseal(key, self.store.get(key), "checkpoint").digest for key in saved}
+        return {"effects": effects, **({"checkpoints": checkpoints} if checkpoints else {})}
 
     # Inside
 
@@ -360,8 +366,15 @@ class JobArchive:
             "turn": attempt.turn,
             "parent": headers.reference(attempt.parent),
             "started_at": attempt.started_at,
+            **self._claimed(attempt.run),
         }
         return {"start": self._put(keys.run_key(self.prefix, attempt.run), fields)[1].digest}
+
+    def _claimed(self, run: str) -> dict[str, dict[str, str]]:
+        """The claims of the replays that a run is, digests by key; nothing if it is none."""
+        listed = [key for key in self.store.list(f"{self.prefix}/replays/") if key.endswith(keys.CLAIM)]
+        claims = [claim for claim in (self._object(key, "claim") for key in listed) if claim.header["run"] == run]
+        return {"claims": {claim.key: claim.digest for claim in claims}} if claims else {}
 
     def _layout(self, step: StepRef | None) -> Layout:
         if step is None:

@@ -31,6 +31,10 @@ _TURN_KEY = re.compile(
 )
 
 
+CLAIM = ".run"
+"""What the key of a replay's claim has more than that of its order."""
+
+
 class TurnKey(NamedTuple):
     """A key under ``turns``, taken apart. ``number`` is the attempt's (also of a failure) or the effect's, 0 for a step."""
 

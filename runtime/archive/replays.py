@@ -4,6 +4,8 @@
 
     BATCH/JOB/replays/ID          the order
     BATCH/JOB/replays/ID.run      the run that claimed it
+
+The run's start names the claim, and the claim the order, so the chain covers both.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.archive.job import JobArchive
-from runtime.archive.keys import name
+from runtime.archive.keys import CLAIM, name
 from runtime.errors import ArchiveError, ObjectMissing
 from runtime.values import Value
 
@@ -39,22 +41,23 @@ def write_replay(archive: JobArchive, identity: str, order: dict[str, Any], orde
 def claim_replay(archive: JobArchive, identity: str, run: str) -> dict[str, Any] | None:
     """The order, claimed for ``run``; None if there is no such order, or another run has claimed it."""
     try:
-        order = archive._object(_key(archive, identity), "replay").header["order"]
+        ordered = archive._object(_key(archive, identity), "replay")
     except ObjectMissing:
         return None
-    _, claim = archive._put(f"{_key(archive, identity)}.run", {"kind": "claim", "id": identity, "run": run})
-    return dict(order) if claim.header["run"] == run else None
+    fields = {"kind": "claim", "id": identity, "run": run, "order": ordered.digest}
+    _, claim = archive._put(ordered.key + CLAIM, fields)
+    return dict(ordered.header["order"]) if claim.header["run"] == run else None
 
 
 def replays(archive: JobArchive) -> list[Replay]:
     """The replays of a job, by the time of their order."""
     listed = list(archive.store.list(f"{archive.prefix}/replays/"))
-    claimed = {key.removesuffix(".run") for key in listed if key.endswith(".run")}
+    claimed = {key.removesuffix(CLAIM) for key in listed if key.endswith(CLAIM)}
     found = []
     for key in listed:
-        if not key.endswith(".run"):
+        if not key.endswith(CLAIM):
             header = archive._object(key, "replay").header
-            run = archive._object(f"{key}.run", "claim").header["run"] if key in claimed else None
+            run = archive._object(key + CLAIM, "claim").header["run"] if key in claimed else None
             found.append(Replay(id=header["id"], order=header["order"], ordered_at=header["ordered_at"], run=run))
     return sorted(found, key=lambda replay: replay.ordered_at)
 

@@ -53,13 +53,14 @@ class DefinitionHeader(Header):
 
 
 class RunHeader(Header):
-    """A run was started at ``turn``, from the step ``parent`` or from nothing."""
+    """A run was started at ``turn``, from the step ``parent`` or from nothing. ``claims``: by which it is a replay."""
 
     kind: Literal["run"]
     run: str
     turn: int
     parent: StepRef | None
     started_at: str
+    claims: dict[str, Digest] = {}
 
 
 class AttemptHeader(Header):
@@ -101,7 +102,8 @@ class StepHeader(Header):
     """A reply, after its call. Parts: ``response``, ``chunks`` (pairs of integers: microseconds since the last, bytes).
 
     ``nodes`` are the records of the nodes that ``changed``, in a ``keyframe`` of all; ``nodes_digest`` is that of
-    the digests of all. ``effects`` are the tool results of the statement before, ``definition`` the job's at the time.
+    the digests of all. ``effects`` are the tool results of the statement before, ``checkpoints`` the job's state between the two turns,
+    ``definition`` the job's at the time.
     """
 
     kind: Literal["step"]
@@ -124,6 +126,7 @@ class StepHeader(Header):
     changed: list[str]
     nodes_digest: Digest
     effects: dict[str, Digest]
+    checkpoints: dict[str, Digest] = {}
     definition: StepRef | None
     reset_event_id: int
     started_at: str
@@ -173,6 +176,7 @@ class EndHeader(Header):
     condensations: list[CondensationRecord] = []
     nodes_digest: Digest
     effects: dict[str, Digest]
+    checkpoints: dict[str, Digest] = {}
     ended_at: str
     signature: Signature | None = None
 
@@ -198,11 +202,12 @@ class ReplayHeader(Header):
 
 
 class ClaimHeader(Header):
-    """A run is the replay ``id``."""
+    """A run is the replay ``id``. ``order`` is the digest of what was ordered."""
 
     kind: Literal["claim"]
     id: str
     run: str
+    order: Digest
 
 
 KINDS: dict[str, type[Header]] = {

@@ -58,6 +58,7 @@ class _Verifier:
         runs = self._sorted_in(names)
         for name in names:
             self._load(name)
+        self._claims([n for n in names if n.startswith(f"{self._prefix}/replays/") and n.endswith(keys.CLAIM)])
         self._definitions([n for n in names if n.startswith(f"{self._prefix}/definition/")])
         for run in self._by_start(runs):
             self._run(run, runs[run])
@@ -121,6 +122,13 @@ class _Verifier:
                 self._add(Fault.MISSING, expected, "is not there, but a later definition is")
                 return
 
+    def _claims(self, names: Sequence[str]) -> None:
+        for name in names:
+            claim = self._object(name)
+            if claim is not None:
+                self._referred(name.removesuffix(keys.CLAIM), claim.header["order"], name)
+                self._covered.add(name.removesuffix(keys.CLAIM))
+
     def _run(self, run: str, turns: _Turns) -> None:
         start_key = f"{self._prefix}/runs/{run}"
         if not turns:
@@ -157,6 +165,9 @@ class _Verifier:
                 if start.header[field] != attempt.header[field]:
                     self._add(Fault.ALTERED, key, f"its {field} is not that of {name}")
             self._referred(key, attempt.header.get("start"), name)
+        for claim, digest in (start.header.get("claims", {}) if start is not None else {}).items():
+            self._referred(claim, digest, key)
+            self._covered.add(claim)
 
     def _end(self, run: str, turns: _Turns) -> None:
         key = f"{self._prefix}/ends/{run}"
@@ -277,15 +288,27 @@ class _Verifier:
             self._covered.add(failed["key"])
 
     def _effects(self, child: ArchivedObject) -> None:
-        for key, digest in child.header["effects"].items():
+        for key, digest in {**child.header["effects"], **child.header.get("checkpoints", {})}.items():
             self._referred(key, digest, child.key)
             self._covered.add(key)
+        for condensation in child.header.get("condensations", ()):
+            if summary := condensation.get("summary"):
+                self._referred(summary["key"], summary["digest"], child.key)
+                self._covered.add(summary["key"])
         parent = child.header["parent"]
         self._covered.add(parent["key"].removesuffix("step") if parent else "")
 
     def _loose_ends(self, name: str, runs: Mapping[str, _Turns]) -> None:
-        """Tool results and failures that nothing later names; ends of runs that have no turn."""
+        """What nothing later names; ends of runs that have no turn."""
         found = keys.parse_turn_key(name)
+        if name not in self._covered:
+            loose = "checkpoint" if found is not None and found.kind == "checkpoint" else None
+            if found is not None and found.kind == "step" and keys.is_side_run(unquote(found.run)):
+                loose = "summary"
+            if name.startswith(f"{self._prefix}/replays/"):
+                loose = "claim" if name.endswith(keys.CLAIM) else "order of a replay"
+            if loose is not None:
+                self._add(Fault.UNCOVERED, name, f"is a {loose} that no later record names", note=True)
         if found is not None and found.kind == "failure" and name not in self._covered:
             self._add(Fault.UNCOVERED, name, "is a failed attempt's record that no later attempt names", note=True)
         if found is not None and found.kind == "effect" and name not in self._covered:

@@ -9,9 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from runtime.archive.checkpoints import write_checkpoint
 from runtime.archive.job import JobArchive
 from runtime.archive.records import AttemptRecord, Capture, Chunk, EndRecord, FailureRecord, ReplyRecord, StepRecord
+from runtime.archive.replays import claim_replay, write_replay
 from runtime.archive.stores import ObjectStore
+from runtime.history.condensed import CondensationRecord
 from runtime.projection.segments import Role, Segment, SegmentKind, delta_between
 from runtime.values import StepRef, ToolCall, Usage
 
@@ -101,10 +104,12 @@ class Written:
         )
 
     def finish(self, run: str, turn: int, attempt: str, nodes: Sequence[dict[str, Any]] = ()) -> StepRef:
-        record = step_record(run, turn, attempt, nodes)
-        self.responses[run, turn] = record.response
+        return self.finished(step_record(run, turn, attempt, nodes))
+
+    def finished(self, record: StepRecord) -> StepRef:
+        self.responses[record.run, record.turn] = record.response
         ref = self.archive.finish_step(record)
-        self.refs[run, turn] = self.heads[run] = ref
+        self.refs[record.run, record.turn] = self.heads[record.run] = ref
         return ref
 
 
@@ -172,9 +177,10 @@ def write_run(
 
 
 def eventful_job(store: ObjectStore, batch: str = "nightly", job: str = "licences") -> Written:
-    """A job over a keyframe (turn 32): two definitions, tool results, a failed attempt, a removed node, a reset, an end.
+    """A job over a keyframe (turn 32): tool results, a checkpoint, a failed attempt, a removed node, a replay, a summary, an end.
 
-    Run ``a`` has turns 30 to 34 and an attempt in flight at 35; run ``b`` was reset to turn 33 of it and ended at 35.
+    Run ``a`` has turns 30 to 34 and an attempt in flight at 35; run ``b`` was reset to turn 33 of it by a replay, had a summary
+    written before turn 35, and ended there.
     """
     written = Written(JobArchive(store, batch, job))
     archive, layout_at = written.archive, chat(random.Random(4), 200)
@@ -192,7 +198,15 @@ def eventful_job(store: ObjectStore, batch: str = "nightly", job: str = "licence
     parent = write_run(written, "a", range(33, 35), parent, layout_at)
     layout = layout_at(35, archive.layout(parent), archive.reply_segment(parent))
     written.begin("a", 35, parent, layout)
-    parent = write_run(written, "b", range(33, 36), branch, layout_at)
+    write_replay(archive, "replay-1", {"start": 33}, "2026-01-01T00:30:00Z")
+    claim_replay(archive, "replay-1", "b")
+    parent = write_run(written, "b", range(33, 35), branch, layout_at)
+    write_checkpoint(archive, run="b", turn=34, parent=parent, interpreter="monty", state={"x": 34})  # type: ignore[arg-type]
+    summary = written.finish("b~1", 35, written.begin("b~1", 35, parent, [segment("Sum it up.")]))
+    layout = layout_at(35, archive.layout(parent), archive.reply_segment(parent))
+    forgotten = CondensationRecord(id="35.1", condenser="llm", reason="events", forgotten=("30.1",), summary=summary)
+    record = step_record("b", 35, written.begin("b", 35, parent, layout), [{"obj_id": "view-2", "text": "state 35"}])
+    parent = written.finished(record.model_copy(update={"condensations": (forgotten,)}))
     archive.write_effect("b", 35, 0, {"value": "last"})
     written.heads["b"] = archive.write_end(
         EndRecord(run="b", turn=35, parent=parent, status="succeeded", result={"files": []}, usage=Usage(prompt=9))

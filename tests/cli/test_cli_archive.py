@@ -175,29 +175,29 @@ def test_cost_adds_up_every_call(read: Reader) -> None:
     """Tokens and dollars of all runs' calls by job and batch, failed attempts counted beside."""
     eventful_job(read.objects, job="second")
     found = json.loads(read.ok("cost", "--json"))
-    prompt = sum(100 + turn for turn in (30, 31, 32, 33, 34, 33, 34, 35))
+    prompt = sum(100 + turn for turn in (30, 31, 32, 33, 34, 33, 34, 35, 35))
     one = {
-        "calls": 8,
+        "calls": 9,
         "failed_attempts": 1,
         "prompt": prompt,
-        "completion": 96,
+        "completion": 108,
         "cache_read": 0,
         "cache_write": 0,
         "unreported": 0,
-        "cost_usd": 0.008,
+        "cost_usd": 0.009,
     }
     twice = {name: round(2 * value, 9) for name, value in one.items()}
     jobs = [{"job": "nightly/licences", **one}, {"job": "nightly/second", **one}]
     assert found == {"jobs": jobs, "batches": {"nightly": twice}, "total": twice}
     assert json.loads(read.ok("cost", "licences", "--json"))["total"] == one
-    assert read.ok("cost").splitlines()[-1].startswith("nightly in all        16 calls")
+    assert read.ok("cost").splitlines()[-1].startswith("nightly in all        18 calls")
 
 
 def test_an_export_is_json_lines(read: Reader) -> None:
     """Every turn is a line with its attempts, requests and response, also of the attempt that failed; effects stand between."""
     lines = [json.loads(line) for line in read.ok("export", "licences").splitlines()]
     assert [line["type"] for line in lines] == [
-        "definition", "step", "step", "effect", "effect", *["step"] * 4, "effect", "end",
+        "definition", "step", "step", "effect", "effect", *["step"] * 3, "summary", "step", "effect", "end",
     ]  # fmt: skip
     assert [(e["run"], e["turn"], e["value"]["value"]) for e in lines if e["type"] == "effect"] == [
         ("a", 31, 0), ("a", 31, 1), ("b", 35, "last"),
@@ -210,23 +210,21 @@ def test_an_export_is_json_lines(read: Reader) -> None:
 def test_calls_that_wrote_summaries_are_listed_shown_and_exported(read: Reader) -> None:
     """A summary's call stands before the turn that it was written for, and every command takes its run's name."""
     job = Written(JobArchive(read.objects, "nightly", "licences"))
-    job.finish("b~s1", 34, job.begin("b~s1", 34, read.written.refs["b", 33], [segment("Sum it up.")]))
-    job.begin("b~s2", 35, read.written.refs["b", 34], [segment("Again.")])
+    job.begin("b~2", 35, read.written.refs["b", 34], [segment("Again.")])
     rows = json.loads(read.ok("log", "licences", "--json"))["summaries"]
-    assert [(row["turn"], row["run"], row["outcome"]) for row in rows] == [(34, "b~s1", "ok"), (35, "b~s2", "no reply")]
+    assert [(row["turn"], row["run"], row["outcome"]) for row in rows] == [(35, "b~1", "ok"), (35, "b~2", "no reply")]
     lines = read.ok("log", "licences").splitlines()
-    assert " ".join(lines[5].split()).startswith("34 summary ok 134+12 tokens $0.0010")
-    assert lines[5].endswith("--run b~s1")
-    assert lines[6].split()[:2] == ["34", "recorded"]
-    assert read.ok("show", "licences@34", "--run", "b~s1", "--wire").encode() == job.requests["b~s1", 34]
-    assert read("show", "licences@34", "--run", "b~s3").code == 2
+    assert " ".join(lines[6].split()).startswith("35 summary ok 135+12 tokens $0.0010")
+    assert lines[6].endswith("--run b~1")
+    assert lines[8].split()[:3] == ["35", "not", "executed"]
+    assert read.ok("show", "licences@35", "--run", "b~1", "--wire").encode() == read.written.requests["b~1", 35]
+    assert read("show", "licences@35", "--run", "b~3").code == 2
     exported = [json.loads(line) for line in read.ok("export", "licences").splitlines()]
-    assert [(line["type"], line["turn"]) for line in exported[7:11]] == [
-        ("summary", 34), ("step", 34), ("summary", 35), ("step", 35),
+    assert [(line["type"], line["run"]) for line in exported[8:11]] == [
+        ("summary", "b~1"), ("summary", "b~2"), ("step", "b"),
     ]  # fmt: skip
-    assert exported[7]["attempts"][0]["request"]["text"].encode() == job.requests["b~s1", 34]
-    spans = read.ok("export", "licences", "--format", "otel").splitlines()
-    assert len(spans) == 9 and any("b~s1" in span for span in spans)
+    assert exported[8]["attempts"][0]["request"]["text"].encode() == read.written.requests["b~1", 35]
+    assert "b~1" in read.ok("export", "licences", "--format", "otel")
     assert read("verify", "licences").code == 0
 
 
@@ -234,10 +232,10 @@ def test_an_export_for_opentelemetry_has_a_span_a_call(read: Reader) -> None:
     """GenAI spans in OTLP's JSON: each call with its messages and usage, a failed one with its error, all in one trace."""
     lines = [json.loads(line) for line in read.ok("export", "licences", "--format", "otel").splitlines()]
     spans = [line["resourceSpans"][0]["scopeSpans"][0]["spans"][0] for line in lines]
-    assert [span["name"] for span in spans] == [*["chat m-1"] * 7, "invoke_agent licences"]
+    assert [span["name"] for span in spans] == [*["chat m-1"] * 8, "invoke_agent licences"]
     assert len({span["traceId"] for span in spans}) == 1
     assert {span["parentSpanId"] for span in spans[:-1]} == {spans[-1]["spanId"]}
-    assert len({span["spanId"] for span in spans}) == 8
+    assert len({span["spanId"] for span in spans}) == 9
     failed, answered = ({a["key"]: next(iter(a["value"].values())) for a in span["attributes"]} for span in spans[2:4])
     assert (failed["error.type"], spans[2]["status"]["code"]) == ("StreamBroken", 2)
     assert (answered["gen_ai.usage.input_tokens"], answered["gen_ai.provider.name"]) == ("132", "openai")
