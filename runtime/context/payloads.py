@@ -166,7 +166,7 @@ class ReadyQueue:
     """Payloads in the order of their arrival, and what became of those before."""
 
     waiting: list[UpdatePayload] = field(default_factory=list)
-    tally: Tally = Tally()
+    tally: Tally = field(default_factory=Tally)
     per_turn: int = PER_TURN
 
     def count(self, **more: int) -> None:

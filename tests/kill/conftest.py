@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -12,14 +11,6 @@ from tests.kill import experiments
 from tests.kill.experiments import Survived
 
 Outcome = Callable[[str], Survived]
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One of pytest-xdist's processes has all kill tests: they share their experiments."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.xdist_group("kill"))
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ AT_ONCE = 4
 
 UNDISTURBED = "undisturbed"
 CONDENSING = f"{UNDISTURBED}/condensing"
+KILLED_CONDENSING = "condensation/killed"
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Survived:
 
 
 def names() -> list[str]:
-    """All experiments.
+    """All experiments, the longest first.
 
     ``undisturbed/TURNS``, ``checkpoint/POINT``, ``failpoints/GROUP`` and ``struck/NAME/SEED``; ``undisturbed/condensing`` and
     ``condensation/killed``.
@@ -57,7 +58,7 @@ def names() -> list[str]:
     checkpoints = [f"checkpoint/{point}" for point in failpoints.CHECKPOINTS]
     seeded = [f"struck/{name}/{seed}" for name, (_, seeds) in strikes.STRUCK.items() for seed in seeds]
     groups = [f"failpoints/{group}" for group in failpoints.GROUPS]
-    return [*jobs, *checkpoints, *groups, *seeded, CONDENSING, "condensation/killed"]
+    return [*jobs, *seeded, *checkpoints, *groups, CONDENSING, KILLED_CONDENSING]
 
 
 def reference(name: str) -> str:
