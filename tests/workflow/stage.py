@@ -26,7 +26,7 @@ from tests.workflow.prompt_rules import violations_of
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
 from workflows.limits import TASK_LIMIT
-from workflows.messages import TASK_QUEUE, JobOrder, JobOutcome, job_workflow_id
+from workflows.messages import TASK_QUEUE, JobOrder, JobOutcome, Origin, job_workflow_id
 
 
 class Stage:
@@ -68,11 +68,11 @@ class Stage:
         return JobSpec(**{**fields, "model": settings, **options})
 
     async def start(
-        self, spec: JobSpec, task_timeout: timedelta = TASK_LIMIT
+        self, spec: JobSpec, task_timeout: timedelta = TASK_LIMIT, origin: Origin | None = None
     ) -> WorkflowHandle[JobWorkflow, JobOutcome]:
         """Start a job by itself, without a batch."""
         key = JobKey(batch=self.batch, job=spec.id)
-        order = JobOrder(key=key, spec=spec, definition="")
+        order = JobOrder(key=key, spec=spec, definition="", origin=origin)
         self.started.append(job_workflow_id(key))
         return await self.client.start_workflow(
             JobWorkflow.run, order, id=job_workflow_id(key), task_queue=self.queue, task_timeout=task_timeout
