@@ -41,6 +41,7 @@ class Stage:
         self.store = open_store(str(path / "archive"))
         self.started: list[str] = []
         self.queue = f"{TASK_QUEUE}-{self.batch}"
+        self.address = client.service_client.config.target_host
 
     @asynccontextmanager
     async def open(self, *, cached_jobs: int = 100) -> AsyncIterator[None]:
