@@ -268,7 +268,11 @@ class JobWorkflow:
             return stretch.effect if stretch is not None and verdict.status is VerdictStatus.OK else None
 
     async def stop_before_turn(self) -> Stop | None:
-        """A stop, if no turn follows; else the job has slept, if its last statement asked for it."""
+        """A stop, if no turn follows; else the job has slept, if its last statement asked for it.
+
+        The gate is first: after a reset, the time that has passed since is not the job's.
+        """
+        await self.replaying.gate()
         return self.job.stop(workflow.time()) or await self.replaying.begin_turn() or await sleep(self)
 
     async def go_on(self) -> None:

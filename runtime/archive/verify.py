@@ -26,6 +26,9 @@ from runtime.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.values import StepRef
 
 _MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+_ASIDE = frozenset({"effect", "checkpoint"})
+"""Kinds of which a turn that is another run's may have some in this one: a reset goes back into the turn before N."""
+
 _Turns = dict[int, dict[str, list[str]]]
 
 
@@ -134,12 +137,14 @@ class _Verifier:
         if not turns:
             self._add(Fault.UNFINISHED, start_key, "was started and has no turn yet", note=True)
             return
-        # A run may begin with effects of the statement before its first call, and end with those of a tick before one.
-        called = [turn for turn, objects in turns.items() if objects.keys() - {"effect"}]
+        # A run may begin with effects and a checkpoint of the turn before its first call, and end with a tick's before one.
+        called = [turn for turn, objects in turns.items() if objects.keys() - _ASIDE]
         if not called:
             self._add(Fault.UNFINISHED, start_key, "was started and has no turn yet", note=True)
             return
         first, last = min(called), max(called)
+        for turn in turns.keys() - range(first, last + 1):
+            self._checkpoint(turn, turns[turn])
         for turn in range(first, last + 1):
             try:
                 self._turn(run, turn, turns.get(turn, {}), is_last=turn == last)
@@ -174,7 +179,7 @@ class _Verifier:
         end = self._object(key)
         if end is None:
             return
-        last = max(turn for turn, objects in turns.items() if objects.keys() - {"effect"})
+        last = max(turn for turn, objects in turns.items() if objects.keys() - _ASIDE)
         parent = end.header["parent"]
         if parent is not None:
             self._referred(parent["key"], parent["digest"], f"the end of run {unquote(run)}")

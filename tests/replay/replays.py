@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from typing import Any
 
 from activities.contracts import JobKey
 from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.archive.divergences import divergences
+from runtime.archive.job import JobArchive
 from runtime.forks import ForkPoint, fork
 from runtime.job.divergence import Divergence
 from runtime.resets import Reset, outcome_of_reset, reset
@@ -45,3 +47,10 @@ async def fork_job(stage: Stage, source: RunName, turn: int, name: str, order: R
     made = await fork(stage.client, stage.store, ForkPoint(source, turn), name, order, stage.queue)
     stage.started.append(job_workflow_id(made.key))
     return made
+
+
+async def turn_of(archive: JobArchive, turn: int) -> None:
+    """Wait until a job's first run has finished a turn."""
+    async with asyncio.timeout(120):
+        while not archive.runs() or archive.find_step(archive.runs()[0], turn) is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
