@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.job import JobArchive
+from runtime.archive.recorded import end_after
 from runtime.archive.records import EndRecord, Step
 from runtime.archive.replays import replays
 from runtime.values import Value
@@ -92,7 +93,8 @@ class Parting:
 def timeline_of(archive: JobArchive, run: str) -> tuple[dict[int, Turn], EndRecord | None]:
     """The turns of a run and how it ended."""
     steps, end = list(archive.steps(run)), archive.end(run)
-    after = [*[step.execution for step in steps[1:]], end.execution if end is not None else None]
+    last = end_after(archive, run, steps[-1]) if steps else None
+    after = [*[step.execution for step in steps[1:]], last.execution if last is not None else None][: len(steps)]
     return {step.turn: Turn(step, execution) for step, execution in zip(steps, after, strict=True)}, end
 
 

@@ -187,12 +187,21 @@ class _Verifier:
                 parent["key"] != f"{self._prefix}/turns/{run}/{last // 100:05d}/{last:07d}.step"
                 and "step" in turns[last]
             ):
-                self._add(Fault.GAP, key, f"it follows {parent['key']}, but turn {last} has a step")
+                self._beyond(key, parent, turns[last]["step"][0])
         self._effects(end)
         self._signature(end)
         states = self._contents.states(parent["key"]) if parent else None
         if states is not None and states.updated(end.header["nodes"])[0].digest != end.header["nodes_digest"]:
             self._add(Fault.NODES, key, "its nodes do not have the digest that it gives")
+
+    def _beyond(self, key: str, parent: Mapping[str, str], name: str) -> None:
+        """A run's last step, which its end does not follow: the reply to a call that a cancel broke off may arrive late."""
+        step = self._object(name)
+        late = step is not None and step.header["parent"] == parent
+        if late:
+            self._add(Fault.UNFINISHED, name, "is a reply that arrived when its run had been ended", note=True)
+        else:
+            self._add(Fault.GAP, key, f"it follows {parent['key']}, but {name} is there")
 
     def _signature(self, end: ArchivedObject) -> None:
         """A signature, if there is one, is by the key that it names. Whether to trust that key is not asked here."""

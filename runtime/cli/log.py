@@ -94,18 +94,22 @@ def _graph(name: str, archive: JobArchive, json: bool) -> None:
 
 def turns_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
     """The turns of a run, finished or in flight. A statement's outcome stands in the record that follows its turn."""
+    from runtime.archive.recorded import end_after
     from runtime.cli.turns import statement_of
 
     steps = list(archive.steps(run))
     end = archive.end(run)
     turns = []
-    for step, after in zip(steps, [*steps, end][1:], strict=True):
+    last = end_after(archive, run, steps[-1]) if steps else None
+    for step, after in zip(steps, [*steps, last][1:], strict=True):
         source, problem = statement_of(archive, step)
         turns.append(
             {
                 "turn": step.turn,
                 "statement": source,
-                "outcome": _outcome(step, after, source, problem),
+                "outcome": "not executed"
+                if after is None and end is not None
+                else _outcome(step, after, source, problem),
                 "tokens": {"prompt": step.usage.prompt, "completion": step.usage.completion},
                 "cost_usd": step.cost_usd,
                 "started_at": step.started_at,

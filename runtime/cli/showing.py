@@ -9,7 +9,8 @@ from typing import Any
 from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import layout_of
-from runtime.archive.records import Attempt, Capture, EndRecord, Step
+from runtime.archive.recorded import turn_record
+from runtime.archive.records import Attempt, Capture, Step
 from runtime.archive.requests import RequestReader
 from runtime.archive.variables import variables_at
 from runtime.cli.turns import statement_of
@@ -106,8 +107,8 @@ class ShownTurn:
     def statement(self) -> dict[str, Any]:
         """The statement and its execution, which the record after the turn holds."""
         source, problem = statement_of(self.archive, self._step())
-        after: Step | EndRecord | None = self.archive.find_step(self.run, self.turn + 1) or self.archive.end(self.run)
-        return {"statement": source, "problem": problem, "execution": after.execution if after else None}
+        record = turn_record(self.archive, self.run, self.turn)
+        return {"statement": source, "problem": problem, "execution": record.execution}
 
     def namespace(self) -> dict[str, dict[str, Any]]:
         """The variables as they stood when the model was called."""
