@@ -14,6 +14,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.digests import canonical_json
 from runtime.failpoints import failpoint
+from runtime.job.checkpoint import INTERPRETER
 
 PART_BYTES = 750_000
 """Compressed bytes of a part: 1 MB in base64, where Temporal refuses a payload of 2 MiB."""
@@ -54,5 +55,7 @@ class CheckpointActivities:
         data = zlib.compress(canonical_json(checkpoint.state), 6)
         start = order.part * PART_BYTES
         return CheckpointPart(
-            data=base64.b64encode(data[start : start + PART_BYTES]).decode(), parts=-(-len(data) // PART_BYTES)
+            data=base64.b64encode(data[start : start + PART_BYTES]).decode(),
+            parts=-(-len(data) // PART_BYTES),
+            interpreter=INTERPRETER,
         )

@@ -10,6 +10,7 @@ from activities.contracts import JobBegin
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.failpoints import failpoint
+from runtime.job.checkpoint import INTERPRETER
 
 
 class LifecycleActivities:
@@ -19,9 +20,10 @@ class LifecycleActivities:
         self._store = store
 
     @activity.defn(name="begin_job")
-    async def begin_job(self, begin: JobBegin) -> None:
-        """Archive the job's definition, unless it is the one archived last."""
+    async def begin_job(self, begin: JobBegin) -> str:
+        """Archive the job's definition, unless it is the one archived last. Returns the interpreter that runs the statements."""
         failpoint("begin.before")
         archive = JobArchive(self._store, begin.key.batch, begin.key.job)
         await asyncio.to_thread(archive.write_definition, begin.definition)
         failpoint("begin.after")
+        return INTERPRETER

@@ -159,7 +159,11 @@ class LoadOrder(RecordValue):
 
 
 class CheckpointPart(RecordValue):
-    """A part of a checkpoint: base64 of the compressed state, and how many parts there are."""
+    """A part of a checkpoint: base64 of the compressed state, and how many parts there are.
+
+    ``interpreter`` is that of the worker that loaded it, which takes the state over.
+    """
 
     data: str
     parts: int
+    interpreter: str

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from temporalio.client import Client
+from temporalio.common import WorkerDeploymentVersion
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 from runtime.archive.stores import ObjectStore
 from runtime.catalog import archive_id
 from runtime.errors import ServerError
-from runtime.worker import make_worker, warm_up
+from runtime.worker import RELEASE, make_worker, warm_up
 from workflows.messages import TASK_QUEUE
 
 LOOK_SECONDS = 2.0
@@ -45,11 +46,15 @@ class OpenBatch:
 
 @dataclass
 class BatchWorkers:
-    """One worker for each open batch of the archive ``store``. ``tell`` is given a line for each that comes or goes."""
+    """One worker for each open batch of the archive ``store``. ``tell`` is given a line for each that comes or goes.
+
+    With the name of a ``deployment``, the workers are this release's version of it (Temporal's worker versioning).
+    """
 
     client: Client
     store: ObjectStore
     tell: Callable[[str], None]
+    deployment: str | None = None
     _running: dict[str, tuple[Worker, asyncio.Task[None]]] = field(default_factory=dict)
     _refused: set[str] = field(default_factory=set)
 
@@ -90,7 +95,10 @@ class BatchWorkers:
     def _start(self, batch: OpenBatch) -> None:
         if batch.queue in self._running:
             return
-        worker = make_worker(self.client, self.store, task_queue=batch.queue, workflow_tasks=WORKFLOW_TASKS)
+        version = WorkerDeploymentVersion(self.deployment, RELEASE) if self.deployment else None
+        worker = make_worker(
+            self.client, self.store, task_queue=batch.queue, workflow_tasks=WORKFLOW_TASKS, deployment=version
+        )
         self._running[batch.queue] = (worker, asyncio.create_task(worker.run()))
         self.tell(f"working on batch {batch.name}")
 

@@ -14,6 +14,7 @@ from activities.contracts import JobKey, TurnReply
 from runtime.archive import keys
 from runtime.archive.findings import Fault, Finding, Severity
 from runtime.archive.job import JobArchive
+from runtime.archive.records import GIVEN
 from runtime.errors import ArchiveError
 from runtime.values import ModelReply, StepRef
 from workflows.messages import job_workflow_id
@@ -80,6 +81,9 @@ def disagreements(archive: JobArchive, witness: Witness) -> Iterator[Finding]:
             continue
         said = ModelReply.model_validate(reply.model_dump(include=set(ModelReply.model_fields)))
         held = ModelReply(**dict(step.reply), usage=step.usage, cost_usd=step.cost_usd)
+        if step.capture in GIVEN:
+            # No model was called: the step says that nothing was spent, and the job books what its record spent.
+            said = said.model_copy(update={"usage": held.usage, "cost_usd": held.cost_usd})
         if said != held:
             yield _finding(reply.step.key, Severity.DAMAGE, "holds another reply than Temporal's history")
     for run in witness.runs:

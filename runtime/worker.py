@@ -10,7 +10,8 @@ from datetime import timedelta
 from importlib.metadata import version
 
 from temporalio.client import Client
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.common import WorkerDeploymentVersion
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 
 from activities.checkpoints import CheckpointActivities
 from activities.heartbeats import HeartbeatInterceptor
@@ -24,10 +25,12 @@ from activities.workspace import WorkspaceActivities
 from runtime.archive.stores import ObjectStore
 from runtime.interpreter import pool
 from runtime.interpreter.typecheck import check
+from runtime.job.checkpoint import INTERPRETER
 from runtime.tokens import DEFAULT_ENCODING, encoding
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
 from workflows.messages import TASK_QUEUE
+from workflows.versioned import VersionedBatch, VersionedJob
 
 GRACE = timedelta(seconds=20)
 """How long activities in flight may go on after a worker was asked to stop."""
@@ -42,6 +45,9 @@ replays it. The SDK's own choice, 10 s, would be most of the time that a killed 
 BUILD = version("holdfast")
 """Stands in most events of a history. The SDK's own choice is a digest of all loaded code: longer, and no better known."""
 
+RELEASE = f"{BUILD}-{INTERPRETER.replace(' ', '-')}"
+"""The build id of a versioned worker: Holdfast's version and the interpreter's, since either may change what a replay gives."""
+
 CALLS = 256
 """Activities at a time: model calls wait on the network, so they are many. Threads are made as they are needed."""
 
@@ -54,18 +60,19 @@ def make_worker(
     grace: timedelta = GRACE,
     cached_jobs: int = 1000,
     workflow_tasks: int = pool.PROCESSES,
+    deployment: WorkerDeploymentVersion | None = None,
 ) -> Worker:
     """A worker that archives to ``store``. ``cached_jobs`` workflows stay in memory; the others are replayed.
 
     Workflow code runs unsandboxed: its imports are kept pure by the import contract, and every history that a test makes is
-    replayed. At most ``workflow_tasks`` of them run at a time: as many as there are interpreter processes, so none waits for one.
+    replayed. With a ``deployment``, jobs stay on the version that they began on until they continue as new. At most ``workflow_tasks`` of them run at a time: as many as there are interpreter processes, so none waits for one.
     """
     model, workspace = ModelActivities(store), WorkspaceActivities(store=store)
     checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
     return Worker(
         client,
         task_queue=task_queue,
-        workflows=[JobWorkflow, BatchWorkflow],
+        workflows=[JobWorkflow, BatchWorkflow] if deployment is None else [VersionedJob, VersionedBatch],
         activities=[
             LifecycleActivities(store).begin_job,
             model.call_model,
@@ -91,8 +98,14 @@ def make_worker(
         interceptors=[HeartbeatInterceptor(), PlainErrors()],
         max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
         sticky_queue_schedule_to_start_timeout=STICKY,
-        build_id=BUILD,
+        build_id=BUILD if deployment is None else None,
+        deployment_config=_versioned(deployment) if deployment is not None else None,
     )
+
+
+def _versioned(version: WorkerDeploymentVersion) -> WorkerDeploymentConfig:
+    """How a worker says that it is a version of a deployment, to which Temporal pins the jobs that begin on it."""
+    return WorkerDeploymentConfig(version=version, use_worker_versioning=True)
 
 
 def warm_up() -> None:

@@ -19,6 +19,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import JobKey
     from activities.record import CheckpointPart, LoadOrder, Saved, SaveOrder
+    from runtime.interpreter.verdicts import InterpreterDrift
     from runtime.job import checkpoint
     from runtime.job.job import Job
     from runtime.spec.models import JobSpec
@@ -50,6 +51,19 @@ class Run:
         limit = info.task_timeout.total_seconds() * 1000 / 4
         grown = info.get_current_history_length() - self.first_events
         return self.statement_ms > limit or (info.is_continue_as_new_suggested() and grown > LEAST_EVENTS)
+
+
+def check_interpreter(recorded: str) -> None:
+    """A run stays with the interpreter that it began with; another one takes a job over at a checkpoint.
+
+    Raises:
+        InterpreterDrift: if this process has another one. It fails the workflow task: a worker that has it may come.
+    """
+    if recorded != checkpoint.INTERPRETER:
+        raise InterpreterDrift(
+            f"this run began with {recorded} and this worker has {checkpoint.INTERPRETER}: have a worker with {recorded} "
+            "take it to its next checkpoint, or fork the job"
+        )
 
 
 async def save(job: Job, key: JobKey, parent: StepRef) -> StepRef:
@@ -90,6 +104,7 @@ async def load(spec: JobSpec, ref: StepRef) -> Job:
             retry_policy=PATIENT,
             summary="load the checkpoint",
         )
+        check_interpreter(part.interpreter)
         parts = part.parts
         data.append(base64.b64decode(part.data))
     state: dict[str, Any] = json.loads(zlib.decompress(b"".join(data)))

@@ -23,7 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.spec.models import ModelSettings
     from runtime.tokens import encoding
     from runtime.values import StepRef
-    from workflows.continuing import CHECKPOINT_TURNS, Run, load, save
+    from workflows.continuing import CHECKPOINT_TURNS, Run, check_interpreter, load, save
     from workflows.effects import Effects
     from workflows.limits import CALL_LIMIT, HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
     from workflows.messages import JobOrder, JobOutcome, JobProgress, Origin
@@ -110,15 +110,17 @@ class JobWorkflow:
         self.this_run.began()
         if continued:
             return
-        await workflow.execute_activity(
+        interpreter: str = await workflow.execute_activity(
             "begin_job",
             JobBegin(key=self.order.key, definition=self.order.spec.model_dump(mode="json")),
+            result_type=str,
             activity_id="begin",
             start_to_close_timeout=READ_LIMIT,
             heartbeat_timeout=HEARTBEAT,
             retry_policy=PATIENT,
             summary="archive the definition",
         )
+        check_interpreter(interpreter)
 
     def ingest(self) -> None:
         """Begin a turn with the messages that arrived."""
@@ -268,7 +270,11 @@ class JobWorkflow:
             return stretch.effect if stretch is not None and verdict.status is VerdictStatus.OK else None
 
     async def stop_before_turn(self) -> Stop | None:
-        """A stop, if no turn follows; else the job has slept, if its last statement asked for it."""
+        """A stop, if no turn follows; else the job has slept, if its last statement asked for it.
+
+        The gate is first: after a reset, the time that has passed since is not the job's.
+        """
+        await self.replaying.gate()
         return self.job.stop(workflow.time()) or await self.replaying.begin_turn() or await sleep(self)
 
     async def go_on(self) -> None:
@@ -298,7 +304,12 @@ class JobWorkflow:
             replied_at=self.replied_at,
             **self.replaying.carried,
         )
-        workflow.continue_as_new(self.order.model_copy(update={"origin": origin}))
+        versioned = workflow.info().get_current_deployment_version() is not None
+        # Where workers are versioned, a job takes up the current release here, at a checkpoint, and nowhere else.
+        workflow.continue_as_new(
+            self.order.model_copy(update={"origin": origin}),
+            initial_versioning_behavior=workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE if versioned else None,
+        )
 
     async def end(self, stop: Stop) -> JobOutcome:
         """Close the archive's chain and report."""

@@ -122,8 +122,18 @@ class Replaying:
             self.record = await self._recorded(job.turn)
 
     def messages(self, arrived: list[str]) -> tuple[list[str], list[str]]:
-        """What the turn begins with, and what waits: a record brings the messages of its turns itself."""
-        return (arrived, []) if self.record is None else (list(self.record.messages), arrived)
+        """What the turn begins with, and what waits.
+
+        A record brings the messages of its turns itself. Those that the reset delivers again are the same ones, and are taken
+        out; others wait until the record ends.
+        """
+        if self.record is None:
+            return arrived, []
+        waiting = list(arrived)
+        for text in self.record.messages:
+            if text in waiting:
+                waiting.remove(text)
+        return list(self.record.messages), waiting
 
     @property
     def model(self) -> dict[str, Any] | None:

@@ -124,7 +124,12 @@ def failure_key(attempt: str) -> str:
 
 def step_key(job: str, run: str, turn: int) -> str:
     """The key of a turn's step."""
-    return f"{turn_prefix(job, run, turn)}step"
+    return step_key_in(run_prefix(job, run), turn)
+
+
+def step_key_in(prefix: str, turn: int) -> str:
+    """The key of a turn's step, from its run's prefix."""
+    return f"{prefix}{turn // 100:05d}/{turn:07d}.step"
 
 
 def checkpoint_key(job: str, run: str, turn: int) -> str:

@@ -53,7 +53,13 @@ def turn_record(archive: JobArchive, run: str, turn: int) -> TurnRecord:
     step = archive.find_step(run, turn)
     if step is None:
         raise NotFound(f"{'/'.join(keys.names_of(archive.prefix))} has no turn {turn} in run {run}")
-    return TurnRecord(step, archive.find_step(run, turn + 1) or archive.end(run))
+    return TurnRecord(step, archive.find_step(run, turn + 1) or end_after(archive, run, step))
+
+
+def end_after(archive: JobArchive, run: str, step: Step) -> EndRecord | None:
+    """The end of a run, if it comes after ``step``: a reply that arrived when its job had been cancelled was not executed."""
+    end = archive.end(run)
+    return end if end is not None and end.parent == step.ref else None
 
 
 def user_messages(archive: JobArchive, run: str, turn: int) -> tuple[str, ...]:

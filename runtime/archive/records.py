@@ -30,6 +30,10 @@ class Capture(StrEnum):
     EDITED = "edited"
 
 
+GIVEN = frozenset({Capture.REPLAYED, Capture.EDITED})
+"""Captures of turns for which no model was called."""
+
+
 class AttemptRecord(Value):
     """One attempt at a turn's model call: the request, as it is about to be sent.
 

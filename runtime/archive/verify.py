@@ -26,6 +26,9 @@ from runtime.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.values import StepRef
 
 _MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+_ASIDE = frozenset({"effect", "checkpoint"})
+"""Kinds of which a turn that is another run's may have some in this one: a reset goes back into the turn before N."""
+
 _Turns = dict[int, dict[str, list[str]]]
 
 
@@ -134,12 +137,14 @@ class _Verifier:
         if not turns:
             self._add(Fault.UNFINISHED, start_key, "was started and has no turn yet", note=True)
             return
-        # A run may begin with effects of the statement before its first call, and end with those of a tick before one.
-        called = [turn for turn, objects in turns.items() if objects.keys() - {"effect"}]
+        # A run may begin with effects and a checkpoint of the turn before its first call, and end with a tick's before one.
+        called = [turn for turn, objects in turns.items() if objects.keys() - _ASIDE]
         if not called:
             self._add(Fault.UNFINISHED, start_key, "was started and has no turn yet", note=True)
             return
         first, last = min(called), max(called)
+        for turn in turns.keys() - range(first, last + 1):
+            self._checkpoint(turn, turns[turn])
         for turn in range(first, last + 1):
             try:
                 self._turn(run, turn, turns.get(turn, {}), is_last=turn == last)
@@ -174,7 +179,7 @@ class _Verifier:
         end = self._object(key)
         if end is None:
             return
-        last = max(turn for turn, objects in turns.items() if objects.keys() - {"effect"})
+        last = max(turn for turn, objects in turns.items() if objects.keys() - _ASIDE)
         parent = end.header["parent"]
         if parent is not None:
             self._referred(parent["key"], parent["digest"], f"the end of run {unquote(run)}")
@@ -182,12 +187,21 @@ class _Verifier:
                 parent["key"] != f"{self._prefix}/turns/{run}/{last // 100:05d}/{last:07d}.step"
                 and "step" in turns[last]
             ):
-                self._add(Fault.GAP, key, f"it follows {parent['key']}, but turn {last} has a step")
+                self._beyond(key, parent, turns[last]["step"][0])
         self._effects(end)
         self._signature(end)
         states = self._contents.states(parent["key"]) if parent else None
         if states is not None and states.updated(end.header["nodes"])[0].digest != end.header["nodes_digest"]:
             self._add(Fault.NODES, key, "its nodes do not have the digest that it gives")
+
+    def _beyond(self, key: str, parent: Mapping[str, str], name: str) -> None:
+        """A run's last step, which its end does not follow: the reply to a call that a cancel broke off may arrive late."""
+        step = self._object(name)
+        late = step is not None and step.header["parent"] == parent
+        if late:
+            self._add(Fault.UNFINISHED, name, "is a reply that arrived when its run had been ended", note=True)
+        else:
+            self._add(Fault.GAP, key, f"it follows {parent['key']}, but {name} is there")
 
     def _signature(self, end: ArchivedObject) -> None:
         """A signature, if there is one, is by the key that it names. Whether to trust that key is not asked here."""

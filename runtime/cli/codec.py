@@ -27,7 +27,7 @@ def command(
     ] = None,
     store: Store = None,
 ) -> None:
-    """Serve Temporal's UI and CLI prompts and replies, until Ctrl-C.
+    """Serve prompts and replies to Temporal's web UI, until Ctrl-C.
 
     In place of references: 'temporal --codec-endpoint URL workflow show', or the UI's data encoder settings.
     """

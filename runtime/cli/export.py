@@ -31,7 +31,7 @@ def command(
     run: Run = None,
     store: Store = None,
 ) -> None:
-    """Print all that the archive holds of a job's run, as JSON lines.
+    """Print all that the archive has of a run, as JSON lines.
 
     The definition, each turn with its attempts, requests, response, statement's execution and new segments, and the end.
     """

@@ -10,6 +10,7 @@ import typer
 from runtime.cli.options import Job, Json, Store
 from runtime.cli.output import json_document, say
 from runtime.cli.text import one_line
+from runtime.errors import InputError
 
 if TYPE_CHECKING:
     from runtime.archive.job import JobArchive
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 def command(
     job: Job,
     run: Annotated[str | None, typer.Option("--run", help="A run of the job; the newest one by default.")] = None,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Draw the job's runs instead: which went on from which, and where.")
+    ] = False,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -28,16 +32,18 @@ def command(
     summaries for its prompt, and what was forgotten. It reads the archive alone.
     """
     from runtime.catalog import find_job
+    from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_to_read
-    from runtime.errors import NotFound
 
     objects = archive_to_read(store)
     name = find_job(objects, job)
     archive = name.archive(objects)
-    runs = archive.runs()
-    if run is not None and run not in runs:
-        raise NotFound(f"{name} has no run {run!r} in the archive; it has {', '.join(runs) or 'none yet'}")
-    chosen = run or (runs[-1] if runs else None)
+    if graph:
+        if run is not None:
+            raise InputError("--graph draws all runs: it does not go with --run")
+        _graph(str(name), archive, json)
+        return
+    chosen = chosen_run(archive, str(name), run) if run is not None or archive.runs() else None
     turns = turns_of(archive, chosen) if chosen else []
     summaries = summaries_of(archive, chosen) if chosen else []
     end = archive.end(chosen) if chosen else None
@@ -75,20 +81,35 @@ def lines_of(
     yield from (line for _, _, line in sorted(told, key=lambda row: row[:2]))
 
 
+def _graph(name: str, archive: JobArchive, json: bool) -> None:
+    from runtime.cli.graph import graph_document, graph_lines
+
+    if json:
+        json_document({"job": name, "runs": graph_document(archive)})
+        return
+    say(name)
+    for line in graph_lines(archive):
+        say(line)
+
+
 def turns_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
     """The turns of a run, finished or in flight. A statement's outcome stands in the record that follows its turn."""
+    from runtime.archive.recorded import end_after
     from runtime.cli.turns import statement_of
 
     steps = list(archive.steps(run))
     end = archive.end(run)
     turns = []
-    for step, after in zip(steps, [*steps, end][1:], strict=True):
+    last = end_after(archive, run, steps[-1]) if steps else None
+    for step, after in zip(steps, [*steps, last][1:], strict=True):
         source, problem = statement_of(archive, step)
         turns.append(
             {
                 "turn": step.turn,
                 "statement": source,
-                "outcome": _outcome(step, after, source, problem),
+                "outcome": "not executed"
+                if after is None and end is not None
+                else _outcome(step, after, source, problem),
                 "tokens": {"prompt": step.usage.prompt, "completion": step.usage.completion},
                 "cost_usd": step.cost_usd,
                 "started_at": step.started_at,

@@ -20,14 +20,18 @@ from runtime.cli import (
     blame,
     cancel,
     codec,
+    compare,
     condense,
     cost,
     diff,
+    divergences,
     down,
     export,
+    fork,
     log,
     ls,
     nodes,
+    replay,
     run,
     schema,
     send,
@@ -54,6 +58,7 @@ app = typer.Typer(
 )
 _COMMANDS = (
     *(run, worker, up, down, status, ls, log, show, diff, blame, why, nodes, cost),
+    *(replay, fork, divergences, compare),
     *(export, verify, codec, send, condense, cancel, schema),
 )
 for _module in _COMMANDS:

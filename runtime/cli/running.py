@@ -68,7 +68,7 @@ async def dry_run(request: Request, reporter: Reporter) -> int:
     return 0
 
 
-async def run_workers(target: Target, store_url: str | None) -> int:
+async def run_workers(target: Target, store_url: str | None, deployment: str | None = None) -> int:
     """Work on the open batches until interrupted; returns the exit code."""
     from runtime.serving import BatchWorkers
 
@@ -79,7 +79,7 @@ async def run_workers(target: Target, store_url: str | None) -> int:
                 note(
                     f"waiting for batches on {_where(connection)}, archive {store}; Ctrl-C drains, a second one stops at once"
                 )
-                await BatchWorkers(connection.client, store, note).serve()
+                await BatchWorkers(connection.client, store, note, deployment).serve()
         except asyncio.CancelledError:
             if not interrupts.asked.is_set():
                 raise

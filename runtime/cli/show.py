@@ -26,6 +26,7 @@ class Part(StrEnum):
     WIRE_RESPONSE = "wire-response"
     STATEMENT = "statement"
     NODES = "nodes"
+    NAMESPACE = "namespace"
     SEGMENTS = "segments"
     ATTEMPTS = "attempts"
     FORGOTTEN = "forgotten"
@@ -53,6 +54,7 @@ def command(
         bool, typer.Option("--statement", help="The statement that the model wrote, and its execution.")
     ] = False,
     nodes: Annotated[bool, typer.Option("--nodes", help="The nodes as they stood.")] = False,
+    variables: Annotated[bool, typer.Option("--namespace", help="The variables as they stood.")] = False,
     segments: Annotated[
         bool,
         typer.Option("--segments", help="The prompt's parts: kind, origin, tokens, digest, bytes in the wire request."),
@@ -86,6 +88,7 @@ def command(
         Part.WIRE_RESPONSE: wire_response,
         Part.STATEMENT: statement,
         Part.NODES: nodes,
+        Part.NAMESPACE: variables,
         Part.SEGMENTS: segments,
         Part.ATTEMPTS: attempts,
         Part.FORGOTTEN: forgotten,
@@ -137,7 +140,14 @@ def _part_of(turn: ShownTurn, part: Part) -> tuple[Any, str]:
     """A part as JSON and as text."""
     from runtime.cli.condensations import forgotten_rows, forgotten_text, notes_of
     from runtime.cli.segments import segment_rows, segments_text
-    from runtime.cli.showing import attempts_text, chunks_text, nodes_text, prompt_text, statement_text
+    from runtime.cli.showing import (
+        attempts_text,
+        chunks_text,
+        namespace_text,
+        nodes_text,
+        prompt_text,
+        statement_text,
+    )
 
     match part:
         case Part.PROMPT:
@@ -152,6 +162,8 @@ def _part_of(turn: ShownTurn, part: Part) -> tuple[Any, str]:
             return turn.response(), pretty(turn.response())
         case Part.STATEMENT:
             return turn.statement(), statement_text(turn.statement())
+        case Part.NAMESPACE:
+            return turn.namespace(), namespace_text(turn.namespace())
         case Part.ATTEMPTS:
             return turn.attempts(), attempts_text(turn.attempts())
         case Part.FORGOTTEN:

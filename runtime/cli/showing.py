@@ -9,12 +9,34 @@ from typing import Any
 from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import layout_of
-from runtime.archive.records import Attempt, Capture, EndRecord, Step
+from runtime.archive.recorded import turn_record
+from runtime.archive.records import Attempt, Capture, Step
 from runtime.archive.requests import RequestReader
+from runtime.archive.variables import variables_at
 from runtime.cli.turns import statement_of
 from runtime.errors import NotFound
 from runtime.projection.segments import Segment
 from runtime.redaction.marks import count_marks
+
+
+def chosen_run(archive: JobArchive, name: str, run: str | None) -> str:
+    """The run that the user named, by its id or a unique prefix of it; the newest one for None.
+
+    Raises:
+        NotFound: if the job ``name`` has no such run.
+    """
+    runs = archive.runs()
+    if not runs:
+        raise NotFound(f"{name} has no turn in the archive yet")
+    if run is None:
+        return runs[-1]
+    if archive.has_side_run(run):
+        return run
+    matching = [one for one in runs if one == run] or [one for one in runs if run and one.startswith(run)]
+    if len(matching) != 1:
+        how = "more than one run" if matching else "no run"
+        raise NotFound(f"{name} has {how} {run!r} in the archive; it has {', '.join(runs)}")
+    return matching[0]
 
 
 class ShownTurn:
@@ -26,14 +48,9 @@ class ShownTurn:
     def __init__(
         self, archive: JobArchive, name: str, run: str | None, turn: int | None, attempt: int | None = None
     ) -> None:
-        runs = archive.runs()
-        if not runs:
-            raise NotFound(f"{name} has no turn in the archive yet")
         self.archive = archive
         self.name = name
-        if run is not None and run not in runs and not archive.has_side_run(run):
-            raise NotFound(f"{name} has no run {run!r} in the archive; it has {', '.join(runs)}")
-        self.run = run or runs[-1]
+        self.run = chosen_run(archive, name, run)
         self.turn = self._newest() if turn is None else self._existing(turn)
         self._attempt = None if attempt is None else self._numbered(attempt)
 
@@ -90,8 +107,12 @@ class ShownTurn:
     def statement(self) -> dict[str, Any]:
         """The statement and its execution, which the record after the turn holds."""
         source, problem = statement_of(self.archive, self._step())
-        after: Step | EndRecord | None = self.archive.find_step(self.run, self.turn + 1) or self.archive.end(self.run)
-        return {"statement": source, "problem": problem, "execution": after.execution if after else None}
+        record = turn_record(self.archive, self.run, self.turn)
+        return {"statement": source, "problem": problem, "execution": record.execution}
+
+    def namespace(self) -> dict[str, dict[str, Any]]:
+        """The variables as they stood when the model was called."""
+        return variables_at(self.archive, self.run, self._step().turn)
 
     def attempts(self) -> list[dict[str, Any]]:
         """The turn's attempts, and how those that failed did."""
@@ -243,3 +264,14 @@ def nodes_text(nodes: dict[str, Any]) -> str:
         for obj_id, record in nodes.items()
     ]
     return "\n".join(lines) or "(no nodes)"
+
+
+def namespace_text(variables: dict[str, dict[str, Any]]) -> str:
+    """The variables, a line each."""
+    lines = [
+        f"{name}: {info['type']}{'' if info.get('size') is None else '[' + str(info['size']) + ']'} = {info.get('repr', '')}".rstrip(
+            " ="
+        )
+        for name, info in sorted(variables.items())
+    ]
+    return "\n".join(lines) or "(no variables)"

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from runtime.cli.options import Address, Namespace, Profile, Store
 
 
-def command(address: Address = None, namespace: Namespace = None, profile: Profile = None, store: Store = None) -> None:
+def command(
+    address: Address = None,
+    namespace: Namespace = None,
+    profile: Profile = None,
+    store: Store = None,
+    deployment: Annotated[
+        str | None,
+        typer.Option(
+            "--deployment",
+            metavar="NAME",
+            help="Be this release's version of a Temporal worker deployment. Jobs stay on the version they began on until a checkpoint.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
     """Run a worker alone, until Ctrl-C.
 
     It works on every open batch of the server whose archive is this worker's. Workspaces, tools and scripts are taken from
@@ -23,4 +39,4 @@ def command(address: Address = None, namespace: Namespace = None, profile: Profi
 
     log_in_lines()
     target = Target(address=address, namespace=namespace, profile=profile)
-    raise typer.Exit(asyncio.run(run_workers(target, store)))
+    raise typer.Exit(asyncio.run(run_workers(target, store, deployment)))

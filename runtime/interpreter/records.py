@@ -75,13 +75,17 @@ class NamespaceDiff(Value):
 
 
 class EffectRecord(Value):
-    """One call that left the interpreter: what was asked and digests of the question and the answer."""
+    """One call that left the interpreter: what was asked and digests of the question and the answer.
+
+    ``path`` is the file that it was about, cut if it is long; None for a tool.
+    """
 
     kind: str
     name: str
     request_digest: str
     result_digest: str
     error: str | None = None
+    path: str | None = None
 
 
 class Cost(Value):

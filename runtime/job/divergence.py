@@ -98,7 +98,8 @@ def _effect(
         yield _made(turn, Aspect.EFFECT_CALL, str(number), _asked(before), _asked(after))
     elif before is not None and after is not None and before.get("result_digest") != after.get("result_digest"):
         results = (effect.get("error") or effect.get("result_digest") for effect in (before, after))
-        yield _made(turn, Aspect.EFFECT_RESULT, f"{number} {after['name']}", *results)
+        subject = " ".join([str(number), after["name"], *filter(None, [after.get("path")])])
+        yield _made(turn, Aspect.EFFECT_RESULT, subject, *results)
 
 
 def _asked(effect: Mapping[str, Any] | None) -> str | None:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 CONTRACT_NAMES = frozenset(s.name for s in (*api.FUNCTIONS, api.CONDENSE, api.FINISH) if s.built) | {"All"}
 """Names that a statement cannot bind: without them the job could not go on."""
 
+PATH_CHARS = 200
+"""Characters of a file's name in the record of an effect, which stands in histories."""
+
 
 class JobStatement:
     """A statement between its stretches and effects. ``now`` is workflow time in seconds."""
@@ -80,6 +83,7 @@ class JobStatement:
 
     def answered(self, effect: Effect, result: Value) -> Answer:
         """The answer that resumes the statement, from an effect's result."""
+        path = getattr(effect.request, "path", None)
         self.effects.append(
             EffectRecord(
                 kind=effect.kind,
@@ -87,6 +91,7 @@ class JobStatement:
                 request_digest=digest_of(effect.request.model_dump(mode="json")),
                 result_digest=digest_of(result.model_dump(mode="json")),
                 error=getattr(result, "error_type", None),
+                path=None if path is None else path[:PATH_CHARS],
             )
         )
         return self._host.answered(effect, result)

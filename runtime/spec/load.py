@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from runtime.spec.messages import describe, without_consequences
 from runtime.spec.models import BatchSpec
 from runtime.spec.problems import Location, Problems, shown
 from runtime.spec.resolve import Resolver
 from runtime.spec.source import is_jsonl, read_jsonl, read_text, read_yaml
-from runtime.spec.written import MAX_JOBS, NAME_RULE, Written, WrittenHeader, WrittenJob, is_name
+from runtime.spec.written import MAX_JOBS, NAME_RULE, WrittenHeader, WrittenJob, is_name
 
-W = TypeVar("W", bound=Written)
+W = TypeVar("W", bound=BaseModel)
 
 
 def load_jobs_file(path: Path | str) -> BatchSpec:
@@ -26,7 +26,7 @@ def load_jobs_file(path: Path | str) -> BatchSpec:
     path = Path(path)
     problems = Problems(str(path))
     raw = _read(path, problems)
-    header = _checked(WrittenHeader, {k: v for k, v in raw.items() if k != "jobs"}, (), problems)
+    header = checked(WrittenHeader, {k: v for k, v in raw.items() if k != "jobs"}, (), problems)
     written = _jobs(raw, problems)
     if header is None:  # what the jobs would inherit is not known: resolving them would report consequences
         problems.raise_if_any()
@@ -72,9 +72,9 @@ def _jobs(raw: dict[str, Any], problems: Problems) -> dict[int, WrittenJob]:
     elif len(items) > MAX_JOBS:
         problems.add(("jobs",), f"expected at most {MAX_JOBS} jobs, got {len(items)}; split the batch")
     else:
-        checked = {i: _checked(WrittenJob, item, ("jobs", i), problems) for i, item in enumerate(items)}
+        found = {i: checked(WrittenJob, item, ("jobs", i), problems) for i, item in enumerate(items)}
         _unique_ids(items, problems)
-        return {index: job for index, job in checked.items() if job is not None}
+        return {index: job for index, job in found.items() if job is not None}
     return {}
 
 
@@ -90,7 +90,7 @@ def _unique_ids(items: list[Any], problems: Problems) -> None:
             seen[id_] = index
 
 
-def _checked(model: type[W], value: Any, at: Location, problems: Problems) -> W | None:
+def checked(model: type[W], value: Any, at: Location, problems: Problems) -> W | None:
     """``value`` as a ``model``, or None after noting what is wrong with it at ``at``."""
     try:
         return model.model_validate(value)

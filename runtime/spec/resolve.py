@@ -67,7 +67,7 @@ class Resolver:
         if self._header.tools_path and not Path(self._tools_path).is_dir():
             self._problems.add(("tools_path",), f"no such directory: {shown(self._tools_path)}")
         if self._defaults.model is not None:
-            self._model(self._defaults.model, ("defaults", "model"))
+            self.model(self._defaults.model, ("defaults", "model"))
         for index, job in written.items():
             resolved = self._job(index, job)
             if resolved is not None:
@@ -91,7 +91,7 @@ class Resolver:
         self._result(schema, at)
         if missing:
             return None
-        model = self._model(*setting("model"))
+        model = self.model(*setting("model"))
         workspace = self._workspace(*setting("workspace"))
         form = setting("form")[0]
         return JobSpec(
@@ -119,7 +119,7 @@ class Resolver:
             self._problems.add(at, f"expected a directory, got {shown(text)}, which is none")
         return path
 
-    def _model(self, written: WrittenModel, at: Location) -> ModelSettings:
+    def model(self, written: WrittenModel, at: Location) -> ModelSettings:
         """The model's settings; a scripted model's name gets its script's absolute path."""
         options = dict(written.model_extra or {})
         self._options(options, at)
@@ -149,7 +149,7 @@ class Resolver:
         return tuple(specs)
 
     def _condenser(self, written: WrittenCondenser, at: Location, model: ModelSettings) -> CondenserSpec:
-        own = self._model(written.model, (*at, "model")) if written.model is not None else None
+        own = self.model(written.model, (*at, "model")) if written.model is not None else None
         kind = auto(own or model) if written.kind == "auto" else CondenserKind(written.kind)
         if written.kind in {"rolling", "extract"}:
             self._ignored(written, {"model", "input_tokens"}, at)

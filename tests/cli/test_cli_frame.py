@@ -15,6 +15,7 @@ from runtime.errors import DefinitionChanged, HoldfastError, NotFound, ObjectCor
 ROOT = Path(__file__).parents[2]
 COMMANDS = [
     *("run", "worker", "up", "down", "status", "ls", "log", "show", "diff", "blame", "why", "nodes", "cost"),
+    *("replay", "fork", "divergences", "compare"),
     *("export", "verify", "codec", "send", "condense", "cancel", "schema"),
 ]
 

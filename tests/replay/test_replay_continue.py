@@ -11,11 +11,12 @@ from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
 from runtime.job.stops import JobStatus
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage
+from workflows.messages import Origin
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
-BUSY = "n = 0\nwhile n < 250_000:\n    n += 1\nprint(turn)\nturn += 1"
-"""Some 50 ms of the interpreter."""
+BUSY = "n = 0\nwhile n < 500_000:\n    n += 1\nprint(turn)\nturn += 1"
+"""Some 50 to 100 ms of the interpreter."""
 
 START = "turn = 1\na = view('a.py', tokens=200)\nlog = view('log.md').Run(freq='Sync')\ng = group(a, log, tokens=100)"
 
@@ -35,11 +36,12 @@ async def test_a_job_in_many_runs_is_the_job_in_one(stage: Stage) -> None:
     _lay_out(stage)
     replies = _job(20)
     (one, many) = (stage.spec(replies, id="one"), stage.spec(replies, id="many"))
-    handles = [await stage.start(one), await stage.start(many, timedelta(seconds=2))]
+    same_random_numbers = Origin(seed=f"{stage.batch}/one")
+    handles = [await stage.start(one), await stage.start(many, timedelta(seconds=2), same_random_numbers)]
     whole, parts = await asyncio.gather(*(handle.result() for handle in handles))
     assert (whole.status, parts.status) == (JobStatus.SUCCEEDED, JobStatus.SUCCEEDED)
     first, second = archive_of(stage, "one"), archive_of(stage, "many")
-    assert len(second.runs()) > 2
+    assert len(second.runs()) >= 2
     assert timeline(second, parts.run) == timeline(first, whole.run)
     assert [step.turn for step in second.steps(parts.run)] == list(range(1, 23))
     assert second.end(parts.run).result == first.end(whole.run).result == {"turn": 21}

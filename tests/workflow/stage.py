@@ -26,7 +26,7 @@ from tests.workflow.prompt_rules import violations_of
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
 from workflows.limits import TASK_LIMIT
-from workflows.messages import TASK_QUEUE, JobOrder, JobOutcome, job_workflow_id
+from workflows.messages import TASK_QUEUE, JobOrder, JobOutcome, Origin, job_workflow_id
 
 
 class Stage:
@@ -41,6 +41,7 @@ class Stage:
         self.store = open_store(str(path / "archive"))
         self.started: list[str] = []
         self.queue = f"{TASK_QUEUE}-{self.batch}"
+        self.address = client.service_client.config.target_host
 
     @asynccontextmanager
     async def open(self, *, cached_jobs: int = 100) -> AsyncIterator[None]:
@@ -68,11 +69,11 @@ class Stage:
         return JobSpec(**{**fields, "model": settings, **options})
 
     async def start(
-        self, spec: JobSpec, task_timeout: timedelta = TASK_LIMIT
+        self, spec: JobSpec, task_timeout: timedelta = TASK_LIMIT, origin: Origin | None = None
     ) -> WorkflowHandle[JobWorkflow, JobOutcome]:
         """Start a job by itself, without a batch."""
         key = JobKey(batch=self.batch, job=spec.id)
-        order = JobOrder(key=key, spec=spec, definition="")
+        order = JobOrder(key=key, spec=spec, definition="", origin=origin)
         self.started.append(job_workflow_id(key))
         return await self.client.start_workflow(
             JobWorkflow.run, order, id=job_workflow_id(key), task_queue=self.queue, task_timeout=task_timeout

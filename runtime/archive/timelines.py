@@ -1,0 +1,139 @@
+"""The runs of a job as a tree, and where two timelines part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from runtime.archive import keys
+from runtime.archive.job import JobArchive
+from runtime.archive.recorded import end_after
+from runtime.archive.records import EndRecord, Step
+from runtime.archive.replays import replays
+from runtime.values import Value
+
+_TIMES = frozenset({"started_at", "ended_at", "cost", "divergences"})
+"""Of an execution: what is another each time, and what a replay adds."""
+
+
+class RunNode(Value):
+    """A run in the tree: the job and run it goes on from, after which turn, and why.
+
+    ``order`` is the replay's that it is; a run with a parent and no order is its continuation, a fork or a reset by hand.
+    """
+
+    job: str
+    run: str
+    parent_job: str | None
+    parent_run: str | None
+    first: int
+    last: int
+    order: dict[str, Any] | None
+    status: str | None
+    reason: str
+
+    @property
+    def is_fork(self) -> bool:
+        """Whether it goes on from another job."""
+        return self.parent_job not in {None, self.job}
+
+
+def run_tree(archive: JobArchive) -> list[RunNode]:
+    """The job's runs, oldest first."""
+    orders = {replay.run: replay.order for replay in replays(archive) if replay.run is not None}
+    return [_node(archive, run, orders.get(run)) for run in archive.runs()]
+
+
+def _node(archive: JobArchive, run: str, order: dict[str, Any] | None) -> RunNode:
+    spans = archive.lineage.spans(run)
+    parent = keys.parse_turn_key(keys.step_key_in(spans[-2].prefix, spans[-1].first - 1)) if len(spans) > 1 else None
+    own = [found.turn for key in archive.store.list(spans[-1].prefix) if (found := _call(key)) is not None]
+    end = archive.end(run)
+    return RunNode(
+        job="/".join(keys.names_of(archive.prefix)),
+        run=run,
+        parent_job="/".join(keys.names_of(parent.job)) if parent is not None else None,
+        parent_run=unquote(parent.run) if parent is not None else None,
+        first=spans[-1].first,
+        last=max(own, default=spans[-1].first),
+        order=order,
+        status=end.status if end is not None else None,
+        reason=end.reason if end is not None else "",
+    )
+
+
+def _call(key: str) -> keys.TurnKey | None:
+    found = keys.parse_turn_key(key)
+    return found if found is not None and found.kind in {"attempt", "step"} else None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn of a timeline: its step, and the execution of its statement."""
+
+    step: Step
+    execution: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Where two timelines part: turns, each None if that never differs as far as both go.
+
+    ``shared`` is the last turn that is the same step in both. ``statement`` is the first whose reply differs, ``execution``
+    the first whose statement came to something else.
+    """
+
+    shared: int
+    statement: int | None
+    execution: int | None
+
+
+def timeline_of(archive: JobArchive, run: str) -> tuple[dict[int, Turn], EndRecord | None]:
+    """The turns of a run and how it ended."""
+    steps, end = list(archive.steps(run)), archive.end(run)
+    last = end_after(archive, run, steps[-1]) if steps else None
+    after = [*[step.execution for step in steps[1:]], last.execution if last is not None else None][: len(steps)]
+    return {step.turn: Turn(step, execution) for step, execution in zip(steps, after, strict=True)}, end
+
+
+def parting(first: dict[int, Turn], second: dict[int, Turn]) -> Parting:
+    """Where two timelines part."""
+    both = sorted(first.keys() & second.keys())
+    shared = [n for n in both if first[n].step.ref == second[n].step.ref]
+    return Parting(
+        shared=max(shared, default=0),
+        statement=next((n for n in both if _said(first[n].step) != _said(second[n].step)), None),
+        execution=next((n for n in both if _done(first[n]) != _done(second[n])), None),
+    )
+
+
+def _said(step: Step) -> Any:
+    """What a reply says, without the ids that a provider gives."""
+    reply = step.reply
+    return (reply.text, reply.refusal, [(call.name, call.arguments) for call in reply.tool_calls])
+
+
+def _done(turn: Turn) -> Any:
+    return {name: value for name, value in (turn.execution or {}).items() if name not in _TIMES}
+
+
+def branches(nodes: list[RunNode]) -> Iterator[tuple[int, RunNode, tuple[bool, ...]]]:
+    """The runs in the order of a drawn tree: depth, run, and for each level above whether more comes there."""
+    known = {node.run for node in nodes}
+    children: dict[str | None, list[RunNode]] = {}
+    for node in nodes:
+        children.setdefault(node.parent_run if node.parent_run in known else None, []).append(node)
+    stack: list[tuple[int, RunNode, tuple[bool, ...]]] = []
+
+    def push(parent: str | None, depth: int, above: tuple[bool, ...]) -> None:
+        below = children.get(parent, [])
+        for place in range(len(below) - 1, -1, -1):
+            stack.append((depth, below[place], (*above, place < len(below) - 1)))
+
+    push(None, 0, ())
+    while stack:
+        depth, node, more = stack.pop()
+        yield depth, node, more
+        push(node.run, depth + 1, more)

@@ -1,0 +1,30 @@
+"""The variables of a job as they stood at a turn: a checkpoint's, and what each statement after it made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
+from runtime.archive.job import JobArchive
+from runtime.errors import NotFound
+
+
+def variables_at(archive: JobArchive, run: str, turn: int) -> dict[str, dict[str, Any]]:
+    """Name, type, short repr and size of the variables when the model was called at ``turn``, by their names.
+
+    Raises:
+        NotFound: if the run has no such turn.
+    """
+    checkpoint = last_checkpoint(archive, run, turn - 1)
+    saved = read_checkpoint(archive.store, checkpoint) if checkpoint is not None else None
+    variables: dict[str, dict[str, Any]] = dict(saved.state["variables"]) if saved is not None else {}
+    for number in range(saved.turn + 2 if saved is not None else 1, turn + 1):
+        step = archive.find_step(run, number)
+        if step is None:
+            raise NotFound(f"turn {number} of run {run} has no step in the archive")
+        diff = (step.execution or {}).get("state_diff", {})
+        for name in diff.get("deleted", ()):
+            variables.pop(name, None)
+        variables |= diff.get("added", {})
+        variables |= {name: change["after"] for name, change in diff.get("changed", {}).items()}
+    return variables

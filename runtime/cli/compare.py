@@ -1,0 +1,131 @@
+"""``holdfast compare``: where two timelines part, and how each ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from runtime.cli.options import Json, Store
+from runtime.cli.output import json_document, say
+from runtime.cli.text import one_line
+
+if TYPE_CHECKING:
+    from runtime.archive.job import JobArchive
+    from runtime.archive.records import EndRecord
+    from runtime.archive.stores import ObjectStore
+    from runtime.archive.timelines import Turn
+
+
+def command(
+    job: Annotated[str, typer.Argument(metavar="JOB1", help="A job.", show_default=False)],
+    other: Annotated[
+        str | None,
+        typer.Argument(metavar="[JOB2]", help="Another; without it, another run of JOB1.", show_default=False),
+    ] = None,
+    run: Annotated[str | None, typer.Option("--run", help="The run of JOB1; its newest by default.")] = None,
+    other_run: Annotated[
+        str | None, typer.Option("--other-run", help="The run of JOB2; its newest by default.")
+    ] = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Show where two timelines part.
+
+    And how each ended. The turns they share, the first statement that differs, the first whose outcome differs. It reads the archive alone.
+    """
+    from runtime.archive.timelines import parting
+    from runtime.cli.stores import archive_to_read
+    from runtime.errors import InputError
+
+    if other is None and other_run is None:
+        raise InputError("one job and one run: name another job, or another run with --other-run")
+    objects = archive_to_read(store)
+    first, second = _side(objects, job, run), _side(objects, other or job, other_run)
+    found = parting(first.turns, second.turns)
+    if json:
+        json_document(
+            {
+                "shared_turns": found.shared,
+                "first_other_statement": found.statement,
+                "first_other_execution": found.execution,
+                "sides": [first.document(), second.document()],
+            }
+        )
+        return
+    say(f"{first.address}  {second.address}")
+    say(f"the same steps up to turn {found.shared}" if found.shared else "no step in common")
+    say(_where("statement", found.statement, [first, second]))
+    say(_where("outcome", found.execution, [first, second]))
+    for side in (first, second):
+        say(side.line())
+    if first.end is not None and second.end is not None:
+        say(f"results: {'the same' if first.end.result == second.end.result else 'different'}")
+
+
+class _Side:
+    """One of the two timelines."""
+
+    def __init__(self, archive: JobArchive, name: str, run: str) -> None:
+        from runtime.archive.timelines import timeline_of
+
+        self.archive, self.name, self.run = archive, name, run
+        turns, end = timeline_of(archive, run)
+        self.turns: dict[int, Turn] = turns
+        self.end: EndRecord | None = end
+
+    @property
+    def address(self) -> str:
+        return f"{self.name} run {self.run}"
+
+    def statement(self, turn: int) -> str:
+        from runtime.cli.turns import statement_of
+
+        source, problem = statement_of(self.archive, self.turns[turn].step)
+        return one_line(source or problem or "(a message)")[:160]
+
+    def outcome(self, turn: int) -> str:
+        execution = self.turns[turn].execution
+        if execution is None:
+            return "not recorded"
+        exception = execution.get("exception")
+        digest = str(execution.get("namespace_digest", ""))[:19]
+        return f"{execution.get('status')}" + (f" {exception['type']}" if exception else f", variables {digest}")
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "job": self.name,
+            "run": self.run,
+            "turns": max(self.turns, default=0),
+            "status": self.end.status if self.end else None,
+            "reason": self.end.reason if self.end else "",
+            "result": self.end.result if self.end else None,
+            "tokens": self.end.usage.total if self.end else None,
+            "cost_usd": self.end.cost_usd if self.end else None,
+        }
+
+    def line(self) -> str:
+        turns = max(self.turns, default=0)
+        if self.end is None:
+            return f"{self.name}: open, {turns} turns"
+        reason = f": {one_line(self.end.reason)}" if self.end.status != "succeeded" else ""
+        return (
+            f"{self.name}: {self.end.status} after {turns} turns, {self.end.usage.total:,} tokens, "
+            f"${self.end.cost_usd:.4f}{reason}"
+        )
+
+
+def _side(objects: ObjectStore, job: str, run: str | None) -> _Side:
+    from runtime.catalog import find_job
+    from runtime.cli.showing import chosen_run
+
+    name = find_job(objects, job)
+    archive = name.archive(objects)
+    return _Side(archive, str(name), chosen_run(archive, str(name), run))
+
+
+def _where(what: str, turn: int | None, sides: list[_Side]) -> str:
+    if turn is None:
+        return f"no other {what} as far as both go"
+    told = [side.statement(turn) if what == "statement" else side.outcome(turn) for side in sides]
+    return f"first other {what}: turn {turn}\n  {told[0]}\n  {told[1]}"

@@ -1,0 +1,41 @@
+"""``holdfast divergences``: where a replay differs from its record."""
+
+from __future__ import annotations
+
+import typer
+
+from runtime.cli.chosen import Run
+from runtime.cli.options import Job, Json, Store
+from runtime.cli.output import json_document, say
+
+DIFFERENCE = 4
+
+
+def command(job: Job, run: Run = None, store: Store = None, json: Json = False) -> None:
+    """List where a replay differs from its record.
+
+    The first difference first, causes before effects. It reads the archive alone. Exit code 4 if there is any.
+    """
+    from runtime.archive.divergences import divergences, replay_of
+    from runtime.catalog import find_job
+    from runtime.cli.showing import chosen_run
+    from runtime.cli.stores import archive_to_read
+
+    objects = archive_to_read(store)
+    name = find_job(objects, job)
+    archive = name.archive(objects)
+    chosen = chosen_run(archive, str(name), run)
+    replay, found = replay_of(archive, chosen), divergences(archive, chosen)
+    if json:
+        about = {"job": str(name), "run": chosen, "replay": replay.model_dump(mode="json") if replay else None}
+        json_document({**about, "divergences": [one.model_dump(mode="json") for one in found]})
+    elif not found:
+        say(f"{name}  run {chosen}: no divergence" if replay else f"{name}  run {chosen}: no replay")
+    else:
+        turns = sorted({one.turn for one in found})
+        say(f"{name}  run {chosen}: {len(found)} divergences of {len(turns)} statements")
+        say(f"first: {found[0].line()}")
+        for one in found[1:]:
+            say(f"       {one.line()}")
+    if found:
+        raise typer.Exit(DIFFERENCE)

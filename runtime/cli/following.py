@@ -1,0 +1,166 @@
+"""``replay`` and ``fork`` from the start of a run to the exit code: a worker in process, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from activities.record import AfterRecord, ReplayMode, ReplayOrder
+from runtime.archive.divergences import divergences
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import ObjectStore
+from runtime.cli.interrupts import INTERRUPTED, Interrupts
+from runtime.cli.output import json_document, note, say
+from runtime.cli.reporters import outcome_line
+from runtime.cli.running import exit_code
+from runtime.connection import Connection, Target, connect
+from runtime.job.divergence import Divergence
+from runtime.resets import Reset, outcome_of_reset
+from runtime.worker import running_worker
+from workflows.messages import JobOutcome
+
+DIFFERENCE = 4
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Started:
+    """A run that a command made, and what was ordered of it."""
+
+    made: Reset
+    order: ReplayOrder
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one run. ``statements`` were executed from the record; ``whole``: that is all of it."""
+
+    started: Started
+    outcome: JobOutcome
+    found: list[Divergence]
+    statements: int
+    whole: bool
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        if self.found:
+            return DIFFERENCE
+        order = self.started.order
+        if order.mode is ReplayMode.REEXECUTE and order.then is AfterRecord.STOP:
+            return 0 if self.whole else 1
+        return exit_code({self.outcome.key.job: self.outcome})
+
+
+async def followed(
+    target: Target,
+    store: ObjectStore,
+    begin: Callable[[Connection], Awaitable[list[Started]]],
+    *,
+    detach: bool,
+    json: bool,
+) -> int:
+    """Begin, work until all that was begun has ended, and report; returns the exit code.
+
+    Raises:
+        ServerError: if another reset ended one of the runs.
+    """
+    with Interrupts(lambda: None, "the job goes on when a worker has it: 'holdfast run' of its file") as interrupts:
+        async with connect(target) as connection:
+            started = await begin(connection)
+            for one in started:
+                if not json:
+                    say(_begun(one))
+            if detach:
+                if json:
+                    json_document([_about(one) for one in started])
+                return 0
+            interrupts.patient = True
+            results = await _worked(connection, store, started, interrupts)
+    if results is None:
+        note("interrupted: the job goes on when a worker has it ('holdfast run' of its file, 'holdfast worker')")
+        return INTERRUPTED
+    if json:
+        json_document([_document(result) for result in results])
+    else:
+        for result in results:
+            _report(result)
+    return max((result.code for result in results), default=0)
+
+
+async def _worked(
+    connection: Connection, store: ObjectStore, started: list[Started], interrupts: Interrupts
+) -> list[Result] | None:
+    """Have a worker of each queue until all runs have ended; None if the user interrupts."""
+
+    async def one(each: Started) -> Result:
+        outcome = await outcome_of_reset(connection.client, each.made)
+        return await asyncio.to_thread(_result, store, each, outcome)
+
+    async with AsyncExitStack() as workers:
+        for queue in sorted({each.made.queue for each in started}):
+            await workers.enter_async_context(running_worker(connection.client, store, task_queue=queue))
+
+        async def every() -> list[Result]:
+            return list(await asyncio.gather(*map(one, started)))
+
+        working, asking = asyncio.create_task(every()), asyncio.create_task(interrupts.asked.wait())
+        try:
+            await asyncio.wait({working, asking}, return_when=asyncio.FIRST_COMPLETED)
+            return working.result() if working.done() else None
+        finally:
+            working.cancel()
+            asking.cancel()
+
+
+def _result(store: ObjectStore, each: Started, outcome: JobOutcome) -> Result:
+    order = each.order
+    archive = JobArchive(store, outcome.key.batch, outcome.key.job)
+    follows = order.mode is ReplayMode.REEXECUTE and order.source is not None
+    if not follows or order.source is None:
+        return Result(each, outcome, [], 0, whole=False)
+    recorded = JobArchive(store, order.source.batch, order.source.job)
+    last = max((step.turn for step in recorded.steps(order.source.run)), default=0)
+    found = divergences(archive, outcome.run)
+    return Result(each, outcome, found, max(min(outcome.turns, last) - order.start + 1, 0), whole=outcome.turns >= last)
+
+
+def _begun(one: Started) -> str:
+    order = one.order
+    how = f"{order.mode}{', frozen' if order.frozen else ''}"
+    return f"{one.made.key} from statement {order.start} ({how}): run {one.made.run}"
+
+
+def _report(result: Result) -> None:
+    say(outcome_line(result.outcome))
+    if result.started.order.mode is not ReplayMode.REEXECUTE:
+        return
+    if not result.found:
+        say(f"{result.outcome.key}: no divergence in {result.statements} statements")
+        return
+    turns = {found.turn for found in result.found}
+    say(f"{result.outcome.key}: {len(turns)} of {result.statements} statements diverge")
+    for found in result.found[:_SHOWN]:
+        say(f"  {found.line()}")
+    if len(result.found) > _SHOWN:
+        say(f"  and {len(result.found) - _SHOWN} more: 'holdfast divergences {result.outcome.key}' lists them all")
+
+
+def _about(one: Started) -> dict[str, Any]:
+    return {"job": str(one.made.key), "run": one.made.run, "from": one.order.start, "mode": one.order.mode}
+
+
+def _document(result: Result) -> dict[str, Any]:
+    outcome = result.outcome
+    return {
+        **_about(result.started),
+        "last_run": outcome.run,
+        "status": outcome.status,
+        "reason": outcome.reason,
+        "turns": outcome.turns,
+        "reexecuted": result.statements,
+        "divergences": [found.model_dump(mode="json") for found in result.found],
+    }

@@ -1,0 +1,94 @@
+"""``holdfast fork``: another job from the same point."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from runtime.cli.chosen import Run
+from runtime.cli.options import Address, Json, Namespace, Profile, Store
+from runtime.cli.output import own_stdout
+from runtime.cli.replay_options import (
+    BudgetOption,
+    Detach,
+    Edit,
+    Frozen,
+    Message,
+    Mode,
+    Model,
+    ModeOption,
+    Then,
+    ThenOption,
+    Wanted,
+    order_of,
+)
+from runtime.errors import InputError
+
+
+def command(
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB@N", help="A job and the statement before which the fork begins.", show_default=False
+        ),
+    ],
+    name: Annotated[
+        str, typer.Option("--as", metavar="ID", help="The new job's id, in the same batch.", show_default=False)
+    ],
+    count: Annotated[int, typer.Option("--count", metavar="K", min=1, max=1000, help="K forks: ID-1 to ID-K.")] = 1,
+    mode: ModeOption = Mode.RERUN,
+    frozen: Frozen = False,
+    then: ThenOption = Then.STOP,
+    edit: Edit = None,
+    message: Message = None,
+    model: Model = None,
+    budget: BudgetOption = None,
+    run: Run = None,
+    detach: Detach = False,
+    address: Address = None,
+    namespace: Namespace = None,
+    profile: Profile = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Start another job from statement N of JOB.
+
+    It begins before N, out of the archive. JOB itself is left as it is, running or not, also when Temporal has forgotten it. The options are those of 'replay', and
+    so are the exit codes; of several forks the worst counts.
+    """
+    import asyncio
+
+    from activities.record import RunName
+    from runtime.catalog import find_job
+    from runtime.cli.following import Started, followed
+    from runtime.cli.job_turn import parse_job_turn
+    from runtime.cli.showing import chosen_run
+    from runtime.cli.stores import archive_of
+    from runtime.connection import Connection, Target
+    from runtime.forks import ForkPoint, fork
+    from runtime.spec.written import NAME_RULE, is_name
+
+    asked = parse_job_turn(job)
+    if asked.turn is None or asked.turn < 1:
+        raise InputError(f"{job!r} names no statement: JOB@N, as in 'nightly/licences@12'")
+    names = [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
+    if not is_name(names[-1]):
+        raise InputError(f"--as {name!r}: expected a name ({NAME_RULE})")
+    turn = asked.turn
+    with own_stdout():
+        objects = archive_of(store)
+        found = find_job(objects, asked.job)
+        archive = found.archive(objects)
+        source = RunName(batch=found.batch, job=found.job, run=chosen_run(archive, str(found), run))
+        wanted = Wanted(mode, frozen, then, edit, message, model, budget)
+        orders = [order_of(wanted, archive, source, turn) for _ in names]
+
+        async def begin(connection: Connection) -> list[Started]:
+            made = []
+            for one, order in zip(names, orders, strict=True):
+                made.append(Started(await fork(connection.client, objects, ForkPoint(source, turn), one, order), order))
+            return made
+
+        target = Target(address=address, namespace=namespace, profile=profile)
+        raise typer.Exit(asyncio.run(followed(target, objects, begin, detach=detach, json=json)))

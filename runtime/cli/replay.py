@@ -1,0 +1,80 @@
+"""``holdfast replay``: take a job back to a statement, and run on from there."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from runtime.cli.chosen import Run
+from runtime.cli.options import Address, Job, Json, Namespace, Profile, Store
+from runtime.cli.output import own_stdout
+from runtime.cli.replay_options import (
+    BudgetOption,
+    Detach,
+    Edit,
+    Frozen,
+    Message,
+    Mode,
+    Model,
+    ModeOption,
+    Then,
+    ThenOption,
+    Wanted,
+    order_of,
+)
+
+
+def command(
+    job: Job,
+    start: Annotated[
+        int, typer.Option("--from", metavar="N", min=1, help="The statement to go back to.", show_default=False)
+    ],
+    mode: ModeOption = Mode.RERUN,
+    frozen: Frozen = False,
+    then: ThenOption = Then.STOP,
+    edit: Edit = None,
+    message: Message = None,
+    model: Model = None,
+    budget: BudgetOption = None,
+    run: Run = None,
+    detach: Detach = False,
+    address: Address = None,
+    namespace: Namespace = None,
+    profile: Profile = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Take a job back to statement N and run on.
+
+    Temporal resets it to before N's model call. Nothing before N is called or executed again. The job's open run ends, if it has one; its steps stay in the archive, as do
+    those of every other run ('log JOB --run R', 'log JOB --graph'). Messages that came after N are delivered again.
+
+    Exit code 0: the job succeeded, or its record was executed to the end with no difference; 4: there were divergences
+    ('divergences JOB' tells them); else as for 'run'.
+    """
+    import asyncio
+
+    from activities.contracts import JobKey
+    from activities.record import RunName
+    from runtime.catalog import find_job
+    from runtime.cli.following import Started, followed
+    from runtime.cli.showing import chosen_run
+    from runtime.cli.stores import archive_of
+    from runtime.connection import Connection, Target
+    from runtime.resets import reset
+
+    with own_stdout():
+        objects = archive_of(store)
+        name = find_job(objects, job)
+        archive = name.archive(objects)
+        timeline = chosen_run(archive, str(name), run)
+        wanted = Wanted(mode, frozen, then, edit, message, model, budget)
+        order = order_of(wanted, archive, RunName(batch=name.batch, job=name.job, run=timeline), start)
+        key = JobKey(batch=name.batch, job=name.job)
+
+        async def begin(connection: Connection) -> list[Started]:
+            return [Started(await reset(connection.client, objects, key, order), order)]
+
+        target = Target(address=address, namespace=namespace, profile=profile)
+        raise typer.Exit(asyncio.run(followed(target, objects, begin, detach=detach, json=json)))

@@ -1,0 +1,133 @@
+"""Forks: a second job that begins where another stood, out of the archive alone (DESIGN.md section 9).
+
+The fork takes up the newest checkpoint before the statement, restores the turns from there on out of the record without a call,
+and goes on as ordered. Its first step has the other job's step before as its parent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from temporalio.client import Client
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+
+from activities.contracts import JobKey
+from activities.record import ReplayMode, ReplayOrder, RunName
+from runtime.archive import keys
+from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
+from runtime.archive.job import JobArchive
+from runtime.archive.recorded import replied_at
+from runtime.archive.replays import claim_replay, write_replay
+from runtime.archive.stores import ObjectStore
+from runtime.catalog import archive_id
+from runtime.errors import InputError, NotFound
+from runtime.resets import Reset
+from runtime.spec.changes import definition_digest
+from runtime.spec.models import JobSpec
+from workflows.job import JobWorkflow
+from workflows.limits import TASK_LIMIT
+from workflows.messages import JobOrder, Origin, batch_queue, job_workflow_id
+
+
+@dataclass(frozen=True)
+class ForkPoint:
+    """The turn before whose model call a fork begins, and the record that leads there."""
+
+    source: RunName
+    turn: int
+
+
+async def fork(
+    client: Client, store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrder, queue: str | None = None
+) -> Reset:
+    """Start job ``name`` of the same batch before turn ``point.turn`` of the source; ``order`` holds from there on.
+
+    Raises:
+        NotFound: if the source has no such turn.
+        InputError: if there is a job of that name already.
+        ArchiveError: if the archive cannot be read.
+    """
+    source = point.source
+    job_order = await asyncio.to_thread(_order_of, store, point, name, order)
+    key = job_order.key
+    archive = JobArchive(store, key.batch, key.job)
+    if archive.runs():
+        raise InputError(f"there is a job {key} already: name the fork otherwise")
+    await asyncio.to_thread(
+        write_replay,
+        archive,
+        order.id,
+        order.model_dump(mode="json", exclude_defaults=True),
+        datetime.now(UTC).isoformat(),
+    )
+    queue = queue or batch_queue(key.batch)
+    memo = {
+        "definition": job_order.definition,
+        "archive": await asyncio.to_thread(archive_id, store),
+        "store": str(store),
+    }
+    try:
+        handle = await client.start_workflow(
+            JobWorkflow.run,
+            job_order,
+            id=job_workflow_id(key),
+            task_queue=queue,
+            task_timeout=TASK_LIMIT,
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+            static_summary=f"fork of {source.batch}/{source.job}@{point.turn}",
+            memo=memo,
+        )
+    except WorkflowAlreadyStartedError as error:
+        raise InputError(f"there is a job {key} already: name the fork otherwise") from error
+    run = handle.first_execution_run_id or ""
+    await asyncio.to_thread(claim_replay, archive, order.id, run)
+    return Reset(key, run, queue)
+
+
+def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrder) -> JobOrder:
+    """What the fork is started with."""
+    source = point.source
+    archive = JobArchive(store, source.batch, source.job)
+    if archive.find_step(source.run, point.turn) is None and (
+        point.turn < 1 or (point.turn > 1 and archive.find_step(source.run, point.turn - 1) is None)
+    ):
+        last = max((step.turn for step in archive.steps(source.run)), default=0)
+        raise NotFound(
+            f"run {source.run} of {source.batch}/{source.job} has no statement {point.turn}: they are numbered 1 to {last}"
+        )
+    definition = archive.definition()
+    if definition is None:
+        raise NotFound(f"the archive has no definition of {source.batch}/{source.job}")
+    spec = JobSpec.model_validate_json(JobSpec.model_validate(definition).model_dump_json())
+    spec = spec.model_copy(update={"id": name})
+    checkpoint = last_checkpoint(archive, source.run, point.turn - 1)
+    saved = read_checkpoint(store, checkpoint) if checkpoint is not None else None
+    first = saved.turn + 1 if saved is not None else 1
+    seed = str(saved.state["key"]) if saved is not None else _first_job(archive, source.run)
+    restore = None
+    if first < point.turn:
+        restore = ReplayOrder(id=order.id, start=first, until=point.turn - 1, mode=ReplayMode.RESTORE, source=source)
+    parent = saved.parent if saved is not None else None
+    return JobOrder(
+        key=JobKey(batch=source.batch, job=name),
+        spec=spec,
+        definition=definition_digest(spec),
+        origin=Origin(
+            checkpoint=checkpoint,
+            parent=parent,
+            seed=seed,
+            restore=restore,
+            replay=order,
+            replied_at=replied_at(archive.step(parent)) if parent is not None else 0.0,
+        ),
+    )
+
+
+def _first_job(archive: JobArchive, run: str) -> str:
+    """The job with whose first turn a run's timeline begins: its name seeds the random numbers of all that follows."""
+    prefix = archive.lineage.spans(run)[0].prefix
+    return "/".join(keys.names_of(prefix.partition("/turns/")[0]))

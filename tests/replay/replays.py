@@ -1,0 +1,56 @@
+"""Resetting and forking the jobs of a stage, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+from activities.contracts import JobKey
+from activities.record import ReplayMode, ReplayOrder, RunName
+from runtime.archive.divergences import divergences
+from runtime.archive.job import JobArchive
+from runtime.forks import ForkPoint, fork
+from runtime.job.divergence import Divergence
+from runtime.resets import Reset, outcome_of_reset, reset
+from tests.replay.timelines import archive_of
+from tests.workflow.stage import Stage
+from workflows.messages import JobOutcome, job_workflow_id
+
+
+def reexecution(stage: Stage, job: str, run: str, start: int, **fields: Any) -> ReplayOrder:
+    """The order to execute the statements of ``run`` from ``start`` on again."""
+    source = RunName(batch=stage.batch, job=job, run=run)
+    return ReplayOrder(
+        **{"id": uuid.uuid4().hex, "start": start, "mode": ReplayMode.REEXECUTE, "source": source, **fields}
+    )
+
+
+def rerun(stage: Stage, job: str, run: str, start: int, **fields: Any) -> ReplayOrder:
+    """The order to ask the model anew from statement ``start`` on."""
+    return reexecution(stage, job, run, start, **{"mode": ReplayMode.RERUN, **fields})
+
+
+async def reset_job(stage: Stage, job: str, order: ReplayOrder) -> Reset:
+    """Reset one of the stage's jobs."""
+    return await reset(stage.client, stage.store, JobKey(batch=stage.batch, job=job), order)
+
+
+async def replayed(stage: Stage, job: str, order: ReplayOrder) -> tuple[JobOutcome, list[Divergence]]:
+    """Reset a job, and wait for the end of the run that this makes."""
+    outcome = await outcome_of_reset(stage.client, await reset_job(stage, job, order))
+    return outcome, divergences(archive_of(stage, job), outcome.run)
+
+
+async def fork_job(stage: Stage, source: RunName, turn: int, name: str, order: ReplayOrder) -> Reset:
+    """Fork one of the stage's jobs, and have its history replayed at the test's end."""
+    made = await fork(stage.client, stage.store, ForkPoint(source, turn), name, order, stage.queue)
+    stage.started.append(job_workflow_id(made.key))
+    return made
+
+
+async def turn_of(archive: JobArchive, turn: int) -> None:
+    """Wait until a job's first run has finished a turn."""
+    async with asyncio.timeout(120):
+        while not archive.runs() or archive.find_step(archive.runs()[0], turn) is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)

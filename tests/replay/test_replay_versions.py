@@ -1,0 +1,82 @@
+"""A running job stays on the code that it began on, and takes up another at a checkpoint."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
+from temporalio.client import WorkflowHistory
+from temporalio.common import WorkerDeploymentVersion
+from temporalio.service import RPCError, RPCStatusCode
+
+from runtime.job import checkpoint
+from runtime.job.stops import JobStatus
+from runtime.worker import make_worker
+from tests.replay.replays import turn_of
+from tests.replay.timelines import archive_of, sound
+from tests.workflow.stage import Stage, replayer
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+BUSY = "n = 0\nwhile n < 400_000:\n    n += 1"
+
+
+async def _make_current(stage: Stage, version: WorkerDeploymentVersion) -> None:
+    """Have Temporal give new runs to a version, once a worker of it has come."""
+    request = SetWorkerDeploymentCurrentVersionRequest(
+        namespace=stage.client.namespace,
+        deployment_name=version.deployment_name,
+        build_id=version.build_id,
+        ignore_missing_task_queues=True,
+    )
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await stage.client.workflow_service.set_worker_deployment_current_version(request)
+                return
+            except RPCError as error:
+                if error.status not in {RPCStatusCode.NOT_FOUND, RPCStatusCode.FAILED_PRECONDITION}:
+                    raise
+            await asyncio.sleep(0.1)
+
+
+def _builds(history: WorkflowHistory) -> set[str]:
+    """The versions on which a run's workflow tasks were completed."""
+    done = [event.workflow_task_completed_event_attributes for event in history.events]
+    return {one.deployment_version.build_id for one in done if one.deployment_version.build_id}
+
+
+async def test_a_job_changes_its_release_at_a_checkpoint(stage: Stage) -> None:
+    """The run that is open when another version becomes the current one ends on its own; the next begins on the other."""
+    old, new = (WorkerDeploymentVersion(stage.batch, build) for build in ("old", "new"))
+    queue = f"{stage.queue}-versioned"
+    async with make_worker(stage.client, stage.store, task_queue=queue, deployment=old):
+        await _make_current(stage, old)
+        stage.queue = queue
+        spec = stage.spec([*[BUSY] * 14, "finish(n)"], id="job")
+        handle = await stage.start(spec, timedelta(seconds=2))
+        archive = archive_of(stage, "job")
+        await turn_of(archive, 1)
+        async with make_worker(stage.client, stage.store, task_queue=queue, deployment=new):
+            await _make_current(stage, new)
+            outcome = await handle.result()
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 15)
+    runs = archive.runs()
+    assert len(runs) > 1
+    histories = [
+        await stage.client.get_workflow_handle(handle.id, run_id=run).fetch_history() for run in (runs[0], runs[-1])
+    ]
+    assert [_builds(history) for history in histories] == [{"old"}, {"new"}]
+    assert sound(archive)
+
+
+async def test_another_interpreter_does_not_take_over_in_mid_run(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run's history names the interpreter that it began with; a worker with another one fails its task, and says so."""
+    await stage.run(["x = 1", "finish(x)"])
+    history = await stage.history()
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "INTERPRETER", "monty 99")
+        with pytest.raises(Exception, match=r"began with monty [\d.]+ and this worker has monty 99"):
+            await replayer().replay_workflow(history)
