@@ -188,13 +188,16 @@ class NodeStore:
         }
         self.events.insert(at, PendingEvent(type="MethodCalled", fields=fields))
 
-    def prepared(self, obj_id: str, meta: dict[str, Any]) -> None:
-        """Record that an update for a node is ready."""
-        self._emit("AsyncPayloadPrepared", obj_id=obj_id, payload_meta=meta)
-
-    def applied(self, obj_id: str, meta: dict[str, Any], before: AnyNode) -> None:
-        """Record that a prepared update has changed a node, which was ``before``."""
+    @contextmanager
+    def payload(self, obj_id: str, meta: dict[str, Any]) -> Iterator[None]:
+        """Record what a prepared update changes in its node; one that changes nothing leaves no event."""
+        at, was, before = len(self.events), self.digest(obj_id), self.nodes[obj_id]
+        yield
+        if self.digest(obj_id) == was:
+            return
         delta = describe_change(before, self.nodes[obj_id], self.name) or "no visible change"
+        fields = {"turn": self.turn, "obj_id": obj_id, "payload_meta": meta}
+        self.events.insert(at, PendingEvent(type="AsyncPayloadPrepared", fields=fields))
         self._emit("AsyncPayloadApplied", obj_id=obj_id, payload_meta=meta, delta=delta)
 
     def _emit(self, type_: str, **fields: Any) -> None:

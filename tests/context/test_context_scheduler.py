@@ -187,7 +187,7 @@ def both() -> tuple[Naive, Real]:
     real = Real(job, [job.view(path, tokens=2) for path in PATHS])
     real.job.graph.take_deltas()
     job.graph.take_events(lambda: "e")
-    naive = Naive({n: "x0" for n in range(len(PATHS))}, [Node(("x0", 2), projected=("x0", 2)) for _ in PATHS])
+    naive = Naive(dict.fromkeys(range(len(PATHS)), "x0"), [Node(("x0", 2), projected=("x0", 2)) for _ in PATHS])
     return naive, real
 
 
