@@ -38,7 +38,6 @@ class Background:
         self._number = 0
         self._running: dict[str, Preparation] = {}
         self._queue = ReadyQueue(per_turn=per_turn)
-        self._announced: set[str] = set()
 
     @property
     def tally(self) -> Tally:
@@ -96,11 +95,7 @@ class Background:
                 changed.append(Applied(obj_id=payload.obj_id, turn=payload.source[0], effect=payload.source[1]))
 
         with self._store.open(turn, now):
-            for payload in self._queue.waiting:
-                if payload.payload_id not in self._announced:
-                    self._store.prepared(payload.obj_id, payload.meta)
             self._queue.take(lambda payload: payloads.holds(self._store, payload.obj_id, payload.basis), carry_out)
-        self._announced = {payload.payload_id for payload in self._queue.waiting}
         return tuple(changed)
 
     def requests(self, obj_ids: Sequence[str]) -> tuple[ReadRequest, ...]:
@@ -133,4 +128,3 @@ class Background:
         kept = BackgroundCheckpoint.model_validate(data)
         self._number = kept.number
         self._queue.waiting, self._queue.tally = list(kept.waiting), kept.tally
-        self._announced = set()

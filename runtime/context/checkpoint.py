@@ -56,7 +56,7 @@ def load(store: NodeStore, data: dict[str, Any]) -> GraphCheckpoint:
     except ValidationError as error:
         raise InputError(f"context checkpoint is damaged: {error}") from error
     store.counter = checkpoint.counter
-    store.nodes = {state.obj_id: state for state in checkpoint.nodes}
+    store.fill({state.obj_id: state for state in checkpoint.nodes})
     store.names = dict(checkpoint.names)
     store.shown_before = dict(checkpoint.shown_before)
     store.changed = frozenset(checkpoint.changed)

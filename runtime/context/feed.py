@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from runtime.context.describe import describe_change
@@ -56,3 +57,62 @@ def _detail(store: NodeStore, before: AnyNode, after: AnyNode) -> str:
 
 def _asked(rendering: RenderedView) -> tuple[str, int, int]:
     return rendering.pos, rendering.budget, rendering.lod
+
+
+@dataclass(frozen=True)
+class Item:
+    """A delta as the prompt weighs it: the smaller its ``rank``, the longer it stays; ``group`` is the one that shows its node."""
+
+    delta: Delta
+    rank: int = 0
+    group: str | None = None
+
+    def lines(self, *, detailed: bool) -> list[str]:
+        """What stands in the prompt. A diff that is left out is told of."""
+        if detailed or not self.delta.detail:
+            return self.delta.text().splitlines()
+        return [f"{self.delta.name}: {self.delta.summary} (diff left out for room)"]
+
+
+def compressed(items: Sequence[Item], budget: int | None, most: int, count: Callable[[str], int]) -> list[str]:
+    """The feed's lines within ``budget`` tokens (None: no bound), of ``most`` items at most, in the order given.
+
+    Diffs give way before items, and each that is left out leaves a word; items that are left out are counted, group by group.
+    Of both, the highest rank gives way first, and of one rank the last.
+    """
+    order = sorted(range(len(items)), key=lambda i: (items[i].rank, i))
+
+    def made(kept: int, detailed: int) -> list[str]:
+        stay, whole = set(order[:kept]), set(order[:detailed])
+        lines = [line for i, item in enumerate(items) if i in stay for line in item.lines(detailed=i in whole)]
+        return lines + _counted([items[i] for i in sorted(order[kept:])])
+
+    def fits(kept: int, detailed: int) -> bool:
+        return budget is None or count("\n".join(made(kept, detailed))) <= budget
+
+    kept = min(most, len(items))
+    if fits(kept, kept):
+        return made(kept, kept)
+    if fits(kept, 0):
+        return made(kept, _most(lambda detailed: fits(kept, detailed), kept))
+    return made(_most(lambda number: fits(number, 0), kept), 0)
+
+
+def _most(fits: Callable[[int], bool], end: int) -> int:
+    """The largest number below ``end`` that fits, if smaller ones do; 0 if none does."""
+    low, high = 0, max(end - 1, 0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def _counted(items: Iterable[Item]) -> list[str]:
+    """One line for each group on the changes that are left out, and one for those in none."""
+    numbers: dict[str | None, int] = {}
+    for item in items:
+        numbers[item.group] = numbers.get(item.group, 0) + 1
+    return [
+        f"{number:,} more change{'s' if number > 1 else ''}" + (f" in group {group}" if group is not None else "")
+        for group, number in sorted(numbers.items(), key=lambda pair: (pair[0] is None, pair[0] or ""))
+    ]

@@ -199,12 +199,10 @@ def apply(store: NodeStore, payload: UpdatePayload) -> bool:
     before = store.digest(payload.obj_id)
     state = store.view(payload.obj_id)
     result = ReadResult.model_validate(payload.data)
-    changed = apply_reading(store, state, views.request_for(state), result, Cause.PAYLOAD)
-    store.put(changed.ticked(store.turn, store.now), Cause.PAYLOAD)
-    if store.digest(payload.obj_id) == before:
-        return False
-    store.applied(payload.obj_id, payload.meta, state)
-    return True
+    with store.payload(payload.obj_id, payload.meta):
+        changed = apply_reading(store, state, views.request_for(state), result, Cause.PAYLOAD)
+        store.put(changed.ticked(store.turn, store.now), Cause.PAYLOAD)
+    return store.digest(payload.obj_id) != before
 
 
 def to_prepare(store: NodeStore, busy: Iterable[str]) -> list[ViewState]:

@@ -6,10 +6,12 @@ keeps the state each node had when the model was last shown something: the delta
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from runtime.context.describe import describe_change
@@ -64,7 +66,7 @@ class NodeStore:
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self.count = count
-        self.nodes: dict[str, AnyNode] = {}
+        self._nodes: dict[str, AnyNode] = {}
         self.counter = 0
         self.names: dict[str, str] = {}
         self.shown_before: dict[str, AnyNode | None] = {}
@@ -74,26 +76,37 @@ class NodeStore:
         self.waits: list[Wait] = []
         self._turn: int | None = None
         self._now = 0.0
+        self._thread = 0
         self._digests: dict[str, tuple[AnyNode, str]] = {}
 
     @contextmanager
     def open(self, turn: int, now: float = 0.0) -> Iterator[None]:
         """Let nodes change, in ``turn``. ``now`` is the workflow time of a tick, in seconds; calls do not know it."""
-        outer = self._turn, self._now
-        self._turn, self._now = turn, now
+        outer = self._turn, self._now, self._thread
+        self._turn, self._now, self._thread = turn, now, threading.get_ident()
         try:
             yield
         finally:
-            self._turn, self._now = outer
+            self._turn, self._now, self._thread = outer
+
+    @property
+    def nodes(self) -> Mapping[str, AnyNode]:
+        """The states by ``obj_id``, to look at: ``add`` and ``put`` are the only ways to change them."""
+        return MappingProxyType(self._nodes)
+
+    def fill(self, nodes: Mapping[str, AnyNode]) -> None:
+        """Take over the nodes of a checkpoint, or of a snapshot."""
+        self._nodes = dict(nodes)
 
     @property
     def turn(self) -> int:
         """The turn of the call or tick that is going on.
 
         Raises:
-            RuntimeError: when there is none; a node was about to change outside a call and outside a tick.
+            RuntimeError: when there is none, or it is another thread's: a node was about to change outside a call and outside
+                a tick, which is what background work must never do (executable-context.md section 1.5).
         """
-        if self._turn is None:
+        if self._turn is None or self._thread != threading.get_ident():
             raise RuntimeError("nodes change only during a call or a tick")
         return self._turn
 
@@ -144,14 +157,14 @@ class NodeStore:
             raise ValueError(f"{state.obj_id} exists")
         self._emit("NodeChanged", obj_id=state.obj_id, delta=f"created {state.obj_type}")
         self.shown_before[state.obj_id] = None
-        self.nodes[state.obj_id] = state
+        self._nodes[state.obj_id] = state
 
     def put(self, state: AnyNode, cause: Cause) -> None:
         """Set a node's new state: the one place where nodes change. An event follows if its digest did."""
         self._require_open()
         before = self.nodes[state.obj_id]
         was = self.digest(state.obj_id)
-        self.nodes[state.obj_id] = state
+        self._nodes[state.obj_id] = state
         if state.evolve(last_tick_turn=before.last_tick_turn, last_tick_at=before.last_tick_at) == before:
             # Spares the digest of a text that is the same.
             self._digests[state.obj_id] = (state, was)
@@ -188,13 +201,16 @@ class NodeStore:
         }
         self.events.insert(at, PendingEvent(type="MethodCalled", fields=fields))
 
-    def prepared(self, obj_id: str, meta: dict[str, Any]) -> None:
-        """Record that an update for a node is ready."""
-        self._emit("AsyncPayloadPrepared", obj_id=obj_id, payload_meta=meta)
-
-    def applied(self, obj_id: str, meta: dict[str, Any], before: AnyNode) -> None:
-        """Record that a prepared update has changed a node, which was ``before``."""
+    @contextmanager
+    def payload(self, obj_id: str, meta: dict[str, Any]) -> Iterator[None]:
+        """Record what a prepared update changes in its node; one that changes nothing leaves no event."""
+        at, was, before = len(self.events), self.digest(obj_id), self.nodes[obj_id]
+        yield
+        if self.digest(obj_id) == was:
+            return
         delta = describe_change(before, self.nodes[obj_id], self.name) or "no visible change"
+        fields = {"turn": self.turn, "obj_id": obj_id, "payload_meta": meta}
+        self.events.insert(at, PendingEvent(type="AsyncPayloadPrepared", fields=fields))
         self._emit("AsyncPayloadApplied", obj_id=obj_id, payload_meta=meta, delta=delta)
 
     def _emit(self, type_: str, **fields: Any) -> None:
@@ -232,7 +248,7 @@ class NodeStore:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Undo everything since ``snapshot``."""
-        self.nodes = dict(snapshot.nodes)
+        self.fill(snapshot.nodes)
         self.counter = snapshot.counter
         self.names = dict(snapshot.names)
         self.shown_before = dict(snapshot.shown_before)

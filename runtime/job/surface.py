@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from runtime.context.diffs import fit_lines
-from runtime.context.feed import Delta
+from runtime.context.feed import Delta, Item, compressed
 from runtime.context.graph import ContextGraph
 from runtime.context.states import GroupState, ViewState
 from runtime.history.content import NodePart
@@ -101,13 +101,20 @@ class Surface:
         return tuple(parts)
 
     def _feed(self, deltas: Sequence[Delta]) -> TailPart:
-        """The deltas with their diffs, or only a line each where that is too much."""
-        more = [f"{len(deltas) - SHOWN_DELTAS} more changes"] if len(deltas) > SHOWN_DELTAS else []
-        lines = [line for delta in deltas[:SHOWN_DELTAS] for line in delta.text().splitlines()]
-        budget = self.tail_budgets.get(SegmentKind.DELTA)
-        if budget is not None and self.count("\n".join(lines)) > budget:
-            lines = [f"{delta.name}: {delta.summary}" for delta in deltas[:SHOWN_DELTAS]]
-        return self._list(SegmentKind.DELTA, "[changed since the last turn]", [*lines, *more])
+        """The deltas within their budget."""
+        items = [Item(delta, self._rank(delta), self._group_of(delta)) for delta in deltas]
+        lines = compressed(items, self.tail_budgets.get(SegmentKind.DELTA), SHOWN_DELTAS, self.count)
+        return TailPart(SegmentKind.DELTA, "tail", "\n".join(["[changed since the last turn]", *lines]))
+
+    def _rank(self, delta: Delta) -> int:
+        """What is not about a node, and what is pinned or cannot be read, gives way last."""
+        if delta.obj_id not in self.graph.obj_ids:
+            return 0
+        state = self.graph.state(delta.obj_id)
+        return 1 if state.pinned is not None or (isinstance(state, ViewState) and state.fault is not None) else 2
+
+    def _group_of(self, delta: Delta) -> str | None:
+        return next(map(self._name, self._shown_by.get(delta.obj_id, ())), None)
 
     def _list(self, kind: SegmentKind, title: str, lines: Sequence[str]) -> TailPart:
         budget = self.tail_budgets.get(kind)

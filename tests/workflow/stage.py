@@ -93,6 +93,10 @@ class Stage:
         """The history of the ``number``-th job that was started."""
         return await self.client.get_workflow_handle(self.started[number]).fetch_history()
 
+    def runs(self, workflow_id: str) -> tuple[str, ...]:
+        """The runs of a job that are in the archive."""
+        return tuple(JobArchive(self.store, self.batch, workflow_id.rpartition("/")[2]).runs())
+
     def check_prompts(self) -> None:
         """No prompt of any job that was started breaks a rule of OpenAI's or Anthropic's."""
         for workflow_id in self.started:

@@ -1,0 +1,88 @@
+"""Sleeps, periodic ticks and payloads in other runs: continued, and replayed from a record that has the world's answers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowHandle
+
+from activities.contracts import JobKey
+from activities.record import ReplayMode, ReplayOrder, RunName
+from runtime.job.stops import JobStatus
+from tests.replay.timelines import archive_of, replay_runs, sound, timeline
+from tests.workflow.stage import Stage
+from workflows.job import JobWorkflow
+from workflows.messages import JobOrder, Origin, job_workflow_id
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+BUSY = "n = 0\nwhile n < 1_500_000:\n    n += 1"
+"""Some 300 ms of the interpreter, twice a quarter of a workflow task of 600 ms."""
+
+
+async def _until_asleep(handle: WorkflowHandle[Any, Any]) -> None:
+    while (await handle.query("progress")).get("phase") != "asleep":
+        pass
+
+
+async def test_a_job_sleeps_on_in_its_next_run(stage: Stage) -> None:
+    """A run that is full when its job falls asleep hands the sleep to the next, with what is waited for."""
+    path = stage.workspace / "log.txt"
+    path.write_text("one\n")
+    spec = stage.spec([f"log = view('log.txt', freq='Sync')\n{BUSY}\nwait_for(log)", "finish(log.text)"])
+    handle = await stage.start(spec, timedelta(seconds=1))
+    archive = archive_of(stage, spec.id)
+    while (await handle.describe()).run_id == handle.first_execution_run_id:
+        pass
+    await _until_asleep(stage.client.get_workflow_handle(handle.id))
+    path.write_text("two\n")
+    outcome = await handle.result()
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 2)
+    assert archive.end(outcome.run).result == "two"
+    assert len(archive.runs()) == 2
+    assert archive.find_step(outcome.run, 2).interim.woken.endswith("; woken by a change of log")
+    assert sound(archive)
+    assert await replay_runs(stage.client, stage, spec.id) == 2
+
+
+async def test_a_frozen_replay_of_a_sleep_takes_no_time(stage: Stage) -> None:
+    """Readings, payloads and wakings come from the record: the same timeline, though the files are others by now."""
+    path = stage.workspace / "log.txt"
+    path.write_text("one\n")
+    spec = stage.spec(
+        [
+            "p = view('log.txt', freq=('Periodic', 1))\na = view('log.txt', freq='Async')\ng = group(p, a)\nwait(7)",
+            "texts = [p.text, a.text]\nwait(1)",
+            "texts += [p.text, a.text]\nwait_for(p, timeout=30)",
+            "finish([*texts, p.text, a.text, g.text])",
+        ]
+    )
+    handle = await stage.start(spec)
+    await _until_asleep(handle)
+    path.write_text("two\n")
+    while (await handle.query("progress"))["turn"] < 3:
+        pass
+    await _until_asleep(handle)
+    path.write_text("three\n")
+    outcome = await handle.result()
+    archive = archive_of(stage, spec.id)
+    before = archive.end(outcome.run).result
+    assert before[:5] == ["two", "one", "two", "two", "three"]
+    path.write_text("four\n")
+
+    key = JobKey(batch=stage.batch, job="again")
+    source = RunName(batch=stage.batch, job=spec.id, run=outcome.run)
+    order = ReplayOrder(id="r", start=1, mode=ReplayMode.REEXECUTE, source=source, frozen=True)
+    again = await stage.client.execute_workflow(
+        JobWorkflow.run,
+        JobOrder(key=key, spec=spec, definition="", origin=Origin(seed=f"{stage.batch}/{spec.id}", replay=order)),
+        id=job_workflow_id(key),
+        task_queue=stage.queue,
+    )
+    replayed = archive_of(stage, "again")
+    assert (again.status, again.turns) == (JobStatus.SUCCEEDED, 4)
+    assert replayed.end(again.run).result == before
+    assert [step.interim for step in replayed.steps(again.run)] == [step.interim for step in archive.steps(outcome.run)]
+    assert timeline(replayed, again.run) == timeline(archive, outcome.run)

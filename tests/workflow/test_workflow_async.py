@@ -1,0 +1,61 @@
+"""Background preparation in Temporal: activities that nobody awaits, whose payloads land at ticks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stage import Stage, activities_of
+from temporalio.testing import WorkflowEnvironment
+
+from runtime.context.payloads import PREPARED_EFFECTS
+from runtime.job.stops import JobStatus
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def _edited_asleep(stage: Stage, statements: list[str]) -> tuple[object, object]:
+    """Runs a job whose first statement sleeps; the file changes while it does."""
+    path = stage.workspace / "log.txt"
+    path.write_text("one\n")
+    spec = stage.spec(statements)
+    handle = await stage.start(spec)
+    while (await handle.query("progress")).get("phase") != "asleep":
+        pass
+    path.write_text("two\n")
+    return await handle.result(), stage.archive(spec)
+
+
+@pytest.mark.parametrize("cached_jobs", [100, 0])
+async def test_a_payload_is_applied_at_a_tick(temporal: WorkflowEnvironment, tmp_path: Path, cached_jobs: int) -> None:
+    """The turn in which it is prepared does not wait for it; the step of the turn that applies it says so."""
+    stage = Stage(temporal.client, tmp_path, f"async-{cached_jobs}")
+    async with stage.open(cached_jobs=cached_jobs):
+        outcome, archive = await _edited_asleep(
+            stage,
+            [
+                "foo = view('log.txt', freq='Async')\nwait(2)",
+                "before = foo.text\nwait(2)",
+                "foo.Pause()\nafter = foo.text",
+                "finish([before, after])",
+            ],
+        )
+    assert archive.end(outcome.run).result == ["one", "two"]
+    history = await stage.history()
+    # The third preparation begins at turn 3's tick; turn 3's statement pauses the view.
+    assert activities_of(history)[:5] == ["begin", "turn-1", "turn-1-effect-0", "payload-1", "turn-2"]
+    steps = {step.turn: step.interim for step in archive.steps(outcome.run)}
+    assert steps[3].payloads == (("view-1", 2, PREPARED_EFFECTS + 1),)
+    assert steps[4].payloads == ()
+    (feed,) = [s.text for s in archive.turn_layout(outcome.run, 3) if s.kind == "delta"]
+    assert "log" not in feed.splitlines()[1]
+    assert feed.splitlines()[2] == "foo: its source changed, +1 -1 lines of those shown"
+    await stage.replay_all()
+    stage.check_prompts()
+
+
+async def test_a_job_ends_though_something_is_being_prepared(stage: Stage) -> None:
+    """What nobody awaits holds nobody up."""
+    (stage.workspace / "log.txt").write_text("one\n")
+    outcome, _ = await stage.run(["foo = view('log.txt', freq='Async')", *["x = foo.text"] * 4, "finish(x)"])
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 6)
