@@ -200,6 +200,9 @@ class Control:
         Raises:
             NotFound: if the job does not run.
         """
+        # The server accepts the cancellation of a run that has ended, and does nothing.
+        if await self.outcome(key) is not None:
+            raise _does_not_run(key)
         try:
             await self._job(key).cancel()
         except RPCError as error:
@@ -346,8 +349,10 @@ def _trouble(description: WorkflowExecutionDescription) -> Trouble | None:
 
 
 def _not_running(key: JobKey, error: RPCError) -> NotFound | RPCError:
-    if error.status is RPCStatusCode.NOT_FOUND:
-        return NotFound(
-            f"job {key} does not run: it has ended, waits for a place, or was never started ('holdfast ls' lists the jobs)"
-        )
-    return error
+    return _does_not_run(key) if error.status is RPCStatusCode.NOT_FOUND else error
+
+
+def _does_not_run(key: JobKey) -> NotFound:
+    return NotFound(
+        f"job {key} does not run: it has ended, waits for a place, or was never started ('holdfast ls' lists the jobs)"
+    )

@@ -41,7 +41,9 @@ def command(
     if json:
         json_document(rows)
         return
-    if not rows:
+    if not rows and batch is not None:
+        say(f"no jobs of a batch {batch!r}: 'holdfast ls' lists the jobs of all")
+    elif not rows:
         say("no jobs yet: start some with 'holdfast run JOBS_FILE'")
     width = max((len(row["job"]) for row in rows), default=0)
     for row in rows:

@@ -90,6 +90,14 @@ def test_nothing_has_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == "no jobs yet: start some with 'holdfast run JOBS_FILE'\n"
 
 
+def test_a_batch_that_has_no_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """'ls' of a batch that is none does not say that there are no jobs at all."""
+    open_store(str(tmp_path))
+    filled(DirectoryStore(tmp_path))
+    assert main(["ls", "nightl", "--store", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "no jobs of a batch 'nightl': 'holdfast ls' lists the jobs of all\n"
+
+
 class Counting(MemoryStore):
     """Counts the keys that are listed and the objects that are read."""
 

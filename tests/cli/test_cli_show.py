@@ -94,6 +94,8 @@ def test_a_job_in_flight_is_shown_told_and_cancelled(cli: CommandLine) -> None:
     assert "look at  this" in cli("show", "told").out
     gone = cli("send", "flight/told", "too late")
     assert (gone.code, "job flight/told does not run" in gone.err) == (2, True)
+    ended = cli("cancel", "flight/told")
+    assert (ended.code, "job flight/told does not run: it has ended" in ended.err) == (2, True)
 
 
 def test_a_scripted_model_has_no_wire(cli: CommandLine) -> None:
