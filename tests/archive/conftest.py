@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from s3_server import KEY, SECRET, S3Server
 
 from runtime.archive.stores import MemoryStore, ObjectStore, open_store
@@ -36,8 +35,3 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
     request.getfixturevalue("aws")
     server: S3Server = request.getfixturevalue("s3_server")
     return open_store(server.url(uuid.uuid4().hex))
-
-
-# A busy machine is no reason to fail.
-settings.register_profile("archive", deadline=None)
-settings.load_profile("archive")

@@ -216,7 +216,8 @@ def test_calls_that_wrote_summaries_are_listed_shown_and_exported(read: Reader) 
     lines = read.ok("log", "licences").splitlines()
     assert " ".join(lines[6].split()).startswith("35 summary ok 135+12 tokens $0.0010")
     assert lines[6].endswith("--run b~1")
-    assert lines[8].split()[:3] == ["35", "not", "executed"]
+    assert lines[8].split()[0] == "condensed"
+    assert lines[9].split()[:3] == ["35", "not", "executed"]
     assert read.ok("show", "licences@35", "--run", "b~1", "--wire").encode() == read.written.requests["b~1", 35]
     assert read("show", "licences@35", "--run", "b~3").code == 2
     exported = [json.loads(line) for line in read.ok("export", "licences").splitlines()]
