@@ -9,8 +9,8 @@ from typing import Any, Literal
 from pydantic import field_validator
 
 from runtime.archive.allowed import allowed_headers, clean_model, clean_url
-from runtime.digests import digest_of
 from runtime.context.interim import Interim
+from runtime.digests import digest_of
 from runtime.history.condensed import CondensationRecord
 from runtime.projection.segments import LayoutDelta, Segment, reply_segment
 from runtime.values import StepRef, ToolCall, Usage, Value

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.archive.container import FORMAT, ArchivedObject
 from runtime.archive.records import Capture, ReplyRecord, Signature
+from runtime.context.interim import Interim
 from runtime.digests import canonical_json
 from runtime.errors import ObjectCorrupt
-from runtime.context.interim import Interim
 from runtime.history.condensed import CondensationRecord
 from runtime.values import StepRef, Usage
 

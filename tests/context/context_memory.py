@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.context.graph import ContextGraph
-from runtime.context.payloads import Preparation
 from runtime.context.outcomes import NeedsRead, NodeRef, Outcome, Raised, Returned
+from runtime.context.payloads import Preparation
 from runtime.context.sources import ALL_TOKENS, ReadRequest, ReadResult, ReadStatus
 from runtime.digests import digest_of
 
