@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from runtime.context.outcomes import Refused
-from runtime.context.states import AnyNode, DirtyFlags, GroupState, RenderedView, SeenMember
+from runtime.context.states import NEVER, AnyNode, DirtyFlags, GroupState, RenderedView, SeenMember
 from runtime.context.store import Cause, NodeStore
-from runtime.context.summary import Member, summarise
+from runtime.context.summary import RECENT_TURNS, Member, summarise
 
 
 def reaches(store: NodeStore, start: str, target: str) -> bool:
@@ -43,8 +43,18 @@ def with_members(store: NodeStore, group: GroupState, added: Iterable[str]) -> G
 
 
 def seen_now(store: NodeStore, group: GroupState) -> tuple[SeenMember, ...]:
-    """What a summary made now would be made from."""
-    return tuple(SeenMember(obj_id=m, digest=store.digest(m), name=store.name(m)) for m in group.members)
+    """What a summary made now would be made from; equal to ``seen`` if no member has changed."""
+    before = {member.obj_id: member.changed for member in group.seen}
+    return tuple(
+        SeenMember(obj_id=m, digest=store.digest(m), name=store.name(m), changed=before.get(m, NEVER))
+        for m in group.members
+    )
+
+
+def changed_members(group: GroupState, now: Iterable[SeenMember]) -> frozenset[str]:
+    """The members that are new or have changed since the group's last summary; none before the first."""
+    before = {member.obj_id: member.digest for member in group.seen}
+    return frozenset(m.obj_id for m in now if before and before.get(m.obj_id) != m.digest)
 
 
 def is_due(store: NodeStore, group: GroupState) -> bool:
@@ -63,10 +73,17 @@ def is_behind(store: NodeStore, state: AnyNode) -> bool:
 
 def summary_of(store: NodeStore, group: GroupState, *, lod: int, tokens: int) -> RenderedView:
     """The group's rendering from its members' present states."""
-    seen = {member.obj_id: member.digest for member in group.seen}
+    now = seen_now(store, group)
+    changed = changed_members(group, now)
+    newest = max(member.changed for member in now)
     members = [
-        Member(now.name, store.nodes[now.obj_id], changed=bool(seen) and seen.get(now.obj_id) != now.digest)
-        for now in seen_now(store, group)
+        Member(
+            member.name,
+            store.nodes[member.obj_id],
+            changed=member.obj_id in changed,
+            recent=member.changed != NEVER and newest - member.changed < RECENT_TURNS,
+        )
+        for member in now
     ]
     text = summarise(members, lod=lod, budget=tokens, count=store.count)
     return RenderedView(text=text, tokens=store.count(text), lod=lod, budget=tokens)
@@ -76,7 +93,9 @@ def recomputed(store: NodeStore, group: GroupState) -> GroupState:
     """``group`` with a summary of its members as they are now."""
     rendering = summary_of(store, group, lod=group.base_lod, tokens=group.tokens)
     previous = group.previous if rendering == group.rendering else store.last_shown(group.obj_id)
-    seen = seen_now(store, group)
+    now = seen_now(store, group)
+    changed = changed_members(group, now)
+    seen = tuple(m.evolve(changed=store.turn) if m.obj_id in changed else m for m in now)
     return group.evolve(rendering=rendering, previous=previous, seen=seen, dirty=DirtyFlags())
 
 

@@ -161,11 +161,15 @@ class ViewState(NodeState):
 
 
 class SeenMember(ContextValue):
-    """A member as a summary was made from it: its state's digest, and the name by which it is referred to."""
+    """A member as a summary was made from it: its state's digest, and the name by which it is referred to.
+
+    ``changed`` is the turn of the last summary for which it was new or had changed, ``NEVER`` for none.
+    """
 
     obj_id: str
     digest: str
     name: str
+    changed: int = NEVER
 
 
 class GroupState(NodeState):

@@ -1,7 +1,7 @@
 """A group's text: an extractive summary of its members within the group's budget. Deterministic, no model.
 
 Each member gets a line that names it and a share of the rest by weight: members that changed since the last summary
-and pinned ones weigh three times as much as the others. What a member leaves of its share goes to the next.
+and pinned ones weigh three times as much as the others, those that changed a few turns ago twice as much. What a member leaves of its share goes to the next.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ FIRST_LINES = 3
 """How many non-blank lines from a member's top stand in a summary, beside its structure."""
 
 SALIENT = 3
-"""Weight of a changed or pinned member; the others weigh 1."""
+"""Weight of a changed or pinned member."""
+
+RECENT = 2
+"""Weight of a member that changed a short while ago; the others weigh 1."""
+
+RECENT_TURNS = 5
+"""How many turns before the group's last change a member's counts as recent."""
 
 _STRUCTURE = re.compile(
     r"""\s*(?:
@@ -43,11 +49,14 @@ class Member:
     name: str
     state: AnyNode
     changed: bool
+    recent: bool = False
 
     @property
     def weight(self) -> int:
         """How much of the budget it may have, beside the others."""
-        return SALIENT if self.changed or self.state.pinned is not None else 1
+        if self.changed or self.state.pinned is not None:
+            return SALIENT
+        return RECENT if self.recent else 1
 
     def head(self) -> str:
         """The line that names it."""

@@ -181,3 +181,31 @@ def test_summary_stays_within_its_budget(texts: list[str], budget: int, lod: int
     summary = summarise(members, lod=lod, budget=budget, count=words)
     assert summary == summarise(members, lod=lod, budget=budget, count=words)
     assert words(summary) <= budget or summary == f"... {len(members)} more members"
+
+
+def test_a_member_that_changed_a_while_ago_keeps_a_larger_share() -> None:
+    """Changed since the last summary: three shares; in one of the last five turns: two; else one."""
+    job = Job({name: numbered(60) for name in ("a.txt", "b.txt", "c.txt")})
+    a, b, c = (job.view(name, freq="Sync") for name in job.files)
+    group = job.group(a, b, c, tokens=90, lod=0)
+
+    def lines() -> list[int]:
+        """How many lines of each member the summary shows."""
+        parts = job.get(group, "text").split("view-")[1:]
+        return [len(part.splitlines()) - 1 for part in parts if ":" in part.splitlines()[0]]
+
+    equal = lines()
+    job.files["a.txt"] = numbered(60, start=100)
+    job.tick()
+    changed = lines()
+    job.files["b.txt"] = numbered(60, start=100)
+    job.tick()
+    recent = lines()
+    assert max(equal) - min(equal) <= 1
+    assert changed[0] > changed[1] == changed[2]
+    assert recent[1] > recent[0] > recent[2]
+    for turn in range(6):
+        job.files["b.txt"] = numbered(60, start=turn)
+        job.tick()
+    later = lines()
+    assert later[1] > later[0] == later[2]
