@@ -121,7 +121,8 @@ _FORMS = {
 _ROLE = """\
 You work alone, in turns, on the goal that follows. Nobody answers questions.
 In each turn write one piece of Python: {how}. It is type-checked, then run; its output, or the exception it raised, \
-is in the next turn's prompt, and so is each file view, as it is then. Variables stay from turn to turn. A statement that \
+is in the next turn's prompt, and so is each view, where it was made. What changed in one since may be told further down: \
+the lowest place holds. Variables stay from turn to turn. A statement that \
 raises keeps what it did until then; one that exceeds a limit is taken back whole.
 The job ends when you call finish(...). A reply without Python is recorded for the user and ends nothing."""
 

@@ -26,6 +26,9 @@ TARGET = 0.8
 TAIL_SHARE = 0.125
 """What the delta feed and the handle table may each take of a prompt."""
 
+ROOM, CONDENSED = "left out for room", "condensed"
+"""Why a prompt was rewritten."""
+
 LEAST_BUDGET = 64
 """Tokens below which a text is not cut any further."""
 
@@ -71,13 +74,18 @@ class Fitter:
             self.size = tokens_of(layout)
             if self.size > target:
                 target = int(self.limit * TARGET)
+                if job.places.behind(job.surface) and job.places.flush(job.surface, ROOM):
+                    continue
                 if _collapse(job, layout, self.size - target, kept=_made_last(job, layout)):
+                    job.places.flush(job.surface, ROOM)
                     continue
             outcome = self._less(job, layout)
             if isinstance(outcome, SummaryTask):
                 return outcome
             if not outcome:
                 return layout
+            job.surface.look(job.log.view)
+            job.places.flush(job.surface, CONDENSED if self.condensing.taken else ROOM)
 
     def _less(self, job: Job, layout: Sequence[Segment]) -> bool | SummaryTask:
         """Leave out more, by the least loss. False if the layout fits, and nobody asks for less."""
@@ -130,7 +138,7 @@ def _made_last(job: Job, layout: Iterable[Segment]) -> frozenset[str]:
             views.clear()
         elif segment.kind is SegmentKind.VIEW:
             views.add(segment.origin.removeprefix("node:"))
-    return job.surface.places & views
+    return frozenset(views.intersection(job.surface.places))
 
 
 def _cut(job: Job, layout: Sequence[Segment], *, least: int) -> bool:

@@ -317,6 +317,11 @@ class WrittenSettings(Written):
     pin_user_messages: bool = Field(
         default=False, description="Whether messages sent to the job are never forgotten, as its goal is not."
     )
+    projection: Literal["auto", "inline", "append"] = Field(
+        default="auto",
+        description="What becomes of a view that changed: shown anew where it stands (inline), told of further down, so that "
+        "the provider's cache holds (append), or whichever of the two costs less (auto).",
+    )
     workspace: str | None = Field(
         default=None,
         min_length=1,
