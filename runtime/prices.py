@@ -32,7 +32,7 @@ def prices_of(model: str) -> Prices:
     read, write = entry.get("cache_read_input_token_cost"), entry.get("cache_creation_input_token_cost")
     if read is None:
         return _NO_CACHE.model_copy(update={"usd": float(usd)})
-    return Prices(usd=float(usd), read=float(read) / usd, write=max(float(write or 0) / usd, 1.0), marks=marks)
+    return Prices(usd=float(usd), read=round(read / usd, 6), write=max(round((write or 0) / usd, 6), 1.0), marks=marks)
 
 
 def _entry(model: str) -> dict[str, Any]:

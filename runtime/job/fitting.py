@@ -29,6 +29,9 @@ TAIL_SHARE = 0.125
 ROOM, CONDENSED = "left out for room", "condensed"
 """Why a prompt was rewritten."""
 
+SECTIONS = {SegmentKind.DELTA: 4_000, SegmentKind.HANDLES: 3_000}
+"""The most tokens of these, however large the window is: the tail is paid for in full in every turn."""
+
 LEAST_BUDGET = 64
 """Tokens below which a text is not cut any further."""
 
@@ -66,8 +69,8 @@ class Fitter:
         if self.condensing.waiting is not None:
             return self.condensing.waiting
         target = self.limit
-        for kind in (SegmentKind.DELTA, SegmentKind.HANDLES):
-            job.surface.tail_budgets[kind] = max(LEAST_BUDGET, int(self.limit * TAIL_SHARE))
+        for kind, most in SECTIONS.items():
+            job.surface.tail_budgets[kind] = max(LEAST_BUDGET, min(int(self.limit * TAIL_SHARE), most))
         while True:
             job.surface.look(job.log.view)
             layout = job.projector.layout(job.log.view, job.replies, job.surface, tail())

@@ -199,9 +199,13 @@ class Job:
         self._settled = True
         view = self.log.view
         self.surface.look(view)
-        stable = self.projector.layout(view, self.replies, self.surface, ()) if self.surface.places else ()
         horizon = min(self.spec.budget.turns - self.turn, max(LEAST_HORIZON, self.turn))
-        self.places.settle(self.surface, stable, horizon, self._tell)
+        self.places.settle(
+            self.surface,
+            lambda: self.projector.layout(view, self.replies, self.surface, ()),
+            horizon,
+            self._tell,
+        )
 
     def _tell(self, text: str) -> str:
         """Append a message of the framework; returns its event's id."""

@@ -108,13 +108,13 @@ class Places:
     def settle(
         self,
         surface: Current,
-        stable: Sequence[Segment],
+        stable: Callable[[], Sequence[Segment]],
         horizon: int,
         tell: Callable[[str], str],
     ) -> None:
         """Decide once a turn, before its first prompt: rewrite, or tell. ``tell`` appends a message and returns its event's id.
 
-        ``stable`` are the prompt's segments without the tail, as they stand before that.
+        ``stable`` makes the prompt's segments without the tail, as they stand before that.
         """
         self._follow(surface)
         now = {obj_id: surface.current(obj_id) for obj_id in surface.places}
@@ -188,7 +188,7 @@ class Places:
         stale: Sequence[str],
         now: Mapping[str, Placed],
         updates: Mapping[str, str],
-        stable: Sequence[Segment],
+        stable: Callable[[], Sequence[Segment]],
         horizon: int,
     ) -> int:
         """The first of the ``stale`` places that is rewritten; all behind it are too. ``len(stale)``: none is."""
@@ -197,7 +197,7 @@ class Places:
         if self.policy is ProjectionPolicy.APPEND:
             return len(stale)
         read, write, rewrite = self.prices.read, self.prices.write, self.prices.rewrite
-        behind = _behind(stable)
+        behind = _behind(stable())
         keep: list[float] = []
         anew: list[float] = []
         old: list[int] = []

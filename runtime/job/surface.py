@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from runtime.context.diffs import fit_lines
 from runtime.context.feed import Delta, Item, compressed
 from runtime.context.graph import ContextGraph
-from runtime.context.states import GroupState, ViewState
+from runtime.context.states import AnyNode, GroupState, ViewState
 from runtime.history.content import NodePart
 from runtime.history.events import ShownEvent, is_result
 from runtime.job.places import Placed, Places
@@ -22,6 +22,9 @@ from runtime.projection.segments import SegmentKind
 
 SHOWN_DELTAS = 40
 """Deltas that one prompt shows; the rest is counted in a line."""
+
+MOST_CHARS = 12
+"""Characters that a token of the tail's lists stands for at most: what is longer by this is not even counted."""
 
 _SHOWS_AGAIN = frozenset(
     {"SetLod", "SetTokens", "SetPos", "Scroll", "Refresh", "Run", "Add", "Remove", "SetText", "Append", "pin"}
@@ -46,6 +49,8 @@ class Surface:
     places: tuple[str, ...] = ()
     _held: frozenset[str] = frozenset()
     _placed_here: frozenset[str] = frozenset()
+    _rendered: dict[str, tuple[AnyNode, str, int | None, Placed]] = field(default_factory=dict)
+    _held_as: dict[str, str] = field(default_factory=dict)
     _shown_by: dict[str, list[str]] = field(default_factory=dict)
     _changed: dict[str, tuple[str, int]] = field(default_factory=dict)
 
@@ -61,6 +66,7 @@ class Surface:
         self.places = tuple(dict.fromkeys(part.obj_id for part in parts if isinstance(part, NodePart)))
         self._placed_here = frozenset(self.places)
         self._held = frozenset(self.names.values())
+        self._held_as = {obj_id: name for name, obj_id in reversed(list(self.names.items()))}
         states = ((obj_id, self.graph.state(obj_id)) for obj_id in self.graph.obj_ids)
         groups = {obj_id: state for obj_id, state in states if isinstance(state, GroupState)}
         self._shown_by = {}
@@ -93,8 +99,13 @@ class Surface:
         """What would stand at the view's place if it were rendered now."""
         if not self._alone(obj_id):
             return Placed(shown=False, text=self._mark(obj_id))
-        text = self.graph.render(obj_id, tokens=self.shrunk.get(obj_id))
-        return Placed(shown=True, text=text, first_line=self.graph.state(obj_id).rendering.first_line)
+        state, name, budget = self.graph.state(obj_id), self.name(obj_id), self.shrunk.get(obj_id)
+        made = self._rendered.get(obj_id)
+        if made is None or made[0] is not state or made[1:3] != (name, budget):
+            text = self.graph.render(obj_id, tokens=budget)
+            placed = Placed(shown=True, text=text, first_line=state.rendering.first_line)
+            made = self._rendered[obj_id] = (state, name, budget, placed)
+        return made[3]
 
     def _mark(self, obj_id: str) -> str:
         name = self.name(obj_id)
@@ -142,7 +153,7 @@ class Surface:
     def _list(self, kind: SegmentKind, title: str, lines: Sequence[str]) -> TailPart:
         budget = self.tail_budgets.get(kind)
         if budget is not None:
-            kept = fit_lines(lines, budget, self.count)
+            kept = fit_lines(_beginning(lines, budget * MOST_CHARS), budget, self.count)
             more = len(lines) - len(kept)
             lines = [*kept, f"... {more} more lines were left out for room"] if more else kept
         return TailPart(kind, "tail", "\n".join([title, *lines]))
@@ -166,4 +177,16 @@ class Surface:
 
     def name(self, obj_id: str) -> str:
         """The variable that holds the node, or the node's id."""
+        name = self._held_as.get(obj_id)
+        if name is not None and self.names.get(name) == obj_id:
+            return name
         return next((name for name, held in self.names.items() if held == obj_id), obj_id)
+
+
+def _beginning(lines: Sequence[str], chars: int) -> Sequence[str]:
+    """The first lines, up to so many characters."""
+    for number, line in enumerate(lines):
+        chars -= len(line)
+        if chars < 0:
+            return lines[:number]
+    return lines

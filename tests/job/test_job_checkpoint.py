@@ -115,7 +115,18 @@ def test_every_part_of_a_job_is_dumped_or_made_anew(tmp_path: Path) -> None:
     places = {"known", "dropped", "causes", "prices"}
     assert set(vars(loop.job.places)) == places | {"policy", "count", "reasons", "told_now"}
     surface = {"names", "collapsed", "shrunk", "_changed"}
-    looked_up = {"graph", "count", "at", "tail_budgets", "places", "_placed_here", "_held", "_shown_by"}
+    looked_up = {
+        "graph",
+        "count",
+        "at",
+        "tail_budgets",
+        "places",
+        "_placed_here",
+        "_held",
+        "_held_as",
+        "_rendered",
+        "_shown_by",
+    }
     assert set(vars(loop.job.surface)) == surface | looked_up
 
 
