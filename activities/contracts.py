@@ -148,12 +148,13 @@ class TurnReply(ModelReply):
 class ReadBatch(Contract):
     """Sources to read in one activity: an effect of a statement, or all that are due at a tick.
 
-    What is read is archived as effect ``effect`` of the turn's statement, if ``key`` is given; ``recorded`` answers from there.
+    ``urls`` are the web pages that may be read. What is read is archived as effect ``effect`` of the turn's statement, if ``key`` is given; ``recorded`` answers from there.
     """
 
     workspace: str
     requests: tuple[ReadRequest, ...]
     encoding: str
+    urls: tuple[str, ...] = ()
     redact: Redaction = Redaction()
     key: JobKey | None = None
     turn: int = 0

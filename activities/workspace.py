@@ -17,6 +17,7 @@ from temporalio import activity
 from activities._recorded_effects import ReadEffects
 from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult
 from runtime.archive.stores import ObjectStore
+from runtime.catalog import JobName
 from runtime.context.excerpts import Count, basis_of, excerpt
 from runtime.context.source_text import SourceText
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
@@ -27,6 +28,7 @@ from runtime.interpreter import os_values
 from runtime.redaction.redactor import Redactor, redactor_of
 from runtime.sources.finding import Sources
 from runtime.sources.source import Opened
+from runtime.sources.web import Pages
 from runtime.tokens import encoding
 from runtime.workspace import Limits, Workspace
 from runtime.workspace_walk import host_trouble
@@ -63,6 +65,8 @@ class WorkspaceActivities:
         self._limits = limits
         self._now = now
         self._fingerprints = fingerprints or FingerprintCache()
+        self._pages = Pages()
+        self._store = store
         self._effects = ReadEffects(store)
 
     @activity.defn(name="read_sources")
@@ -112,7 +116,15 @@ class WorkspaceActivities:
             return _failed(request, error, redactor)
 
     def _sources(self, batch: ReadBatch) -> Sources:
-        return Sources(Workspace(batch.workspace, self._limits), self._fingerprints, self._now)
+        return Sources(
+            workspace=Workspace(batch.workspace, self._limits),
+            fingerprints=self._fingerprints,
+            now=self._now,
+            allowed=batch.urls,
+            pages=self._pages,
+            store=self._store,
+            own=None if batch.key is None else JobName(batch.key.batch, batch.key.job),
+        )
 
     def _call(self, call: FileCall) -> FileCallResult:
         failpoint("read.before")

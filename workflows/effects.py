@@ -112,6 +112,7 @@ class Effects:
             workspace=self.spec.workspace,
             requests=requests,
             encoding=self.spec.encoding,
+            urls=self.spec.urls,
             redact=self.spec.redact,
             **place,
         )

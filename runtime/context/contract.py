@@ -100,11 +100,13 @@ def _stub_parameters(signature: Signature, *, self_first: bool = False) -> str:
     return ", ".join(texts)
 
 
-def contract_text(*, form: str, tools: Sequence[Tool], result_schema: Mapping[str, Any] | None) -> str:
-    """The contract as the model reads it. ``form`` is ``tool`` or ``script``."""
+def contract_text(
+    *, form: str, tools: Sequence[Tool], result_schema: Mapping[str, Any] | None, urls: Sequence[str] = ()
+) -> str:
+    """The contract as the model reads it. ``form`` is ``tool`` or ``script``, ``urls`` are the web pages that it may view."""
     sections = [
         _ROLE.format(how=_FORMS[form]),
-        _context(),
+        _context(urls),
         _FILES,
         _tools(tools),
         _finish(result_schema),
@@ -127,7 +129,9 @@ raises keeps what it did until then; one that exceeds a limit is taken back whol
 The job ends when you call finish(...). A reply without Python is recorded for the user and ends nothing."""
 
 _VIEW_NOTES = """\
-path   a file, directory or glob ("src/**/*.py") of the workspace, or an opened file.
+path   a file, directory or glob ("src/**/*.py") of the workspace, or an opened file; {web}\
+"holdfast://JOB@N": turn N of another job of this archive ("self": this one; "self@N/effect/K": what effect K, from 0, of \
+turn N's statement gave).
 pos    a 0-based line (40 or "40"), "line:column" ("120:0"), or "/text": the first line that contains text.
 tokens how much to show at most; All for as much as the reader allows ({most:,}).
 lod    level of detail. 0: the text from pos on. 1: structure (symbols, headings, keys, columns; of a \
@@ -154,16 +158,17 @@ wait and wait_for take effect when the statement has ended without an exception,
 nothing but its wall budget; nodes that are due are read. A user's message wakes it. The next prompt says what woke it."""
 
 
-def _context() -> str:
+def _context(urls: Sequence[str]) -> str:
     view, group, note, *others = sorted((s for s in api.FUNCTIONS if s.built), key=lambda s: s.name not in api.HANDLES)
     unbuilt = "".join(f", {s.name}({s.shape()})" for s in api.FUNCTIONS if not s.built)
+    web = f"a web page of {', '.join(urls)}; " if urls else ""
     lines = [
         "# Context",
         "Handles are live objects: what they show in your prompt is what you set them to show. Free room by lowering "
         "tokens, raising lod, or assigning None to the variable.",
         "",
         *_signature_lines(view, "ViewHandle", api.VIEW_METHODS),
-        *_indented(_VIEW_NOTES.format(most=READER_TOKENS)),
+        *_indented(_VIEW_NOTES.format(most=READER_TOKENS, web=web)),
         "",
         *_signature_lines(group, "GroupHandle", api.GROUP_METHODS),
         *_indented(_GROUP_NOTES),

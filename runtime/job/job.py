@@ -98,7 +98,7 @@ class Job:
         self._projections = 0
         self._tick_at = started
         self._interim = Interim()
-        contract = contract_text(form=spec.form, tools=spec.tools, result_schema=spec.result)
+        contract = contract_text(form=spec.form, tools=spec.tools, result_schema=spec.result, urls=spec.urls)
         self._message(MessageSource.SYSTEM, contract)
         self._message(MessageSource.GOAL, spec.goal)
 

@@ -137,6 +137,8 @@ class JobSpec(Spec):
     """What gives way when a prompt is too large, the first that has an answer; empty: nothing is ever forgotten."""
     pin_user_messages: bool = False
     """Whether the user's messages are never forgotten, as the contract and the goal are not."""
+    urls: tuple[str, ...] = ()
+    """The web pages that views may show: URLs beneath which all are, or hosts (``docs.python.org``, ``*.example.org``)."""
     projection: ProjectionPolicy = ProjectionPolicy.AUTO
     """Whether views that changed are shown anew at their old places, or told of further down."""
     encoding: str = DEFAULT_ENCODING

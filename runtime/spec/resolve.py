@@ -115,6 +115,7 @@ class Resolver:
             context_tokens=setting("context_tokens")[0],
             condenser=self._condensers(*setting("condenser"), model),
             pin_user_messages=setting("pin_user_messages")[0],
+            urls=tuple(setting("urls")[0]),
             projection=ProjectionPolicy(setting("projection")[0]),
             redact=Redaction(**{name: tuple(texts) for name, texts in setting("redact")[0].model_dump().items()}),
         )
