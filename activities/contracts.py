@@ -148,13 +148,15 @@ class TurnReply(ModelReply):
 class ReadBatch(Contract):
     """Sources to read in one activity: an effect of a statement, or all that are due at a tick.
 
-    ``urls`` are the web pages that may be read. What is read is archived as effect ``effect`` of the turn's statement, if ``key`` is given; ``recorded`` answers from there.
+    ``urls`` are the web pages that may be read, ``summary_model`` is
+    what writes summaries (None: nothing does). What is read is archived as effect ``effect`` of the turn's statement, if ``key`` is given; ``recorded`` answers from there.
     """
 
     workspace: str
     requests: tuple[ReadRequest, ...]
     encoding: str
     urls: tuple[str, ...] = ()
+    summary_model: dict[str, Any] | None = None
     redact: Redaction = Redaction()
     key: JobKey | None = None
     turn: int = 0
@@ -163,9 +165,11 @@ class ReadBatch(Contract):
 
 
 class ReadBatchResult(Contract):
-    """One result for each request, in the same order."""
+    """One result for each request, in the same order; what a model cost that had to be asked for one."""
 
     results: tuple[ReadResult, ...]
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
 
 
 class FileCall(Contract):

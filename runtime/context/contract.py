@@ -135,7 +135,8 @@ turn N's statement gave).
 pos    a 0-based line (40 or "40"), "line:column" ("120:0"), or "/text": the first line that contains text.
 tokens how much to show at most; All for as much as the reader allows ({most:,}).
 lod    level of detail. 0: the text from pos on. 1: structure (symbols, headings, keys, columns; of a \
-directory its tree, of a glob its files' symbols). 3: what changed since it was last shown.
+directory its tree, of a glob its files' symbols). 2: a summary that a model writes in the background; the structure stands in \
+until then, and says so. 3: what changed since it was last shown.
 mode   "paused" keeps the last known state until you call a method. "running" follows the file: it is read at the \
 beginning of each turn, and a change is shown as a diff. It is paused when no variable, pin or group holds it any more.
 freq   "Sync", or ("Periodic", seconds): read at the beginning of the first turn after so many seconds; \
@@ -160,7 +161,7 @@ nothing but its wall budget; nodes that are due are read. A user's message wakes
 
 def _context(urls: Sequence[str]) -> str:
     view, group, note, *others = sorted((s for s in api.FUNCTIONS if s.built), key=lambda s: s.name not in api.HANDLES)
-    unbuilt = "".join(f", {s.name}({s.shape()})" for s in api.FUNCTIONS if not s.built)
+    unbuilt = ", ".join(f"{s.name}({s.shape()})" for s in api.FUNCTIONS if not s.built)
     web = f"a web page of {', '.join(urls)}; " if urls else ""
     lines = [
         "# Context",
@@ -182,7 +183,7 @@ def _context(urls: Sequence[str]) -> str:
         "Methods that change a handle return it, so calls can be chained: foo.SetLod(1).SetTokens(All). Each method "
         "has a second spelling: foo.set_lod(1).",
         f"Attributes, read-only: {_attributes()}.",
-        f"Not available yet, they raise NotImplementedError: lod=2 of a view{unbuilt}.",
+        *([f"Not available yet, they raise NotImplementedError: {unbuilt}."] if unbuilt else []),
         'Example: foo = view("src/foo.py", pos="120:0", tokens=2000); bar = view("src/bar.py", lod=1).Run(freq="Sync"); '
         "s = group(foo, bar, tokens=500)",
     ]

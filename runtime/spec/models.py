@@ -137,6 +137,8 @@ class JobSpec(Spec):
     """What gives way when a prompt is too large, the first that has an answer; empty: nothing is ever forgotten."""
     pin_user_messages: bool = False
     """Whether the user's messages are never forgotten, as the contract and the goal are not."""
+    summary_model: ModelSettings | None = None
+    """The model that sums up views at level 2; None: the job's own, unless that is a script."""
     urls: tuple[str, ...] = ()
     """The web pages that views may show: URLs beneath which all are, or hosts (``docs.python.org``, ``*.example.org``)."""
     projection: ProjectionPolicy = ProjectionPolicy.AUTO

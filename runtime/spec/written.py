@@ -324,6 +324,11 @@ class WrittenSettings(Written):
         description="What becomes of a view that changed: shown anew where it stands (inline), told of further down, so that "
         "the provider's cache holds (append), or whichever of the two costs less (auto).",
     )
+    summary_model: WrittenModel | None = Field(
+        default=None,
+        description="The model that sums up views at level of detail 2, in the background; a cheaper one will do. The job's "
+        "own if left out, and none for a scripted one.",
+    )
     urls: list[Annotated[str, Field(pattern=URL_PATTERN)]] = Field(
         default=[],
         max_length=MAX_URLS,
