@@ -24,6 +24,7 @@ from runtime.history.log import EventLog
 from runtime.interpreter.namespace import Namespace
 from runtime.interpreter.records import Execution, TypeInfo
 from runtime.interpreter.run import Session
+from runtime.job.dropped import Dropped
 from runtime.job.job import Job
 from runtime.job.places import Place
 from runtime.job.sleeping import Sleep
@@ -65,6 +66,7 @@ class JobCheckpoint(Value):
     limit: int
     size: int
     cached_tokens: int = 0
+    dropped: Dropped = Dropped()
     collapsed: tuple[str, ...] = ()
     node_budgets: dict[str, int] = {}
     changed: dict[str, tuple[str, int]] = {}
@@ -102,6 +104,7 @@ def dump(job: Job) -> dict[str, Any]:
         limit=fitter.limit,
         size=fitter.size,
         cached_tokens=job.condensing.cached_tokens,
+        dropped=job.condensing.dropped,
         collapsed=tuple(surface.collapsed),
         node_budgets=surface.shrunk,
         changed=surface._changed,
@@ -142,6 +145,7 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     job.session = Session(dump=session, names=Namespace(variables=saved.variables, handles=saved.handles))
     job.ledger.budget, job.ledger.usage, job.ledger.cost_usd = saved.budget, saved.usage, saved.cost_usd
     job.fitter.limit, job.fitter.size, job.condensing.cached_tokens = saved.limit, saved.size, saved.cached_tokens
+    job.condensing.dropped = saved.dropped
     job.surface.names = job.session.names.handles
     job.surface.collapsed = dict.fromkeys(saved.collapsed)
     job.surface.shrunk = dict(saved.node_budgets)

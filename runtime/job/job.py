@@ -43,9 +43,9 @@ from runtime.job.sleeping import Sleeping
 from runtime.job.statement import JobStatement
 from runtime.job.stops import BAD_REPLIES, JobStatus, Stop
 from runtime.job.surface import Surface
-from runtime.projection.project import Projector
+from runtime.projection.project import Projector, TailPart
 from runtime.projection.results import NOBODY_THERE, execution_text
-from runtime.projection.segments import LayoutDelta, Segment, delta_from, reply_segment
+from runtime.projection.segments import LayoutDelta, Segment, SegmentKind, delta_from, reply_segment
 from runtime.spec.models import JobSpec
 from runtime.values import ModelReply, StepRef
 
@@ -178,7 +178,7 @@ class Job:
         if not self._settled:
             self._settle()
         budget_line = self.ledger.spending(self.turn, now).line()
-        layout = self.fitter.fit(self, lambda: self.surface.tail(self._deltas, self.turn, budget_line))
+        layout = self.fitter.fit(self, lambda: self._tail(budget_line))
         if isinstance(layout, SummaryTask):
             return layout
         self._projections += 1
@@ -193,6 +193,12 @@ class Job:
             interim=self._interim,
             moved=self.places.why,
         )
+
+    def _tail(self, budget_line: str) -> tuple[TailPart, ...]:
+        """The prompt's tail as it is now: what was dropped may change while the prompt is made."""
+        parts = self.surface.tail(self._deltas, self.turn, budget_line)
+        dropped = self.condensing.dropped.line()
+        return (TailPart(SegmentKind.MARK, "tail", dropped), *parts) if dropped else parts
 
     def _settle(self) -> None:
         """Decide, once a turn, which views are shown anew at their places and which changes are told further down."""
