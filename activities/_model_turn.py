@@ -24,11 +24,14 @@ from activities._secrets import Secrets
 from activities.contracts import TurnCall
 from runtime.archive.allowed import clean_model
 from runtime.archive.job import JobArchive
-from runtime.archive.records import AttemptRecord, Capture, FailureRecord, ReplyRecord, Step, StepRecord
+from runtime.archive.records import AttemptRecord, Capture, FailureRecord, PrefixRecord, ReplyRecord, Step, StepRecord
 from runtime.digests import canonical_json
 from runtime.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.failpoints import failpoint
-from runtime.projection.messages import messages_of, tools_of
+from runtime.prices import prices_of
+from runtime.projection.messages import Marks, messages_of, tools_of
+from runtime.projection.prefix import prefix_of
+from runtime.projection.prices import Prices
 from runtime.projection.segments import Segment
 from runtime.projection.transcript import transcript_of
 from runtime.tokens import encoding
@@ -52,16 +55,16 @@ Messages = Sequence[dict[str, Any]]
 Tools = list[dict[str, Any]] | None
 
 
-Prompt = Callable[[Sequence[Segment], str], tuple[Messages, Tools]]
-"""What is sent for a layout, when replies have a form."""
+Prompt = Callable[[Sequence[Segment], str, Marks], tuple[Messages, Tools]]
+"""What is sent for a layout, when replies have a form, with marks for the provider's cache."""
 
 
-def turn_prompt(layout: Sequence[Segment], form: str) -> tuple[Messages, Tools]:
+def turn_prompt(layout: Sequence[Segment], form: str, marks: Marks) -> tuple[Messages, Tools]:
     """A turn's prompt, as the agent's model takes it."""
-    return messages_of(layout), tools_of(form)
+    return messages_of(layout, marks), tools_of(form)
 
 
-def summary_prompt(layout: Sequence[Segment], form: str) -> tuple[Messages, Tools]:
+def summary_prompt(layout: Sequence[Segment], form: str, marks: Marks) -> tuple[Messages, Tools]:
     """A prompt that asks for a summary and nothing else: a transcript, and no tools."""
     return transcript_of(layout), None
 
@@ -87,6 +90,7 @@ class ModelTurn:
         self._archive = archive
         self._run = run
         self._options = _options(call.model)
+        self._prices = Prices()
         self._recorder = CallRecorder(
             self._begin,
             limits=self._options.limits,
@@ -102,12 +106,15 @@ class ModelTurn:
 
     async def take(self) -> Step:
         """Call, and archive the reply. Returns the turn's step: this attempt's, or that of another that was faster."""
-        layout = await asyncio.to_thread(self._layout)
-        messages, tools = self._prompt(layout, self._call.form)
+        before, layout = await asyncio.to_thread(self._layouts)
+        prefix = prefix_of(before, layout)
+        marks = Marks(self._prices.marks, prefix.segments)
+        messages, tools = self._prompt(layout, self._call.form, marks)
         failpoint("model.before_call")
         answer = await self._answer(messages, tools)
         failpoint("model.after_call")
-        return await self._kept(layout, answer)
+        record = PrefixRecord.of(prefix, self._prices, self._call.moved) if self._prompt is turn_prompt else None
+        return await self._kept(layout, answer, record)
 
     @asynccontextmanager
     async def heartbeats(self) -> AsyncIterator[None]:
@@ -127,9 +134,12 @@ class ModelTurn:
             activity.heartbeat({"turn": self._call.turn, "seconds": seconds, "bytes": self._recorder.size})
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
-    def _layout(self) -> tuple[Segment, ...]:
+    def _layouts(self) -> tuple[tuple[Segment, ...], tuple[Segment, ...]]:
+        """The prompt before, and this one. What prompts cost is looked up too: it is in a file."""
+        self._prices = prices_of(self._options.name)
         parent = self._call.parent
-        return self._call.layout.apply(self._archive.layout(parent), self._archive.reply_segment(parent))
+        before = self._archive.layout(parent)
+        return before, self._call.layout.apply(before, self._archive.reply_segment(parent))
 
     async def _answer(self, messages: Messages, tools: Tools) -> Answer:
         try:
@@ -191,12 +201,12 @@ class ModelTurn:
             )
         )
 
-    async def _kept(self, layout: Sequence[Segment], answer: Answer) -> Step:
+    async def _kept(self, layout: Sequence[Segment], answer: Answer, prefix: PrefixRecord | None) -> Step:
         """Archive the step. A reply is paid for: while the archive cannot be written, it is held, and tried again."""
         given_up, told = time.monotonic() + HELD_SECONDS, False
         while True:
             try:
-                return await asyncio.to_thread(self._finish, layout, answer)
+                return await asyncio.to_thread(self._finish, layout, answer, prefix)
             except (ObjectCorrupt, ObjectMissing):
                 raise
             except ArchiveError as error:
@@ -209,7 +219,7 @@ class ModelTurn:
                     told = True
             await asyncio.sleep(HELD_PAUSE)
 
-    def _finish(self, layout: Sequence[Segment], answer: Answer) -> Step:
+    def _finish(self, layout: Sequence[Segment], answer: Answer, prefix: PrefixRecord | None) -> Step:
         """Archive the step, and read it back: if another attempt archived the turn's step first, that one counts."""
         recorder, call = self._recorder, self._call
         clean = without_secrets(answer, recorder.secrets)
@@ -243,6 +253,7 @@ class ModelTurn:
                 nodes=call.nodes,
                 condensations=call.condensations,
                 interim=call.interim,
+                prefix=prefix,
                 reset_event_id=call.reset_event_id,
                 finished_at=datetime.now(UTC).isoformat(),
             )

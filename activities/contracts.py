@@ -17,6 +17,7 @@ from runtime.context.interim import Interim
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.history.condensed import CondensationRecord
 from runtime.history.condensers.request import SummaryForm
+from runtime.projection.prices import Prices
 from runtime.projection.segments import LayoutDelta
 from runtime.redaction.rules import Redaction
 from runtime.values import Compact, ModelReply, StepRef, Usage
@@ -50,12 +51,19 @@ class JobBegin(Contract):
     definition: dict[str, Any]
 
 
+class JobBegan(Contract):
+    """What the worker knows of a job that begins: the interpreter that runs its statements, and what its model's prompts cost."""
+
+    interpreter: str
+    prices: Prices = Prices()
+
+
 class TurnCall(Contract):
     """One turn's model call: how to make the prompt from the previous one, and what the step records beside it.
 
     ``parent`` is the step of the turn before. ``model`` is what litellm is called with (``name`` and options).
     ``execution`` and ``nodes`` are records of the turn before (JSON), archived and not interpreted here.
-    ``condensations`` are those since the parent, ``interim`` is what came before the call. With ``given``, no model is called. ``reset_event_id`` is the event to which a Temporal reset takes the run back to before this call.
+    ``condensations`` are those since the parent, ``interim`` is what came before the call. With ``given``, no model is called. ``moved`` says why the prompt does not begin as the one before, if so. ``reset_event_id`` is the event to which a Temporal reset takes the run back to before this call.
     """
 
     key: JobKey
@@ -71,6 +79,7 @@ class TurnCall(Contract):
     condensations: tuple[CondensationRecord, ...] = ()
     interim: Interim = Interim()
     given: Given | None = None
+    moved: str = ""
 
     @field_serializer("parent", when_used="json")
     def _brief_parent(self, parent: StepRef | None) -> Any:
@@ -139,12 +148,15 @@ class TurnReply(ModelReply):
 class ReadBatch(Contract):
     """Sources to read in one activity: an effect of a statement, or all that are due at a tick.
 
-    What is read is archived as effect ``effect`` of the turn's statement, if ``key`` is given; ``recorded`` answers from there.
+    ``urls`` are the web pages that may be read, ``summary_model`` is
+    what writes summaries (None: nothing does). What is read is archived as effect ``effect`` of the turn's statement, if ``key`` is given; ``recorded`` answers from there.
     """
 
     workspace: str
     requests: tuple[ReadRequest, ...]
     encoding: str
+    urls: tuple[str, ...] = ()
+    summary_model: dict[str, Any] | None = None
     redact: Redaction = Redaction()
     key: JobKey | None = None
     turn: int = 0
@@ -153,9 +165,11 @@ class ReadBatch(Contract):
 
 
 class ReadBatchResult(Contract):
-    """One result for each request, in the same order."""
+    """One result for each request, in the same order; what a model cost that had to be asked for one."""
 
     results: tuple[ReadResult, ...]
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
 
 
 class FileCall(Contract):

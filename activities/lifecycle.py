@@ -6,11 +6,12 @@ import asyncio
 
 from temporalio import activity
 
-from activities.contracts import JobBegin
+from activities.contracts import JobBegan, JobBegin
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.failpoints import failpoint
 from runtime.job.checkpoint import INTERPRETER
+from runtime.prices import prices_of
 
 
 class LifecycleActivities:
@@ -20,10 +21,11 @@ class LifecycleActivities:
         self._store = store
 
     @activity.defn(name="begin_job")
-    async def begin_job(self, begin: JobBegin) -> str:
-        """Archive the job's definition, unless it is the one archived last. Returns the interpreter that runs the statements."""
+    async def begin_job(self, begin: JobBegin) -> JobBegan:
+        """Archive the job's definition, unless it is the one archived last. Returns what the worker knows of such a job."""
         failpoint("begin.before")
         archive = JobArchive(self._store, begin.key.batch, begin.key.job)
         await asyncio.to_thread(archive.write_definition, begin.definition)
+        prices = await asyncio.to_thread(prices_of, str(begin.definition["model"]["name"]))
         failpoint("begin.after")
-        return INTERPRETER
+        return JobBegan(interpreter=INTERPRETER, prices=prices)

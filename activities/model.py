@@ -93,6 +93,10 @@ class ModelActivities:
         too_long = error.next_retry_delay is not None and error.next_retry_delay > LONGEST_SUMMARY_WAIT
         return failed >= SUMMARY_ATTEMPTS or too_long
 
+    async def side_call(self, call: TurnCall, run: str) -> TurnReply:
+        """A call with a prompt of its own, archived as the side run ``run``. Errors as ``call_model``."""
+        return await self._reply(call, run, summary_prompt)
+
     async def _reply(self, call: TurnCall, run: str, prompt: Prompt) -> TurnReply:
         info = activity.info()
         archive = JobArchive(self._store, call.key.batch, call.key.job)

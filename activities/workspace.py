@@ -15,18 +15,22 @@ from typing import Any
 from temporalio import activity
 
 from activities._recorded_effects import ReadEffects
+from activities._summary_cache import Region, found, region_of
 from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult
 from runtime.archive.stores import ObjectStore
-from runtime.context.excerpts import Count, basis_of, excerpt
+from runtime.catalog import JobName
+from runtime.context.excerpts import Count, Excerpt, basis_of, excerpt, fitting
 from runtime.context.source_text import SourceText
-from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
+from runtime.context.sources import NO_WRITER, STANDS_IN, ReadRequest, ReadResult, ReadStatus
 from runtime.context.structure import structure
+from runtime.digests import digest_of
 from runtime.failpoints import failpoint
 from runtime.fingerprints import FingerprintCache
 from runtime.interpreter import os_values
 from runtime.redaction.redactor import Redactor, redactor_of
 from runtime.sources.finding import Sources
 from runtime.sources.source import Opened
+from runtime.sources.web import Pages
 from runtime.tokens import encoding
 from runtime.workspace import Limits, Workspace
 from runtime.workspace_walk import host_trouble
@@ -34,7 +38,7 @@ from runtime.workspace_walk import host_trouble
 BATCH_BYTES = 1_500_000
 """The most bytes of JSON in one batch's results; above 2 MiB Temporal would fail the workflow's task for ever."""
 
-_EXCERPT, _STRUCTURE = 0, 1
+_EXCERPT, _STRUCTURE, _SUMMARY = 0, 1, 2
 
 
 def count_with(name: str) -> Count:
@@ -63,6 +67,8 @@ class WorkspaceActivities:
         self._limits = limits
         self._now = now
         self._fingerprints = fingerprints or FingerprintCache()
+        self._pages = Pages()
+        self._store = store
         self._effects = ReadEffects(store)
 
     @activity.defn(name="read_sources")
@@ -82,7 +88,7 @@ class WorkspaceActivities:
         results: list[ReadResult] = []
         room = BATCH_BYTES
         for request in batch.requests:
-            result = self._read(sources, request, count, redactor)
+            result = self._read(sources, request, count, redactor, batch.summary_model)
             size = len(result.model_dump_json())
             if size > room:
                 result = _failed(
@@ -96,7 +102,28 @@ class WorkspaceActivities:
         failpoint("read.after")
         return ReadBatchResult(results=tuple(results))
 
-    def _read(self, sources: Sources, request: ReadRequest, count: Count, redactor: Redactor) -> ReadResult:
+    def region(self, batch: ReadBatch) -> Region | None:
+        """What the batch's one request wants a summary of; None if it cannot be read, or nobody writes summaries."""
+        [request] = batch.requests
+        try:
+            opened = self._sources(batch).find(request.path).open()
+            source = _masked(opened, redactor_of(batch.redact))
+            if batch.summary_model is None or source.binary or not source.data:
+                return None
+            return region_of(request, source, opened.name, batch.summary_model, self._counter(batch.encoding))
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and host_trouble(error):
+                raise
+            return None
+
+    def _read(
+        self,
+        sources: Sources,
+        request: ReadRequest,
+        count: Count,
+        redactor: Redactor,
+        summary_model: dict[str, Any] | None,
+    ) -> ReadResult:
         try:
             source = sources.find(request.path)
             known = source.known()
@@ -105,14 +132,49 @@ class WorkspaceActivities:
             opened = source.open()
             if basis_of(request, opened.fingerprint) == request.known:
                 return _unchanged(request, opened.fingerprint, opened.size)
+            if request.lod == _SUMMARY:
+                return self._summary(request, opened, count, redactor, summary_model)
             return _rendered(request, opened, count, redactor)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and host_trouble(error):
                 raise
             return _failed(request, error, redactor)
 
+    def _summary(
+        self, request: ReadRequest, opened: Opened, count: Count, redactor: Redactor, model: dict[str, Any] | None
+    ) -> ReadResult:
+        """Level 2: the summary, if it is written; until then level 1 stands in, and says so."""
+        source = _masked(opened, redactor)
+        none = model is None or source.binary or not source.data
+        region = None if none else region_of(request, source, opened.name, model or {}, count)
+        text = None if region is None else found(self._store, region)
+        if region is not None and text is not None:
+            text = fitting(text, region.budget, count)
+            shown = replace(region.shown, text=text, tokens=count(text))
+            return _result(request, opened, shown, basis_of(request, opened.fingerprint), opened.note)
+        # Its basis is another than the summary's, so that a reading brings that as soon as it is there.
+        stands_in = digest_of([basis_of(request, opened.fingerprint), "stands in", model])
+        if request.known == stands_in:
+            return ReadResult(
+                obj_id=request.obj_id,
+                status=ReadStatus.UNCHANGED,
+                basis=stands_in,
+                fingerprint=opened.fingerprint,
+                size=opened.size,
+            )
+        note = "; ".join(filter(None, [opened.note, NO_WRITER if none else STANDS_IN]))
+        return _result(request, opened, _structure(request, opened, source, count, redactor), stands_in, note)
+
     def _sources(self, batch: ReadBatch) -> Sources:
-        return Sources(Workspace(batch.workspace, self._limits), self._fingerprints, self._now)
+        return Sources(
+            workspace=Workspace(batch.workspace, self._limits),
+            fingerprints=self._fingerprints,
+            now=self._now,
+            allowed=batch.urls,
+            pages=self._pages,
+            store=self._store,
+            own=None if batch.key is None else JobName(batch.key.batch, batch.key.job),
+        )
 
     def _call(self, call: FileCall) -> FileCallResult:
         failpoint("read.before")
@@ -172,21 +234,33 @@ def _answer(workspace: Workspace, call: FileCall) -> Any:
             raise NotImplementedError(f"{call.operation} is not available in a statement")
 
 
-def _rendered(request: ReadRequest, opened: Opened, count: Count, redactor: Redactor) -> ReadResult:
+def _masked(opened: Opened, redactor: Redactor) -> SourceText:
+    """The source's text without secrets. Before anything is cut out of it: half a secret is found by no search."""
     source = SourceText.of(opened.data)
-    # Before anything is cut out of it: half a secret is found by no search.
-    source = replace(source, data=redactor.data(source.data))
+    return replace(source, data=redactor.data(source.data))
+
+
+def _rendered(request: ReadRequest, opened: Opened, count: Count, redactor: Redactor) -> ReadResult:
+    source = _masked(opened, redactor)
     if request.lod == _EXCERPT:
         shown = excerpt(source, request.pos, request.tokens, count)
     elif request.lod == _STRUCTURE:
-        items = None if opened.outline is None else opened.outline(redactor.data)
-        shown = structure(source, opened.name, request.pos, request.tokens, count, items)
+        shown = _structure(request, opened, source, count, redactor)
     else:
-        raise ValueError(f"a source is read at level of detail 0 or 1, not {request.lod}")
+        raise ValueError(f"a source is read at level of detail 0, 1 or 2, not {request.lod}")
+    return _result(request, opened, shown, basis_of(request, opened.fingerprint), opened.note)
+
+
+def _structure(request: ReadRequest, opened: Opened, source: SourceText, count: Count, redactor: Redactor) -> Excerpt:
+    items = None if opened.outline is None else opened.outline(redactor.data)
+    return structure(source, opened.name, request.pos, request.tokens, count, items)
+
+
+def _result(request: ReadRequest, opened: Opened, shown: Excerpt, basis: str, note: str) -> ReadResult:
     return ReadResult(
         obj_id=request.obj_id,
         status=ReadStatus.OK,
-        basis=basis_of(request, opened.fingerprint),
+        basis=basis,
         fingerprint=opened.fingerprint,
         text=shown.text,
         first_line=shown.first_line,
@@ -195,7 +269,7 @@ def _rendered(request: ReadRequest, opened: Opened, count: Count, redactor: Reda
         size=opened.size,
         tokens=shown.tokens,
         truncated=shown.truncated,
-        note=opened.note,
+        note=note,
     )
 
 

@@ -19,6 +19,7 @@ from activities.lifecycle import LifecycleActivities
 from activities.model import ModelActivities, warm
 from activities.plain_errors import PlainErrors
 from activities.replays import ReplayActivities
+from activities.summaries import SummaryActivities
 from activities.tools import ToolActivities
 from activities.verdicts import record_verdict
 from activities.workspace import WorkspaceActivities
@@ -84,6 +85,7 @@ def make_worker(
             record_verdict,
             checkpoints.save_checkpoint,
             checkpoints.load_checkpoint,
+            SummaryActivities(store, workspace, model).summarise_source,
             replays.claim_replay,
             replays.recorded_turn,
         ],

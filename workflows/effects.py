@@ -21,11 +21,11 @@ with workflow.unsafe.imports_passed_through():
     from activities.record import TICK, EffectName
     from runtime.context.interim import WAIT_EFFECTS, Interim
     from runtime.context.payloads import Preparation
-    from runtime.context.sources import ReadRequest, ReadResult
+    from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult
     from runtime.interpreter.host import Effect, EffectKind
     from runtime.job.sleeping import Sleep
     from runtime.spec.models import JobSpec
-    from workflows.limits import HEARTBEAT, PATIENT, READ_LIMIT, TOOL_LIMIT
+    from workflows.limits import CALL_LIMIT, FEW_TRIES, HEARTBEAT, PATIENT, READ_LIMIT, SUMMARY_LIMIT, TOOL_LIMIT
 
 
 @dataclass(frozen=True)
@@ -92,18 +92,21 @@ class Effects:
             workspace=self.spec.workspace,
             requests=(preparation.request,),
             encoding=self.spec.encoding,
+            urls=self.spec.urls,
+            summary_model=self._summary_model((preparation.request,)),
             redact=self.spec.redact,
             **self._place(preparation.turn, preparation.effect, None),
         )
+        summary = preparation.request.lod == SUMMARY_LOD
         return workflow.start_activity(
-            "read_sources",
+            "summarise_source" if summary else "read_sources",
             batch,
             result_type=ReadBatchResult,
             activity_id=preparation.payload_id,
-            start_to_close_timeout=READ_LIMIT,
-            schedule_to_close_timeout=limit,
+            start_to_close_timeout=CALL_LIMIT if summary else READ_LIMIT,
+            schedule_to_close_timeout=min(limit, SUMMARY_LIMIT) if summary else limit,
             heartbeat_timeout=HEARTBEAT,
-            retry_policy=PATIENT,
+            retry_policy=FEW_TRIES if summary else PATIENT,
             summary=f"prepare {preparation.request.path}"[:120],
         )
 
@@ -112,6 +115,8 @@ class Effects:
             workspace=self.spec.workspace,
             requests=requests,
             encoding=self.spec.encoding,
+            urls=self.spec.urls,
+            summary_model=self._summary_model(requests),
             redact=self.spec.redact,
             **place,
         )
@@ -120,6 +125,14 @@ class Effects:
             "read_sources", batch, ReadBatchResult, summary, READ_LIMIT, place, name
         )
         return result
+
+    def _summary_model(self, requests: tuple[ReadRequest, ...]) -> dict[str, Any] | None:
+        """What writes summaries, if a request wants one."""
+        own = self.spec.model if self.spec.model.script is None else None
+        model = self.spec.summary_model or own
+        if model is None or all(request.lod != SUMMARY_LOD for request in requests):
+            return None
+        return {"name": model.name, **model.options}
 
     async def _call(
         self,

@@ -11,7 +11,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, RetryState, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import JobBegin, JobEnd, SummaryCall, TurnCall, TurnReply
+    from activities.contracts import JobBegan, JobBegin, JobEnd, SummaryCall, TurnCall, TurnReply
     from activities.verdicts import record_verdict
     from runtime.history.events import RequestSource
     from runtime.interpreter.host import Answer, Effect
@@ -110,17 +110,19 @@ class JobWorkflow:
         self.this_run.began()
         if continued:
             return
-        interpreter: str = await workflow.execute_activity(
+        began: JobBegan = await workflow.execute_activity(
             "begin_job",
             JobBegin(key=self.order.key, definition=self.order.spec.model_dump(mode="json")),
-            result_type=str,
+            result_type=JobBegan,
             activity_id="begin",
             start_to_close_timeout=READ_LIMIT,
             heartbeat_timeout=HEARTBEAT,
             retry_policy=PATIENT,
             summary="archive the definition",
         )
-        check_interpreter(interpreter)
+        check_interpreter(began.interpreter)
+        if origin is None or origin.checkpoint is None:
+            self.job.places.prices = began.prices
 
     def ingest(self) -> None:
         """Begin a turn with the messages that arrived."""
@@ -161,6 +163,7 @@ class JobWorkflow:
                 condensations=prompt.condensations,
                 interim=prompt.interim,
                 given=self.replaying.given,
+                moved=prompt.moved,
             )
             try:
                 reply: TurnReply = await workflow.execute_activity(

@@ -66,4 +66,6 @@ class Preparing:
         if task.exception() is not None:
             background.failed(preparation.payload_id)
         else:
-            background.ready(preparation.payload_id, task.result().results[0], workflow.time())
+            read = task.result()
+            self._flow.job.ledger.add(read.usage, read.cost_usd)
+            background.ready(preparation.payload_id, read.results[0], workflow.time())

@@ -105,7 +105,9 @@ def step_fields(record: StepRecord, attempt: ArchivedObject) -> dict[str, Any]:
 def unsaid(record: StepRecord | EndRecord) -> set[str]:
     """What a header leaves out where there is nothing to say: most turns condense nothing, and few have slept."""
     silent = set() if record.condensations else {"condensations"}
-    return silent | {"interim"} if isinstance(record, StepRecord) and record.interim.empty else silent
+    if isinstance(record, StepRecord):
+        silent |= ({"interim"} if record.interim.empty else set()) | ({"prefix"} if record.prefix is None else set())
+    return silent
 
 
 def step_parts(record: StepRecord) -> tuple[Part, ...]:

@@ -12,6 +12,8 @@ from runtime.archive.allowed import allowed_headers, clean_model, clean_url
 from runtime.context.interim import Interim
 from runtime.digests import digest_of
 from runtime.history.condensed import CondensationRecord
+from runtime.projection.prefix import Prefix
+from runtime.projection.prices import Prices, prompt_cost
 from runtime.projection.segments import LayoutDelta, Segment, reply_segment
 from runtime.values import StepRef, ToolCall, Usage, Value
 
@@ -87,6 +89,43 @@ class Chunk(Value):
     size: int
 
 
+class PrefixRecord(Value):
+    """How much of a prompt stood as in the one before, in tokens of the job's encoding (see ``projection.prefix``).
+
+    ``broken`` is the kind and origin of the first segment that moved in front of the tail, ``reason`` what moved it, ``lost``
+    the tokens that had to be written to the provider's cache anew and ``lost_usd`` what that cost more than reading them.
+    ``estimated_usd`` is the whole prompt's price if the cache served the stable part. US dollars are 0 for an unknown price.
+    """
+
+    share: float
+    stable: int
+    new: int
+    tail: int
+    broken: str = ""
+    reason: str = ""
+    lost: int = 0
+    lost_usd: float = 0.0
+    estimated_usd: float = 0.0
+
+    @classmethod
+    def of(cls, prefix: Prefix, prices: Prices, reason: str) -> PrefixRecord:
+        """The record of a prompt's prefix; ``reason`` counts only where something moved."""
+        broken = prefix.broken
+        moved = "" if broken is None else f"{broken.kind} {broken.origin}"
+        cost = prompt_cost(prices, stable=prefix.stable, new=prefix.new, tail=prefix.tail)
+        return cls(
+            share=round(prefix.share, 4),
+            stable=prefix.stable,
+            new=prefix.new,
+            tail=prefix.tail,
+            broken=moved,
+            reason=reason if moved else "",
+            lost=prefix.lost,
+            lost_usd=round(prefix.lost * prices.rewrite * prices.usd, 9),
+            estimated_usd=round(cost * prices.usd, 9),
+        )
+
+
 class StepRecord(Value):
     """A finished turn. ``attempt`` is the key that ``begin_attempt`` returned; it holds the request and the parent.
 
@@ -110,6 +149,7 @@ class StepRecord(Value):
     nodes: tuple[dict[str, Any], ...] = ()
     condensations: tuple[CondensationRecord, ...] = ()
     interim: Interim = Interim()
+    prefix: PrefixRecord | None = None
     reset_event_id: int = 0
     finished_at: str = ""
 
@@ -222,6 +262,7 @@ class Step(Value):
     nodes: tuple[dict[str, Any], ...]
     condensations: tuple[CondensationRecord, ...] = ()
     interim: Interim = Interim()
+    prefix: PrefixRecord | None = None
     changed: tuple[str, ...]
     nodes_digest: str
     effects: dict[str, str]

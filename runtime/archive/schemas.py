@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.archive.container import FORMAT, ArchivedObject
-from runtime.archive.records import Capture, ReplyRecord, Signature
+from runtime.archive.records import Capture, PrefixRecord, ReplyRecord, Signature
 from runtime.context.interim import Interim
 from runtime.digests import canonical_json
 from runtime.errors import ObjectCorrupt
@@ -123,6 +123,7 @@ class StepHeader(Header):
     nodes: list[dict[str, Any]]
     condensations: list[CondensationRecord] = []
     interim: Interim = Interim()
+    prefix: PrefixRecord | None = None
     changed: list[str]
     nodes_digest: Digest
     effects: dict[str, Digest]

@@ -101,6 +101,7 @@ class ShownTurn:
             **step.reply.model_dump(mode="json", exclude_defaults=True),
             "usage": step.usage.model_dump(mode="json"),
             "cost_usd": step.cost_usd,
+            **({} if step.prefix is None else {"prefix": step.prefix.model_dump(mode="json")}),
             "status_code": step.status_code,
         }
 

@@ -86,14 +86,8 @@ def _lod(call: str, value: Any, levels: dict[int, str]) -> int:
 
 
 def view_lod(call: str, value: Any) -> int:
-    """A view's level of detail. Level 2 needs a model in the background, which is not built."""
-    level = _lod(call, value, VIEW_LODS)
-    if level == 2:
-        raise Refused(
-            NotImplementedError,
-            f"{call}: lod=2 (semantic summary) of a view is not available yet; use lod=1, or group(...) for a summary",
-        )
-    return level
+    """A view's level of detail."""
+    return _lod(call, value, VIEW_LODS)
 
 
 def group_lod(call: str, value: Any) -> int:

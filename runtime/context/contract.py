@@ -100,11 +100,13 @@ def _stub_parameters(signature: Signature, *, self_first: bool = False) -> str:
     return ", ".join(texts)
 
 
-def contract_text(*, form: str, tools: Sequence[Tool], result_schema: Mapping[str, Any] | None) -> str:
-    """The contract as the model reads it. ``form`` is ``tool`` or ``script``."""
+def contract_text(
+    *, form: str, tools: Sequence[Tool], result_schema: Mapping[str, Any] | None, urls: Sequence[str] = ()
+) -> str:
+    """The contract as the model reads it. ``form`` is ``tool`` or ``script``, ``urls`` are the web pages that it may view."""
     sections = [
         _ROLE.format(how=_FORMS[form]),
-        _context(),
+        _context(urls),
         _FILES,
         _tools(tools),
         _finish(result_schema),
@@ -121,16 +123,20 @@ _FORMS = {
 _ROLE = """\
 You work alone, in turns, on the goal that follows. Nobody answers questions.
 In each turn write one piece of Python: {how}. It is type-checked, then run; its output, or the exception it raised, \
-is in the next turn's prompt, and so is each file view, as it is then. Variables stay from turn to turn. A statement that \
+is in the next turn's prompt, and so is each view, where it was made. What changed in one since may be told further down: \
+the lowest place holds. Variables stay from turn to turn. A statement that \
 raises keeps what it did until then; one that exceeds a limit is taken back whole.
 The job ends when you call finish(...). A reply without Python is recorded for the user and ends nothing."""
 
 _VIEW_NOTES = """\
-path   a file, directory or glob ("src/**/*.py") of the workspace, or an opened file.
+path   a file, directory or glob ("src/**/*.py") of the workspace, or an opened file; {web}\
+"holdfast://JOB@N": turn N of another job of this archive ("self": this one; "self@N/effect/K": what effect K, from 0, of \
+turn N's statement gave).
 pos    a 0-based line (40 or "40"), "line:column" ("120:0"), or "/text": the first line that contains text.
 tokens how much to show at most; All for as much as the reader allows ({most:,}).
 lod    level of detail. 0: the text from pos on. 1: structure (symbols, headings, keys, columns; of a \
-directory its tree, of a glob its files' symbols). 3: what changed since it was last shown.
+directory its tree, of a glob its files' symbols). 2: a summary that a model writes in the background; the structure stands in \
+until then, and says so. 3: what changed since it was last shown.
 mode   "paused" keeps the last known state until you call a method. "running" follows the file: it is read at the \
 beginning of each turn, and a change is shown as a diff. It is paused when no variable, pin or group holds it any more.
 freq   "Sync", or ("Periodic", seconds): read at the beginning of the first turn after so many seconds; \
@@ -153,16 +159,17 @@ wait and wait_for take effect when the statement has ended without an exception,
 nothing but its wall budget; nodes that are due are read. A user's message wakes it. The next prompt says what woke it."""
 
 
-def _context() -> str:
+def _context(urls: Sequence[str]) -> str:
     view, group, note, *others = sorted((s for s in api.FUNCTIONS if s.built), key=lambda s: s.name not in api.HANDLES)
-    unbuilt = "".join(f", {s.name}({s.shape()})" for s in api.FUNCTIONS if not s.built)
+    unbuilt = ", ".join(f"{s.name}({s.shape()})" for s in api.FUNCTIONS if not s.built)
+    web = f"a web page of {', '.join(urls)}; " if urls else ""
     lines = [
         "# Context",
         "Handles are live objects: what they show in your prompt is what you set them to show. Free room by lowering "
         "tokens, raising lod, or assigning None to the variable.",
         "",
         *_signature_lines(view, "ViewHandle", api.VIEW_METHODS),
-        *_indented(_VIEW_NOTES.format(most=READER_TOKENS)),
+        *_indented(_VIEW_NOTES.format(most=READER_TOKENS, web=web)),
         "",
         *_signature_lines(group, "GroupHandle", api.GROUP_METHODS),
         *_indented(_GROUP_NOTES),
@@ -176,7 +183,7 @@ def _context() -> str:
         "Methods that change a handle return it, so calls can be chained: foo.SetLod(1).SetTokens(All). Each method "
         "has a second spelling: foo.set_lod(1).",
         f"Attributes, read-only: {_attributes()}.",
-        f"Not available yet, they raise NotImplementedError: lod=2 of a view{unbuilt}.",
+        *([f"Not available yet, they raise NotImplementedError: {unbuilt}."] if unbuilt else []),
         'Example: foo = view("src/foo.py", pos="120:0", tokens=2000); bar = view("src/bar.py", lod=1).Run(freq="Sync"); '
         "s = group(foo, bar, tokens=500)",
     ]

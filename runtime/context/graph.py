@@ -39,6 +39,7 @@ class ContextGraph:
         self._store = NodeStore(count_tokens)
         self._calls = Calls(self._store)
         self.background = Background(self._store)
+        self._lines: dict[str, tuple[AnyNode, str, bool, str]] = {}
 
     def call_function(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, turn: int) -> Outcome:
         """One of the contract's functions, but ``finish``."""
@@ -168,11 +169,19 @@ class ContextGraph:
         for name, obj_id in names.items():
             held.setdefault(obj_id, []).append(name)
         lines = [
-            table_line(state, ", ".join(held.get(obj_id, [obj_id])), changed=self._calls.changed(obj_id))
+            self._table_line(state, ", ".join(held.get(obj_id, [obj_id])))
             for obj_id, state in self._store.nodes.items()
             if obj_id in held or state.mode is Mode.RUNNING or state.pinned is not None
         ]
         return "\n".join(lines)
+
+    def _table_line(self, state: AnyNode, name: str) -> str:
+        """The node's line, made anew when it changed."""
+        changed = self._calls.changed(state.obj_id)
+        made = self._lines.get(state.obj_id)
+        if made is None or made[0] is not state or made[1:3] != (name, changed):
+            made = self._lines[state.obj_id] = (state, name, changed, table_line(state, name, changed=changed))
+        return made[3]
 
     def records(self, changed_only: bool) -> tuple[dict[str, Any], ...]:
         """The states in small, for the archive: all, or those whose digest moved since they were last recorded."""

@@ -16,7 +16,7 @@ from typing import Any
 from runtime.context import views
 from runtime.context.calls import apply_reading
 from runtime.context.groups import seen_now
-from runtime.context.sources import ReadRequest, ReadResult
+from runtime.context.sources import STANDS_IN, ReadRequest, ReadResult
 from runtime.context.states import AnyNode, ContextValue, FreqKind, GroupState, ViewState
 from runtime.context.store import Cause, NodeStore
 from runtime.digests import digest_of
@@ -156,9 +156,19 @@ def basis_of(store: NodeStore, state: AnyNode) -> Basis:
 
 
 def holds(store: NodeStore, obj_id: str, basis: Basis) -> bool:
-    """Whether a payload with this basis may still be applied: the node runs, and is what it was."""
+    """Whether a payload with this basis may still be applied: the node wants it, and is what it was."""
     state = store.nodes.get(obj_id)
-    return state is not None and state.runs(FreqKind.ASYNC) and basis_of(store, state) == basis
+    wanted = state is not None and (state.runs(FreqKind.ASYNC) or awaits_summary(state))
+    return state is not None and wanted and basis_of(store, state) == basis
+
+
+def awaits_summary(state: AnyNode) -> bool:
+    """Whether another level stands in for a view's summary, which is to be prepared however the view runs."""
+    return (
+        isinstance(state, ViewState)
+        and state.rendering.note.endswith(STANDS_IN)
+        and state.rendering.lod == state.base_lod
+    )
 
 
 @dataclass
@@ -216,7 +226,6 @@ def to_prepare(store: NodeStore, busy: Iterable[str]) -> list[ViewState]:
         for state in store.nodes.values()
         if isinstance(state, ViewState)
         and state.obj_id not in others
-        and state.runs(FreqKind.ASYNC)
-        and state.throttle_allows(store.turn + 1)
+        and (awaits_summary(state) or (state.runs(FreqKind.ASYNC) and state.throttle_allows(store.turn + 1)))
     ]
     return sorted(due, key=lambda state: state.last_tick_turn)

@@ -14,6 +14,16 @@ ALL_TOKENS = -1
 """The budget that the model writes as ``All``: as much as the reader's own bound allows."""
 
 
+SUMMARY_LOD = 2
+"""The level at which a model sums a source up."""
+
+STANDS_IN = "structure, standing in until its summary is written"
+"""The note of a reading at level 2 whose summary is not there yet; another reading brings it once it is."""
+
+NO_WRITER = "structure, for no model writes summaries in this job (summary_model)"
+"""The note of a reading at level 2 in a job without a model for summaries."""
+
+
 class ReadStatus(StrEnum):
     """How a read ended."""
 
@@ -26,7 +36,7 @@ class ReadRequest(Value):
     """Read ``path`` (a file, directory or glob relative to the workspace, or a URI) for node ``obj_id`` at a position, budget and level of detail.
 
     ``pos`` is ``"line:column"``, ``"line"`` (both 0-based) or ``"/text"`` (the first line that contains ``text``);
-    ``tokens`` is a count or ``ALL_TOKENS``; ``lod`` is 0 (excerpt) or 1 (structure).
+    ``tokens`` is a count or ``ALL_TOKENS``; ``lod`` is 0 (excerpt), 1 (structure) or 2 (summary).
     ``known`` is the ``basis`` of the rendering that the node has, if it has one.
     """
 

@@ -24,8 +24,11 @@ from runtime.history.log import EventLog
 from runtime.interpreter.namespace import Namespace
 from runtime.interpreter.records import Execution, TypeInfo
 from runtime.interpreter.run import Session
+from runtime.job.dropped import Dropped
 from runtime.job.job import Job
+from runtime.job.places import Place
 from runtime.job.sleeping import Sleep
+from runtime.projection.prices import Prices
 from runtime.projection.segments import Segment, reply_segment
 from runtime.spec.models import Budget, JobSpec
 from runtime.values import Usage, Value
@@ -63,9 +66,14 @@ class JobCheckpoint(Value):
     limit: int
     size: int
     cached_tokens: int = 0
+    dropped: Dropped = Dropped()
     collapsed: tuple[str, ...] = ()
     node_budgets: dict[str, int] = {}
     changed: dict[str, tuple[str, int]] = {}
+    places: dict[str, Place] = {}
+    superseded: tuple[str, ...] = ()
+    causes: dict[str, str] = {}
+    prices: Prices = Prices()
     replies: tuple[Reply, ...] = ()
     layout: str
     last_statement: str
@@ -96,9 +104,14 @@ def dump(job: Job) -> dict[str, Any]:
         limit=fitter.limit,
         size=fitter.size,
         cached_tokens=job.condensing.cached_tokens,
+        dropped=job.condensing.dropped,
         collapsed=tuple(surface.collapsed),
         node_budgets=surface.shrunk,
         changed=surface._changed,
+        places=job.places.known,
+        superseded=tuple(event.id for event in shown if event.id in job.places.dropped),
+        causes={obj_id: cause for obj_id, cause in job.places.causes.items() if obj_id in job.places.known},
+        prices=job.places.prices,
         replies=tuple(_replies(job, shown)),
         layout=_packed(job.shown),
         last_statement=job.last_statement,
@@ -132,10 +145,14 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     job.session = Session(dump=session, names=Namespace(variables=saved.variables, handles=saved.handles))
     job.ledger.budget, job.ledger.usage, job.ledger.cost_usd = saved.budget, saved.usage, saved.cost_usd
     job.fitter.limit, job.fitter.size, job.condensing.cached_tokens = saved.limit, saved.size, saved.cached_tokens
+    job.condensing.dropped = saved.dropped
     job.surface.names = job.session.names.handles
     job.surface.collapsed = dict.fromkeys(saved.collapsed)
     job.surface.shrunk = dict(saved.node_budgets)
     job.surface._changed = dict(saved.changed)
+    places = job.places
+    places.known, places.dropped = dict(saved.places), dict.fromkeys(saved.superseded)
+    places.causes, places.prices = dict(saved.causes), saved.prices
     job.replies = _segments(saved.replies, events)
     job.shown = layout
     job.last_statement = saved.last_statement

@@ -34,6 +34,7 @@ from runtime.history.condensers import (
 )
 from runtime.history.events import ActionEvent, Condensation, MessageEvent, MessageSource, ShownEvent
 from runtime.history.view import View
+from runtime.job.dropped import Dropped
 from runtime.job.summary_prompt import summary_delta
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import LayoutDelta
@@ -72,12 +73,13 @@ class _Writing:
 
 
 class Condensing:
-    """The condensations of one job. ``taken`` are those since the last step."""
+    """The condensations of one job. ``taken`` are those since the last step, ``dropped`` is what no summary stands for."""
 
     def __init__(self, specs: tuple[CondenserSpec, ...]) -> None:
         self.never = not specs
         self.taken: tuple[CondensationRecord, ...] = ()
         self.cached_tokens = 0
+        self.dropped = Dropped()
         self._condenser = condenser_of(specs)
         self._limits = [spec.max_size for spec in specs if spec.max_size is not None]
         self._model = next((spec.model for spec in specs if spec.model is not None), None)
@@ -168,13 +170,15 @@ class Condensing:
 
     def _forget(self, job: Job, condensation: Condensation, record: dict[str, Any]) -> bool:
         view = job.log.view
-        before = [event.id for event in view]
+        before = {event.id: event for event in view}
         self._number += 1
         job.log.append(condensation)
         forgotten = tuple(event_id for event_id in before if view.position(event_id) is None)
         if not forgotten:
             return False
         stands_in = condensation.summary_event_id if condensation.summary is not None else None
+        if stands_in is None:
+            self.dropped = self.dropped.more(before[event_id] for event_id in forgotten)
         made = CondensationRecord(
             id=condensation.id,
             condenser=condensation.condenser,

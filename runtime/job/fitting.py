@@ -26,6 +26,12 @@ TARGET = 0.8
 TAIL_SHARE = 0.125
 """What the delta feed and the handle table may each take of a prompt."""
 
+ROOM, CONDENSED = "left out for room", "condensed"
+"""Why a prompt was rewritten."""
+
+SECTIONS = {SegmentKind.DELTA: 4_000, SegmentKind.HANDLES: 3_000}
+"""The most tokens of these, however large the window is: the tail is paid for in full in every turn."""
+
 LEAST_BUDGET = 64
 """Tokens below which a text is not cut any further."""
 
@@ -63,21 +69,26 @@ class Fitter:
         if self.condensing.waiting is not None:
             return self.condensing.waiting
         target = self.limit
-        for kind in (SegmentKind.DELTA, SegmentKind.HANDLES):
-            job.surface.tail_budgets[kind] = max(LEAST_BUDGET, int(self.limit * TAIL_SHARE))
+        for kind, most in SECTIONS.items():
+            job.surface.tail_budgets[kind] = max(LEAST_BUDGET, min(int(self.limit * TAIL_SHARE), most))
         while True:
             job.surface.look(job.log.view)
             layout = job.projector.layout(job.log.view, job.replies, job.surface, tail())
             self.size = tokens_of(layout)
             if self.size > target:
                 target = int(self.limit * TARGET)
+                if job.places.behind(job.surface) and job.places.flush(job.surface, ROOM):
+                    continue
                 if _collapse(job, layout, self.size - target, kept=_made_last(job, layout)):
+                    job.places.flush(job.surface, ROOM)
                     continue
             outcome = self._less(job, layout)
             if isinstance(outcome, SummaryTask):
                 return outcome
             if not outcome:
                 return layout
+            job.surface.look(job.log.view)
+            job.places.flush(job.surface, CONDENSED if self.condensing.taken else ROOM)
 
     def _less(self, job: Job, layout: Sequence[Segment]) -> bool | SummaryTask:
         """Leave out more, by the least loss. False if the layout fits, and nobody asks for less."""
@@ -130,7 +141,7 @@ def _made_last(job: Job, layout: Iterable[Segment]) -> frozenset[str]:
             views.clear()
         elif segment.kind is SegmentKind.VIEW:
             views.add(segment.origin.removeprefix("node:"))
-    return job.surface.places & views
+    return frozenset(views.intersection(job.surface.places))
 
 
 def _cut(job: Job, layout: Sequence[Segment], *, least: int) -> bool:

@@ -28,6 +28,7 @@ from runtime.history.events import (
     ObservationEvent,
     RequestSource,
     StatementExecuted,
+    TickApplied,
 )
 from runtime.history.log import EventLog
 from runtime.history.properties import ALL_PROPERTIES, USER_MESSAGES_PINNED
@@ -37,13 +38,14 @@ from runtime.interpreter.run import Session
 from runtime.job.condensing import Condensing, SummaryTask
 from runtime.job.fitting import Fitter
 from runtime.job.ledger import Ledger
+from runtime.job.places import LEAST_HORIZON, Places
 from runtime.job.sleeping import Sleeping
 from runtime.job.statement import JobStatement
 from runtime.job.stops import BAD_REPLIES, JobStatus, Stop
 from runtime.job.surface import Surface
-from runtime.projection.project import Projector
+from runtime.projection.project import Projector, TailPart
 from runtime.projection.results import NOBODY_THERE, execution_text
-from runtime.projection.segments import LayoutDelta, Segment, delta_from, reply_segment
+from runtime.projection.segments import LayoutDelta, Segment, SegmentKind, delta_from, reply_segment
 from runtime.spec.models import JobSpec
 from runtime.values import ModelReply, StepRef
 
@@ -52,7 +54,7 @@ from runtime.values import ModelReply, StepRef
 class Prompt:
     """One turn's prompt: its layout, the delta that makes it from the last one, and what the step records beside it.
 
-    ``suffix`` tells projections of the same turn apart, after the provider found one too long.
+    ``moved`` says why it does not begin as the last one, if so. ``suffix`` tells projections of the same turn apart, after the provider found one too long.
     """
 
     layout: tuple[Segment, ...]
@@ -62,6 +64,7 @@ class Prompt:
     condensations: tuple[CondensationRecord, ...]
     suffix: str
     interim: Interim
+    moved: str = ""
 
 
 class Job:
@@ -74,7 +77,8 @@ class Job:
         self.log = EventLog(USER_MESSAGES_PINNED if spec.pin_user_messages else ALL_PROPERTIES)
         self.graph = ContextGraph(count)
         self.count = count
-        self.surface = Surface(self.graph, count)
+        self.places = Places(spec.projection, count)
+        self.surface = Surface(self.graph, count, self.places)
         self.session = Session()
         self.ledger = Ledger(spec.budget, started)
         self.condensing = Condensing(spec.condenser)
@@ -85,6 +89,7 @@ class Job:
         self.last_statement = ""
         self.shown: tuple[str, ...] = ()
         self.execution: Execution | None = None
+        self._settled = False
         self._finished: Stop | None = None
         self._bad_replies: list[str] = []
         self._deltas: tuple[Delta, ...] = ()
@@ -93,7 +98,7 @@ class Job:
         self._projections = 0
         self._tick_at = started
         self._interim = Interim()
-        contract = contract_text(form=spec.form, tools=spec.tools, result_schema=spec.result)
+        contract = contract_text(form=spec.form, tools=spec.tools, result_schema=spec.result, urls=spec.urls)
         self._message(MessageSource.SYSTEM, contract)
         self._message(MessageSource.GOAL, spec.goal)
 
@@ -113,6 +118,8 @@ class Job:
         self._events = self._projections = 0
         self._interim = Interim()
         self.condensing.begin_turn()
+        self.places.begin_turn()
+        self._settled = False
         for text in messages:
             self._message(MessageSource.USER, text)
 
@@ -168,8 +175,10 @@ class Job:
 
     def project(self, now: float) -> Prompt | SummaryTask:
         """This turn's prompt, within the context budget; or a summary that must be written before it can be made."""
+        if not self._settled:
+            self._settle()
         budget_line = self.ledger.spending(self.turn, now).line()
-        layout = self.fitter.fit(self, lambda: self.surface.tail(self._deltas, self.turn, budget_line))
+        layout = self.fitter.fit(self, lambda: self._tail(budget_line))
         if isinstance(layout, SummaryTask):
             return layout
         self._projections += 1
@@ -182,7 +191,31 @@ class Job:
             condensations=self.condensing.taken,
             suffix="" if self._projections == 1 else f"-{self._projections}",
             interim=self._interim,
+            moved=self.places.why,
         )
+
+    def _tail(self, budget_line: str) -> tuple[TailPart, ...]:
+        """The prompt's tail as it is now: what was dropped may change while the prompt is made."""
+        parts = self.surface.tail(self._deltas, self.turn, budget_line)
+        dropped = self.condensing.dropped.line()
+        return (TailPart(SegmentKind.MARK, "tail", dropped), *parts) if dropped else parts
+
+    def _settle(self) -> None:
+        """Decide, once a turn, which views are shown anew at their places and which changes are told further down."""
+        self._settled = True
+        view = self.log.view
+        self.surface.look(view)
+        horizon = min(self.spec.budget.turns - self.turn, max(LEAST_HORIZON, self.turn))
+        self.places.settle(
+            self.surface,
+            lambda: self.projector.layout(view, self.replies, self.surface, ()),
+            horizon,
+            self._tell,
+        )
+
+    def _tell(self, text: str) -> str:
+        """Append a message of the framework; returns its event's id."""
+        return self._message(MessageSource.FRAMEWORK, text)
 
     def refused(self, words: str) -> None:
         """Project smaller from now on, since a provider found the prompt too long, and said ``words``."""
@@ -297,8 +330,10 @@ class Job:
         """The response an action belongs to. Providers reuse and omit ids, so the turn makes it unique."""
         return f"turn-{self.turn}:{reply.response_id}"
 
-    def _message(self, source: MessageSource, text: str) -> None:
-        self._append(MessageEvent(id=self.next_id(), turn=self.turn, source=source, content=text_content(text)))
+    def _message(self, source: MessageSource, text: str) -> str:
+        event = MessageEvent(id=self.next_id(), turn=self.turn, source=source, content=text_content(text))
+        self._append(event)
+        return event.id
 
     def _append(self, event: Event) -> None:
         self.log.append(event)
@@ -307,6 +342,13 @@ class Job:
         for event in self.graph.take_events(self.next_id):
             if isinstance(event, MethodCalled):
                 self.surface.called(event.obj_id, event.method)
+                self.places.changed(
+                    event.obj_id, f"turn {event.turn}: {self.surface.name(event.obj_id)}.{event.method}"
+                )
+            elif isinstance(event, TickApplied) and "source changed" in event.delta:
+                self.places.changed(
+                    event.obj_id, f"turn {event.turn}: {self.surface.name(event.obj_id)}, {event.delta}"
+                )
             self._append(event)
 
     def next_id(self) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -43,7 +44,34 @@ _NAME_LIMIT = 64
 Message = dict[str, Any]
 
 
-def messages_of(layout: Sequence[Segment]) -> list[Message]:
+@dataclass(frozen=True)
+class Marks:
+    """Where a provider that asks for it is told to keep the prompt so far in its cache.
+
+    ``most`` is how many such marks a request may have; without any, messages are plain text. ``stable`` counts the first
+    segments that stand as in the prompt before.
+    """
+
+    most: int = 0
+    stable: int = 0
+
+    def places(self, layout: Sequence[Segment]) -> frozenset[int]:
+        """The segments, by their place, behind which a mark is put.
+
+        Behind the system's, behind what the prompt before had in the cache (the provider looks back 20 blocks only, and a turn
+        may add more), and behind all that later prompts keep. Replies get none: they are sent as the model gave them.
+        """
+        system = [i for i, segment in enumerate(layout) if segment.role is Role.SYSTEM]
+        keep = [i for i, s in enumerate(layout) if not s.tail and s.text and s.role in (Role.USER, Role.TOOL)]
+        before = [i for i in keep if i < self.stable]
+        wanted = dict.fromkeys([*keep[-1:], *system[-1:], *before[-1:]])
+        return frozenset(list(wanted)[: self.most])
+
+
+NO_MARKS = Marks()
+
+
+def messages_of(layout: Sequence[Segment], marks: Marks = NO_MARKS) -> list[Message]:
     """The messages of a prompt: one of the system, then users', assistants' and tools' in the layout's order.
 
     Consecutive segments of users are one message, with a blank line between them. A reply is a message as the model
@@ -51,10 +79,11 @@ def messages_of(layout: Sequence[Segment]) -> list[Message]:
     A tool segment that answers no call of the reply before it becomes part of a user message. Call ids are made unique:
     providers want that of a whole prompt, and some give the same ones again.
     """
+    text = _Text(marks.most > 0, frozenset(id(layout[place]) for place in marks.places(layout)))
     messages: list[Message] = []
     system = [s for s in layout if s.role is Role.SYSTEM]
     if system:
-        messages.append({"role": "system", "content": _joined(system)})
+        messages.append({"role": "system", "content": text.of(system)})
     used: set[str] = set()
     for reply, answers in _exchanges([s for s in layout if s.role is not Role.SYSTEM]):
         calls: tuple[ToolCall, ...] = ()
@@ -66,11 +95,11 @@ def messages_of(layout: Sequence[Segment]) -> list[Message]:
         ids = {call.id for call in calls}
         for call, name in zip(calls, names, strict=True):
             results = [s for s in answers if s.role is Role.TOOL and s.tool_call_id == call.id]
-            content = _joined(results) if results else NO_RESULT
+            content = text.of(results) if results else NO_RESULT
             messages.append({"role": "tool", "tool_call_id": name, "content": content})
         others = [s for s in answers if not (s.role is Role.TOOL and s.tool_call_id in ids) and s.text]
         if others:
-            messages.append({"role": "user", "content": _joined(others)})
+            messages.append({"role": "user", "content": text.of(others)})
     return messages
 
 
@@ -132,5 +161,22 @@ def _arguments(call: ToolCall) -> str:
     return call.arguments if is_object else json.dumps({"unparsed": call.arguments}, ensure_ascii=False)
 
 
-def _joined(segments: Sequence[Segment]) -> str:
-    return _BETWEEN.join(s.text for s in segments if s.text) or NO_TEXT
+@dataclass(frozen=True)
+class _Text:
+    """Makes contents of segments: one text, or for a cache with marks a block for each, the ``marked`` ones with a mark.
+
+    A block's text never depends on what else the message holds, so that it stays the same when the tail behind it goes.
+    """
+
+    blocks: bool
+    marked: frozenset[int]
+
+    def of(self, segments: Sequence[Segment]) -> str | list[dict[str, Any]]:
+        told = [segment for segment in segments if segment.text]
+        if not self.blocks or not told:
+            return _BETWEEN.join(segment.text for segment in told) or NO_TEXT
+        return [self._block(segment) for segment in told]
+
+    def _block(self, segment: Segment) -> dict[str, Any]:
+        block: dict[str, Any] = {"type": "text", "text": segment.text}
+        return block | {"cache_control": {"type": "ephemeral"}} if id(segment) in self.marked else block

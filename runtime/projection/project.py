@@ -45,6 +45,10 @@ class Nodes(Protocol):
         """One line that says where the node is shown instead."""
         ...
 
+    def superseded(self, event_id: str) -> bool:
+        """Whether what a message told of a node stands at the node's place by now."""
+        ...
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -84,6 +88,8 @@ class Projector:
         segments: list[Segment] = []
         spoken: set[str] = set()
         for event in events:
+            if nodes.superseded(event.id):
+                continue
             reply = _reply(event)
             if reply is not None:
                 turn, response = reply
@@ -151,14 +157,27 @@ class Projector:
         if made is None:
             if len(self._tail) > 512:
                 self._tail.clear()
-            made = self._tail[part] = self._segment(part.kind, part.origin, Role.USER, part.text)
+            made = self._tail[part] = self._segment(part.kind, part.origin, Role.USER, part.text, tail=True)
         return made
 
     def _segment(
-        self, kind: SegmentKind, origin: str, role: Role, text: str, tool_call_id: str | None = None
+        self,
+        kind: SegmentKind,
+        origin: str,
+        role: Role,
+        text: str,
+        tool_call_id: str | None = None,
+        *,
+        tail: bool = False,
     ) -> Segment:
         return Segment(
-            kind=kind, origin=origin, role=role, text=text, tokens=self.count(text), tool_call_id=tool_call_id
+            kind=kind,
+            origin=origin,
+            role=role,
+            text=text,
+            tokens=self.count(text),
+            tool_call_id=tool_call_id,
+            tail=tail,
         )
 
 

@@ -53,7 +53,7 @@ class Segment(Compact):
     """One part of a prompt: what it is, where it came from, and its text.
 
     ``origin`` names the event (``event:ID``), statement (``statement:N``), node (``node:ID``), or ``contract``
-    or ``tail``. ``tokens`` counts ``text`` with the encoding that was pinned when the job started.
+    or ``tail``. A segment of the ``tail`` stands behind all that later prompts keep. ``tokens`` counts ``text`` with the encoding that was pinned when the job started.
     """
 
     kind: SegmentKind
@@ -64,6 +64,7 @@ class Segment(Compact):
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     thinking: tuple[dict[str, Any], ...] = ()
+    tail: bool = False
 
     @cached_property
     def digest(self) -> str:

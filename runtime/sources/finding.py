@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from runtime.archive.stores import ObjectStore
+from runtime.catalog import JobName
 from runtime.fingerprints import FingerprintCache
+from runtime.sources.archived import SCHEME, ArchiveSource
 from runtime.sources.files import FileSource
 from runtime.sources.listings import DirectorySource, GlobSource, is_pattern
 from runtime.sources.source import Source
+from runtime.sources.web import Pages, WebSource
 from runtime.workspace import Workspace
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The sources of one job. ``now`` tells nanoseconds since 1970."""
+    """The sources of the job ``own``. ``now`` tells nanoseconds since 1970, ``allowed`` which URLs it may read."""
 
     workspace: Workspace
     fingerprints: FingerprintCache
     now: Callable[[], int]
+    allowed: tuple[str, ...] = ()
+    pages: Pages = field(default_factory=Pages)
+    store: ObjectStore | None = None
+    own: JobName | None = None
 
     def find(self, path: str) -> Source:
-        """The source that ``path`` names: what is in the workspace under that very name, or else a pattern.
+        """The source that ``path`` names: a URL, an address in the archive, what is in the workspace under that very name, or else a pattern.
 
         Raises:
             OSError: if the path leads out of the workspace.
             ValueError: if no file can have it.
         """
+        if path.startswith(("http://", "https://")):
+            return WebSource(path, self.allowed, self.pages)
+        if path.startswith(SCHEME):
+            if self.store is None:
+                raise FileNotFoundError(f"there is no archive here: {path!r}")
+            return ArchiveSource(path, self.store, self.own)
         if is_pattern(path) and not self.workspace.exists(path):
             return GlobSource(self.workspace, path)
         if self.workspace.is_dir(path):

@@ -82,6 +82,17 @@ class CondenserSpec(Spec):
     """Tokens that a summary or an extract may have; at most an eighth of the window in any case."""
 
 
+class ProjectionPolicy(StrEnum):
+    """When what stands in the middle of a prompt is rewritten (``runtime/job/places.py``)."""
+
+    AUTO = "auto"
+    """When that costs less than telling further down what changed."""
+    INLINE = "inline"
+    """As soon as it changes."""
+    APPEND = "append"
+    """Only where the window demands it."""
+
+
 def auto(model: ModelSettings) -> CondenserKind:
     """The kind of condenser that suits a job's model: a script cannot be expected to summarise."""
     return CondenserKind.SUMMARY if model.script is None else CondenserKind.EXTRACT
@@ -126,6 +137,12 @@ class JobSpec(Spec):
     """What gives way when a prompt is too large, the first that has an answer; empty: nothing is ever forgotten."""
     pin_user_messages: bool = False
     """Whether the user's messages are never forgotten, as the contract and the goal are not."""
+    summary_model: ModelSettings | None = None
+    """The model that sums up views at level 2; None: the job's own, unless that is a script."""
+    urls: tuple[str, ...] = ()
+    """The web pages that views may show: URLs beneath which all are, or hosts (``docs.python.org``, ``*.example.org``)."""
+    projection: ProjectionPolicy = ProjectionPolicy.AUTO
+    """Whether views that changed are shown anew at their old places, or told of further down."""
     encoding: str = DEFAULT_ENCODING
     """The tiktoken encoding that counts this job's tokens on every worker."""
     redact: Redaction = Redaction()

@@ -10,7 +10,16 @@ from typing import Any
 
 from runtime.errors import InputError
 from runtime.redaction.rules import Redaction
-from runtime.spec.models import Budget, CondenserKind, CondenserSpec, JobSpec, ModelSettings, ToolSpec, auto
+from runtime.spec.models import (
+    Budget,
+    CondenserKind,
+    CondenserSpec,
+    JobSpec,
+    ModelSettings,
+    ProjectionPolicy,
+    ToolSpec,
+    auto,
+)
 from runtime.spec.problems import Location, Problems, shown
 from runtime.spec.result_schema import schema_fault
 from runtime.spec.written import (
@@ -106,6 +115,9 @@ class Resolver:
             context_tokens=setting("context_tokens")[0],
             condenser=self._condensers(*setting("condenser"), model),
             pin_user_messages=setting("pin_user_messages")[0],
+            summary_model=self._summary_model(*setting("summary_model")),
+            urls=tuple(setting("urls")[0]),
+            projection=ProjectionPolicy(setting("projection")[0]),
             redact=Redaction(**{name: tuple(texts) for name, texts in setting("redact")[0].model_dump().items()}),
         )
 
@@ -131,6 +143,9 @@ class Resolver:
             if "\0" in path or not Path(path).is_file():
                 self._problems.add(at, f"expected the file of a script, got {shown(script)}, which is none")
         return ModelSettings(name=name, options=options)
+
+    def _summary_model(self, written: WrittenModel | None, at: Location) -> ModelSettings | None:
+        return None if written is None else self._model(written, at)
 
     def _condensers(
         self, written: list[WrittenCondenser], at: Location, model: ModelSettings

@@ -20,6 +20,8 @@ MAX_JOBS = 10_000
 MAX_TOOLS = 64
 MAX_COUNT = 10**12
 MAX_REDACTIONS = 64
+MAX_URLS = 64
+URL_PATTERN = r"^(https?://[A-Za-z0-9][A-Za-z0-9.:-]*(/[^\s?#@]*)?|(\*\.)?[A-Za-z0-9][A-Za-z0-9-]*(\.[A-Za-z0-9-]+)*)$"
 MAX_OPTION_BYTES = 64 * 1024
 STORE_SCHEMES = ("file", "s3")
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -316,6 +318,22 @@ class WrittenSettings(Written):
     )
     pin_user_messages: bool = Field(
         default=False, description="Whether messages sent to the job are never forgotten, as its goal is not."
+    )
+    projection: Literal["auto", "inline", "append"] = Field(
+        default="auto",
+        description="What becomes of a view that changed: shown anew where it stands (inline), told of further down, so that "
+        "the provider's cache holds (append), or whichever of the two costs less (auto).",
+    )
+    summary_model: WrittenModel | None = Field(
+        default=None,
+        description="The model that sums up views at level of detail 2, in the background; a cheaper one will do. The job's "
+        "own if left out, and none for a scripted one.",
+    )
+    urls: list[Annotated[str, Field(pattern=URL_PATTERN)]] = Field(
+        default=[],
+        max_length=MAX_URLS,
+        description="Web pages that the job may view: URLs beneath which everything is allowed, or hosts such as "
+        "docs.python.org or *.example.org. None by default.",
     )
     workspace: str | None = Field(
         default=None,

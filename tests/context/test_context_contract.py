@@ -132,6 +132,15 @@ def test_the_text_is_the_golden_file() -> None:
     assert contract_text(form="tool", tools=TOOLS, result_schema=SCHEMA) == GOLDEN.read_text()
 
 
+def test_web_pages_are_named_where_the_job_may_view_some() -> None:
+    """A job that may not is not told of them."""
+    allowed = contract_text(
+        form="tool", tools=(), result_schema=None, urls=("https://docs.python.org/3/", "*.example.org")
+    )
+    assert "; a web page of https://docs.python.org/3/, *.example.org;" in allowed
+    assert "web page" not in contract_text(form="tool", tools=(), result_schema=None)
+
+
 def test_script_form_differs_in_one_line_only() -> None:
     """The form of the reply changes how a statement is handed over, and nothing else."""
     tool = contract_text(form="tool", tools=(), result_schema=None).splitlines()

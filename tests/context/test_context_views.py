@@ -185,7 +185,6 @@ WRONG_VIEWS: list[tuple[tuple[Any, ...], dict[str, Any], str, str]] = [
     (("a.txt",), {"pos": 1.5}, "TypeError", "view: pos must be an int or a str"),
     (("a.txt",), {"pos": "٣"}, "ValueError", "view: pos must be a 0-based line"),
     (("a.txt",), {"lod": 4}, "ValueError", "view: lod must be one of 0 (excerpt)"),
-    (("a.txt",), {"lod": 2}, "NotImplementedError", "view: lod=2 (semantic summary) of a view is not available yet"),
     (("a.txt",), {"mode": "on"}, "ValueError", 'view: mode must be "paused" or "running"'),
     (("a.txt",), {"freq": ("Periodic", 0)}, "ValueError", 'view: ("Periodic", seconds) needs more than 0 and at most'),
     (("a.txt",), {"freq": "Never"}, "ValueError", 'view: freq must be "Sync", "Async" or ("Periodic", seconds)'),
@@ -209,7 +208,6 @@ def test_wrong_arguments_of_view(
     ("method", "args", "type_"),
     [
         ("SetLod", ("x",), "TypeError"),
-        ("SetLod", (2,), "NotImplementedError"),
         ("SetTokens", (-5,), "ValueError"),
         ("SetPos", ("a:b",), "ValueError"),
         ("Scroll", ("x",), "TypeError"),

@@ -9,6 +9,7 @@ from plain_loop import Messages, PlainLoop, statements
 from runtime.history.events import GroupRecomputed, MethodCalled, NodeChanged, StatementExecuted, TickApplied
 from runtime.interpreter.records import ExecutionStatus
 from runtime.projection.segments import SegmentKind
+from runtime.spec.models import ProjectionPolicy
 
 
 def run(workspace: Path, *sources: str, **options: object) -> PlainLoop:
@@ -100,6 +101,7 @@ def test_criterion_2_a_group_is_the_surface_of_its_members(workspace: Path) -> N
         "s = group(foo, bar, tokens=200)",
         "pin(bar, reason='needed')",
         "s = None",
+        options={"projection": ProjectionPolicy.INLINE},
     )
     kinds = [[segment.kind for segment in layout if segment.origin.startswith("node:")] for layout in loop.layouts]
     assert kinds[1] == [SegmentKind.VIEW, SegmentKind.VIEW]

@@ -94,7 +94,7 @@ def test_every_part_of_a_job_is_dumped_or_made_anew(tmp_path: Path) -> None:
     loop = _loop(tmp_path, ["a = view('a.py')"]).run()
     dumped = {
         *("key", "turn", "log", "graph", "session", "ledger", "fitter", "surface", "replies", "shown", "condensing"),
-        *("last_statement", "execution", "_bad_replies", "sleeping"),
+        *("last_statement", "execution", "_bad_replies", "sleeping", "places"),
     }
     anew = {
         "spec",
@@ -107,12 +107,26 @@ def test_every_part_of_a_job_is_dumped_or_made_anew(tmp_path: Path) -> None:
         "_projections",
         "_tick_at",
         "_interim",
+        "_settled",
     }
     assert set(vars(loop.job)) == dumped | anew
     assert set(vars(loop.job.ledger)) == {"budget", "started", "usage", "cost_usd"}
     assert set(vars(loop.job.fitter)) == {"limit", "size", "condensing", "_stated", "_refused"}
+    places = {"known", "dropped", "causes", "prices"}
+    assert set(vars(loop.job.places)) == places | {"policy", "count", "reasons", "told_now"}
     surface = {"names", "collapsed", "shrunk", "_changed"}
-    looked_up = {"graph", "count", "tail_budgets", "places", "_held", "_shown_by"}
+    looked_up = {
+        "graph",
+        "count",
+        "at",
+        "tail_budgets",
+        "places",
+        "_placed_here",
+        "_held",
+        "_held_as",
+        "_rendered",
+        "_shown_by",
+    }
     assert set(vars(loop.job.surface)) == surface | looked_up
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -235,3 +236,21 @@ async def test_an_exchange_of_tokens_is_not_recorded() -> None:
             await client.post(server.address, data={"client_secret": KEY})
         current.reset(token)
     assert (sent, recorder.size) == ([], 0)
+
+
+async def test_anthropic_is_told_what_to_cache() -> None:
+    """At most four marks reach the wire: behind the contract, the old prefix and what stays; OpenAI gets none."""
+    async with anthropic_server(talkative).serving() as server:
+        job = Job(model_at(server))
+        await job.take_turn()
+        await job.take_turn()
+        wire = json.loads(job.archive.wire_request(RUN, 2))
+    blocks = [*wire["system"], *(b for m in wire["messages"] for b in m["content"] if isinstance(b, dict))]
+    inner = [b for block in blocks for b in (block.get("content") or ()) if isinstance(b, dict)]
+    marks = [block for block in (*blocks, *inner) if "cache_control" in block]
+    assert 2 <= len(marks) <= 4
+    assert marks[0]["text"] == "You write Python."
+    async with openai_server(talkative).serving() as server:
+        job = Job(model_at(server))
+        await job.take_turn()
+        assert b"cache_control" not in job.archive.wire_request(RUN, 1)

@@ -32,6 +32,10 @@ class Shown:
         """The mark in its place."""
         return f"[{obj_id} is elsewhere]"
 
+    def superseded(self, event_id: str) -> bool:
+        """No message told of a node."""
+        return False
+
 
 def words(text: str) -> int:
     """The tests' token count."""

@@ -76,6 +76,6 @@ def test_every_field_counts() -> None:
             "id",
             "redact",
         ),
-        *("condenser", "pin_user_messages"),
+        *("condenser", "pin_user_messages", "projection", "urls", "summary_model"),
     }
     assert set(JobSpec.model_fields) == covered

@@ -25,6 +25,16 @@ def violations_of(archive: JobArchive) -> list[str]:
     return found
 
 
+def unexplained(archive: JobArchive) -> list[str]:
+    """The turns of all runs whose prompt does not begin as the one before, and whose step gives no reason for that."""
+    return [
+        f"{run}, turn {step.turn}: {step.prefix.broken} moved for no stated reason"
+        for run in archive.runs()
+        for step in archive.steps(run)
+        if step.prefix is not None and step.prefix.broken and not step.prefix.reason
+    ]
+
+
 def violations_in(layout: Sequence[Segment]) -> list[str]:
     """What either provider would refuse in the prompt of a layout."""
     own = layout[0].kind is SegmentKind.INSTRUCTION

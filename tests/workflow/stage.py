@@ -22,7 +22,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.spec.models import Budget, JobSpec, ModelSettings
 from runtime.worker import make_worker
-from tests.workflow.prompt_rules import violations_of
+from tests.workflow.prompt_rules import unexplained, violations_of
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
 from workflows.limits import TASK_LIMIT
@@ -98,10 +98,11 @@ class Stage:
         return tuple(JobArchive(self.store, self.batch, workflow_id.rpartition("/")[2]).runs())
 
     def check_prompts(self) -> None:
-        """No prompt of any job that was started breaks a rule of OpenAI's or Anthropic's."""
+        """No prompt of any job breaks a rule of OpenAI's or Anthropic's, and no prefix moved without a reason."""
         for workflow_id in self.started:
             archive = JobArchive(self.store, self.batch, workflow_id.rpartition("/")[2])
             assert violations_of(archive) == []
+            assert unexplained(archive) == []
 
     async def replay_all(self) -> None:
         """Replay the history of every job that was started, as a worker without a cache would."""

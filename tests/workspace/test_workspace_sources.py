@@ -90,7 +90,7 @@ def test_a_batch_answers_each_request_in_order_whatever_the_others_are(hostile: 
     assert results[3].note == "the ends of a file of 2,147,483,648 bytes; lines are counted in what is here"
 
 
-@pytest.mark.parametrize("fields", [{"pos": "x"}, {"pos": "/nowhere"}, {"tokens": -2}, {"lod": 2}])
+@pytest.mark.parametrize("fields", [{"pos": "x"}, {"pos": "/nowhere"}, {"tokens": -2}, {"lod": 4}])
 def test_a_request_that_makes_no_sense_is_a_value_error(root: Path, fields: dict[str, Any]) -> None:
     """As a result, so that the activity is not tried again."""
     (root / "a.txt").write_text("one\n")

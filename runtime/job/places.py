@@ -1,0 +1,240 @@
+"""Where views stand in the prompt, and when what stands there is rewritten (DESIGN.md section 7, executable-context.md 1.2).
+
+A view stands where the statement that made it stands, and is re-evaluated there. Providers bill a prefix that they know at a
+tenth, so a rewrite in the middle costs about as much as all that stands behind it. Three policies:
+
+``inline``  rewrites a place in the turn in which its view changed.
+``append``  never rewrites: what changed is told further down, in a message of its own, and only for room are places rewritten.
+``auto``    does in each turn what costs less until the job's end, as far as that can be foreseen, and rewrites several places at
+            one cut: behind a place that is rewritten all the others cost nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from runtime.context.diffs import line_diff
+from runtime.context.states import RenderedView
+from runtime.projection.prices import Prices
+from runtime.projection.project import MESSAGE_TOKENS
+from runtime.projection.segments import Segment
+from runtime.spec.models import ProjectionPolicy
+from runtime.values import Value
+
+LEAST_HORIZON = 8
+"""Turns that a job is expected to have left at least, if its budget has them; else as many as it has had."""
+
+WHY_CHARS = 300
+"""Characters of the line that says why a prefix moved: it is part of the turn's history."""
+
+SHOWN_CAUSES = 3
+"""Causes of one rewrite that are named."""
+
+
+class Placed(Value):
+    """What stands at a view's place: its text under its header, or (not ``shown``) a mark that says why it is not there.
+
+    ``first_line`` is the source's line with which the text begins.
+    """
+
+    shown: bool
+    text: str
+    first_line: int = 0
+
+
+class Place(Value):
+    """A view's place as the model has seen it: what stands there, what it was told since, and by which messages.
+
+    ``told`` is None if that is what stands there.
+    """
+
+    placed: Placed
+    told: Placed | None = None
+    updates: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> Placed:
+        """The view's state as the model knows it."""
+        return self.told or self.placed
+
+
+class Current(Protocol):
+    """What the places need of the surface."""
+
+    @property
+    def places(self) -> Sequence[str]:
+        """The views that have a place among the events, in its order."""
+        ...
+
+    def current(self, obj_id: str) -> Placed:
+        """What would stand at the view's place now."""
+        ...
+
+
+@dataclass
+class Places:
+    """The places of one job. ``reason`` says why places were rewritten in this turn, or is empty."""
+
+    policy: ProjectionPolicy
+    count: Callable[[str], int]
+    prices: Prices = field(default_factory=Prices)
+    known: dict[str, Place] = field(default_factory=dict)
+    dropped: dict[str, None] = field(default_factory=dict)
+    causes: dict[str, str] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+    told_now: frozenset[str] = frozenset()
+
+    @property
+    def why(self) -> str:
+        """The reasons in a line."""
+        return "; ".join(self.reasons)[:WHY_CHARS]
+
+    def begin_turn(self) -> None:
+        """Forget what the prompt before was rewritten for."""
+        self.reasons.clear()
+        self.told_now = frozenset()
+
+    def changed(self, obj_id: str, cause: str) -> None:
+        """Remember what changed a view last."""
+        self.causes[obj_id] = cause
+
+    def at(self, obj_id: str) -> Placed | None:
+        """What stands at the place; None for one that is new."""
+        place = self.known.get(obj_id)
+        return None if place is None else place.placed
+
+    def settle(
+        self,
+        surface: Current,
+        stable: Callable[[], Sequence[Segment]],
+        horizon: int,
+        tell: Callable[[str], str],
+    ) -> None:
+        """Decide once a turn, before its first prompt: rewrite, or tell. ``tell`` appends a message and returns its event's id.
+
+        ``stable`` makes the prompt's segments without the tail, as they stand before that.
+        """
+        self._follow(surface)
+        now = {obj_id: surface.current(obj_id) for obj_id in surface.places}
+        stale = [obj_id for obj_id in surface.places if self.known[obj_id].placed != now[obj_id]]
+        if not stale:
+            return
+        updates = {obj_id: self._update(self.known[obj_id].known, now[obj_id]) for obj_id in stale}
+        cut = self._cut(stale, now, updates, stable, horizon)
+        self._rewrite(stale[cut:], now)
+        told = set()
+        for obj_id in stale[:cut]:
+            place = self.known[obj_id]
+            if place.known != now[obj_id]:
+                event = tell(updates[obj_id])
+                told.add(obj_id)
+                self.known[obj_id] = place.model_copy(update={"told": now[obj_id], "updates": (*place.updates, event)})
+        self.told_now = frozenset(told)
+
+    def flush(self, surface: Current, why: str) -> bool:
+        """Rewrite all places that are behind, since the prompt is rewritten before them anyway. False if none is."""
+        self._follow(surface)
+        now = {obj_id: surface.current(obj_id) for obj_id in surface.places}
+        stale = [obj_id for obj_id in surface.places if self.known[obj_id].placed != now[obj_id]]
+        if why not in self.reasons:
+            self.reasons.append(why)
+        self._rewrite(stale, now)
+        return bool(stale)
+
+    def behind(self, surface: Current) -> bool:
+        """Whether some place does not show its view as it is."""
+        return any(place.told is not None for place in self.known.values())
+
+    def _follow(self, surface: Current) -> None:
+        """Take in places that are new, and let go those that are gone with their events."""
+        here = dict.fromkeys(surface.places)
+        for obj_id in [obj_id for obj_id in self.known if obj_id not in here]:
+            self.dropped.update(dict.fromkeys(self.known.pop(obj_id).updates))
+        for obj_id in here:
+            if obj_id not in self.known:
+                self.known[obj_id] = Place(placed=surface.current(obj_id))
+
+    def _rewrite(self, obj_ids: Sequence[str], now: Mapping[str, Placed]) -> None:
+        causes = [cause for obj_id in obj_ids if (cause := self.causes.get(obj_id))]
+        if obj_ids:
+            more = [f"{len(causes) - SHOWN_CAUSES} more"] if len(causes) > SHOWN_CAUSES else []
+            named = list(dict.fromkeys(causes[:SHOWN_CAUSES]))
+            self.reasons.append("; ".join([*(named or [f"rendered anew: {', '.join(obj_ids)}"]), *more]))
+        for obj_id in obj_ids:
+            self.dropped.update(dict.fromkeys(self.known[obj_id].updates))
+            self.known[obj_id] = Place(placed=now[obj_id])
+
+    def _update(self, before: Placed, after: Placed) -> str:
+        """The message that tells of a change: the diff, or where that is longer the whole."""
+        if before == after or not after.shown:
+            return after.text
+        head, _, body = after.text.partition("\n")
+        whole = f"[as it is now, in place of what is shown above]\n{after.text}"
+        if not before.shown:
+            return whole
+        old = before.text.partition("\n")[2]
+        if old == body:
+            return f"[now, the text being the same as above]\n{head}"
+        lines = line_diff(
+            RenderedView(text=old, first_line=before.first_line), RenderedView(text=body, first_line=after.first_line)
+        ).lines
+        diff = "\n".join(["[changed since it was last shown above]", head, *lines])
+        return diff if lines and self.count(diff) < self.count(whole) else whole
+
+    def _cut(
+        self,
+        stale: Sequence[str],
+        now: Mapping[str, Placed],
+        updates: Mapping[str, str],
+        stable: Callable[[], Sequence[Segment]],
+        horizon: int,
+    ) -> int:
+        """The first of the ``stale`` places that is rewritten; all behind it are too. ``len(stale)``: none is."""
+        if self.policy is ProjectionPolicy.INLINE:
+            return 0
+        if self.policy is ProjectionPolicy.APPEND:
+            return len(stale)
+        read, write, rewrite = self.prices.read, self.prices.write, self.prices.rewrite
+        behind = _behind(stable())
+        keep: list[float] = []
+        anew: list[float] = []
+        old: list[int] = []
+        for obj_id in stale:
+            place, state = self.known[obj_id], now[obj_id]
+            told = 0 if place.known == state else self.count(updates[obj_id]) + MESSAGE_TOKENS
+            stands = self.count(place.placed.text) + sum(behind.sizes.get(event, 0) for event in place.updates)
+            fresh = self.count(state.text)
+            old.append(stands)
+            keep.append(stands * read + told * write + horizon * (stands + told) * read)
+            anew.append(fresh * write + horizon * fresh * read)
+        best, least = len(stale), sum(keep)
+        for cut in range(len(stale) - 1, -1, -1):
+            moved = max(behind.tokens.get(stale[cut], 0) - sum(old[cut:]), 0)
+            cost = sum(keep[:cut]) + moved * rewrite + sum(anew[cut:])
+            if cost < least:
+                best, least = cut, cost
+        return best
+
+
+@dataclass(frozen=True)
+class _Behind:
+    """Tokens from a view's place to the end of what is stable, and those of each event's message."""
+
+    tokens: Mapping[str, int]
+    sizes: Mapping[str, int]
+
+
+def _behind(stable: Sequence[Segment]) -> _Behind:
+    tokens: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    total = 0
+    for segment in reversed(stable):
+        total += segment.tokens + MESSAGE_TOKENS
+        kind, _, origin = segment.origin.partition(":")
+        if kind == "node":
+            tokens[origin] = total
+        elif kind == "event":
+            sizes[origin] = sizes.get(origin, 0) + segment.tokens + MESSAGE_TOKENS
+    return _Behind(tokens, sizes)

@@ -1,0 +1,53 @@
+"""How much of a prompt stands as it stood in the one before: what a provider's cache can serve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.projection.segments import Segment
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """The common beginning of two prompts, in tokens.
+
+    ``stable`` are the tokens of the later prompt's segments that stand as in the earlier one, ``new`` those behind them that
+    later prompts will keep, ``tail`` those that they will not, ``tokens`` all. ``segments`` counts the stable ones. ``broken`` is the first segment that moved or
+    changed although the earlier prompt had it in front of its tail, None if only the tail did; ``lost`` are the tokens of the
+    earlier prompt, from that segment to its tail, that had been worth keeping.
+    """
+
+    stable: int
+    new: int
+    tail: int
+    broken: Segment | None
+    lost: int
+    segments: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """The whole later prompt."""
+        return self.stable + self.new + self.tail
+
+    @property
+    def share(self) -> float:
+        """The stable tokens' share of the later prompt, from 0 to 1."""
+        return self.stable / self.tokens if self.tokens else 1.0
+
+
+def prefix_of(before: Sequence[Segment], after: Sequence[Segment]) -> Prefix:
+    """What ``after`` has in common with ``before``, from the beginning on."""
+    kept = [segment for segment in before if not segment.tail]
+    count = 0
+    while count < min(len(kept), len(after)) and kept[count].digest == after[count].digest:
+        count += 1
+    rest = after[count:]
+    return Prefix(
+        stable=sum(segment.tokens for segment in after[:count]),
+        new=sum(segment.tokens for segment in rest if not segment.tail),
+        tail=sum(segment.tokens for segment in rest if segment.tail),
+        broken=kept[count] if count < len(kept) else None,
+        lost=sum(segment.tokens for segment in kept[count:]),
+        segments=count,
+    )

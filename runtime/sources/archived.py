@@ -1,0 +1,116 @@
+"""The archive as a source: ``holdfast://JOB@N``, a turn of any job of the same archive, ``self`` for the reader's own.
+
+``holdfast://JOB`` tells of the job as a whole, ``holdfast://JOB@N/effect/K`` is what effect K of turn N's statement came to: the
+result of a tool, say, that is too long to be printed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from runtime.archive.job import JobArchive
+from runtime.archive.recorded import recorded_effect, turn_record
+from runtime.archive.stores import ObjectStore
+from runtime.catalog import JobName, find_job
+from runtime.digests import digest_bytes
+from runtime.errors import NotFound, ObjectMissing
+from runtime.interpreter.replies import parse_reply
+from runtime.projection.segments import SegmentKind
+from runtime.sources.source import Known, Opened
+
+SCHEME = "holdfast://"
+
+_ADDRESS = re.compile(r"holdfast://(?P<job>[^@\s]+?)(?:@(?P<turn>\d{1,9})(?:/effect/(?P<effect>\d{1,6}))?)?/?")
+_HELP = "expected holdfast://JOB, holdfast://JOB@TURN or holdfast://JOB@TURN/effect/K"
+
+
+@dataclass(frozen=True)
+class ArchiveSource:
+    """What ``uri`` names in ``store``. ``own`` is the job that reads."""
+
+    uri: str
+    store: ObjectStore
+    own: JobName | None
+
+    def known(self) -> Known | None:
+        """Never: a job's newest run may be another by now."""
+        return None
+
+    def open(self) -> Opened:
+        """The turn's statement and what came of it, as Markdown; of an effect the JSON of its result.
+
+        Raises:
+            FileNotFoundError: if the archive has no such job, turn or effect.
+            ValueError: if ``uri`` is no such address.
+        """
+        found = _ADDRESS.fullmatch(self.uri)
+        if found is None:
+            raise ValueError(f"{_HELP}, not {self.uri!r}")
+        try:
+            archive = self._job(found["job"]).archive(self.store)
+            runs = archive.runs()
+            if not runs:
+                raise FileNotFoundError(f"that job has no turn yet: {self.uri!r}")
+            if found["turn"] is None:
+                return self._opened(_job_text(archive, runs[-1]), "job.md")
+            turn = int(found["turn"])
+            if found["effect"] is not None:
+                return self._effect(archive, runs[-1], turn, int(found["effect"]))
+            return self._opened(_turn_text(archive, runs[-1], turn), "turn.md")
+        except (NotFound, ObjectMissing) as error:
+            raise FileNotFoundError(f"{error}: {self.uri!r}") from None
+
+    def _job(self, name: str) -> JobName:
+        if name == "self" and self.own is not None:
+            return self.own
+        if self.own is not None and "/" not in name:
+            # A job of the same batch is the nearest that a name can mean.
+            near = JobName(self.own.batch, name)
+            if near.archive(self.store).runs():
+                return near
+        return find_job(self.store, name)
+
+    def _effect(self, archive: JobArchive, run: str, turn: int, effect: int) -> Opened:
+        value = recorded_effect(archive, run, turn, effect)
+        if value is None:
+            raise FileNotFoundError(f"turn {turn} has no effect {effect} in the archive: {self.uri!r}")
+        result = value["value"] if set(value) >= {"value", "error_type"} and value["error_type"] is None else value
+        text = result if isinstance(result, str) else json.dumps(result, indent=2, ensure_ascii=False)
+        return self._opened(text, "effect.txt" if isinstance(result, str) else "effect.json")
+
+    def _opened(self, text: str, name: str) -> Opened:
+        data = text.encode("utf-8", "replace")
+        return Opened(data, digest_bytes(data), len(data), name)
+
+
+def _turn_text(archive: JobArchive, run: str, turn: int) -> str:
+    record = turn_record(archive, run, turn)
+    reply = record.step.reply
+    form = str((archive.definition() or {}).get("form", "tool"))
+    statement = parse_reply(reply.text, reply.tool_calls, reply.finish_reason, reply.refusal, form).statement
+    parts = [f"# Turn {turn}", *([reply.text] if reply.text.strip() else [])]
+    parts += ["## Statement", statement if statement is not None else "(none)"]
+    parts += ["## Result", *(_results(archive, run, turn) or ["(not shown to the model yet)"])]
+    return "\n\n".join(parts) + "\n"
+
+
+def _results(archive: JobArchive, run: str, turn: int) -> list[str]:
+    """What the model was told of a turn's statement, from the prompt after it."""
+    if archive.find_step(run, turn + 1) is None:
+        return []
+    kinds, own = (SegmentKind.RESULT, SegmentKind.ERROR), f"event:{turn}."
+    return [s.text for s in archive.turn_layout(run, turn + 1) if s.kind in kinds and s.origin.startswith(own)]
+
+
+def _job_text(archive: JobArchive, run: str) -> str:
+    definition, end = archive.definition() or {}, archive.end(run)
+    parts = ["# Goal", str(definition.get("goal", "(not recorded)")), "# Turns"]
+    parts += [
+        f"{step.turn}: {step.reply.text.strip().partition(chr(10))[0][:200]}".rstrip() for step in archive.steps(run)
+    ]
+    if end is not None:
+        parts += ["# End", f"{end.status}: {end.reason}" if end.reason else end.status]
+        parts += [json.dumps(end.result, indent=2, ensure_ascii=False)] if end.result is not None else []
+    return "\n\n".join(parts) + "\n"

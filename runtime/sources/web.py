@@ -1,0 +1,181 @@
+"""Web pages as sources: only those that the jobs file allows, asked for again only if they changed.
+
+What a page's ``ETag`` and ``Last-Modified`` say is remembered for the process, so a page that is read in every turn costs one
+conditional request with an empty answer.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import httpx
+
+from runtime.digests import digest_bytes
+from runtime.sources.source import Known, Opened
+
+MOST_BYTES = 8 * 1024 * 1024
+"""Of a longer page so much is read."""
+
+CACHED_BYTES = 64 * 1024 * 1024
+"""Of the pages asked for last, so much is remembered."""
+
+REDIRECTS = 5
+TIMEOUT = httpx.Timeout(20.0, connect=10.0)
+SECONDS = 60.0
+"""Longer than this no page may take, however steadily it comes."""
+
+_KINDS = {"text/html": ".html", "application/json": ".json", "text/markdown": ".md", "text/csv": ".csv"}
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page as it was fetched, and what tells whether it has changed since."""
+
+    opened: Opened
+    etag: str | None
+    modified: str | None
+
+
+class Pages:
+    """The pages that this process fetched last. Safe between threads."""
+
+    def __init__(self, most: int = CACHED_BYTES) -> None:
+        self._most = most
+        self._pages: OrderedDict[str, Page] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, url: str) -> Page | None:
+        """The page, if it is remembered."""
+        with self._lock:
+            if url in self._pages:
+                self._pages.move_to_end(url)
+            return self._pages.get(url)
+
+    def put(self, url: str, page: Page) -> None:
+        """Remember a page that can be asked for conditionally."""
+        with self._lock:
+            if (old := self._pages.pop(url, None)) is not None:
+                self._bytes -= len(old.opened.data)
+            if page.etag is None and page.modified is None:
+                return
+            self._pages[url] = page
+            self._bytes += len(page.opened.data)
+            while self._bytes > self._most and self._pages:
+                self._bytes -= len(self._pages.popitem(last=False)[1].opened.data)
+
+
+@dataclass
+class WebSource:
+    """The page at ``url``. ``allowed`` are the URL prefixes and hosts of the jobs file."""
+
+    url: str
+    allowed: Sequence[str]
+    pages: Pages
+    _fetched: Opened | None = field(default=None, init=False)
+
+    def known(self) -> Known | None:
+        """The page's fingerprint: whoever asks for it is answered with the page itself, so this is the one request."""
+        opened = self.open()
+        return Known(opened.fingerprint, opened.size)
+
+    def open(self) -> Opened:
+        """The page.
+
+        Raises:
+            PermissionError: if the jobs file does not allow it, or the server does not.
+            FileNotFoundError: if there is none.
+            OSError: for anything else that goes wrong.
+        """
+        if self._fetched is None:
+            try:
+                self._fetched = self._fetch()
+            except httpx.TimeoutException:
+                raise TimeoutError(f"no answer in time from {self.url!r}") from None
+            except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+                raise OSError(f"{self.url!r} cannot be read: {error or type(error).__name__}") from None
+        return self._fetched
+
+    def _fetch(self) -> Opened:
+        self._check(self.url)
+        page, url = self.pages.get(self.url), self.url
+        with httpx.Client(timeout=TIMEOUT, follow_redirects=False) as client:
+            for _ in range(REDIRECTS + 1):
+                with client.stream("GET", url, headers=_conditions(page)) as response:
+                    if page is not None and response.status_code == 304:
+                        return page.opened
+                    if response.next_request is None:
+                        return self._taken(response)
+                    url = str(response.next_request.url)
+                    self._check(url)
+        raise OSError(f"{self.url!r} leads through more than {REDIRECTS} redirects")
+
+    def _taken(self, response: httpx.Response) -> Opened:
+        if response.status_code != 200:
+            raise _refusal(response.status_code)(f"{response.status_code} {response.reason_phrase}: {self.url!r}")
+        data, whole = _body(response, self.url)
+        note = "" if whole else f"the first {MOST_BYTES:,} bytes of a longer page"
+        kind = _KINDS.get(response.headers.get("content-type", "").partition(";")[0].strip().lower(), "")
+        name = httpx.URL(self.url).path.rsplit("/", 1)[-1]
+        opened = Opened(data, digest_bytes(data), len(data), name if "." in name or not kind else name + kind, note)
+        self.pages.put(self.url, Page(opened, response.headers.get("etag"), response.headers.get("last-modified")))
+        return opened
+
+    def _check(self, url: str) -> None:
+        if not is_allowed(url, self.allowed):
+            listed = ", ".join(self.allowed) or "none"
+            raise PermissionError(f"{url!r} is not among the URLs that the jobs file allows: {listed}")
+
+
+def is_allowed(url: str, allowed: Sequence[str]) -> bool:
+    """Whether ``url`` is beneath one of the ``allowed``: URLs (``https://host/path/``), or hosts (``host``, ``*.host``)."""
+    try:
+        asked = httpx.URL(url)
+    except (httpx.InvalidURL, UnicodeError):
+        return False
+    path = asked.path
+    if asked.scheme not in ("http", "https") or asked.userinfo or ".." in path.split("/") or "\\" in path:
+        return False
+    return any(_beneath(asked, entry) for entry in allowed)
+
+
+def _beneath(asked: httpx.URL, entry: str) -> bool:
+    if "://" not in entry:
+        suffix = entry.removeprefix("*")
+        return asked.host == entry or (entry.startswith("*.") and asked.host.endswith(suffix))
+    base = httpx.URL(entry)
+    same = (asked.scheme, asked.host, asked.port) == (base.scheme, base.host, base.port)
+    return same and (asked.path == base.path or asked.path.startswith(base.path.rstrip("/") + "/"))
+
+
+def _conditions(page: Page | None) -> dict[str, str]:
+    headers = {"accept": "text/*, application/json, */*;q=0.5"}
+    if page is not None and page.etag is not None:
+        headers["if-none-match"] = page.etag
+    if page is not None and page.modified is not None:
+        headers["if-modified-since"] = page.modified
+    return headers
+
+
+def _body(response: httpx.Response, url: str) -> tuple[bytes, bool]:
+    """The body, and whether it is whole."""
+    chunks: list[bytes] = []
+    size, started = 0, time.monotonic()
+    for chunk in response.iter_bytes():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > MOST_BYTES:
+            return b"".join(chunks)[:MOST_BYTES], False
+        if time.monotonic() - started > SECONDS:
+            raise TimeoutError(f"{url!r} took longer than {SECONDS:g} s")
+    return b"".join(chunks), True
+
+
+def _refusal(status: int) -> type[OSError]:
+    if status in (404, 410):
+        return FileNotFoundError
+    return PermissionError if status in (401, 403, 407, 451) else OSError

@@ -1,0 +1,75 @@
+"""Views of what is not a file of the workspace, in real jobs: the archive of other jobs, tool results; and what prefixes cost."""
+
+from __future__ import annotations
+
+import pytest
+from stage import Stage
+
+from runtime.job.stops import JobStatus
+from runtime.projection.segments import SegmentKind
+from runtime.spec.models import ProjectionPolicy
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def test_a_job_views_the_turns_of_another_and_its_own_effects(stage: Stage) -> None:
+    """A turn's statement and result, the whole job, and a read of its own; what is not there is an error."""
+    (stage.workspace / "a.txt").write_text("words of a\n")
+    first, _ = await stage.run(["x = 6 * 7\nprint('the answer is', x)", "finish({'x': x})"])
+    outcome, archive = await stage.run(
+        [
+            "t = view('holdfast://job-1@1', tokens=300)\nj = view('holdfast://job-1', tokens=300)",
+            "text = open('a.txt').read()",
+            "e = view('holdfast://self@2/effect/0')\nprint(t.path)",
+            "try:\n    view('holdfast://job-1@99')\nexcept FileNotFoundError as error:\n    print(error)",
+            "finish([t.text, j.text, e.text])",
+        ]
+    )
+    assert (first.status, outcome.status) == (JobStatus.SUCCEEDED, JobStatus.SUCCEEDED)
+    end = archive.end(outcome.run)
+    assert end is not None
+    turn, job, effect = end.result
+    assert turn.splitlines() == [
+        "# Turn 1",
+        "",
+        "## Statement",
+        "",
+        "x = 6 * 7",
+        "print('the answer is', x)",
+        "",
+        "## Result",
+        "",
+        "[turn 1: ok]",
+        "the answer is 42",
+    ]
+    assert job.startswith("# Goal\n\nDo what the script says.\n\n# Turns\n\n1:")
+    assert '"x": 42' in job
+    assert "words of a" in effect
+    layout = archive.turn_layout(outcome.run, 5)
+    assert any("has no turn 99" in segment.text for segment in layout if segment.kind is SegmentKind.RESULT)
+
+
+@pytest.mark.parametrize("policy", list(ProjectionPolicy))
+async def test_each_step_says_how_much_of_its_prompt_stood_and_why_it_moved(
+    stage: Stage, policy: ProjectionPolicy
+) -> None:
+    """Beside what the provider reports: the stable share, the first segment that broke, the statement, and what it cost."""
+    (stage.workspace / "a.txt").write_text("".join(f"line {n} of the file\n" for n in range(200)))
+    long = "print('word ' * 900)"
+    outcome, archive = await stage.run(
+        ["a = view('a.txt', tokens=300)", long, long, long, "a.SetPos(100)", "x = 1", "finish(1)"],
+        projection=policy,
+        context_tokens=50_000,
+    )
+    assert outcome.status is JobStatus.SUCCEEDED
+    prefixes = {step.turn: step.prefix for step in archive.steps(outcome.run)}
+    moved = {turn: prefix for turn, prefix in prefixes.items() if prefix is not None and prefix.broken}
+    if policy is ProjectionPolicy.INLINE:
+        assert list(moved) == [6]
+        assert (moved[6].broken, moved[6].reason) == ("view node:view-1", "turn 5: a.SetPos")
+        assert moved[6].lost > 2_700 and moved[6].share < 0.5
+    else:
+        assert moved == {}
+    last = prefixes[7]
+    assert last is not None and last.share > 0.85
+    assert last.stable + last.new + last.tail == sum(s.tokens for s in archive.turn_layout(outcome.run, 7))
