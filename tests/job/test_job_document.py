@@ -10,6 +10,7 @@ from plain_loop import PlainLoop, statements
 
 from runtime.interpreter.records import ExecutionStatus
 from runtime.projection.segments import SegmentKind
+from runtime.spec.models import ProjectionPolicy
 
 COMMENT = "// This is foo.cs. It is a long, long c# file with a lot of code.\n"
 
@@ -69,8 +70,14 @@ def shown(loop: PlainLoop, turn: int) -> str:
 
 
 def test_section_1_2(workspace: Path) -> None:
-    """A view outputs its message where it was made, and is evaluated again there: first 2,000 tokens, then the structure."""
-    loop = run(workspace, SECTION_1_2_FIRST_TURN, "turns = 1", SECTION_1_2_MANY_TURNS_LATER, "turns = 2")
+    """A view outputs its message where it was made, and is evaluated again there: first 2,000 tokens, then the structure.
+
+    That is what ``projection: inline`` always does, and ``auto`` where it costs no more.
+    """
+    inline = {"projection": ProjectionPolicy.INLINE}
+    loop = run(
+        workspace, SECTION_1_2_FIRST_TURN, "turns = 1", SECTION_1_2_MANY_TURNS_LATER, "turns = 2", options=inline
+    )
     assert shown(loop, 2).splitlines()[1] == shown(loop, 3).splitlines()[1] == COMMENT.strip()
     assert 1_900 < loop.job.count(shown(loop, 3)) < 2_100
     assert "lod 1" in shown(loop, 4).splitlines()[0]
@@ -78,7 +85,7 @@ def test_section_1_2(workspace: Path) -> None:
     assert [s.origin for s in loop.layouts[3]].index("node:view-1") == [s.origin for s in loop.layouts[1]].index(
         "node:view-1"
     )
-    again = run(workspace, SECTION_1_2_AS_REEVALUATED, "turns = 1")
+    again = run(workspace, SECTION_1_2_AS_REEVALUATED, "turns = 1", options=inline)
     assert shown(again, 2) == shown(loop, 4)
 
 
