@@ -85,6 +85,8 @@ CONDENSER = "{kind: summary, max_size: 16}"
 
 ELSEWHERE = {
     "store.s3.before_put": "tests/archive kills at it, with an S3 server",
+    "reset.before": "needs a reset",
+    "reset.after": "needs a reset",
     "replay.before_claim": "needs a reset",
     "replay.after_claim": "needs a reset",
     "archive.replay.before_put": "needs a reset",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -66,6 +67,17 @@ def processes_of(home: Path) -> dict[int, str]:
     return found
 
 
+def await_interpreters(process: subprocess.Popen[bytes]) -> set[int]:
+    """The ids of a worker's interpreter processes, once there are any."""
+    wait_for(lambda: bool(_interpreters_of(process)), "the worker has an interpreter", alive=process)
+    return _interpreters_of(process)
+
+
+def await_gone(pids: set[int]) -> None:
+    """Wait until the processes have ended."""
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), f"processes {pids} end")
+
+
 def wait_for(condition: Callable[[], bool], what: str, *, alive: subprocess.Popen[bytes] | None = None) -> None:
     """Wait until ``condition()`` holds, while the process ``alive`` lives.
 
@@ -78,3 +90,14 @@ def wait_for(condition: Callable[[], bool], what: str, *, alive: subprocess.Pope
         assert not ended, f"the process ended ({alive.returncode if alive else ''}) before: {what}"
         assert time.monotonic() < end, f"this did not come true within {DEADLINE:.0f} s: {what}"
         time.sleep(0.005)
+
+
+def _interpreters_of(process: subprocess.Popen[bytes]) -> set[int]:
+    # They get no environment, so ``processes_of`` does not find them.
+    found = set()
+    for task in Path(f"/proc/{process.pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            for child in map(int, (task / "children").read_text().split()):
+                if b"monty" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    found.add(child)
+    return found

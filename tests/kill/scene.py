@@ -142,10 +142,19 @@ class Scene:
         """The histories of the job and of its batch pass the Replayer."""
         asyncio.run(self._replay())
 
+    def closed(self) -> bool:
+        """Whether the server has closed the job's workflow."""
+        return asyncio.run(self._closed())
+
     async def client(self) -> Client:
         """A client of the scene's server, which is started if it does not run."""
         info = await ensure_server(self.home)
         return await Client.connect(info.address, namespace=NAMESPACE, data_converter=pydantic_data_converter)
+
+    async def _closed(self) -> bool:
+        client = await self.client()
+        query = f"WorkflowType = '{JobWorkflow.__name__}' AND ExecutionStatus != 'Running'"
+        return bool([item async for item in client.list_workflows(query)])
 
     async def _replay(self) -> None:
         client = await self.client()

@@ -17,7 +17,7 @@ from benchmarks.readme import block_of
 from tests.kill.experiments import CONDENSING, KILLED_CONDENSING, UNDISTURBED, Survived, names, reference, resumed_at
 from tests.kill.failpoints import TURNS, named_in_the_source, tried
 from tests.kill.oracle import Moment, check_once, differences, record
-from tests.kill.processes import ROOT, processes_of, wait_for
+from tests.kill.processes import ROOT, await_gone, await_interpreters, wait_for
 from tests.kill.scene import Scene
 from tests.kill.strikes import Mark, Strike, Victim
 
@@ -63,18 +63,15 @@ def test_workers_go_on_without_run(tmp_path: Path, outcome: Callable[[str], Surv
         for turn in (5, 14):
             process = scene.start(worker=turn > 5)
             Strike(turn, Mark.STEP, 0, Victim.WORKER).await_moment(scene)
-            wait_for(
-                lambda: any("monty" in command for command in processes_of(scene.home.path).values()),
-                "the worker has an interpreter process",
-                alive=process,
-            )
+            interpreters = await_interpreters(process)
             # The worker alone: its interpreter processes must see by themselves that it is gone.
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
+            await_gone(interpreters)
             scene.nothing_left()
             moments.append(Moment.of(scene))
         worker = scene.start(worker=True)
-        wait_for(lambda: any(scene.home.archive.glob("*/*/ends/*")), "the job ends", alive=worker)
+        wait_for(scene.closed, "the job ends", alive=worker)
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(timeout=60) == 0
         scene.start()
