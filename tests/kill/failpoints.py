@@ -86,7 +86,9 @@ CONDENSER = "{kind: summary, max_size: 16}"
 ELSEWHERE = {
     "store.s3.before_put": "tests/archive kills at it, with an S3 server",
     "replay.before_claim": "needs a reset",
-    "replay.after_claim": "needs a reset",
+    "replay.after_claim": "tests/cli kills at it",
+    "reset.before": "tests/cli kills at it",
+    "reset.after": "tests/cli kills at it",
     "archive.replay.before_put": "needs a reset",
     "archive.replay.after_put": "needs a reset",
     "archive.claim.before_put": "needs a reset",
