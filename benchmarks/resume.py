@@ -13,7 +13,10 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from temporalio.api.enums.v1 import PendingWorkflowTaskState
+from temporalio.client import WorkflowExecutionDescription, WorkflowHandle
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
@@ -47,6 +50,7 @@ class Resumed:
         return f"| {self.turns:,} | {self.runs} | {self.events:,} | {self.seconds:.2f} s |"
 
 
+_STARTED = PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED
 HEADER = "| turns before | runs | events replayed | until the next step |\n|---|---|---|---|"
 
 
@@ -71,7 +75,7 @@ async def _measure(stage: Stage, turns: int) -> Resumed:
         handle = await stage.start(spec)
         await _until(archive, turns)
     before = _newest(archive)
-    description = await handle.describe()
+    description = await _idle(handle)
     events = description.raw_description.workflow_execution_info.history_length
     started = time.monotonic()
     async with stage.open():
@@ -79,6 +83,15 @@ async def _measure(stage: Stage, turns: int) -> Resumed:
         seconds = time.monotonic() - started
         await handle.terminate()
     return Resumed(before, len(archive.runs()), events, seconds)
+
+
+async def _idle(handle: WorkflowHandle[Any, Any]) -> WorkflowExecutionDescription:
+    """The job, once no workflow task is with a worker: the server gives up after a minute one that the old worker dropped."""
+    while True:
+        description = await handle.describe()
+        if description.raw_description.pending_workflow_task.state != _STARTED:
+            return description
+        await asyncio.sleep(0.1)
 
 
 async def _until(archive: JobArchive, turn: int) -> None:
