@@ -50,7 +50,7 @@ async def fork_job(stage: Stage, source: RunName, turn: int, name: str, order: R
 
 
 async def turn_of(archive: JobArchive, turn: int) -> None:
-    """Wait until a job's first run has finished a turn."""
+    """Wait until a job has finished a turn in its newest run, or in one that this goes on from."""
     async with asyncio.timeout(120):
-        while not archive.runs() or archive.find_step(archive.runs()[0], turn) is None:  # noqa: ASYNC110
+        while not archive.runs() or archive.find_step(archive.runs()[-1], turn) is None:  # noqa: ASYNC110
             await asyncio.sleep(0.02)

@@ -34,28 +34,32 @@ STATEMENTS = [
     "finish({'n': n})",
 ]
 
+SIXTY = [*STATEMENTS[:-1], *(STATEMENTS[1 + n % 10] for n in range(48)), STATEMENTS[-1]]
+"""The same, for an hour's job: some 1,900 turns in all."""
 
-async def _recorded(stage: Stage) -> str:
+
+async def _recorded(stage: Stage, statements: list[str] = STATEMENTS) -> str:
     (stage.workspace / "a.py").write_text("def one():\n    return 1\n\n\ndef two():\n    return 2\n")
     (stage.workspace / "log.md").write_text("# Log\n\nfirst\n")
     (stage.workspace / "data.txt").write_text("data\n")
-    outcome, _ = await stage.run(STATEMENTS, id="job")
-    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, len(STATEMENTS))
+    outcome, _ = await stage.run(statements, id="job", turns=100)
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, len(statements))
     return outcome.run
 
 
-async def test_frozen_from_each_statement_there_is_no_divergence(stage: Stage) -> None:
+@pytest.mark.parametrize("statements", [STATEMENTS, pytest.param(SIXTY, marks=pytest.mark.exhaustive)])
+async def test_frozen_from_each_statement_there_is_no_divergence(stage: Stage, statements: list[str]) -> None:
     """What is before N is the same steps, no model is called, and executions come to the same."""
-    run = await _recorded(stage)
+    run = await _recorded(stage, statements)
     archive = archive_of(stage, "job")
     before = timeline(archive, run)
-    for start in range(1, len(STATEMENTS) + 1):
+    for start in range(1, len(statements) + 1):
         outcome, found = await replayed(stage, "job", reexecution(stage, "job", run, start, frozen=True))
         assert [one.line() for one in found] == [], start
-        assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, len(STATEMENTS)), start
+        assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, len(statements)), start
         steps, old = list(archive.steps(outcome.run)), list(archive.steps(run))
         assert [step.ref for step in steps[: start - 1]] == [step.ref for step in old[: start - 1]]
-        assert [step.capture for step in steps[start - 1 :]] == [Capture.REPLAYED] * (len(STATEMENTS) - start + 1)
+        assert [step.capture for step in steps[start - 1 :]] == [Capture.REPLAYED] * (len(statements) - start + 1)
         assert steps[start - 1].run not in {step.run for step in old}
         assert steps[start - 1].parent == (old[start - 2].ref if start > 1 else None)
         now = timeline(archive, outcome.run)
@@ -63,7 +67,7 @@ async def test_frozen_from_each_statement_there_is_no_divergence(stage: Stage) -
         assert [turn["nodes_digest"] for turn in now] == [turn["nodes_digest"] for turn in before]
     assert sound(archive)
     assert timeline(archive, run) == before
-    assert await replay_runs(stage.client, stage, "job") >= len(STATEMENTS) + 1
+    assert await replay_runs(stage.client, stage, "job") >= len(statements) + 1
 
 
 async def test_the_statements_that_read_a_changed_file_diverge(stage: Stage) -> None:

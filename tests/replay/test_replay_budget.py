@@ -1,0 +1,35 @@
+"""A job whose statements compute for long is never stuck in replay."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from runtime.job.stops import JobStatus
+from runtime.worker import make_worker
+from tests.replay.replays import turn_of
+from tests.replay.timelines import archive_of, replay_runs, sound
+from tests.workflow.stage import Stage
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+TURNS = 10
+BUSY = "n = 0\nwhile n < 800_000:\n    n += 1\nturn += 1"
+"""Some 100 ms of the interpreter: all together take longer than a workflow task of this job may."""
+
+
+async def test_workers_without_memory_replay_within_the_limit(stage: Stage) -> None:
+    """Each workflow task begins with a replay of the open run, and half way another worker takes over."""
+    queue = stage.queue = f"{stage.queue}-forgetful"
+    spec = stage.spec(["turn = 0", *[BUSY] * TURNS, "finish(turn)"], id="job")
+    handle = await stage.start(spec, timedelta(seconds=2))
+    archive = archive_of(stage, "job")
+    async with make_worker(stage.client, stage.store, task_queue=queue, cached_jobs=0, grace=timedelta(0)):
+        await turn_of(archive, TURNS // 2)
+    async with make_worker(stage.client, stage.store, task_queue=queue, cached_jobs=0):
+        outcome = await handle.result()
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, TURNS + 2)
+    assert len(archive.runs()) > 1
+    assert sound(archive)
+    await replay_runs(stage.client, stage, "job")
