@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, RetryState, is_cancelled_exception
+from temporalio.exceptions import ActivityError, ApplicationError, RetryState, TimeoutError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import JobBegan, JobBegin, JobEnd, SummaryCall, TurnCall, TurnReply
@@ -396,6 +396,9 @@ class JobWorkflow:
 def cause_of(error: BaseException) -> str:
     """An activity's error in its own words, with the name of its kind."""
     cause = error.cause if isinstance(error, ActivityError) else None
+    # An attempt that the server timed out is told with the last failure before it, which says more.
+    while isinstance(cause, TimeoutError) and cause.cause is not None:
+        cause = cause.cause
     if isinstance(cause, ApplicationError):
         return f"{cause.type}: {cause.message}" if cause.type else cause.message
     return str(cause or error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from functools import cache
 
 from runtime.cli.output import note
@@ -17,7 +18,12 @@ _TOLD_ELSEWHERE = (
     "Completing activity as failed",
     # The SDK's Python half logs the same failure with its reason.
     "Failing workflow task",
+    # Whoever asked a busy worker how far a job is has given up, and asks again.
+    "Query not found when attempting to respond to it",
 )
+_FIELDS = re.compile(r" \(?\{'")
+"""Where a message ends and the fields begin that the SDK appends: in parentheses by its Python half, bare by its core."""
+
 _STOPPED = "InterpreterStopped"
 
 
@@ -29,7 +35,7 @@ class _Lines(logging.Handler):
         # Ctrl-C reaches the interpreter too: its statement runs again when the job is resumed.
         if record.getMessage().removeprefix("[").startswith(_TOLD_ELSEWHERE) or type(error).__name__ == _STOPPED:
             return
-        message = record.getMessage().partition(" ({'")[0]
+        message = _FIELDS.split(record.getMessage(), maxsplit=1)[0]
         what = f": {type(error).__name__}: {error}" if error is not None else ""
         note(f"{record.levelname.lower()}: {one_line(message + what)}")
 
