@@ -57,6 +57,12 @@ class JobBegan(Contract):
     interpreter: str
     prices: Prices = Prices()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_before(cls, data: Any) -> Any:
+        """Histories of jobs that began earlier hold the interpreter alone: the relations of prices are the usual ones then."""
+        return {"interpreter": data} if isinstance(data, str) else data
+
 
 class TurnCall(Contract):
     """One turn's model call: how to make the prompt from the previous one, and what the step records beside it.
