@@ -145,7 +145,7 @@ class Resolver:
         return ModelSettings(name=name, options=options)
 
     def _summary_model(self, written: WrittenModel | None, at: Location) -> ModelSettings | None:
-        return None if written is None else self._model(written, at)
+        return None if written is None else self.model(written, at)
 
     def _condensers(
         self, written: list[WrittenCondenser], at: Location, model: ModelSettings
