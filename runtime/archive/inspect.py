@@ -130,8 +130,14 @@ def blame(layouts: Iterable[tuple[int, Sequence[Segment]]]) -> tuple[Blame, ...]
 
 
 def why(blames: Sequence[Blame], text: str) -> tuple[Blame, ...]:
-    """The segments in which ``text`` stands."""
-    return tuple(b for b in blames if text in b.segment.text or any(text in c.arguments for c in b.segment.tool_calls))
+    """The segments in which ``text`` stands: in what is said, in a call's arguments, or in a thinking block."""
+    return tuple(one for one in blames if any(text in said for said in _said(one.segment)))
+
+
+def _said(segment: Segment) -> Iterator[str]:
+    yield segment.text
+    yield from (call.arguments for call in segment.tool_calls)
+    yield from (str(block.get("thinking", "")) for block in segment.thinking)
 
 
 _BORDERS = (b'"', b"\\n\\n")

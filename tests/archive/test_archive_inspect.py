@@ -46,6 +46,8 @@ def test_blame_gives_the_turn_that_brought_a_segment_in_and_the_one_that_changed
     assert [(b.segment, b.introduced, b.changed) for b in found] == [(A, 1, 1), (B2, 1, 3), (C, 4, 4)]
     assert [b.position for b in why(found, "text of")] == [0, 1, 2]
     assert [b.position for b in why(found, "another")] == [1]
+    thought = A.model_copy(update={"thinking": ({"type": "thinking", "thinking": "a secret plan", "signature": "x"},)})
+    assert [b.position for b in why(blame([(1, [B, thought])]), "secret plan")] == [1]
 
 
 def test_segments_are_found_in_the_wire_request() -> None:
