@@ -89,8 +89,6 @@ ELSEWHERE = {
     "reset.after": "needs a reset",
     "replay.before_claim": "needs a reset",
     "replay.after_claim": "tests/cli kills at it",
-    "reset.before": "tests/cli kills at it",
-    "reset.after": "tests/cli kills at it",
     "archive.replay.before_put": "needs a reset",
     "archive.replay.after_put": "needs a reset",
     "archive.claim.before_put": "needs a reset",
