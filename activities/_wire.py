@@ -8,6 +8,7 @@ Other requests, such as an exchange of tokens, are carried and never recorded, f
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
@@ -22,6 +23,14 @@ WRITE_SECONDS = 60.0
 """How long a write of a piece of the request may take."""
 
 _LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=5.0)
+
+_PROBES = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+
+_KEEPALIVE = [
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    *((socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in _PROBES.items() if hasattr(socket, name)),
+]
+"""A provider that has vanished is noticed in 20 s, while one that is there may think for as long as ``first_byte``."""
 
 Verify = ssl.SSLContext | bool
 
@@ -61,7 +70,9 @@ class AsyncWire(httpx.AsyncBaseTransport):
     def _pool(self, proxy: str | None) -> httpx.AsyncHTTPTransport:
         pools = self._pools.setdefault(asyncio.get_running_loop(), {})
         if proxy not in pools:
-            pools[proxy] = httpx.AsyncHTTPTransport(verify=self._verify, limits=_LIMITS, proxy=proxy)
+            pools[proxy] = httpx.AsyncHTTPTransport(
+                verify=self._verify, limits=_LIMITS, proxy=proxy, socket_options=_KEEPALIVE
+            )
         return pools[proxy]
 
 
