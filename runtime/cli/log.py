@@ -14,7 +14,7 @@ from runtime.errors import InputError
 
 if TYPE_CHECKING:
     from runtime.archive.job import JobArchive
-    from runtime.archive.records import EndRecord, Step
+    from runtime.archive.records import EndRecord, Failure, Step
 
 
 def command(
@@ -123,7 +123,7 @@ def turns_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
             {
                 "turn": flying.turn,
                 "statement": None,
-                "outcome": "in flight" if end is None else "no reply",
+                "outcome": "in flight" if end is None else _unanswered(archive.failure(flying.key)),
                 "tokens": {"prompt": 0, "completion": 0},
                 "cost_usd": 0.0,
                 "started_at": flying.started_at,
@@ -144,7 +144,7 @@ def summaries_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
         if not attempts:
             continue
         failure = call.archive.failure(attempts[-1].key) if step is None else None
-        outcome = "ok" if step is not None else failure.error_type if failure is not None else "no reply"
+        outcome = "ok" if step is not None else _unanswered(failure)
         rows.append(
             {
                 "turn": call.turn,
@@ -161,6 +161,11 @@ def summaries_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _unanswered(failure: Failure | None) -> str:
+    """How a call without a reply ended."""
+    return "no reply" if failure is None else failure.error_type
 
 
 def _outcome(step: Step, after: Step | EndRecord | None, source: str | None, problem: str | None) -> str:

@@ -10,7 +10,7 @@ from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import layout_of
 from runtime.archive.recorded import turn_record
-from runtime.archive.records import Attempt, Capture, Step
+from runtime.archive.records import Attempt, Capture, Failure, Step
 from runtime.archive.requests import RequestReader
 from runtime.archive.variables import variables_at
 from runtime.cli.turns import statement_of
@@ -148,12 +148,21 @@ class ShownTurn:
         return None if step is None else step.attempt.key
 
     def _failed(self) -> str | None:
-        """The key of the attempt that was asked for, if it is not the one that was answered."""
-        if self._attempt is None or self._attempt.key == self._answered():
+        """The key of the failed attempt that was asked for; without one, the last of a turn that was not answered."""
+        if self._attempt is None:
+            refused = self._refused()
+            return None if refused is None else refused[0].key
+        if self._attempt.key == self._answered():
             return None
         if self.archive.failure(self._attempt.key) is None:
             raise NotFound(f"attempt {self._attempt.number} at {self.address} has no response in the archive")
         return self._attempt.key
+
+    def _refused(self) -> tuple[Attempt, Failure] | None:
+        """The last attempt of a turn without a reply, and its failure, if it failed."""
+        last = None if self._answered() else self.archive.attempts(self.run, self.turn)[-1]
+        failure = None if last is None else self.archive.failure(last.key)
+        return None if last is None or failure is None else (last, failure)
 
     def _numbered(self, number: int) -> Attempt:
         for attempt in self.archive.attempts(self.run, self.turn):
@@ -164,7 +173,13 @@ class ShownTurn:
     def _step(self) -> Step:
         step = self.archive.find_step(self.run, self.turn)
         if step is None:
-            raise NotFound(f"turn {self.turn} of {self.name} has no reply yet: only what was sent can be shown")
+            refused = self._refused()
+            raise NotFound(
+                f"turn {self.turn} of {self.name} has no reply yet: only what was sent can be shown"
+                if refused is None
+                else f"turn {self.turn} of {self.name} has no reply: attempt {refused[0].number} failed with "
+                f"{refused[1].error_type}: {refused[1].error_message}; --wire-response prints what came back"
+            )
         return step
 
     def _existing(self, turn: int) -> int:

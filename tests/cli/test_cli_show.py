@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,21 +21,42 @@ def respond(messages, number):
 """
 
 
+@contextmanager
+def endpoint(policy: Path, log: Path) -> Iterator[str]:
+    """The address of a local model in a process of its own."""
+    command = [sys.executable, "-m", "tests.servers.openai_server", "--policy", str(policy), "--log", str(log)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def test_a_call_that_was_refused(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn whose call failed for good tells why, and has the bytes that came back."""
+    refusal = "def respond(messages, number):\n    return {'fail': {'status': 401, 'message': 'No such key.'}}\n"
+    policy, log = cli.write("policy.py", refusal), tmp_path / "log"
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    with endpoint(policy, log) as address:
+        model = f"model: {{name: openai/local, api_base: '{address}/v1'}}"
+        assert cli("run", cli.jobs(f"id: refused, {model}", batch="show")).code == 1
+    assert "1  AuthenticationError" in cli("log", "refused").out
+    assert cli("show", "refused@1", "--wire-response").out.encode() == (log / "00001.response").read_bytes()
+    reply = cli("show", "refused@1", "--response")
+    assert (reply.code, reply.out) == (2, "")
+    assert "has no reply: attempt 1 failed with AuthenticationError: No such key. (HTTP 401)" in reply.err
+
+
 def test_the_bytes_of_a_real_endpoint(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """--wire and --wire-response are what the endpoint received and sent, byte for byte; the other parts are readable."""
     policy, log = cli.write("policy.py", POLICY), tmp_path / "log"
     (tmp_path / "ws").mkdir()
     cli.write("ws/a.txt", "hello\n")
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
-    command = [sys.executable, "-m", "tests.servers.openai_server", "--policy", str(policy), "--log", str(log)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as endpoint:
-        try:
-            assert endpoint.stdout is not None
-            address = endpoint.stdout.readline().strip()
-            model = f"model: {{name: openai/local, api_base: '{address}/v1'}}"
-            assert cli("run", cli.jobs(f"id: wired, {model}", batch="show")).code == 0
-        finally:
-            endpoint.terminate()
+    with endpoint(policy, log) as address:
+        model = f"model: {{name: openai/local, api_base: '{address}/v1'}}"
+        assert cli("run", cli.jobs(f"id: wired, {model}", batch="show")).code == 0
     for turn in (1, 2):
         for part, kind in (("--wire", "request"), ("--wire-response", "response")):
             shown = cli("show", f"show/wired@{turn}", part)
