@@ -73,6 +73,9 @@ class Fitter:
             job.surface.tail_budgets[kind] = max(LEAST_BUDGET, min(int(self.limit * TAIL_SHARE), most))
         while True:
             job.surface.look(job.log.view)
+            if self.condensing.taken and CONDENSED not in job.places.reasons:
+                # Also after a summary that was waited for: what stands behind it is written anew.
+                job.places.flush(job.surface, CONDENSED)
             layout = job.projector.layout(job.log.view, job.replies, job.surface, tail())
             self.size = tokens_of(layout)
             if self.size > target:
