@@ -44,11 +44,14 @@ class JobWorkflow:
         self.order = order
         self.seed = origin.seed if origin is not None else str(order.key)
         self.job = Job(order.spec, key=self.seed, started=workflow.time(), count=encoding(order.spec.encoding).count)
+        self.now = workflow.time()
         self.inbox: list[str] = list(origin.inbox) if origin is not None else []
+        self.arrived: list[str] = []
         self.condense_asked = origin.condense if origin is not None else False
+        self.condense_arrived = False
         self.phase = "starting"
         self.parent: StepRef | None = origin.parent if origin is not None else None
-        self.replied_at = origin.replied_at if origin is not None and origin.replied_at else workflow.time()
+        self.replied_at = origin.replied_at if origin is not None and origin.replied_at else self.now
         self.effects = Effects(order.key, order.spec)
         self.replaying = Replaying(self)
         self.preparing = Preparing(self)
@@ -66,8 +69,7 @@ class JobWorkflow:
                 statement = self.job.receive(reply, self.replaying.clock(reply))
                 if statement is not None:
                     await self.execute(statement)
-                    self.job.record(statement, workflow.time())
-                    self.preparing.prune()
+                    self.job.record(statement, self.now)
                 self.replaying.compare()
                 await self.go_on()
         except (ActivityError, JobFailed, BudgetSpent, asyncio.CancelledError) as error:
@@ -77,12 +79,12 @@ class JobWorkflow:
     @workflow.signal
     def message(self, text: str) -> None:
         """A user's message; the model sees it at its next turn."""
-        self.inbox.append(text)
+        self.arrived.append(text)
 
     @workflow.signal
     def condense(self) -> None:
         """A user's wish that older turns be forgotten behind a summary, before the next model call."""
-        self.condense_asked = True
+        self.condense_arrived = True
 
     @workflow.query
     def progress(self) -> JobProgress:
@@ -97,6 +99,20 @@ class JobWorkflow:
             statement=job.last_statement,
         )
 
+    def passed(self) -> None:
+        """Take note of the time and of what has arrived: after each wait for the server, and at no other moment.
+
+        Where a query is answered while a local activity runs, the SDK hands the activity's result over in a later workflow
+        task; a replay hands it over at once. Time, messages and payloads that came in between are therefore not looked at
+        before the next event of the server that the job waits for: then both see the same.
+        """
+        self.now = workflow.time()
+        self.inbox += self.arrived
+        self.arrived = []
+        self.condense_asked |= self.condense_arrived
+        self.condense_arrived = False
+        self.preparing.passed(self.now)
+
     async def begin(self) -> None:
         """Archive the job's definition, or take up the state in which another run left the job."""
         origin = self.order.origin
@@ -108,6 +124,7 @@ class JobWorkflow:
                 self.job.ledger.started = workflow.time()
         self.replaying.begin(origin)
         self.this_run.began()
+        self.passed()
         if continued:
             return
         began: JobBegan = await workflow.execute_activity(
@@ -120,6 +137,7 @@ class JobWorkflow:
             retry_policy=PATIENT,
             summary="archive the definition",
         )
+        self.passed()
         check_interpreter(began.interpreter)
         if origin is None or origin.checkpoint is None:
             self.job.places.prices = began.prices
@@ -127,20 +145,21 @@ class JobWorkflow:
     def ingest(self) -> None:
         """Begin a turn with the messages that arrived."""
         arrived, self.inbox = self.replaying.messages(self.inbox)
-        self.job.ingest(arrived, workflow.time())
+        self.job.ingest(arrived, self.now)
         if self.condense_asked:
             self.condense_asked = False
             self.job.request_condensation(RequestSource.USER)
 
     async def tick(self) -> None:
         """Bring due nodes up to date: one activity for all that must be read, none if nothing must."""
-        now = self.replaying.tick_at(workflow.time())
+        now = self.replaying.tick_at(self.now)
         await self.preparing.apply(now)
         due = self.job.due_reads(now)
         results: tuple[Any, ...] = ()
         if due:
             self.phase = "reading"
             results = (await self.effects.tick(due, self.job.turn, self.replaying.effect)).results
+            self.passed()
         self.job.apply_tick(results)
         self.replaying.compare_nodes(self.job.changed_nodes, self.job.turn - 1)
         self.preparing.begin(now)
@@ -177,18 +196,20 @@ class JobWorkflow:
                     retry_policy=PATIENT,
                 )
             except ActivityError as error:
+                self.passed()
                 cause = error.cause
                 if isinstance(cause, ApplicationError) and cause.type == WINDOW_EXCEEDED:
                     self.job.refused(cause.message)
                     continue
                 raise
+            self.passed()
             self.replaying.called()
             return self.called(prompt, reply)
 
     def called(self, prompt: Prompt, reply: TurnReply) -> TurnReply:
         """Take the reply, and its step as the one that the next follows."""
         self.parent = reply.step
-        self.replied_at = reply.at or workflow.time()
+        self.replied_at = reply.at or self.now
         self.job.called(prompt, reply)
         if (restored := self.replaying.shown) is not None:
             # The prompt that was sent is the one that the next is told by; this one's budget line is another.
@@ -197,9 +218,9 @@ class JobWorkflow:
 
     async def project(self) -> Prompt:
         """This turn's prompt, after the summaries without which it would not fit."""
-        while isinstance(made := self.job.project(workflow.time()), SummaryTask):
+        while isinstance(made := self.job.project(self.now), SummaryTask):
             await self.summarise(made)
-            if (spent := self.job.ledger.stop(self.job.turn - 1, workflow.time())) is not None:
+            if (spent := self.job.ledger.stop(self.job.turn - 1, self.now)) is not None:
                 raise BudgetSpent(spent.reason)
         return made
 
@@ -231,8 +252,10 @@ class JobWorkflow:
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise
+            self.passed()
             self.job.summarised(cause_of(error))
         else:
+            self.passed()
             self.job.summarised(reply, reply.step)
 
     async def execute(self, statement: JobStatement) -> None:
@@ -245,6 +268,7 @@ class JobWorkflow:
                 return
             number = len(statement.effects)
             result = await self.effects.perform(effect, self.job.turn, number, self.replaying.effect)
+            self.passed()
             answer = statement.answered(effect, result)
 
     async def durable(self, statement: JobStatement, answer: Answer | None) -> Effect | None:
@@ -270,6 +294,7 @@ class JobWorkflow:
                     )
             statement.settle(verdict)
             self.this_run.statement_ms += verdict.ms
+            self.now += verdict.ms / 1000
             return stretch.effect if stretch is not None and verdict.status is VerdictStatus.OK else None
 
     async def stop_before_turn(self) -> Stop | None:
@@ -278,11 +303,11 @@ class JobWorkflow:
         The gate is first: after a reset, the time that has passed since is not the job's.
         """
         await self.replaying.gate()
-        return self.job.stop(workflow.time()) or await self.replaying.begin_turn() or await sleep(self)
+        return self.job.stop(self.now) or await self.replaying.begin_turn() or await sleep(self)
 
     async def go_on(self) -> None:
         """Between two turns: a checkpoint now and then, and on from it in another run if this one is full."""
-        if self.job.stop(workflow.time()) is not None or self.parent is None:
+        if self.job.stop(self.now) is not None or self.parent is None:
             return
         await self.go_on_if_full()
         # A run archives one checkpoint of a turn: of a turn after which the job sleeps, the one with which it ends.
@@ -302,8 +327,8 @@ class JobWorkflow:
             checkpoint=saved,
             parent=parent,
             seed=self.seed,
-            inbox=tuple(self.inbox),
-            condense=self.condense_asked,
+            inbox=(*self.inbox, *self.arrived),
+            condense=self.condense_asked or self.condense_arrived,
             replied_at=self.replied_at,
             **self.replaying.carried,
         )
@@ -317,7 +342,6 @@ class JobWorkflow:
     async def end(self, stop: Stop) -> JobOutcome:
         """Close the archive's chain and report."""
         self.phase = "ending"
-        self.preparing.stop()
         job = self.job
         execution, nodes = job.closing()
         self.replaying.compare_nodes(nodes, job.turn)
@@ -343,6 +367,7 @@ class JobWorkflow:
             retry_policy=PATIENT,
             summary=stop.status,
         )
+        self.preparing.stop()
         return JobOutcome(
             key=self.order.key,
             run=workflow.info().run_id,
@@ -365,7 +390,7 @@ class JobWorkflow:
         last = f"turn {self.job.turn}: {cause_of(error)}"
         # The server gives up as soon as the next attempt would come too late, not when the time is over.
         given_up = isinstance(error, ActivityError) and error.retry_state is RetryState.TIMEOUT
-        if given_up or self.job.ledger.wall_left(workflow.time()) <= 1:
+        if given_up or self.job.ledger.wall_left(self.now) <= 1:
             return Stop(JobStatus.BUDGET, f"{self.job.ledger.wall_reason()}; {last}")
         return Stop(JobStatus.FAILED, last)
 
@@ -383,7 +408,7 @@ class JobWorkflow:
 
     def wall_left(self) -> timedelta:
         """How long an activity may take before the wall budget is spent, in whole seconds."""
-        return timedelta(seconds=max(math.ceil(self.job.ledger.wall_left(workflow.time())), 1))
+        return timedelta(seconds=max(math.ceil(self.job.ledger.wall_left(self.now)), 1))
 
     def model(self, other: ModelSettings | None = None) -> dict[str, Any]:
         """What litellm is called with: the job's model, or the one that writes its summaries."""

@@ -26,6 +26,7 @@ class Preparing:
     def __init__(self, flow: JobWorkflow) -> None:
         self._flow = flow
         self._handles: dict[str, workflow.ActivityHandle[ReadBatchResult]] = {}
+        self._arrived: list[tuple[str, ReadBatchResult | None]] = []
 
     async def apply(self, now: float) -> None:
         """The first part of the turn's tick: what is ready, or what was when the record was made that is followed."""
@@ -39,8 +40,7 @@ class Preparing:
         job.repeat_payloads(results, interim, now)
 
     def begin(self, now: float) -> None:
-        """Start what is to be prepared for later ticks, and cancel what has become pointless."""
-        self.prune()
+        """Start what is to be prepared for later ticks."""
         if self._flow.replaying.effect is not None:
             return
         for preparation in self._flow.job.graph.background.begin(turn=self._flow.job.turn, now=now):
@@ -48,24 +48,26 @@ class Preparing:
             self._handles[preparation.payload_id] = handle
             handle.add_done_callback(functools.partial(self._ended, preparation))
 
-    def prune(self) -> None:
-        """Cancel the preparations for nodes that were paused, changed or dropped."""
-        for payload_id in self._flow.job.graph.background.cancel():
-            self._handles.pop(payload_id).cancel()
-
     def stop(self) -> None:
         """Cancel them all: the job ends."""
         for handle in self._handles.values():
             handle.cancel()
         self._handles.clear()
 
+    def passed(self, now: float) -> None:
+        """Take what has been prepared since, and cancel what has become pointless; see ``JobWorkflow.passed``."""
+        arrived, self._arrived = self._arrived, []
+        background = self._flow.job.graph.background
+        for payload_id, read in arrived:
+            if read is None:
+                background.failed(payload_id)
+            else:
+                self._flow.job.ledger.add(read.usage, read.cost_usd)
+                background.ready(payload_id, read.results[0], now)
+        for payload_id in background.cancel():
+            self._handles.pop(payload_id).cancel()
+
     def _ended(self, preparation: Preparation, task: asyncio.Task[ReadBatchResult]) -> None:
         if self._handles.pop(preparation.payload_id, None) is None or task.cancelled():
             return
-        background = self._flow.job.graph.background
-        if task.exception() is not None:
-            background.failed(preparation.payload_id)
-        else:
-            read = task.result()
-            self._flow.job.ledger.add(read.usage, read.cost_usd)
-            background.ready(preparation.payload_id, read.results[0], workflow.time())
+        self._arrived.append((preparation.payload_id, None if task.exception() is not None else task.result()))

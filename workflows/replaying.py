@@ -85,6 +85,7 @@ class Replaying:
             return
         self._was_reset = False
         flow, job = self._flow, self._flow.job
+        flow.now = workflow.time()
         claim: Claim = await workflow.execute_local_activity(
             "claim_replay",
             ClaimQuestion(batch=flow.order.key.batch, job=flow.order.key.job, turn=job.turn, parent=flow.parent),
@@ -93,7 +94,7 @@ class Replaying:
             local_retry_threshold=LOCAL_LIMIT,
             retry_policy=PATIENT,
         )
-        job.ledger.started += max(workflow.time() - flow.replied_at, 0.0)
+        job.ledger.started += max(flow.now - flow.replied_at, 0.0)
         if claim.execution is not None:
             self._redone = (job.turn, claim.execution)
         if claim.replay is not None:
@@ -167,7 +168,7 @@ class Replaying:
         """The time at which the clock of the turn's statement stands."""
         if self.record is not None and self.order is not None and self.order.answers:
             return self.record.at
-        return reply.at or workflow.time()
+        return reply.at or self._flow.now
 
     def tick_at(self, now: float) -> float:
         """The time at which the turn's tick stands."""

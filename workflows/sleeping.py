@@ -27,7 +27,7 @@ async def sleep(flow: JobWorkflow) -> Stop | None:
             await _look(flow, at, repeated=True)
         sleeping.repeat(record.interim)
     while (alarm := sleeping.alarm(job)) is not None:
-        now = workflow.time()
+        now = flow.now
         if flow.inbox:
             sleeping.wake("a message", now)
         elif (stop := job.stop(now)) is not None:
@@ -37,7 +37,7 @@ async def sleep(flow: JobWorkflow) -> Stop | None:
             await flow.go_on_if_full()
         else:
             await _pass_time(flow, min(alarm - now, job.ledger.wall_left(now)))
-    flow.replied_at = workflow.time()
+    flow.replied_at = flow.now
     return None
 
 
@@ -45,7 +45,8 @@ async def _pass_time(flow: JobWorkflow, seconds: float) -> None:
     """Let time pass, until a message arrives at the latest."""
     timeout = timedelta(seconds=max(seconds, 0.001))
     with contextlib.suppress(asyncio.TimeoutError):
-        await workflow.wait_condition(lambda: bool(flow.inbox), timeout=timeout, timeout_summary="asleep")
+        await workflow.wait_condition(lambda: bool(flow.arrived), timeout=timeout, timeout_summary="asleep")
+    flow.passed()
 
 
 async def _look(flow: JobWorkflow, at: float, *, repeated: bool = False) -> None:
@@ -55,4 +56,6 @@ async def _look(flow: JobWorkflow, at: float, *, repeated: bool = False) -> None
     if due is None or state is None:
         return
     results = (await flow.effects.look(due, job.turn, state, flow.replaying.effect)).results if due else ()
+    if due:
+        flow.passed()
     sleeping.tick(job, results, at, repeated=repeated)
