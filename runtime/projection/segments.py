@@ -138,7 +138,7 @@ class LayoutDelta(Compact):
         return tuple(layout)
 
 
-_TOLD: dict[str, dict[str, str]] = {SegmentKind.BUDGET: {"origin": "tail", "role": "user"}}
+_TOLD: dict[str, dict[str, Any]] = {SegmentKind.BUDGET: {"origin": "tail", "role": "user", "tail": True}}
 """What the kind of a segment tells of it, for a kind that every turn has."""
 
 
@@ -161,7 +161,7 @@ def _full(part: Any) -> Any:
         case "reply":
             return {"op": "reply"}
         case {"kind": kind}:
-            return {"op": "add", "segment": {**_TOLD.get(kind, {}), **part}}
+            return {"op": "add", "segment": part if "origin" in part else {**_TOLD.get(kind, {}), **part}}
         case _:
             return part
 
