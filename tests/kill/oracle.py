@@ -13,16 +13,13 @@ from runtime.archive.records import Capture
 from runtime.archive.requests import RequestReader
 from runtime.archive.verify import damage, verify_job
 from runtime.history.condensed import CondensationRecord
-from runtime.projection.segments import Segment, SegmentKind
 from tests.kill.policy import FAILS_AT, turn_of
 from tests.kill.scene import Scene
+from tests.timeless import segment_without_times, without_times
 from tests.workflow.prompt_rules import violations_of
 
-# An execution's cost is the time it took.
-_TIMES = {"started_at", "ended_at", "finished_at", "cost", "timestamp"}
 # A turn's step; that of a summary stands in a side run, whose name has a ~.
 _STEP = re.compile(r"/[^/~]+/\d+/(\d{7})\.step$")
-_TIME_LEFT = re.compile(r"\S+ left\]")
 
 
 @dataclass(frozen=True)
@@ -51,19 +48,19 @@ def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
     steps = list(archive.steps(run))
     return {
         "summary": summary,
-        "end": _without_times(end.model_dump(mode="json", exclude={"run", "parent"})),
+        "end": without_times(end.model_dump(mode="json", exclude={"run", "parent"})),
         "turns": [
             {
                 "turn": step.turn,
                 # The endpoint numbers its responses by the requests that it got.
                 "reply": step.reply.model_dump(mode="json", exclude={"response_id"}),
-                "execution": _without_times(step.execution),
+                "execution": without_times(step.execution),
                 "nodes": list(step.nodes),
                 "nodes_digest": step.nodes_digest,
                 "usage": step.usage.model_dump(mode="json"),
                 "condensations": [_condensation(archive, record) for record in step.condensations],
                 "effects": _effects(archive, run, step.turn),
-                "layout": [_segment(segment) for segment in archive.turn_layout(run, step.turn)],
+                "layout": [segment_without_times(segment) for segment in archive.turn_layout(run, step.turn)],
             }
             for step in steps
         ],
@@ -179,21 +176,3 @@ def _effects(archive: JobArchive, run: str, turn: int) -> list[dict[str, Any]]:
     while (value := archive.effect(run, turn, len(found))) is not None:
         found.append(value)
     return found
-
-
-def _segment(segment: Segment) -> dict[str, Any]:
-    """A segment; the line of budgets tells the time left, so that is taken out of it."""
-    shown = segment.model_dump(mode="json")
-    if segment.kind is SegmentKind.BUDGET:
-        return {**shown, "text": _TIME_LEFT.sub("]", segment.text), "tokens": None}
-    return shown
-
-
-def _without_times(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _without_times(item) for key, item in value.items() if key not in _TIMES}
-        case list():
-            return [_without_times(item) for item in value]
-        case _:
-            return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from temporalio.client import Client
@@ -10,12 +9,9 @@ from temporalio.client import Client
 from activities.contracts import JobKey
 from runtime.archive.job import JobArchive
 from runtime.archive.verify import damage, verify_job
-from runtime.projection.segments import Segment, SegmentKind
+from tests.timeless import segment_without_times, without_times
 from tests.workflow.stage import Stage, replayer
 from workflows.messages import job_workflow_id
-
-_TIMES = {"started_at", "ended_at", "finished_at", "cost", "timestamp"}
-_TIME_LEFT = re.compile(r"\S+ left\]")
 
 
 def archive_of(stage: Stage, job: str) -> JobArchive:
@@ -29,10 +25,10 @@ def timeline(archive: JobArchive, run: str) -> list[dict[str, Any]]:
         {
             "turn": step.turn,
             "reply": step.reply.model_dump(mode="json"),
-            "execution": _without_times(step.execution),
+            "execution": without_times(step.execution),
             "nodes": [record for record in step.nodes if record["obj_id"] in step.changed],
             "nodes_digest": step.nodes_digest,
-            "prompt": [_segment(segment) for segment in archive.turn_layout(run, step.turn)],
+            "prompt": [segment_without_times(segment) for segment in archive.turn_layout(run, step.turn)],
         }
         for step in archive.steps(run)
     ]
@@ -50,20 +46,3 @@ async def replay_runs(client: Client, stage: Stage, job: str) -> int:
 def sound(archive: JobArchive) -> bool:
     """Whether every object of the archive is what was written."""
     return damage(verify_job(archive)) == []
-
-
-def _segment(segment: Segment) -> dict[str, Any]:
-    shown = segment.model_dump(mode="json")
-    if segment.kind is SegmentKind.BUDGET:
-        return {**shown, "text": _TIME_LEFT.sub("]", segment.text), "tokens": None}
-    return shown
-
-
-def _without_times(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _without_times(item) for key, item in value.items() if key not in _TIMES}
-        case list():
-            return [_without_times(item) for item in value]
-        case _:
-            return value
