@@ -41,13 +41,12 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """One function or method. ``built`` is false for what is promised and raises ``NotImplementedError`` today."""
+    """One function or method."""
 
     name: str
     parameters: tuple[Parameter, ...]
     returns: str
     doc: str
-    built: bool = True
 
     def python(self) -> inspect.Signature:
         """The signature that binds calls; defaults are the texts' marker ``...``, left to the handler."""

@@ -160,8 +160,7 @@ nothing but its wall budget; nodes that are due are read. A user's message wakes
 
 
 def _context(urls: Sequence[str]) -> str:
-    view, group, note, *others = sorted((s for s in api.FUNCTIONS if s.built), key=lambda s: s.name not in api.HANDLES)
-    unbuilt = ", ".join(f"{s.name}({s.shape()})" for s in api.FUNCTIONS if not s.built)
+    view, group, note, *others = sorted(api.FUNCTIONS, key=lambda s: s.name not in api.HANDLES)
     web = f"a web page of {', '.join(urls)}; " if urls else ""
     lines = [
         "# Context",
@@ -183,7 +182,6 @@ def _context(urls: Sequence[str]) -> str:
         "Methods that change a handle return it, so calls can be chained: foo.SetLod(1).SetTokens(All). Each method "
         "has a second spelling: foo.set_lod(1).",
         f"Attributes, read-only: {_attributes()}.",
-        *([f"Not available yet, they raise NotImplementedError: {unbuilt}."] if unbuilt else []),
         'Example: foo = view("src/foo.py", pos="120:0", tokens=2000); bar = view("src/bar.py", lod=1).Run(freq="Sync"); '
         "s = group(foo, bar, tokens=500)",
     ]

@@ -25,7 +25,7 @@ from runtime.values import Value
 if TYPE_CHECKING:
     from runtime.job.job import Job
 
-CONTRACT_NAMES = frozenset(s.name for s in (*api.FUNCTIONS, api.CONDENSE, api.FINISH) if s.built) | {"All"}
+CONTRACT_NAMES = frozenset(s.name for s in (*api.FUNCTIONS, api.CONDENSE, api.FINISH)) | {"All"}
 """Names that a statement cannot bind: without them the job could not go on."""
 
 PATH_CHARS = 200

