@@ -22,12 +22,12 @@ async def asleep(handle: WorkflowHandle[object, JobOutcome]) -> None:
         pass
 
 
-async def test_a_wait_is_one_timer(stage: Stage) -> None:
-    """Two events of history, no activity, and the next prompt says what woke the job."""
+async def test_a_wait_is_two_timers(stage: Stage) -> None:
+    """One to fall asleep and one for the time, no activity, and the next prompt says what woke the job."""
     outcome, archive = await stage.run(["wait(1.5)", "finish(1)"])
     history = await stage.history()
     assert activities_of(history) == ["begin", "turn-1", "turn-2", "end"]
-    assert len(events_of(history, "TIMER_STARTED")) == 1
+    assert len(events_of(history, "TIMER_STARTED")) == 2
     (feed,) = [s.text for s in archive.turn_layout(outcome.run, 2) if s.kind == "delta"]
     assert feed == "[changed since the last turn]\nwait: slept 2 s; woken by the time that was set"
     assert archive.find_step(outcome.run, 2).interim.woken == "slept 2 s; woken by the time that was set"
