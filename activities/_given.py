@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 from activities.contracts import ReplyForm, TurnCall, TurnReply
 from activities.record import Given
+from runtime.archive.given import given_request, origin_of
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import replied_at, turn_record
 from runtime.archive.records import AttemptRecord, Capture, ReplyRecord, StepRecord
@@ -18,7 +18,8 @@ from runtime.values import ToolCall, Usage
 
 
 def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_attempt: int) -> TurnReply:
-    """Archive the turn with the given reply, and return that. The usage is the record's, so that budgets run as they did.
+    """Archive the turn with the given reply, and return that. The usage is that of the call in which a model was asked for it,
+    so that budgets run as they did.
 
     The step itself says that nothing was spent, and its request that no model was called.
 
@@ -27,7 +28,7 @@ def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_at
         ArchiveError: if the archive cannot be read or written.
     """
     archive = JobArchive(store, call.key.batch, call.key.job)
-    reply, usage, cost, told = _reply(store, call, given)
+    reply, usage, cost, request = _reply(store, call, given)
     done = archive.find_step(run, call.turn)
     if done is None:
         now = datetime.now(UTC).isoformat()
@@ -40,7 +41,7 @@ def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_at
                 delta=call.layout,
                 model=call.model,
                 capture=capture,
-                request=canonical_json({"no model was called": told}),
+                request=request,
                 temporal_attempt=temporal_attempt,
                 started_at=now,
             )
@@ -71,15 +72,16 @@ def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_at
     )
 
 
-def _reply(store: ObjectStore, call: TurnCall, given: Given) -> tuple[ReplyRecord, Usage, float, dict[str, Any]]:
-    """The reply, what it is booked as, and where it comes from."""
+def _reply(store: ObjectStore, call: TurnCall, given: Given) -> tuple[ReplyRecord, Usage, float, bytes]:
+    """The reply, what it is booked as, and the request that says where it comes from."""
     if given.statement is not None:
-        return _edited(call, given.statement), Usage(), 0.0, {"the reply is": "a user's statement"}
+        return _edited(call, given.statement), Usage(), 0.0, given_request(None)
     if given.source is None:
         raise ValueError("a given reply has no source")
     archive = JobArchive(store, given.source.batch, given.source.job)
     step = turn_record(archive, given.source.run, call.turn).step
-    return step.reply, step.usage, step.cost_usd, {"the reply is": step.ref.model_dump()}
+    origin = origin_of(store, step)
+    return step.reply, origin.usage, origin.cost_usd, given_request(step.ref)
 
 
 def _edited(call: TurnCall, statement: str) -> ReplyRecord:

@@ -93,11 +93,15 @@ class Given(RecordValue):
 
 
 class RecordedQuestion(RecordValue):
-    """Which turn of a record is asked for, and whether the digests of its prompt's segments are wanted."""
+    """Which turn of a record is asked for, and whether the digests of its prompt's segments are wanted.
+
+    ``summary`` asks for the summary of that name which was written for the turn's prompt, in place of the turn.
+    """
 
     source: RunName
     turn: int
     layout: bool = False
+    summary: str = ""
 
 
 class RecordedTurn(RecordValue):

@@ -9,12 +9,13 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowTaskFailedCause
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import Client
-from temporalio.exceptions import ApplicationError
 
 from activities.record import Claim, ClaimQuestion, RecordedQuestion, RecordedTurn, ReplayOrder
 from runtime.archive import keys
+from runtime.archive.given import origin_of
 from runtime.archive.job import JobArchive
-from runtime.archive.recorded import turn_record, user_messages
+from runtime.archive.recorded import recorded_summary, replied_at, turn_record, user_messages
+from runtime.archive.records import Step
 from runtime.archive.replays import claim_replay
 from runtime.archive.stores import ObjectStore
 from runtime.errors import NotFound
@@ -24,7 +25,6 @@ from runtime.values import ModelReply
 REASON = "holdfast replay "
 """What the reason of a reset begins with that Holdfast asked for; the id of the order follows, up to a space."""
 
-RECORD_ENDED = "RecordEnded"
 _PAGE = 50
 
 
@@ -54,17 +54,13 @@ class ReplayActivities:
         return Claim(replay=order, execution=execution)
 
     @activity.defn(name="recorded_turn")
-    async def recorded_turn(self, question: RecordedQuestion) -> RecordedTurn:
-        """A turn of a record.
+    async def recorded_turn(self, question: RecordedQuestion) -> RecordedTurn | None:
+        """A turn of a record, or a summary of its prompt; None if the record has none.
 
         Raises:
-            ApplicationError: of type ``RecordEnded``, if the record has no such turn.
             ArchiveError: if it cannot be read.
         """
-        try:
-            return await asyncio.to_thread(self._turn, question)
-        except NotFound as error:
-            raise ApplicationError(str(error), type=RECORD_ENDED, non_retryable=True) from error
+        return await asyncio.to_thread(self._summary if question.summary else self._turn, question)
 
     async def _order_of_reset(self) -> str | None:
         """The id in the reason of the reset that made this run: the newest reset event that names it."""
@@ -95,19 +91,34 @@ class ReplayActivities:
         run = archive.step(question.parent).run
         return turn_record(archive, run, question.turn).execution
 
-    def _turn(self, question: RecordedQuestion) -> RecordedTurn:
+    def _turn(self, question: RecordedQuestion) -> RecordedTurn | None:
         source = question.source
         archive = JobArchive(self._store, source.batch, source.job)
-        record = turn_record(archive, source.run, question.turn)
-        step = record.step
+        try:
+            record = turn_record(archive, source.run, question.turn)
+        except NotFound:
+            return None
         layout = archive.turn_layout(source.run, question.turn) if question.layout else ()
         return RecordedTurn(
-            reply=ModelReply(**dict(step.reply), usage=step.usage, cost_usd=step.cost_usd),
-            step=step.ref,
+            reply=self._reply(record.step),
+            step=record.step.ref,
             at=record.at,
             messages=user_messages(archive, source.run, question.turn),
             execution=record.execution,
             nodes=record.nodes,
             layout=tuple(segment.digest for segment in layout),
-            interim=step.interim,
+            interim=record.step.interim,
         )
+
+    def _summary(self, question: RecordedQuestion) -> RecordedTurn | None:
+        source = question.source
+        archive = JobArchive(self._store, source.batch, source.job)
+        step = recorded_summary(archive, source.run, question.turn, question.summary)
+        if step is None:
+            return None
+        return RecordedTurn(reply=self._reply(step), step=step.ref, at=replied_at(step))
+
+    def _reply(self, step: Step) -> ModelReply:
+        """A step's reply, booked as the call in which a model was asked for it."""
+        origin = origin_of(self._store, step)
+        return ModelReply(**dict(step.reply), usage=origin.usage, cost_usd=origin.cost_usd)

@@ -166,8 +166,6 @@ class JobWorkflow:
 
     async def call_model(self) -> TurnReply:
         """Project and call. A prompt that the provider finds too long is projected smaller, never the end of a job."""
-        await self.replaying.gate()
-        await self.replaying.begin_call()
         while True:
             prompt = await self.project()
             if (restored := self.replaying.restored) is not None:
@@ -217,12 +215,18 @@ class JobWorkflow:
         return reply
 
     async def project(self) -> Prompt:
-        """This turn's prompt, after the summaries without which it would not fit."""
-        while isinstance(made := self.job.project(self.now), SummaryTask):
+        """This turn's prompt, after the summaries without which it would not fit.
+
+        Between ``begin_call`` and the call itself nothing is waited for: a reset to before the call finds its orders there.
+        """
+        while True:
+            await self.replaying.begin_call()
+            made = self.job.project(self.now)
+            if not isinstance(made, SummaryTask):
+                return made
             await self.summarise(made)
             if (spent := self.job.ledger.stop(self.job.turn - 1, self.now)) is not None:
                 raise BudgetSpent(spent.reason)
-        return made
 
     async def summarise(self, task: SummaryTask) -> None:
         """Have a summary written. That there is none is an answer too: the condenser goes on without it."""

@@ -6,11 +6,11 @@ point and nowhere else, also when the run is replayed later; so it opens the gat
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import TurnReply
@@ -24,7 +24,6 @@ with workflow.unsafe.imports_passed_through():
         RecordedTurn,
         ReplayMode,
         ReplayOrder,
-        RunName,
     )
     from runtime.context.feed import Delta
     from runtime.interpreter.run import Verdict, VerdictStatus
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from workflows.job import JobWorkflow
     from workflows.messages import Origin
 
-RECORD_ENDED = "RecordEnded"
-
 
 class Replaying:
     """The replay that a run is part of, if it is one. ``order`` says how, ``record`` is the turn that is followed."""
@@ -52,6 +49,8 @@ class Replaying:
         self.nodes: tuple[dict[str, Any], ...] | None = None
         self._next: ReplayOrder | None = None
         self._redone: tuple[int, dict[str, Any]] | None = None
+        self._heard: list[str] = []
+        self._told = False
         self._was_reset = False
         workflow.register_random_seed_callback(self._reset)
 
@@ -95,10 +94,12 @@ class Replaying:
             retry_policy=PATIENT,
         )
         job.ledger.started += max(flow.now - flow.replied_at, 0.0)
+        flow.replied_at = max(flow.now, flow.replied_at)
         if claim.execution is not None:
             self._redone = (job.turn, claim.execution)
         if claim.replay is not None:
             self.divergences, self.nodes, self.record = (), None, None
+            self._told = False
             self._take(claim.replay)
 
     async def begin_turn(self) -> Stop | None:
@@ -113,14 +114,21 @@ class Replaying:
         return None if self.record is not None else self._ended()
 
     async def begin_call(self) -> None:
-        """At turn N of a replay, before its call: the message it brings, and the record of that turn after a reset."""
-        order, job = self.order, self._flow.job
-        if order is None or order.start != job.turn:
-            return
-        if order.message is not None:
-            job.hear(order.message)
-        if self.record is None and self._follows(job.turn):
+        """Before each prompt of a turn: the gate; at turn N of a replay its message, and after a reset the record of that turn."""
+        job = self._flow.job
+        await self.gate()
+        while self.record is None and self._starts_at(job.turn) and self._follows(job.turn):
             self.record = await self._recorded(job.turn)
+            if self.record is None:
+                break
+            # The turn began before the reset: of the record's messages those come now that it did not begin with.
+            for text in _without(self.record.messages, self._heard):
+                self._hear(text)
+            await self.gate()
+        order = self.order
+        if order is not None and order.message is not None and self._starts_at(job.turn) and not self._told:
+            self._told = True
+            self._hear(order.message)
 
     def messages(self, arrived: list[str]) -> tuple[list[str], list[str]]:
         """What the turn begins with, and what waits.
@@ -128,13 +136,15 @@ class Replaying:
         A record brings the messages of its turns itself. Those that the reset delivers again are the same ones, and are taken
         out; others wait until the record ends.
         """
-        if self.record is None:
-            return arrived, []
-        waiting = list(arrived)
-        for text in self.record.messages:
-            if text in waiting:
-                waiting.remove(text)
-        return list(self.record.messages), waiting
+        self._heard = arrived if self.record is None else list(self.record.messages)
+        return self._heard, [] if self.record is None else _without(arrived, self._heard)
+
+    def _hear(self, text: str) -> None:
+        self._flow.job.hear(text)
+        self._heard = [*self._heard, text]
+
+    def _starts_at(self, turn: int) -> bool:
+        return self.order is not None and self.order.start == turn
 
     @property
     def model(self) -> dict[str, Any] | None:
@@ -147,7 +157,7 @@ class Replaying:
         order, turn = self.order, self._flow.job.turn
         if order is None:
             return None
-        if order.statement is not None and order.start == turn:
+        if order.statement is not None and self._starts_at(turn):
             return Given(statement=order.statement)
         return Given(source=order.source) if self.record is not None else None
 
@@ -200,9 +210,10 @@ class Replaying:
         record, order = self.record, self.order
         if record is None or order is None:
             return None
-        batch, job, _, run, *_ = record.step.key.split("/")
-        source = RunName(batch=batch, job=job, run=f"{run}~{name}")
-        found = await self._question(RecordedQuestion(source=source, turn=self._flow.job.turn), f"recorded-{name}")
+        if order.source is None:
+            return None
+        question = RecordedQuestion(source=order.source, turn=self._flow.job.turn, summary=name)
+        found = await self._question(question, f"recorded-{name}")
         if found is not None:
             return TurnReply(**dict(found.reply), step=found.step, at=found.at)
         return "the record has no such summary" if order.answers else None
@@ -215,7 +226,7 @@ class Replaying:
         """
         record, order, job = self.record, self.order, self._flow.job
         self._redone = None
-        edited = order is not None and order.statement is not None and order.start == job.turn
+        edited = order is not None and order.statement is not None and self._starts_at(job.turn)
         if record is None or order is None or edited or (record.execution is None and record.nodes is None):
             return
         now = job.execution.archived() if job.execution is not None else None
@@ -280,20 +291,24 @@ class Replaying:
         return await self._question(question, f"recorded-{turn}")
 
     async def _question(self, question: RecordedQuestion, name: str) -> RecordedTurn | None:
-        try:
-            found: RecordedTurn = await workflow.execute_activity(
-                "recorded_turn",
-                question,
-                result_type=RecordedTurn,
-                activity_id=name,
-                start_to_close_timeout=READ_LIMIT,
-                schedule_to_close_timeout=timedelta(hours=1),
-                heartbeat_timeout=HEARTBEAT,
-                retry_policy=PATIENT,
-                summary=f"the record of turn {question.turn}",
-            )
-            return found
-        except ActivityError as error:
-            if isinstance(error.cause, ApplicationError) and error.cause.type == RECORD_ENDED:
-                return None
-            raise
+        found: RecordedTurn | None = await workflow.execute_activity(
+            "recorded_turn",
+            question,
+            result_type=RecordedTurn,
+            activity_id=name,
+            start_to_close_timeout=READ_LIMIT,
+            schedule_to_close_timeout=timedelta(hours=1),
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=PATIENT,
+            summary=f"the record of turn {question.turn}",
+        )
+        return found
+
+
+def _without(texts: Iterable[str], taken: Iterable[str]) -> list[str]:
+    """``texts`` without those of ``taken``, each as often as it stands there."""
+    left = list(texts)
+    for text in taken:
+        if text in left:
+            left.remove(text)
+    return left

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote
 
 from runtime.archive.job import JobArchive
-from runtime.archive.lineage import Span
+from runtime.archive.recorded import run_of
 from runtime.archive.replays import Replay, replays
 from runtime.job.divergence import Divergence
 
@@ -31,11 +30,6 @@ def divergences(archive: JobArchive, run: str) -> list[Divergence]:
         for found in map(Divergence.model_validate, execution.get("divergences", ()))
         if found.turn >= start
     ]
-
-
-def run_of(span: Span) -> str:
-    """The run whose turns a span holds."""
-    return unquote(span.prefix.rstrip("/").rpartition("/")[2])
 
 
 def _executions(archive: JobArchive, run: str, start: int) -> Iterator[dict[str, Any]]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import unquote
 
 from runtime.archive import keys
+from runtime.archive.given import origin_of
 from runtime.archive.job import JobArchive
+from runtime.archive.lineage import Span
 from runtime.archive.records import EndRecord, Step
 from runtime.errors import NotFound, ObjectMissing
 from runtime.projection.segments import SegmentKind
@@ -74,12 +78,48 @@ def recorded_effect(archive: JobArchive, run: str, turn: int, effect: int) -> di
 
     A statement that was cut by a reset has effects in two runs: the newer one's count.
     """
-    for span in reversed(archive.lineage.spans(run)):
-        # A run that was reset before its turn N holds that turn's tick, and the statement before may have run on.
-        if span.first - 1 <= turn and (span.last is None or turn <= span.last + 1):
-            key = f"{span.prefix}{turn // 100:05d}/{turn:07d}.effect-{effect:06d}"
-            try:
-                return dict(archive._object(key, "effect").header["value"])
-            except ObjectMissing:
-                continue
+    for span in _spans_with(archive, run, turn):
+        key = f"{span.prefix}{turn // 100:05d}/{turn:07d}.effect-{effect:06d}"
+        try:
+            return dict(archive._object(key, "effect").header["value"])
+        except ObjectMissing:
+            continue
     return None
+
+
+def recorded_summary(archive: JobArchive, run: str, turn: int, name: str) -> Step | None:
+    """The step of the call that wrote summary ``name`` for a turn's prompt; None if there is none.
+
+    It stands beside the run that made the call: where the turn was replayed, that is the run that was followed.
+    """
+    step = archive.find_step(run, turn)
+    if step is None:
+        return None
+    origin = origin_of(archive.store, step)
+    for timeline, at in ((archive, run), (_archive_of(archive, origin), origin.run)):
+        for span in _spans_with(timeline, at, turn):
+            job = span.prefix.partition("/turns/")[0]
+            beside = JobArchive(archive.store, *keys.names_of(job))
+            if (found := beside.find_step(keys.side_run(run_of(span), name), turn)) is not None:
+                return found
+    return None
+
+
+def run_of(span: Span) -> str:
+    """The run whose turns a span holds."""
+    return unquote(span.prefix.rstrip("/").rpartition("/")[2])
+
+
+def _archive_of(archive: JobArchive, step: Step) -> JobArchive:
+    found = keys.parse_turn_key(step.ref.key)
+    return JobArchive(archive.store, *keys.names_of(found.job)) if found is not None else archive
+
+
+def _spans_with(archive: JobArchive, run: str, turn: int) -> Iterator[Span]:
+    """The spans of a timeline in which something of a turn may be, newest first.
+
+    A run that was reset before its turn N holds that turn's tick and summaries, and the statement before may have run on.
+    """
+    for span in reversed(archive.lineage.spans(run)):
+        if span.first - 1 <= turn and (span.last is None or turn <= span.last + 1):
+            yield span
