@@ -154,8 +154,8 @@ class TurnReply(ModelReply):
 class ReadBatch(Contract):
     """Sources to read in one activity: an effect of a statement, or all that are due at a tick.
 
-    ``urls`` are the web pages that may be read, ``summary_model`` is
-    what writes summaries (None: nothing does). What is read is archived as effect ``effect`` of the turn's statement, if ``key`` is given; ``recorded`` answers from there.
+    ``urls`` are the web pages that may be read, ``summary_model`` is what writes summaries (None: nothing does). ``material`` is
+    where the store has what a group's summary is to be made from, which is then read in place of a source. What is read is archived as effect ``effect`` of the turn's statement, if ``key`` is given; ``recorded`` answers from there.
     """
 
     workspace: str
@@ -163,6 +163,7 @@ class ReadBatch(Contract):
     encoding: str
     urls: tuple[str, ...] = ()
     summary_model: dict[str, Any] | None = None
+    material: str = ""
     redact: Redaction = Redaction()
     key: JobKey | None = None
     turn: int = 0

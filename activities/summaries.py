@@ -1,4 +1,8 @@
-"""The activity that has a source summed up by a model, in the background of a job (executable-context.md section 5.2, level 2)."""
+"""The activities that have sources and groups summed up by a model, in the background of a job (executable-context.md 5.2, 5.3).
+
+A summary is written once for all jobs that show a model the same: it is looked up by what it is made from, and several that
+want it at once wait for one of them, in a process by a lock and between processes by a claim in the store.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,26 @@ from weakref import WeakValueDictionary
 from temporalio import activity
 
 from activities import _summary_cache as cache
+from activities._claims import Claims, Times
 from activities.contracts import ReadBatch, ReadBatchResult, ReplyForm, TurnCall
 from activities.model import ModelActivities
 from activities.workspace import WorkspaceActivities, count_with
 from runtime.archive import keys
 from runtime.archive.stores import ObjectStore
-from runtime.context.excerpts import Count
+from runtime.context.excerpts import Count, fitting
+from runtime.context.material import Material
+from runtime.context.sources import ReadResult, ReadStatus
 from runtime.projection.segments import Add, LayoutDelta
 from runtime.values import ModelReply, Usage
 
+NOTHING = "(the model wrote nothing)"
+
 
 class SummaryActivities:
-    """``summarise_source``. The model call is archived as a side run of the job whose background it is."""
+    """``summarise_source``, ``summarise_group`` and ``keep_material``.
+
+    A model call is archived as a side run of the job whose background it is.
+    """
 
     def __init__(
         self,
@@ -28,11 +40,13 @@ class SummaryActivities:
         workspace: WorkspaceActivities,
         model: ModelActivities,
         counter: Callable[[str], Count] = count_with,
+        times: Times | None = None,
     ) -> None:
         self._store = store
         self._workspace = workspace
         self._model = model
         self._counter = counter
+        self._times = times or Times()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @activity.defn(name="summarise_source")
@@ -43,33 +57,63 @@ class SummaryActivities:
             ApplicationError: as ``call_model``.
             ArchiveError: as ``call_model``.
         """
-        usage, cost = Usage(), 0.0
         region = await asyncio.to_thread(self._workspace.region, batch)
-        if region is not None:
-            # Jobs of one worker wait for each other; those of several may, at worst, pay once each.
-            lock = self._locks.setdefault(region.key, asyncio.Lock())
-            async with lock:
-                if await asyncio.to_thread(cache.found, self._store, region) is None:
-                    reply = await self._ask(batch, region)
-                    usage, cost = reply.usage, reply.cost_usd
+        reply = None if region is None else await self._written(batch, region, "view")
         result = await asyncio.to_thread(self._workspace.read_sources, batch)
-        return result.model_copy(update={"usage": usage, "cost_usd": cost})
+        return _with_cost(result, reply)
 
-    async def _ask(self, batch: ReadBatch, region: cache.Region) -> ModelReply:
+    @activity.defn(name="summarise_group")
+    async def summarise_group(self, batch: ReadBatch) -> ReadBatchResult:
+        """The summary of a group's members, which are kept at ``material``; errors as ``summarise_source``."""
+        [request] = batch.requests
+        count = self._counter(batch.encoding)
+        members = await asyncio.to_thread(cache.members_of, self._store, batch.material, request, batch.summary_model)
+        reply = await self._written(batch, members, "group")
+        found = await asyncio.to_thread(cache.found, self._store, members)
+        text = fitting(found or NOTHING, members.budget, count)
+        result = ReadResult(obj_id=request.obj_id, status=ReadStatus.OK, text=text, tokens=count(text))
+        kept = await asyncio.to_thread(self._workspace.keep, batch, ReadBatchResult(results=(result,)))
+        return _with_cost(kept, reply)
+
+    @activity.defn(name="keep_material")
+    async def keep_material(self, material: Material) -> str:
+        """Keep what a group's summary is to be made from; where it is. Runs in the workflow's own worker."""
+        return await asyncio.to_thread(cache.keep_material, self._store, material)
+
+    async def _written(self, batch: ReadBatch, wanted: cache.Wanted, kind: str) -> ModelReply | None:
+        """See to it that the summary is in the store; the reply, if a model had to be asked by this job."""
+
+        async def done() -> bool:
+            return await asyncio.to_thread(cache.found, self._store, wanted) is not None
+
+        if await done():
+            return None
+        info = activity.info()
+        claims = Claims(self._store, wanted.key, f"{info.workflow_run_id}/{info.activity_id}", self._times)
+        lock = self._locks.setdefault(wanted.key, asyncio.Lock())
+        async with lock, claims.held(done) as mine:
+            return await self._ask(batch, wanted, kind) if mine else None
+
+    async def _ask(self, batch: ReadBatch, wanted: cache.Wanted, kind: str) -> ModelReply:
         if batch.key is None:
             raise ValueError("a summary is written for a job")
-        prompt = region.prompt(self._counter(batch.encoding))
+        prompt = wanted.prompt(self._counter(batch.encoding))
         call = TurnCall(
             key=batch.key,
             turn=batch.turn,
             layout=LayoutDelta(parts=tuple(Add(segment=segment) for segment in prompt)),
-            model=region.model,
+            model=wanted.model,
             form=ReplyForm.SCRIPT,
             encoding=batch.encoding,
             reset_event_id=0,
         )
-        run = keys.side_run(activity.info().workflow_run_id or "", f"view-{batch.turn}-{batch.effect}")
+        run = keys.side_run(activity.info().workflow_run_id or "", f"{kind}-{batch.turn}-{batch.effect}")
         reply = await self._model.side_call(call, run)
-        text = reply.text.strip() or "(the model wrote nothing)"
-        await asyncio.to_thread(cache.keep, self._store, region, text, reply.step.model_dump())
+        text = reply.text.strip() or NOTHING
+        await asyncio.to_thread(cache.keep, self._store, wanted, text, reply.step.model_dump())
         return reply
+
+
+def _with_cost(result: ReadBatchResult, reply: ModelReply | None) -> ReadBatchResult:
+    usage, cost = (Usage(), 0.0) if reply is None else (reply.usage, reply.cost_usd)
+    return result.model_copy(update={"usage": usage, "cost_usd": cost})

@@ -81,6 +81,10 @@ class WorkspaceActivities:
         """The value of one ``open``, ``os`` or ``pathlib`` call, or the exception that it raises."""
         return self._effects.file(call, self._call)
 
+    def keep(self, batch: ReadBatch, result: ReadBatchResult) -> ReadBatchResult:
+        """Archive ``result`` as what was read for ``batch``; what the archive has already stays."""
+        return self._effects.sources(batch, lambda _: result)
+
     def _read_all(self, batch: ReadBatch) -> ReadBatchResult:
         failpoint("read.before")
         sources = self._sources(batch)

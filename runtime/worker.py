@@ -69,6 +69,7 @@ def make_worker(
     replayed. With a ``deployment``, jobs stay on the version that they began on until they continue as new. At most ``workflow_tasks`` of them run at a time: as many as there are interpreter processes, so none waits for one.
     """
     model, workspace = ModelActivities(store), WorkspaceActivities(store=store)
+    summaries = SummaryActivities(store, workspace, model)
     checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
     return Worker(
         client,
@@ -85,7 +86,9 @@ def make_worker(
             record_verdict,
             checkpoints.save_checkpoint,
             checkpoints.load_checkpoint,
-            SummaryActivities(store, workspace, model).summarise_source,
+            summaries.summarise_source,
+            summaries.summarise_group,
+            summaries.keep_material,
             replays.claim_replay,
             replays.recorded_turn,
         ],

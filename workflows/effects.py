@@ -20,12 +20,22 @@ with workflow.unsafe.imports_passed_through():
     )
     from activities.record import TICK, EffectName
     from runtime.context.interim import WAIT_EFFECTS, Interim
+    from runtime.context.material import Material
     from runtime.context.payloads import Preparation
     from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult
     from runtime.interpreter.host import Effect, EffectKind
     from runtime.job.sleeping import Sleep
     from runtime.spec.models import JobSpec
-    from workflows.limits import CALL_LIMIT, FEW_TRIES, HEARTBEAT, PATIENT, READ_LIMIT, SUMMARY_LIMIT, TOOL_LIMIT
+    from workflows.limits import (
+        CALL_LIMIT,
+        FEW_TRIES,
+        HEARTBEAT,
+        LOCAL_LIMIT,
+        PATIENT,
+        READ_LIMIT,
+        SUMMARY_LIMIT,
+        TOOL_LIMIT,
+    )
 
 
 @dataclass(frozen=True)
@@ -86,8 +96,9 @@ class Effects:
             results += (await self._read((request,), f"turn-{turn}-payload-{effect}", place)).results
         return tuple(results)
 
-    def prepare(self, preparation: Preparation, limit: timedelta) -> workflow.ActivityHandle[ReadBatchResult]:
-        """Start reading for a payload. Nobody waits for it."""
+    async def prepare(self, preparation: Preparation, limit: timedelta) -> workflow.ActivityHandle[ReadBatchResult]:
+        """Start reading for a payload, or writing a group's summary. Nobody waits for it."""
+        kept = "" if preparation.material is None else await self._keep(preparation.material)
         batch = ReadBatch(
             workspace=self.spec.workspace,
             requests=(preparation.request,),
@@ -95,11 +106,13 @@ class Effects:
             urls=self.spec.urls,
             summary_model=self._summary_model((preparation.request,)),
             redact=self.spec.redact,
+            material=kept,
             **self._place(preparation.turn, preparation.effect, None),
         )
         summary = preparation.request.lod == SUMMARY_LOD
+        of = preparation.request.path or preparation.obj_id
         return workflow.start_activity(
-            "summarise_source" if summary else "read_sources",
+            "summarise_group" if kept else "summarise_source" if summary else "read_sources",
             batch,
             result_type=ReadBatchResult,
             activity_id=preparation.payload_id,
@@ -107,8 +120,20 @@ class Effects:
             schedule_to_close_timeout=min(limit, SUMMARY_LIMIT) if summary else limit,
             heartbeat_timeout=HEARTBEAT,
             retry_policy=FEW_TRIES if summary else PATIENT,
-            summary=f"prepare {preparation.request.path}"[:120],
+            summary=f"prepare {of}"[:120],
         )
+
+    async def _keep(self, material: Material) -> str:
+        """Where a group's material is kept. It goes to the activity within the worker, so the history holds its address alone."""
+        kept: str = await workflow.execute_local_activity(
+            "keep_material",
+            material,
+            result_type=str,
+            start_to_close_timeout=READ_LIMIT,
+            local_retry_threshold=LOCAL_LIMIT,
+            retry_policy=PATIENT,
+        )
+        return kept
 
     async def _read(self, requests: tuple[ReadRequest, ...], name: str, place: dict[str, Any]) -> ReadBatchResult:
         batch = ReadBatch(
@@ -128,8 +153,7 @@ class Effects:
 
     def _summary_model(self, requests: tuple[ReadRequest, ...]) -> dict[str, Any] | None:
         """What writes summaries, if a request wants one."""
-        own = self.spec.model if self.spec.model.script is None else None
-        model = self.spec.summary_model or own
+        model = self.spec.writer
         if model is None or all(request.lod != SUMMARY_LOD for request in requests):
             return None
         return {"name": model.name, **model.options}

@@ -162,7 +162,7 @@ class JobWorkflow:
             self.passed()
         self.job.apply_tick(results)
         self.replaying.compare_nodes(self.job.changed_nodes, self.job.turn - 1)
-        self.preparing.begin(now)
+        await self.preparing.begin(now)
 
     async def call_model(self) -> TurnReply:
         """Project and call. A prompt that the provider finds too long is projected smaller, never the end of a job."""

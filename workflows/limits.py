@@ -19,7 +19,7 @@ SUMMARY_LIMIT = timedelta(minutes=20)
 FEW_TRIES = RetryPolicy(
     initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60), maximum_attempts=3
 )
-"""For a view's summary, which nobody waits for: the structure stands in, and another attempt begins with a later turn."""
+"""For a summary that nobody waits for: something else stands in, and another attempt begins with a later turn."""
 
 TASK_LIMIT = timedelta(seconds=60)
 """How long a workflow task may take: a worker that has a job not in memory replays its run within one."""

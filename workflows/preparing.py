@@ -39,12 +39,12 @@ class Preparing:
         results = await self._flow.effects.repeated(requests, job.turn, interim, replaying.effect)
         job.repeat_payloads(results, interim, now)
 
-    def begin(self, now: float) -> None:
+    async def begin(self, now: float) -> None:
         """Start what is to be prepared for later ticks."""
         if self._flow.replaying.effect is not None:
             return
         for preparation in self._flow.job.graph.background.begin(turn=self._flow.job.turn, now=now):
-            handle = self._flow.effects.prepare(preparation, self._flow.wall_left())
+            handle = await self._flow.effects.prepare(preparation, self._flow.wall_left())
             self._handles[preparation.payload_id] = handle
             handle.add_done_callback(functools.partial(self._ended, preparation))
 

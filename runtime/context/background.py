@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from runtime.context import payloads, views
+from runtime.context import payloads
+from runtime.context.material import material_of
 from runtime.context.payloads import (
     AT_A_TIME,
     PER_TURN,
@@ -17,7 +18,7 @@ from runtime.context.payloads import (
     UpdatePayload,
 )
 from runtime.context.sources import ReadRequest, ReadResult
-from runtime.context.states import ContextValue
+from runtime.context.states import AnyNode, ContextValue, GroupState
 from runtime.context.store import NodeStore
 
 
@@ -44,25 +45,37 @@ class Background:
         """What became of the payloads so far."""
         return self._queue.tally
 
-    def begin(self, *, turn: int, now: float) -> tuple[Preparation, ...]:
-        """The preparations to start after the tick of ``turn``. Each comes back by ``ready`` or ``failed``, or not at all."""
+    @property
+    def waiting(self) -> bool:
+        """Whether there are payloads for the next tick."""
+        return bool(self._queue.waiting)
+
+    def begin(self, *, turn: int, now: float, asleep: Collection[str] | None = None) -> tuple[Preparation, ...]:
+        """The preparations to start after the tick of ``turn``. Each comes back by ``ready`` or ``failed``, or not at all.
+
+        In a job that sleeps, they are for nodes of ``asleep`` alone.
+        """
         busy = [p.obj_id for p in self._running.values()] + [p.obj_id for p in self._queue.waiting]
         begun: list[Preparation] = []
         with self._store.open(turn, now):
-            for state in payloads.to_prepare(self._store, busy)[: self._at_a_time - len(self._running)]:
+            for state in payloads.to_prepare(self._store, busy, asleep)[: self._at_a_time - len(self._running)]:
                 self._number += 1
-                preparation = Preparation(
-                    number=self._number,
-                    turn=turn,
-                    obj_id=state.obj_id,
-                    kind=PayloadKind.RENDER,
-                    basis=payloads.basis_of(self._store, state),
-                    request=views.request_for(state),
-                    begun_at=now,
-                )
+                preparation = self._preparation(state, self._number, turn, now)
                 self._running[preparation.payload_id] = preparation
                 begun.append(preparation)
         return tuple(begun)
+
+    def _preparation(self, state: AnyNode, number: int, turn: int, now: float) -> Preparation:
+        return Preparation(
+            number=number,
+            turn=turn,
+            obj_id=state.obj_id,
+            kind=PayloadKind.RENDER,
+            basis=payloads.basis_of(self._store, state),
+            request=payloads.request_for(state),
+            material=material_of(self._store, state) if isinstance(state, GroupState) else None,
+            begun_at=now,
+        )
 
     def ready(self, payload_id: str, result: ReadResult, now: float) -> None:
         """A preparation has ended. Nothing changes before the next tick."""
@@ -99,23 +112,14 @@ class Background:
         return tuple(changed)
 
     def requests(self, obj_ids: Sequence[str]) -> tuple[ReadRequest, ...]:
-        """What payloads for these views would have been read by."""
-        return tuple(views.request_for(self._store.view(obj_id)) for obj_id in obj_ids)
+        """What payloads for these nodes would have been read by."""
+        return tuple(payloads.request_for(self._store.nodes[obj_id]) for obj_id in obj_ids)
 
     def repeat(self, results: Sequence[ReadResult], *, turn: int, now: float) -> None:
         """Phase (a) as a record has it: these readings, whatever was prepared here."""
         with self._store.open(turn, now):
             for result in results:
-                state = self._store.view(result.obj_id)
-                preparation = Preparation(
-                    number=0,
-                    turn=turn,
-                    obj_id=result.obj_id,
-                    kind=PayloadKind.RENDER,
-                    basis=payloads.basis_of(self._store, state),
-                    request=views.request_for(state),
-                    begun_at=now,
-                )
+                preparation = self._preparation(self._store.nodes[result.obj_id], 0, turn, now)
                 payloads.apply(self._store, preparation.payload(result, now))
 
     def dump(self) -> dict[str, Any]:

@@ -25,6 +25,7 @@ class GraphCheckpoint(ContextValue):
     recorded: dict[str, str]
     events: tuple[PendingEvent, ...]
     waits: tuple[Wait, ...] = ()
+    held: tuple[str, ...] | None = None
     background: dict[str, Any] = {}
 
 
@@ -39,6 +40,7 @@ def dump(store: NodeStore) -> dict[str, Any]:
         recorded=store.recorded,
         events=tuple(store.events),
         waits=tuple(store.waits),
+        held=store.held,
     )
     return checkpoint.model_dump(mode="json")
 
@@ -63,4 +65,5 @@ def load(store: NodeStore, data: dict[str, Any]) -> GraphCheckpoint:
     store.recorded = dict(checkpoint.recorded)
     store.events = list(checkpoint.events)
     store.waits = list(checkpoint.waits)
+    store.held = checkpoint.held
     return checkpoint

@@ -68,7 +68,8 @@ def _members(before: GroupState, after: GroupState, names: Names) -> list[str]:
         seen = {member.obj_id: member.digest for member in before.seen}
         moved = [m.name for m in after.seen if seen.get(m.obj_id, m.digest) != m.digest]
         because = f" ({', '.join(moved[:5])}{', ...' if len(moved) > 5 else ''} changed)" if moved else ""
-        parts.append(f"summary recomputed{because}")
+        written = after.summary is not None and before.summary != after.summary and not moved
+        parts.append("its summary is written" if written else f"summary recomputed{because}")
     return parts
 
 
@@ -100,7 +101,8 @@ def header(state: AnyNode, names: Names, *, lod: int, tokens: int) -> str:
     level = f"lod {lod}, {tokens:,} tokens"
     if isinstance(state, GroupState):
         members = ", ".join(names(m) for m in state.members)
-        return f"[{name}: group of {members}, {level}]"
+        note = f", {state.rendering.note}" if state.rendering.note and state.rendering.lod == lod else ""
+        return f"[{name}: group of {members}, {level}{note}]"
     if isinstance(state, NoteState):
         return f"[{name}: note, {tokens:,} tokens]"
     marks = [level]

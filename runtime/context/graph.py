@@ -33,10 +33,13 @@ _EVENTS: dict[str, type[ContextEvent]] = {event.__name__: event for event in get
 
 
 class ContextGraph:
-    """The nodes, and what may be done with them. ``count_tokens`` counts a text with the job's encoding."""
+    """The nodes, and what may be done with them. ``count_tokens`` counts a text with the job's encoding.
 
-    def __init__(self, count_tokens: Callable[[str], int]) -> None:
-        self._store = NodeStore(count_tokens)
+    ``writer`` tells whether a model writes summaries in this job.
+    """
+
+    def __init__(self, count_tokens: Callable[[str], int], *, writer: bool = False) -> None:
+        self._store = NodeStore(count_tokens, writer=writer)
         self._calls = Calls(self._store)
         self.background = Background(self._store)
         self._lines: dict[str, tuple[AnyNode, str, bool, str]] = {}
@@ -135,7 +138,8 @@ class ContextGraph:
         """
         with self._store.open(turn):
             awaited = (node for wait in self._store.waits for node in wait.nodes)
-            holding.pause_out_of_sight(self._store, (*self._store.names, *awaited))
+            self._store.held = tuple(dict.fromkeys((*self._store.names, *awaited)))
+            holding.pause_out_of_sight(self._store)
 
     def take_events(self, next_id: Callable[[], str]) -> tuple[ContextEvent, ...]:
         """What happened since the last time, in order, each with an id from ``next_id``."""
@@ -219,8 +223,8 @@ class ContextGraph:
         return checkpoint.dump(self._store) | {"background": self.background.dump()}
 
     @classmethod
-    def load(cls, data: dict[str, Any], count_tokens: Callable[[str], int]) -> Self:
+    def load(cls, data: dict[str, Any], count_tokens: Callable[[str], int], *, writer: bool = False) -> Self:
         """The graph that ``dump`` gave. ``InputError`` if it is of another version or damaged."""
-        graph = cls(count_tokens)
+        graph = cls(count_tokens, writer=writer)
         graph.background.load(checkpoint.load(graph._store, data).background)
         return graph

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from runtime.context import material
 from runtime.context.outcomes import Refused
-from runtime.context.states import NEVER, AnyNode, DirtyFlags, GroupState, RenderedView, SeenMember
+from runtime.context.sources import ALL_TOKENS, GROUP_STANDS_IN, STANDS_IN_UNTIL, SUMMARY_LOD, ReadRequest, ReadResult
+from runtime.context.states import (
+    NEVER,
+    AnyNode,
+    DirtyFlags,
+    GroupState,
+    RenderedView,
+    SeenMember,
+    WrittenSummary,
+)
 from runtime.context.store import Cause, NodeStore
-from runtime.context.summary import RECENT_TURNS, Member, summarise
+from runtime.context.summary import LEAST_WRITTEN, RECENT_TURNS, Member, room_beside_names, summarise, with_names
 
 
 def reaches(store: NodeStore, start: str, target: str) -> bool:
@@ -85,8 +95,55 @@ def summary_of(store: NodeStore, group: GroupState, *, lod: int, tokens: int) ->
         )
         for member in now
     ]
+    note = ""
+    if lod == SUMMARY_LOD and _can_be_written(store, members, tokens):
+        written = group.summary
+        if written is not None and written.basis == material.basis_of(store, group):
+            text = with_names(members, written.text, budget=tokens, count=store.count)
+            return RenderedView(text=text, tokens=store.count(text), lod=lod, budget=tokens)
+        note = GROUP_STANDS_IN
     text = summarise(members, lod=lod, budget=tokens, count=store.count)
-    return RenderedView(text=text, tokens=store.count(text), lod=lod, budget=tokens)
+    return RenderedView(text=text, tokens=store.count(text), lod=lod, budget=tokens, note=note)
+
+
+def _can_be_written(store: NodeStore, members: Iterable[Member], tokens: int) -> bool:
+    """Whether a model could sum the members up: there is one, something to tell, and room for it."""
+    known = tuple(members)
+    if not store.writer or all(not member.state.rendering.text.strip() for member in known):
+        return False
+    return tokens == ALL_TOKENS or room_beside_names(known, tokens, store.count) >= LEAST_WRITTEN
+
+
+def is_ripe(store: NodeStore, group: GroupState, *, asleep: bool) -> bool:
+    """Whether a model may sum the group up now: it shows its members as they are, and their own summaries are there.
+
+    A member that changed at this turn's tick may change at the next, and a summary of it would be paid for in vain; a job
+    that sleeps has let that time pass.
+    """
+    return (
+        not group.dirty.explicit
+        and seen_now(store, group) == group.seen
+        and not any(awaits_summary(store.nodes[member]) for member in group.members)
+        and (asleep or all(member.changed < store.turn for member in group.seen))
+    )
+
+
+def awaits_summary(state: AnyNode) -> bool:
+    """Whether something else stands in for a node's summary, which is to be prepared whether the node runs or not."""
+    return state.rendering.note.endswith(STANDS_IN_UNTIL) and state.rendering.lod == state.base_lod
+
+
+def request_for(group: GroupState) -> ReadRequest:
+    """What asks for the group's summary. It names no source: what it is made from is archived beside it."""
+    return ReadRequest(obj_id=group.obj_id, path="", tokens=group.tokens, lod=SUMMARY_LOD)
+
+
+def with_written(store: NodeStore, group: GroupState, result: ReadResult) -> GroupState:
+    """``group`` with the summary that a model wrote of its members as they are."""
+    summary = WrittenSummary(basis=material.basis_of(store, group), text=result.text)
+    changed = group.evolve(summary=summary)
+    rendering = summary_of(store, changed, lod=group.base_lod, tokens=group.tokens)
+    return changed.evolve(rendering=rendering, previous=store.last_shown(group.obj_id))
 
 
 def recomputed(store: NodeStore, group: GroupState) -> GroupState:

@@ -8,15 +8,16 @@ which is prepared all the time pushes nobody back. No more than ``PER_TURN`` are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from runtime.context import views
+from runtime.context import groups, views
 from runtime.context.calls import apply_reading
-from runtime.context.groups import seen_now
-from runtime.context.sources import STANDS_IN, ReadRequest, ReadResult
+from runtime.context.holding import in_sight
+from runtime.context.material import Material
+from runtime.context.sources import ReadRequest, ReadResult
 from runtime.context.states import AnyNode, ContextValue, FreqKind, GroupState, ViewState
 from runtime.context.store import Cause, NodeStore
 from runtime.digests import digest_of
@@ -59,7 +60,10 @@ class Cost(ContextValue):
 
 
 class Preparation(ContextValue):
-    """Background work that was begun for a node: ``request`` is to be read. ``number`` counts a job's preparations from 1."""
+    """Background work that was begun for a node: ``request`` is to be read, or ``material`` to be summed up.
+
+    ``number`` counts a job's preparations from 1.
+    """
 
     number: int
     turn: int
@@ -67,6 +71,7 @@ class Preparation(ContextValue):
     kind: PayloadKind
     basis: Basis
     request: ReadRequest
+    material: Material | None = None
     begun_at: float
 
     @property
@@ -142,7 +147,7 @@ class Tally(ContextValue):
 def basis_of(store: NodeStore, state: AnyNode) -> Basis:
     """What a payload prepared now would be prepared from."""
     if isinstance(state, GroupState):
-        deps: Any = [member.digest for member in seen_now(store, state)]
+        deps: Any = [member.digest for member in groups.seen_now(store, state)]
     elif isinstance(state, ViewState):
         deps = [state.path, state.rendering.fingerprint]
     else:
@@ -156,19 +161,25 @@ def basis_of(store: NodeStore, state: AnyNode) -> Basis:
 
 
 def holds(store: NodeStore, obj_id: str, basis: Basis) -> bool:
-    """Whether a payload with this basis may still be applied: the node wants it, and is what it was."""
+    """Whether a payload with this basis may still be applied: the node wants it, somebody sees it, and it is what it was."""
     state = store.nodes.get(obj_id)
-    wanted = state is not None and (state.runs(FreqKind.ASYNC) or awaits_summary(state))
-    return state is not None and wanted and basis_of(store, state) == basis
+    if state is None or not (_runs_async(state) or groups.awaits_summary(state)):
+        return False
+    return basis_of(store, state) == basis and obj_id in in_sight(store)
 
 
-def awaits_summary(state: AnyNode) -> bool:
-    """Whether another level stands in for a view's summary, which is to be prepared however the view runs."""
-    return (
-        isinstance(state, ViewState)
-        and state.rendering.note.endswith(STANDS_IN)
-        and state.rendering.lod == state.base_lod
-    )
+def _runs_async(state: AnyNode) -> bool:
+    """Whether its readings are prepared. A group's members are: it is recomputed from them, in no time."""
+    return isinstance(state, ViewState) and state.runs(FreqKind.ASYNC)
+
+
+def request_for(state: AnyNode) -> ReadRequest:
+    """What a payload for the node is made by."""
+    if isinstance(state, GroupState):
+        return groups.request_for(state)
+    if not isinstance(state, ViewState):
+        raise TypeError(f"{state.obj_id} is a {state.obj_type}, for which nothing is prepared")
+    return views.request_for(state)
 
 
 @dataclass
@@ -205,27 +216,35 @@ class ReadyQueue:
 
 
 def apply(store: NodeStore, payload: UpdatePayload) -> bool:
-    """Put a payload's reading into its view. Whether that changed anything."""
+    """Put a payload's reading into its view, or the summary into its group. Whether that changed anything."""
     before = store.digest(payload.obj_id)
-    state = store.view(payload.obj_id)
+    state = store.nodes[payload.obj_id]
     result = ReadResult.model_validate(payload.data)
     with store.payload(payload.obj_id, payload.meta):
-        changed = apply_reading(store, state, views.request_for(state), result, Cause.PAYLOAD)
-        store.put(changed.ticked(store.turn, store.now), Cause.PAYLOAD)
+        if isinstance(state, GroupState):
+            store.put(groups.with_written(store, state, result), Cause.PAYLOAD)
+        else:
+            view = store.view(payload.obj_id)
+            changed = apply_reading(store, view, views.request_for(view), result, Cause.PAYLOAD)
+            store.put(changed.ticked(store.turn, store.now), Cause.PAYLOAD)
     return store.digest(payload.obj_id) != before
 
 
-def to_prepare(store: NodeStore, busy: Iterable[str]) -> list[ViewState]:
-    """The async views whose next payload may be prepared, but those of ``busy``: those that waited longest first.
+def to_prepare(store: NodeStore, busy: Iterable[str], asleep: Collection[str] | None = None) -> list[AnyNode]:
+    """The nodes whose next payload may be prepared, but those of ``busy``: those that waited longest first.
 
-    What is begun in one turn is applied in the next at the earliest, and the throttle counts turns between two applications.
+    They are async views, and the views and groups whose summaries are to be written. What is begun in one turn is applied in
+    the next at the earliest, and the throttle counts turns between two applications. While a job sleeps no turns pass, and
+    only nodes of ``asleep`` are prepared.
     """
     others = frozenset(busy)
-    due = [
-        state
-        for state in store.nodes.values()
-        if isinstance(state, ViewState)
-        and state.obj_id not in others
-        and (awaits_summary(state) or (state.runs(FreqKind.ASYNC) and state.throttle_allows(store.turn + 1)))
-    ]
-    return sorted(due, key=lambda state: state.last_tick_turn)
+    sight = in_sight(store)
+
+    def due(state: AnyNode) -> bool:
+        if state.obj_id in others or state.obj_id not in sight or (asleep is not None and state.obj_id not in asleep):
+            return False
+        if groups.awaits_summary(state):
+            return not isinstance(state, GroupState) or groups.is_ripe(store, state, asleep=asleep is not None)
+        return _runs_async(state) and (asleep is not None or state.throttle_allows(store.turn + 1))
+
+    return sorted((state for state in store.nodes.values() if due(state)), key=lambda state: state.last_tick_turn)

@@ -17,8 +17,14 @@ ALL_TOKENS = -1
 SUMMARY_LOD = 2
 """The level at which a model sums a source up."""
 
-STANDS_IN = "structure, standing in until its summary is written"
+STANDS_IN_UNTIL = "standing in until its summary is written"
+"""How the note of what stands in for a summary ends."""
+
+STANDS_IN = f"structure, {STANDS_IN_UNTIL}"
 """The note of a reading at level 2 whose summary is not there yet; another reading brings it once it is."""
+
+GROUP_STANDS_IN = f"extract, {STANDS_IN_UNTIL}"
+"""The note of a group at level 2 of which no model has written a summary yet."""
 
 NO_WRITER = "structure, for no model writes summaries in this job (summary_model)"
 """The note of a reading at level 2 in a job without a model for summaries."""

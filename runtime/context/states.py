@@ -172,12 +172,23 @@ class SeenMember(ContextValue):
     changed: int = NEVER
 
 
+class WrittenSummary(ContextValue):
+    """A summary that a model wrote of a group, and the digest of what it was shown for it (``material.py``)."""
+
+    basis: str
+    text: str
+
+
 class GroupState(NodeState):
-    """A summary of its members. ``seen`` holds what the summary was made from: members' digests and names."""
+    """A summary of its members. ``seen`` holds what the summary was made from: members' digests and names.
+
+    ``summary`` is the last that a model wrote. It is shown as long as the members are as they were then.
+    """
 
     obj_type: Literal["group"] = "group"
     members: tuple[str, ...]
     seen: tuple[SeenMember, ...] = ()
+    summary: WrittenSummary | None = None
 
 
 class NoteState(NodeState):

@@ -62,13 +62,18 @@ class Snapshot:
 
 
 class NodeStore:
-    """The states by ``obj_id`` in creation order, and what has happened to them."""
+    """The states by ``obj_id`` in creation order, and what has happened to them.
 
-    def __init__(self, count: Callable[[str], int]) -> None:
+    ``writer`` tells whether a model writes summaries in this job. ``held`` are the nodes that variables held, or a wait waited for, when the last statement ended; None before the first did.
+    """
+
+    def __init__(self, count: Callable[[str], int], *, writer: bool = False) -> None:
         self.count = count
+        self.writer = writer
         self._nodes: dict[str, AnyNode] = {}
         self.counter = 0
         self.names: dict[str, str] = {}
+        self.held: tuple[str, ...] | None = None
         self.shown_before: dict[str, AnyNode | None] = {}
         self.changed: frozenset[str] = frozenset()
         self.recorded: dict[str, str] = {}

@@ -1,7 +1,8 @@
-"""A group's text: an extractive summary of its members within the group's budget. Deterministic, no model.
+"""A group's text: an extractive summary of its members within the group's budget, or a model's under its members' names.
 
-Each member gets a line that names it and a share of the rest by weight: members that changed since the last summary
-and pinned ones weigh three times as much as the others, those that changed a few turns ago twice as much. What a member leaves of its share goes to the next.
+In the extract, which is deterministic and needs no model, each member gets a line that names it and a share of the rest by weight: members that changed since the last summary
+and pinned ones weigh three times as much as the others, those that changed a few turns ago twice as much. What a member
+leaves of its share goes to the next.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ RECENT = 2
 
 RECENT_TURNS = 5
 """How many turns before the group's last change a member's counts as recent."""
+
+LEAST_WRITTEN = 40
+"""Tokens that must be left beside the members' names for a model to be asked for a summary."""
 
 _STRUCTURE = re.compile(
     r"""\s*(?:
@@ -81,6 +85,19 @@ def summarise(members: Sequence[Member], *, lod: int, budget: int, count: Count)
         return _too_many(heads, budget, count)
     chosen = _share_out(members, lod, budget, count, spent=count("\n".join(heads)))
     return _assemble(heads, chosen, budget, count)
+
+
+def room_beside_names(members: Sequence[Member], budget: int, count: Count) -> int:
+    """The tokens that a text may have under the members' names; ``ALL_TOKENS`` if nothing bounds it."""
+    return budget if budget == ALL_TOKENS else max(budget - count("\n".join(m.head() for m in members)) - 1, 0)
+
+
+def with_names(members: Sequence[Member], text: str, *, budget: int, count: Count) -> str:
+    """A written summary under the lines that name the members, within ``budget``."""
+    room, lines = room_beside_names(members, budget, count), text.splitlines()
+    if room != ALL_TOKENS and count(text) > room:
+        lines = fit_lines(lines, room, count)
+    return "\n".join([*(member.head() for member in members), *lines])
 
 
 def _too_many(heads: Sequence[str], budget: int, count: Count) -> str:

@@ -141,7 +141,7 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     job.turn = saved.turn
     properties = job.log.view.properties
     job.log = EventLog.resumed(events, unhandled_request=saved.condensation_requested, properties=properties)
-    job.graph = job.surface.graph = ContextGraph.load(saved.graph, count)
+    job.graph = job.surface.graph = ContextGraph.load(saved.graph, count, writer=spec.writer is not None)
     job.session = Session(dump=session, names=Namespace(variables=saved.variables, handles=saved.handles))
     job.ledger.budget, job.ledger.usage, job.ledger.cost_usd = saved.budget, saved.usage, saved.cost_usd
     job.fitter.limit, job.fitter.size, job.condensing.cached_tokens = saved.limit, saved.size, saved.cached_tokens

@@ -75,7 +75,7 @@ class Job:
         self.key = key
         self.turn = 0
         self.log = EventLog(USER_MESSAGES_PINNED if spec.pin_user_messages else ALL_PROPERTIES)
-        self.graph = ContextGraph(count)
+        self.graph = ContextGraph(count, writer=spec.writer is not None)
         self.count = count
         self.places = Places(spec.projection, count)
         self.surface = Surface(self.graph, count, self.places)

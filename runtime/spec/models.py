@@ -138,7 +138,7 @@ class JobSpec(Spec):
     pin_user_messages: bool = False
     """Whether the user's messages are never forgotten, as the contract and the goal are not."""
     summary_model: ModelSettings | None = None
-    """The model that sums up views at level 2; None: the job's own, unless that is a script."""
+    """The model that sums up views and groups at level 2; None: the job's own, unless that is a script."""
     urls: tuple[str, ...] = ()
     """The web pages that views may show: URLs beneath which all are, or hosts (``docs.python.org``, ``*.example.org``)."""
     projection: ProjectionPolicy = ProjectionPolicy.AUTO
@@ -147,6 +147,11 @@ class JobSpec(Spec):
     """The tiktoken encoding that counts this job's tokens on every worker."""
     redact: Redaction = Redaction()
     """What is masked in what the job reads, beside the keys that always are."""
+
+    @property
+    def writer(self) -> ModelSettings | None:
+        """The model that writes summaries of sources and groups, if one does."""
+        return self.summary_model or (self.model if self.model.script is None else None)
 
 
 class BatchSpec(Spec):

@@ -110,9 +110,12 @@ class Job:
         """The preparations that start now, by their node."""
         return {p.obj_id: p for p in self.graph.background.begin(turn=self.turn, now=self.now)}
 
-    def prepared(self, preparation: Preparation) -> None:
-        """A preparation has read its source as it is now."""
-        self.graph.background.ready(preparation.payload_id, read(self.files, preparation.request), self.now)
+    def prepared(self, preparation: Preparation, written: str = "") -> None:
+        """A preparation has read its source as it is now, or a model has ``written`` a group's summary."""
+        request = preparation.request
+        summary = ReadResult(obj_id=request.obj_id, status=ReadStatus.OK, text=written, tokens=words(written))
+        result = read(self.files, request) if preparation.material is None else summary
+        self.graph.background.ready(preparation.payload_id, result, self.now)
 
     def feed(self) -> list[str]:
         """The delta feed's lines."""
