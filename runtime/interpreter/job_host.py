@@ -119,7 +119,10 @@ class JobHost:
             return NotHandled()
         path = os_values.workspace_path(str(getattr(args[0], "path", args[0])))
         if path.startswith("/"):
-            return Failure("PermissionError", f"{path!r} is outside the workspace; paths are relative to it")
+            return Failure(
+                "PermissionError",
+                f"{path!r} is outside the workspace, {os_values.VIRTUAL_ROOT!r}, to which paths are relative",
+            )
         if os_values.would_write(operation, args[1:], kwargs):
             return Failure("PermissionError", f"{os_values.READ_ONLY}: {path!r}")
         if operation in _READS and (path, operation) in self._opened:
