@@ -21,6 +21,7 @@ from ruamel.yaml.error import YAMLError
 
 from runtime.errors import InputError
 from runtime.interpreter.replies import TOOL_NAME
+from runtime.plurals import counted
 
 Messages = Sequence[dict[str, Any]]
 
@@ -80,7 +81,9 @@ def reply_to(file: str, messages: Messages, turn: int) -> ScriptedReply:
         return _answered(file, _policy(path, state.st_mtime_ns, state.st_size), messages)
     replies = _replies(path, state.st_mtime_ns, state.st_size)
     if turn > len(replies):
-        raise InputError(f"scripted model {file}: it has {len(replies)} replies, and reply {turn} was asked for")
+        raise InputError(
+            f"scripted model {file}: it has {counted(len(replies), 'reply', 'replies')}, and reply {turn} was asked for"
+        )
     return replies[turn - 1]
 
 

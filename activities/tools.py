@@ -22,6 +22,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.errors import InputError
 from runtime.failpoints import failpoint
 from runtime.redaction.redactor import redactor_of
+from runtime.tool_results import wrong_result
 from runtime.tools import Arguments, Tool, open_tool
 
 R = TypeVar("R")
@@ -146,15 +147,17 @@ def _bind(tool: Tool, request: ToolRequest) -> Arguments | ToolResult:
 
 
 def _as_result(tool: Tool, value: Any) -> ToolResult:
-    """``value`` as JSON, or an error that says why it is none or too long."""
+    """``value`` as JSON, or an error that says why it is none, is of another type than declared, or too long."""
     kind, name = type(value).__name__, tool.spec.name
     try:
         plain = to_jsonable_python(value)
         encoded = json.dumps(plain, ensure_ascii=False, allow_nan=False).encode()
         # What the workflow could not decode must not reach it: its task would fail for ever.
-        from_json(encoded, allow_inf_nan=False)
+        decoded = from_json(encoded, allow_inf_nan=False)
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         return ToolResult(error_type="TypeError", error_message=f"{name}() returned a {kind} that is no JSON: {error}")
+    if (problem := wrong_result(name, tool.returns, decoded)) is not None:
+        return ToolResult(error_type="TypeError", error_message=_bounded(problem))
     if len(encoded) > MAX_RESULT_BYTES:
         told = f"{name}() returned {len(encoded)} bytes of JSON; at most {MAX_RESULT_BYTES} fit: ask for less"
         return ToolResult(error_type="ValueError", error_message=told)

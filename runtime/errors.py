@@ -6,7 +6,6 @@
     ├── InputError                2   a jobs file, a flag or an argument is wrong; nothing was started
     │   └── DefinitionChanged     2   a started job's definition differs from the one it was started with
     ├── NotFound                  2   no such batch, job, run or turn
-    ├── NotBuilt                  2   promised by the contract, not part of this release
     ├── ServerError               1   Temporal cannot be started or reached
     ├── ArchiveError              1   the object store cannot be read or written
     │   ├── ObjectMissing         1   an object that should be there is not
@@ -37,12 +36,6 @@ class DefinitionChanged(InputError):
 
 class NotFound(HoldfastError):
     """The named batch, job, run or turn does not exist."""
-
-    exit_code = 2
-
-
-class NotBuilt(HoldfastError):
-    """Something the contract promises that this release does not build yet; the message names it."""
 
     exit_code = 2
 

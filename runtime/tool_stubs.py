@@ -14,7 +14,7 @@ import types
 import typing
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
 
 _SCALARS: dict[Any, str] = {
     bool: "bool",
@@ -95,6 +95,8 @@ def _text(annotation: Any, *, json: bool) -> str:
         return _container(kind, args, json=json)
     if json and _becomes_dict(annotation):
         return "dict[str, Any]"
+    if json and isinstance(kind, type) and issubclass(kind, RootModel):
+        return _text(kind.model_fields["root"].annotation, json=True)
     return "Any"
 
 
@@ -131,6 +133,10 @@ def _container(kind: type, args: tuple[Any, ...], *, json: bool) -> str:
 
 def _becomes_dict(annotation: Any) -> bool:
     """Whether JSON makes a dict of the values of this class."""
-    return isinstance(annotation, type) and (
-        issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation) or typing.is_typeddict(annotation)
-    )
+    if not isinstance(annotation, type):
+        return False
+    if issubclass(annotation, BaseModel):
+        # One that serializes itself may become anything.
+        itself = annotation.__pydantic_decorators__.model_serializers
+        return not itself and not issubclass(annotation, RootModel)
+    return dataclasses.is_dataclass(annotation) or typing.is_typeddict(annotation)

@@ -25,18 +25,19 @@ from typing import Any
 from pydantic import validate_call
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
+from runtime.context import api
+from runtime.context.contract import MODULES
 from runtime.errors import InputError
 from runtime.spec.models import ToolSpec
-from runtime.tool_stubs import stub_line
+from runtime.tool_stubs import result_text, stub_line
 
 MAX_DOC = 500
 MAX_STUB = 4_000
-CONTRACT_NAMES = frozenset(
-    {
-        *("view", "group", "ls", "show", "pin", "tick", "wait", "wait_for", "finish", "note", "All"),
-        *("ViewHandle", "GroupHandle", "asyncio", "datetime", "json", "math", "os", "pathlib", "Path", "re", "sys"),
-        *("typing", "Any", "Literal", "Optional", "Union"),
-    }
+CONTRACT_NAMES = (
+    api.NAMES
+    | {handle.name for handle in api.HANDLES.values()}
+    | {"Any", "IO", "Literal", "Optional", "Path", "PathLike", "Self", "Union"}
+    | set(MODULES)
 )
 """Names that a statement already knows, beside Python's builtins; a tool cannot take one of them."""
 
@@ -59,6 +60,8 @@ class Tool:
     function: Callable[..., Any]
     bind: Callable[..., Arguments]
     """Checks and coerces a call's arguments; raises pydantic's ``ValidationError``."""
+    returns: str = "Any"
+    """The type of its results as the stub has it."""
 
 
 def describe_tool(target: str, search_path: str) -> ToolSpec:
@@ -114,7 +117,7 @@ def open_tool(target: str, search_path: str) -> Tool:
         doc=_first_paragraph(function),
         is_async=inspect.iscoroutinefunction(function),
     )
-    return Tool(spec, function, _binder(signature, target))
+    return Tool(spec, function, _binder(signature, target), result_text(signature.return_annotation))
 
 
 def typed_signature(function: Callable[..., Any], target: str) -> inspect.Signature:

@@ -9,6 +9,7 @@ import typer
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, say
 from runtime.cli.text import one_line
+from runtime.plurals import counted
 
 if TYPE_CHECKING:
     from runtime.archive.job import JobArchive
@@ -105,12 +106,12 @@ class _Side:
         }
 
     def line(self) -> str:
-        turns = max(self.turns, default=0)
+        turns = counted(max(self.turns, default=0), "turn")
         if self.end is None:
-            return f"{self.name}: open, {turns} turns"
+            return f"{self.name}: open, {turns}"
         reason = f": {one_line(self.end.reason)}" if self.end.status != "succeeded" else ""
         return (
-            f"{self.name}: {self.end.status} after {turns} turns, {self.end.usage.total:,} tokens, "
+            f"{self.name}: {self.end.status} after {turns}, {self.end.usage.total:,} tokens, "
             f"${self.end.cost_usd:.4f}{reason}"
         )
 

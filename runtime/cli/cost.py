@@ -92,7 +92,7 @@ def _jobs(objects: ObjectStore, name: str | None) -> list[JobName]:
 def _text(row: dict[str, Any]) -> str:
     extra = [f"{row[name]} {words}" for name, words in _REMARKS if row[name]]
     return (
-        f"{row['calls']:>6} calls  {row['prompt']:>12,} prompt ({row['cache_read']:,} from cache) "
+        f"{row['calls']:>6} {'call ' if row['calls'] == 1 else 'calls'}  {row['prompt']:>12,} prompt ({row['cache_read']:,} from cache) "
         f"{row['completion']:>10,} completion  ${row['cost_usd']:.4f}" + "".join(f"  {remark}" for remark in extra)
     )
 

@@ -7,6 +7,7 @@ import typer
 from runtime.cli.chosen import Run
 from runtime.cli.options import Job, Json, Store
 from runtime.cli.output import json_document, say
+from runtime.plurals import counted
 
 DIFFERENCE = 4
 
@@ -33,7 +34,7 @@ def command(job: Job, run: Run = None, store: Store = None, json: Json = False) 
         say(f"{name}  run {chosen}: no divergence" if replay else f"{name}  run {chosen}: no replay")
     else:
         turns = sorted({one.turn for one in found})
-        say(f"{name}  run {chosen}: {len(found)} divergences of {len(turns)} statements")
+        say(f"{name}  run {chosen}: {counted(len(found), 'divergence')} of {counted(len(turns), 'statement')}")
         say(f"first: {found[0].line()}")
         for one in found[1:]:
             say(f"       {one.line()}")

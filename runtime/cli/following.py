@@ -18,6 +18,7 @@ from runtime.cli.reporters import outcome_line
 from runtime.cli.running import exit_code
 from runtime.connection import Connection, Target, connect
 from runtime.job.divergence import Divergence
+from runtime.plurals import counted
 from runtime.resets import Reset, outcome_of_reset
 from runtime.worker import running_worker
 from workflows.messages import JobOutcome
@@ -139,10 +140,10 @@ def _report(result: Result) -> None:
     if result.started.order.mode is not ReplayMode.REEXECUTE:
         return
     if not result.found:
-        say(f"{result.outcome.key}: no divergence in {result.statements} statements")
+        say(f"{result.outcome.key}: no divergence in {counted(result.statements, 'statement')}")
         return
     turns = {found.turn for found in result.found}
-    say(f"{result.outcome.key}: {len(turns)} of {result.statements} statements diverge")
+    say(f"{result.outcome.key}: {len(turns)} of {counted(result.statements, 'statement')} diverge")
     for found in result.found[:_SHOWN]:
         say(f"  {found.line()}")
     if len(result.found) > _SHOWN:

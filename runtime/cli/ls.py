@@ -48,7 +48,7 @@ def command(
     width = max((len(row["job"]) for row in rows), default=0)
     for row in rows:
         say(
-            f"{row['job']:<{width}}  {row['status']:<10}  {row['turns']:>4} turns  {row['tokens']:>12,} tokens  "
+            f"{row['job']:<{width}}  {row['status']:<10}  {row['turns']:>4} {'turn ' if row['turns'] == 1 else 'turns'}  {row['tokens']:>12,} tokens  "
             f"${row['cost_usd']:.4f}  {one_line(row['reason'])}".rstrip()
         )
 

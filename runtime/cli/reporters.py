@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime.cli.output import json_line, note, say
 from runtime.cli.text import one_line
+from runtime.plurals import counted
 
 if TYPE_CHECKING:
     from runtime.control import Trouble
@@ -153,7 +154,7 @@ def silence_line(reason: str) -> str:
 
 def outcome_line(outcome: JobOutcome) -> str:
     """``nightly/licences  succeeded after 5 turns  12,345 tokens  $0.1000``."""
-    turns = f"{outcome.turns} turn{'' if outcome.turns == 1 else 's'}"
+    turns = counted(outcome.turns, "turn")
     reason = "" if outcome.status == "succeeded" else f": {one_line(outcome.reason)}"
     return f"{outcome.key}  {outcome.status} after {turns}  {outcome.usage.total:,} tokens  ${outcome.cost_usd:.4f}{reason}"
 

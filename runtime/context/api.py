@@ -235,6 +235,10 @@ HANDLES: Mapping[str, Handle] = {
 }
 
 
+NAMES: frozenset[str] = frozenset(s.name for s in (*FUNCTIONS, CONDENSE, FINISH)) | {"All"}
+"""What statements can call or name without importing it, beside Python's builtins and the job's tools."""
+
+
 def by_spelling(signatures: tuple[Signature, ...]) -> dict[str, Signature]:
     """The signatures by both spellings of their names."""
     table = {s.name: s for s in signatures}

@@ -1,7 +1,7 @@
 """What the model is told of its world, and what the type checker knows of it: both made from ``api.py``.
 
 The text is part of the product: short, complete, and true for this release. ``tests/context/golden/contract.txt`` holds it for
-a reader; what is promised and not built is named as such.
+a reader.
 """
 
 from __future__ import annotations

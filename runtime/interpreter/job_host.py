@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 from pydantic_monty import MontyClassProxy, MontyClassTypeProxy, MontyFileHandle, MontyStdTypeProxy
 
+from runtime.context import api
 from runtime.context.graph import ContextGraph
 from runtime.context.outcomes import NeedsRead, NodeRef, Outcome, Raised, Returned
 from runtime.context.sources import ALL_TOKENS, ReadResult
@@ -20,7 +21,7 @@ from runtime.interpreter.echo import text_of
 from runtime.interpreter.host import Answer, Effect, EffectKind, Failure, Given, HostAnswer, NotHandled
 from runtime.values import Value
 
-CONTEXT_FUNCTIONS = frozenset({"view", "group", "ls", "show", "pin", "tick", "wait", "wait_for", "note"})
+CONTEXT_FUNCTIONS = frozenset(signature.name for signature in api.FUNCTIONS)
 _CLOCK = frozenset({"datetime.now", "date.today", "time.time"})
 _READS = frozenset({"Path.read_text", "Path.read_bytes"})
 
@@ -118,7 +119,10 @@ class JobHost:
             return NotHandled()
         path = os_values.workspace_path(str(getattr(args[0], "path", args[0])))
         if path.startswith("/"):
-            return Failure("PermissionError", f"{path!r} is outside the workspace; paths are relative to it")
+            return Failure(
+                "PermissionError",
+                f"{path!r} is outside the workspace, {os_values.VIRTUAL_ROOT!r}, to which paths are relative",
+            )
         if os_values.would_write(operation, args[1:], kwargs):
             return Failure("PermissionError", f"{os_values.READ_ONLY}: {path!r}")
         if operation in _READS and (path, operation) in self._opened:

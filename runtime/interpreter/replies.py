@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from runtime.plurals import counted
 from runtime.values import ToolCall
 
 TOOL_NAME = "python"
@@ -97,9 +98,9 @@ def _ending_problem(finish_reason: str, refusal: str | None, form: str) -> str |
 
 def _several(calls: int, blocks: int, form: str) -> str:
     if calls and blocks:
-        found = f"{_many(calls, 'tool call')} and {_many(blocks, 'script block')}"
+        found = f"{counted(calls, 'tool call')} and {counted(blocks, 'script block')}"
     else:
-        found = _many(calls, "tool call") if calls else _many(blocks, "script block")
+        found = counted(calls, "tool call") if calls else counted(blocks, "script block")
     return f"Your reply has {found}; a turn executes one statement, so nothing was executed. {how_to_write(form)}"
 
 
@@ -177,10 +178,6 @@ def _body(source: str) -> str:
     """A block's source without the line breaks at its tags, and without an indentation that all lines share."""
     lines = source.removeprefix("\r").removeprefix("\n").rstrip()
     return textwrap.dedent(lines) if lines[:1] in (" ", "\t") else lines
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _short(text: str) -> str:

@@ -281,8 +281,10 @@ def _exception(error: MontyError) -> ExceptionInfo:
     if isinstance(error, MontySyntaxError):
         return ExceptionInfo(type="SyntaxError", message=output.bounded(str(error), _MESSAGE_CHARS))
     trace = error.display() if hasattr(error, "display") else ""
+    # The text has the name that the traceback has; the object is another where Python's class takes more than a message.
+    named = str(error).partition(":")[0].rpartition(".")[2]
     return ExceptionInfo(
-        type=type(inner).__name__,
+        type=named if named.isidentifier() else type(inner).__name__,
         message=output.bounded(str(inner), _MESSAGE_CHARS),
         trace_summary=output.bounded(_FEED_NAME.sub("<statement>", trace), _MESSAGE_CHARS),
     )

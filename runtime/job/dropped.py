@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from runtime.history.content import plain_text
 from runtime.history.events import AgentErrorEvent, Event, MessageEvent, MessageSource, ObservationEvent
+from runtime.plurals import counted
 from runtime.values import Value
 
 
@@ -29,10 +30,10 @@ class Dropped(Value):
         """A line of the prompt, or nothing if nothing was dropped."""
         if not self.events:
             return ""
-        among = [_counted(self.messages, "message of the user", "messages of the user")] if self.messages else []
-        among += [_counted(self.errors, "error", "errors")] if self.errors else []
+        among = [counted(self.messages, "message of the user", "messages of the user")] if self.messages else []
+        among += [counted(self.errors, "error")] if self.errors else []
         which = f", among them {' and '.join(among)}" if among else ""
-        return f"[forgotten for room, with nothing in their place: {_counted(self.events, 'event', 'events')}{which}]"
+        return f"[forgotten for room, with nothing in their place: {counted(self.events, 'event')}{which}]"
 
 
 def _is_users(event: Event) -> bool:
@@ -44,7 +45,3 @@ def _is_error(event: Event) -> bool:
         return isinstance(event, AgentErrorEvent)
     text, head = plain_text(event.content), f"[turn {event.turn}: "
     return text.startswith(head) and not text.startswith(f"{head}ok]")
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"

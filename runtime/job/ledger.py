@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from runtime.job.stops import JobStatus, Stop
+from runtime.plurals import counted
 from runtime.projection.results import Spending
 from runtime.spec.models import Budget
 from runtime.values import Usage
@@ -36,10 +37,11 @@ class Ledger:
         """The budget that is spent after ``turns`` turns, if one is."""
         budget = self.budget
         if turns >= budget.turns:
-            return Stop(JobStatus.BUDGET, f"the budget of {budget.turns} turns is spent")
+            return Stop(JobStatus.BUDGET, f"the budget of {counted(budget.turns, 'turn')} is spent")
         if self.usage.total >= budget.tokens:
             return Stop(
-                JobStatus.BUDGET, f"the budget of {budget.tokens:,} tokens is spent ({self.usage.total:,} used)"
+                JobStatus.BUDGET,
+                f"the budget of {counted(budget.tokens, 'token')} is spent ({self.usage.total:,} used)",
             )
         if self.cost_usd >= budget.usd:
             return Stop(JobStatus.BUDGET, f"the budget of ${budget.usd:.2f} is spent (${self.cost_usd:.2f} used)")

@@ -25,7 +25,6 @@ from runtime.values import Value
 if TYPE_CHECKING:
     from runtime.job.job import Job
 
-CONTRACT_NAMES = frozenset(s.name for s in (*api.FUNCTIONS, api.CONDENSE, api.FINISH)) | {"All"}
 """Names that a statement cannot bind: without them the job could not go on."""
 
 PATH_CHARS = 200
@@ -63,7 +62,7 @@ class JobStatement:
             stubs=type_stubs(job.spec.tools),
             seed=job.key,
             obj_ids=lambda: job.graph.obj_ids,
-            hidden=CONTRACT_NAMES | {tool.name for tool in job.spec.tools},
+            hidden=api.NAMES | {tool.name for tool in job.spec.tools},
             shown_chars=min(output.SHOWN_CHARS, job.spec.context_tokens // 2),
         )
 

@@ -48,9 +48,21 @@ def test_directories_are_listed(run: Run) -> None:
         ("open('new.txt', 'a')", "PermissionError", "the workspace is read-only: 'new.txt'"),
         ("Path('a.txt').write_text('x')", "PermissionError", "the workspace is read-only: 'a.txt'"),
         ("Path('a.txt').unlink()", "PermissionError", "the workspace is read-only: 'a.txt'"),
-        ("open('/etc/passwd')", "PermissionError", "'/etc/passwd' is outside the workspace; paths are relative to it"),
-        ("open('../a.txt')", "PermissionError", "'/a.txt' is outside the workspace; paths are relative to it"),
-        ("Path('/').iterdir()", "PermissionError", "'/' is outside the workspace; paths are relative to it"),
+        (
+            "open('/etc/passwd')",
+            "PermissionError",
+            "'/etc/passwd' is outside the workspace, '/workspace', to which paths are relative",
+        ),
+        (
+            "open('../a.txt')",
+            "PermissionError",
+            "'/a.txt' is outside the workspace, '/workspace', to which paths are relative",
+        ),
+        (
+            "Path('/').iterdir()",
+            "PermissionError",
+            "'/' is outside the workspace, '/workspace', to which paths are relative",
+        ),
         ("open('a.txt', 'q')", "ValueError", "invalid mode: 'q'"),
     ],
 )
@@ -68,3 +80,20 @@ def test_a_missing_file_can_be_caught(run: Run) -> None:
     loop = run("try:\n    open('no.txt')\nexcept FileNotFoundError as error:\n    print('caught', error)")
     assert loop.executions[0].stdout.startswith("caught ")
     assert [(effect.name, effect.error) for effect in loop.executions[0].effects] == [("open", "FileNotFoundError")]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("open('raw.bin').read()", "UnicodeDecodeError"),
+        ("import json\njson.loads('{')", "JSONDecodeError"),
+        ("import re\nre.compile('(')", "PatternError"),
+        ("raise ValueError", "ValueError"),
+        ("raise KeyError('a: b')", "KeyError"),
+    ],
+)
+def test_an_exception_is_told_by_the_name_that_the_traceback_has(run: Run, code: str, kind: str) -> None:
+    """Also where Python's class of that name could not be made of a message alone."""
+    exception = run(code).executions[0].exception
+    assert exception is not None
+    assert exception.type == kind

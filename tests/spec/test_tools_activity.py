@@ -21,7 +21,7 @@ TOOLS = """
 import asyncio, datetime, json, threading
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel, model_serializer
 
 calls = []
 started, release = threading.Event(), threading.Event()
@@ -51,6 +51,18 @@ async def later(n: int) -> dict[int, tuple[int, ...]]:
 def model() -> Hit:
     return Hit(file=Path("a.py"), lines={3})
 
+class Numbers(RootModel[list[int]]):
+    pass
+
+class Itself(BaseModel):
+    @model_serializer
+    def text(self) -> str:
+        return "itself"
+
+def names(value: Any) -> list[str]: return value
+def some(kind: str) -> dict[str, list[int | float | None] | Numbers | list[Itself]]:
+    return {"a": {"int": [True, None], "float": [3, 2.5], "root": Numbers([1]), "self": [Itself()]}[kind]}
+def undeclared(): return [1]
 def odd() -> Any: return Odd()
 def nan() -> Any: return float("nan")
 def surrogate() -> Any: return chr(0xD800)
@@ -198,6 +210,38 @@ async def test_results_that_are_no_json(call: Call, name: str, message: str) -> 
     """A result that cannot cross is an error that names its type."""
     result = await call(name)
     assert (result.error_type, result.error_message[: len(message)]) == ("TypeError", message)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (["a", "b"], None),
+        ([], None),
+        ({"a": 1}, "a dict"),
+        ("a", "a str"),
+        (None, "None"),
+        (["a", 3], "a list with an int at [1]"),
+    ],
+)
+async def test_results_of_another_type_than_declared(call: Call, value: Any, told: str | None) -> None:
+    """A result is what the type checker was told that it is, or an error names the tool, the type and what came."""
+    result = await call("names", value)
+    if told is None:
+        assert result == ToolResult(value=value)
+    else:
+        message = f"names() is declared to return list[str], but returned {told}"
+        assert result == ToolResult(error_type="TypeError", error_message=message)
+
+
+async def test_results_that_python_counts_as_of_the_declared_type(call: Call) -> None:
+    """True is an int and 3 a float; a model may be what it makes of itself; no declaration allows anything."""
+    assert [(await call("some", what, effect=i)).value for i, what in enumerate(("int", "float", "root", "self"))] == [
+        {"a": [True, None]},
+        {"a": [3, 2.5]},
+        {"a": [1]},
+        {"a": ["itself"]},
+    ]
+    assert (await call("undeclared", effect=9)).value == [1]
 
 
 async def test_results_are_bounded(call: Call) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from runtime.history.content import plain_text
 from runtime.history.conversation import reply_text
 from runtime.history.events import ActionEvent, CondensationSummaryEvent, MessageEvent, ShownEvent
+from runtime.plurals import counted
 
 HEADING = "Earlier events were left out. Of each, this is the beginning and the end:"
 SHORTEST = 40
@@ -59,5 +60,5 @@ def extract(events: Sequence[ShownEvent], characters: int) -> str:
     share = max(left // max(len(shown), 1), SHORTEST)
     lines = [f"{speaker_of(e)}: {cut(event_text(e), share)}" for e in shown]
     if skipped:
-        lines.insert(places // 2, f"({skipped} events are not shown at all)")
+        lines.insert(places // 2, f"({counted(skipped, 'event is', 'events are')} not shown at all)")
     return "\n".join([*parts, HEADING, *lines] if lines else parts)
