@@ -22,9 +22,9 @@ from activities.contracts import JobKey
 from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.forks import ForkPoint, fork
 from runtime.resets import outcome_of_reset, reset
-from runtime.spec.models import CondenserKind, CondenserSpec
+from runtime.spec.models import CondenserKind, CondenserSpec, ModelSettings
 from tests.servers.temporal_server import temporal_server
-from tests.workflow.stage import Stage
+from tests.workflow.stage import Stage, events_of
 from workflows.batch import BatchWorkflow
 from workflows.messages import BatchOrder, JobOrder, Submission, batch_workflow_id
 
@@ -39,6 +39,29 @@ EFFECTS = [
     "no statement",
     "finish({'r': r > 0})",
 ]
+SLEEPS = [
+    "a = view('a.py', freq='Sync')\np = view('a.py', freq=('Periodic', 0.2))\nwait(3)",
+    "wait_for(a, timeout=3)",
+    "wait_for(a, timeout=60)",
+    "finish(a.text)",
+]
+PREPARES = """
+def respond(messages):
+    if "programmer who will work with" in str(messages[0]["content"]):
+        return "- one() gives 1"
+    turn = sum(message["role"] == "assistant" for message in messages) + 1
+    return {"code": {
+        1: "a = view('a.py', freq='Async')\\nb = view('a.py', lod=2, tokens=300)\\ng = group(a, b, lod=2, tokens=400)",
+        8: "finish([a.text, b.text, g.text])",
+    }.get(turn, "wait(0.3)")}
+"""
+SUMS_UP = """
+def respond(messages):
+    if messages[0]["content"].startswith("Write a summary"):
+        return "Summed up."
+    turn = int(str(messages[-1]["content"]).rpartition("budget: turn ")[2].split()[0])
+    return {"code": "finish(turn)" if turn == 14 else f"turn = {turn}\\nprint('turn {turn} ran')"}
+"""
 BUSY = "n = 0\nwhile n < 400_000:\n    n += 1"
 
 
@@ -61,6 +84,38 @@ async def condensation(stage: Stage) -> None:
         id="job",
         condenser=(CondenserSpec(kind=CondenserKind.EXTRACT, max_size=8),),
     )
+
+
+async def summary(stage: Stage) -> None:
+    """Old turns go, and a summary that a model writes stands in their place."""
+    await stage.run(
+        _policy(stage, SUMS_UP), id="job", condenser=(CondenserSpec(kind=CondenserKind.SUMMARY, max_size=12),)
+    )
+
+
+async def asleep(stage: Stage) -> None:
+    """Periodic readings in a sleep, a wait that times out, and one that a message ends."""
+    handle = await stage.start(stage.spec(SLEEPS, id="job"))
+    # Each sleep begins with a timer, and each of the three has another for its time.
+    while len(events_of(await handle.fetch_history(), "TIMER_STARTED")) < 6:
+        pass
+    await handle.signal("message", "wake up")
+    await handle.result()
+
+
+async def background(stage: Stage) -> None:
+    """An async view, and summaries of a view and of a group that a model writes; all land at ticks."""
+    model = _policy(stage, PREPARES)
+    await stage.run(model, id="job", summary_model=ModelSettings(name=model))
+
+
+async def cancelled(stage: Stage) -> None:
+    """A job whose user cancels it while the model thinks."""
+    handle = await stage.start(stage.spec(["n = 1", {"code": "n = 2", "delay": 60}], id="job"))
+    while (await handle.query("progress")).get("phase") != "model" or (await handle.query("progress"))["turn"] < 2:
+        pass
+    await handle.cancel()
+    await handle.result()
 
 
 async def continued(stage: Stage) -> None:
@@ -100,10 +155,20 @@ async def batch(stage: Stage) -> None:
     await handle.result()
 
 
+def _policy(stage: Stage, text: str) -> str:
+    path = stage.path / "policy.py"
+    path.write_text(text)
+    return f"scripted/{path}"
+
+
 KINDS: dict[str, Callable[[Stage], Awaitable[None]]] = {
     "simple": simple,
     "effects": effects,
     "condensation": condensation,
+    "summary": summary,
+    "asleep": asleep,
+    "background": background,
+    "cancelled": cancelled,
     "continued": continued,
     "reset": reset_frozen,
     "fork": forked,

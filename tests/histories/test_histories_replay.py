@@ -42,3 +42,9 @@ def test_each_kind_is_what_it_is_called() -> None:
     assert any("effect" in name for name in activities_of(read("effects")[0]))
     assert events_of(read("batch")[0], "CHILD_WORKFLOW_EXECUTION_COMPLETED")
     assert b"condensation" in read("condensation")[0].to_json().encode().lower()
+    names = {kind: activities_of(read(kind)[0]) for kind in KINDS}
+    assert any(name.startswith("summary-") for name in names["summary"])
+    assert [name for name in names["asleep"] if "asleep" in name]
+    assert len(events_of(read("asleep")[0], "TIMER_CANCELED")) == 1, "the message did not end a wait"
+    assert len([name for name in names["background"] if name.startswith("payload-")]) >= 3
+    assert events_of(read("cancelled")[0], "ACTIVITY_TASK_CANCEL_REQUESTED")
