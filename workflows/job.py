@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.interpreter.run import InterpreterDrift, Stretch, Verdict, VerdictStatus
     from runtime.job.condensing import SummaryTask
     from runtime.job.job import Job, Prompt
+    from runtime.job.phases import Phase
     from runtime.job.statement import JobStatement
     from runtime.job.stops import BudgetSpent, JobFailed, JobStatus, Stop
     from runtime.spec.models import ModelSettings
@@ -49,7 +50,7 @@ class JobWorkflow:
         self.arrived: list[str] = []
         self.condense_asked = origin.condense if origin is not None else False
         self.condense_arrived = False
-        self.phase = "starting"
+        self.phase = Phase.STARTING
         self.parent: StepRef | None = origin.parent if origin is not None else None
         self.replied_at = origin.replied_at if origin is not None and origin.replied_at else self.now
         self.effects = Effects(order.key, order.spec)
@@ -157,7 +158,7 @@ class JobWorkflow:
         due = self.job.due_reads(now)
         results: tuple[Any, ...] = ()
         if due:
-            self.phase = "reading"
+            self.phase = Phase.READING
             results = (await self.effects.tick(due, self.job.turn, self.replaying.effect)).results
             self.passed()
         self.job.apply_tick(results)
@@ -170,7 +171,7 @@ class JobWorkflow:
             prompt = await self.project()
             if (restored := self.replaying.restored) is not None:
                 return self.called(prompt, restored)
-            self.phase = "model"
+            self.phase = Phase.MODEL
             call = TurnCall(
                 **self.call_fields(),
                 layout=prompt.delta,
@@ -230,7 +231,7 @@ class JobWorkflow:
 
     async def summarise(self, task: SummaryTask) -> None:
         """Have a summary written. That there is none is an answer too: the condenser goes on without it."""
-        self.phase = "condensing"
+        self.phase = Phase.CONDENSING
         if (recorded := await self.replaying.summary(task.name)) is not None:
             self.job.summarised(recorded, recorded.step if isinstance(recorded, TurnReply) else None)
             return
@@ -264,7 +265,7 @@ class JobWorkflow:
 
     async def execute(self, statement: JobStatement) -> None:
         """Run a statement: stretches between effects, each with a durable verdict."""
-        self.phase = "executing"
+        self.phase = Phase.EXECUTING
         answer: Answer | None = None
         while True:
             effect = await self.durable(statement, answer)
@@ -345,7 +346,7 @@ class JobWorkflow:
 
     async def end(self, stop: Stop) -> JobOutcome:
         """Close the archive's chain and report."""
-        self.phase = "ending"
+        self.phase = Phase.ENDING
         job = self.job
         execution, nodes = job.closing()
         self.replaying.compare_nodes(nodes, job.turn)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from activities.contracts import JobKey
 from activities.record import ReplayOrder
 from runtime.job.divergence import Divergence
+from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
 from runtime.spec.models import JobSpec
 from runtime.values import StepRef, Usage
@@ -72,7 +73,7 @@ class JobProgress(Message):
 
     status: JobStatus
     turn: int
-    phase: str
+    phase: Phase
     usage: Usage = Usage()
     cost_usd: float = 0.0
     statement: str = ""

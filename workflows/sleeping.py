@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
+    from runtime.job.phases import Phase
     from runtime.job.stops import Stop
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ async def sleep(flow: JobWorkflow) -> Stop | None:
     job, sleeping = flow.job, flow.job.sleeping
     if sleeping.state is None:
         return None
-    flow.phase = "asleep"
+    flow.phase = Phase.ASLEEP
     if (record := flow.replaying.record) is not None:
         for at in sleeping.left_of(record.interim):
             await _look(flow, at, repeated=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime.cli.output import json_line, note, say
 from runtime.cli.text import one_line
+from runtime.job.phases import Phase
 from runtime.plurals import counted
 
 if TYPE_CHECKING:
@@ -49,10 +50,10 @@ class Reporter(Protocol):
 
 
 class PlainReporter:
-    """A line for each turn, each failed attempt and each end."""
+    """A line for each turn, each sleep, each failed attempt and each end."""
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[int, int]] = {}
+        self._told: dict[str, tuple[int, int, bool]] = {}
 
     def planned(self, plan: Plan, where: str) -> None:
         """One line about the plan."""
@@ -65,10 +66,10 @@ class PlainReporter:
             say(f"{plan.batch}/{job.spec.id}  {job.start}{how}" + (f", turn {job.turn}" if job.turn else ""))
 
     def turn(self, turn: Turn) -> None:
-        """A line for each new turn and each attempt that follows a failed one."""
-        attempt = turn.trouble.attempt if turn.trouble else 0
-        now, before = (turn.progress.turn, attempt), self._told.get(str(turn.key), (0, 0))
-        if now != before and (attempt or now[0] != before[0]):
+        """A line for each new turn, each sleep, and each attempt that follows a failed one."""
+        attempt, asleep = turn.trouble.attempt if turn.trouble else 0, turn.progress.phase is Phase.ASLEEP
+        now, before = (turn.progress.turn, attempt, asleep), self._told.get(str(turn.key), (0, 0, False))
+        if now != before and (attempt or asleep or now[0] != before[0]):
             self._told[str(turn.key)] = now
             say(progress_line(turn))
 
@@ -135,9 +136,11 @@ OPEN = "open"
 
 
 def progress_line(turn: Turn) -> str:
-    """``nightly/licences  turn 3  1,234 tokens  $0.0100  foo = view(...)``, or what went wrong in the statement's place."""
+    """``nightly/licences  turn 3  1,234 tokens  $0.0100  foo = view(...)``, or what goes on or wrong in the statement's place."""
     seen = turn.progress
-    last = trouble_text(turn.trouble) if turn.trouble else first_line(seen.statement)
+    last = Phase.ASLEEP if seen.phase is Phase.ASLEEP else first_line(seen.statement)
+    if turn.trouble is not None:
+        last = trouble_text(turn.trouble)
     return f"{turn.key}  turn {seen.turn}  {seen.usage.total:,} tokens  ${seen.cost_usd:.4f}  {last}".rstrip()
 
 

@@ -178,3 +178,21 @@ def test_another_archive_is_refused(cli: CommandLine, tmp_path: Path) -> None:
     other = cli("run", file, "--store", tmp_path / "two")
     assert other.code == 2
     assert f"has its archive in {tmp_path / 'one'}, and this command would use {tmp_path / 'two'}" in other.err
+
+
+def test_a_sleeping_job_is_told_of_once(cli: CommandLine) -> None:
+    """A line says that it sleeps; another comes when a change has woken it."""
+    log = cli.write("ws/log.txt", "start\n")
+    cli.write(
+        "sleeps.yaml", script("log = view('log.txt', freq='Sync')\nwait_for(log, timeout=60)", "finish(log.text)")
+    )
+    process = cli.start("run", cli.jobs("id: sleeper, model: scripted/sleeps.yaml", batch="sleeps"))
+    assert process.stdout is not None
+    lines = []
+    while not lines or not lines[-1].endswith("  asleep\n"):
+        lines.append(process.stdout.readline())
+        assert lines[-1], lines
+    log.write_text("stop\n")
+    done = cli.finished(process)
+    assert (done.code, (lines[-1] + done.out).count("asleep")) == (0, 1)
+    assert "sleeps/sleeper  succeeded after 2 turns" in done.out

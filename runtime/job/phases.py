@@ -1,0 +1,17 @@
+"""What a running job is at."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """What a job does now, as ``JobWorkflow.progress`` tells it."""
+
+    STARTING = "starting"
+    READING = "reading"
+    CONDENSING = "condensing"
+    MODEL = "model"
+    EXECUTING = "executing"
+    ASLEEP = "asleep"
+    ENDING = "ending"
