@@ -194,12 +194,25 @@ class Control:
         except RPCError as error:
             raise _not_running(key, error) from error
 
+    async def waits(self, key: JobKey) -> bool:
+        """Whether the job waits for its place in a batch that runs. Where no worker of the batch tells, its history does."""
+        state = await self.batch_state(key.batch)
+        if state is None:
+            return False
+        if state != BatchState():
+            return key.job in state.waiting
+        return await _describe(self._job(key)) is None and key.job in await self._submitted(key.batch)
+
     async def cancel(self, key: JobKey) -> None:
-        """Ask a running job to stop. It ends as ``cancelled``.
+        """Ask a job that runs, or waits for its place in its batch, to stop. It ends as ``cancelled``.
 
         Raises:
-            NotFound: if the job does not run.
+            NotFound: if the job does neither.
         """
+        if await self.waits(key):
+            batch = self.client.get_workflow_handle_for(BatchWorkflow.run, batch_workflow_id(key.batch))
+            await batch.signal(BatchWorkflow.withdraw, key.job)
+            return
         # The server accepts the cancellation of a run that has ended, and does nothing.
         if await self.outcome(key) is not None:
             raise _does_not_run(key)
@@ -270,6 +283,16 @@ class Control:
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
+
+    async def _submitted(self, batch: str) -> set[str]:
+        """The jobs that were given to the batch's newest run."""
+        names: set[str] = set()
+        async for event in self.client.get_workflow_handle(batch_workflow_id(batch)).fetch_history_events():
+            accepted = event.workflow_execution_update_accepted_event_attributes.accepted_request.input
+            if accepted.name == "submit":
+                (submission,) = await self.client.data_converter.decode(accepted.args.payloads, [Submission])
+                names |= {order.key.job for order in submission.jobs}
+        return names
 
     async def _progress(self, handle: WorkflowHandle[JobWorkflow, JobOutcome]) -> JobProgress | None:
         """Where a running job stands, asked of its worker; None if none answers now."""

@@ -13,7 +13,7 @@ from temporalio.exceptions import (
     WorkflowAlreadyStartedError,
     is_cancelled_exception,
 )
-from temporalio.workflow import ParentClosePolicy
+from temporalio.workflow import ChildWorkflowHandle, ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
     from runtime.job.stops import JobStatus
@@ -34,6 +34,8 @@ class BatchWorkflow:
         self.waiting: deque[JobOrder] = deque()
         self.started: dict[str, str] = {}
         self.open: dict[str, asyncio.Task[None]] = {}
+        self.children: dict[str, ChildWorkflowHandle[JobWorkflow, JobOutcome]] = {}
+        self.unwanted: set[str] = set()
         self.ended: dict[str, JobStatus] = {}
 
     @workflow.run
@@ -43,8 +45,7 @@ class BatchWorkflow:
         while self.waiting or self.open or not workflow.all_handlers_finished():
             while self.waiting and len(self.open) < self.concurrency:
                 job = self.waiting.popleft()
-                self.started[job.key.job] = job.definition
-                self.open[job.key.job] = asyncio.create_task(self.follow(job))
+                self.start(job)
             await workflow.wait_condition(
                 lambda: (
                     (bool(self.waiting) and len(self.open) < self.concurrency)
@@ -52,6 +53,28 @@ class BatchWorkflow:
                 )
             )
         return self.state()
+
+    def start(self, job: JobOrder) -> None:
+        """Start a job."""
+        self.started[job.key.job] = job.definition
+        self.open[job.key.job] = asyncio.create_task(self.follow(job))
+
+    @workflow.signal
+    def withdraw(self, name: str) -> None:
+        """A user's wish that a job which waits for its place end as cancelled.
+
+        It is started all the same, to end before its first turn: then it is archived, known to Temporal, and given again as any
+        cancelled job is. One that has its place by now is cancelled as it would be by itself.
+        """
+        waits = [job for job in self.waiting if job.key.job == name]
+        if name in self.unwanted or not (waits or name in self.open):
+            return
+        self.unwanted.add(name)
+        if (child := self.children.get(name)) is not None:
+            child.cancel()
+        for job in waits:
+            self.waiting.remove(job)
+            self.start(job.model_copy(update={"withdrawn": True}))
 
     @workflow.update
     async def submit(self, submission: Submission) -> BatchState:
@@ -94,9 +117,9 @@ class BatchWorkflow:
 
     async def follow(self, job: JobOrder) -> None:
         """Run one job to its end."""
-        status = JobStatus.FAILED
+        status, name = JobStatus.FAILED, job.key.job
         try:
-            outcome: JobOutcome = await workflow.execute_child_workflow(
+            child = await workflow.start_child_workflow(
                 JobWorkflow.run,
                 job,
                 id=job_workflow_id(job.key),
@@ -106,11 +129,17 @@ class BatchWorkflow:
                 static_summary=job.spec.goal[:160],
                 memo={"definition": job.definition},
             )
+            self.children[name] = child
+            if name in self.unwanted and not job.withdrawn:
+                child.cancel()
+            outcome: JobOutcome = await child
             status = outcome.status
         except WorkflowAlreadyStartedError:
             status = JobStatus.RUNNING
         except ChildWorkflowError as error:
             status = JobStatus.CANCELLED if is_cancelled_exception(error) else JobStatus.FAILED
         finally:
-            del self.open[job.key.job]
-        self.ended[job.key.job] = status
+            del self.open[name]
+            self.children.pop(name, None)
+            self.unwanted.discard(name)
+        self.ended[name] = status

@@ -20,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.job import Job, Prompt
     from runtime.job.phases import Phase
     from runtime.job.statement import JobStatement
-    from runtime.job.stops import BudgetSpent, JobFailed, JobStatus, Stop
+    from runtime.job.stops import WITHDRAWN, BudgetSpent, JobFailed, JobStatus, Stop
     from runtime.spec.models import ModelSettings
     from runtime.tokens import encoding
     from runtime.values import StepRef
@@ -307,6 +307,8 @@ class JobWorkflow:
 
         The gate is first: after a reset, the time that has passed since is not the job's.
         """
+        if self.order.withdrawn:
+            return WITHDRAWN
         await self.replaying.gate()
         return self.job.stop(self.now) or await self.replaying.begin_turn() or await sleep(self)
 

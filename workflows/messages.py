@@ -46,13 +46,15 @@ class Origin(Message):
 class JobOrder(Message):
     """A job to run: its name and its definition. ``definition`` is the digest that tells changed definitions apart.
 
-    ``origin`` is None for a job that begins.
+    ``origin`` is None for a job that begins. A ``withdrawn`` job was cancelled while it waited for a place: it ends as
+    cancelled, with its definition and its end in the archive, before its first turn.
     """
 
     key: JobKey
     spec: JobSpec
     definition: str
     origin: Origin | None = None
+    withdrawn: bool = False
 
 
 class JobOutcome(Message):

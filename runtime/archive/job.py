@@ -193,6 +193,14 @@ class JobArchive:
 
     # Reading
 
+    def unbegun_end(self) -> EndRecord | None:
+        """The end of the newest run, if that ended before its first call, so that ``runs`` does not tell of it."""
+        begun = {run for _, run in self._started()}
+        ended = [unquote(key.rpartition("/")[2]) for key in self.store.list(f"{self.prefix}/ends/")]
+        found = [end for run in ended if run not in begun and (end := self.end(run)) is not None]
+        newest = max(found, key=lambda end: end.ended_at, default=None)
+        return newest if newest is not None and newest.ended_at > (self.last_start() or "") else None
+
     def runs(self) -> list[str]:
         """The runs of this job, oldest first."""
         return [run for _, run in self._runs()]

@@ -46,7 +46,7 @@ def command(
     chosen = chosen_run(archive, str(name), run) if run is not None or archive.runs() else None
     turns = turns_of(archive, chosen) if chosen else []
     summaries = summaries_of(archive, chosen) if chosen else []
-    end = archive.end(chosen) if chosen else None
+    end = archive.end(chosen) if chosen else archive.unbegun_end()
     condensed = condensations_of(archive, chosen) if chosen else []
     if json:
         told: dict[str, Any] = {"turns": turns, "summaries": summaries, "condensations": condensed}

@@ -68,7 +68,11 @@ async def listed(store: ObjectStore, batch: str | None, target: Target) -> list[
 def _row(store: ObjectStore, name: JobName) -> dict[str, Any]:
     archive = name.archive(store)
     run = next(iter(archive.runs()[-1:]), None)
-    end = archive.end(run) if run else None
+    end = archive.unbegun_end()
+    if end is not None:
+        run = end.run
+    elif run is not None:
+        end = archive.end(run)
     row: dict[str, Any] = {"job": str(name), "batch": name.batch, "id": name.job, "run": run}
     if end is not None:
         status, reason = end.status, end.reason if end.status != "succeeded" else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from activities.contracts import JobKey
@@ -18,14 +19,23 @@ async def with_job(
 ) -> JobKey:
     """Do ``act`` with the job that ``given`` names; returns its name."""
     objects = archive_of(store)
-    key = _key(objects, given)
     async with connect(target) as connection:
-        await act(Control(connection.client, objects), key)
+        control = Control(connection.client, objects)
+        waiting = await _waiting(control, given)
+        key = waiting if waiting is not None else await asyncio.to_thread(_key, objects, given)
+        await act(control, key)
     return key
 
 
+async def _waiting(control: Control, given: str) -> JobKey | None:
+    """The job of that very name that waits for its place: it is not archived yet, but one whose name begins like it may be."""
+    batch, slash, job = given.partition("/")
+    key = JobKey(batch=batch, job=job) if batch and slash and job else None
+    return key if key is not None and await control.waits(key) else None
+
+
 def _key(store: ObjectStore, given: str) -> JobKey:
-    """The job's name: as the archive has it, else, written in full, as given: a job that waits is not archived yet."""
+    """The job's name: as the archive has it, else, written in full, as given: one whose first call comes is not archived yet."""
     try:
         name = find_job(store, given)
     except NotFound:

@@ -29,6 +29,10 @@ class Stop:
     result: Any = None
 
 
+WITHDRAWN = Stop(JobStatus.CANCELLED, "cancelled before it began")
+"""The end of a job that was cancelled while it waited for its place in a batch."""
+
+
 class BudgetSpent(Exception):
     """A budget was spent in mid-turn; the message is the reason."""
 

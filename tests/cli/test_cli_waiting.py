@@ -1,0 +1,122 @@
+"""``cancel`` of a job that waits for its place in its batch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+
+from runtime.home import state_home
+from runtime.local import NAMESPACE, ensure_server
+from tests.cli.command_line import CommandLine, counting, script, wait_for
+from tests.workflow.stage import replayer
+from workflows.messages import batch_workflow_id
+
+pytestmark = pytest.mark.server
+
+GATED = """
+import pathlib
+
+def respond(messages):
+    n = sum(m["role"] == "assistant" for m in messages)
+    return {{"code": "finish(1)" if pathlib.Path({gate!r}).exists() else f"x = {{n}}", "delay": 0.2}}
+"""
+
+
+def gated(gate: Path) -> str:
+    """A script that takes turn after turn until the file ``gate`` is there."""
+    return GATED.format(gate=str(gate))
+
+
+def test_a_job_that_waits_is_cancelled_before_it_begins(cli: CommandLine) -> None:
+    """It ends at once, though no place is free; nothing of it runs; the others go on; only --rerun-failed starts it.
+
+    A job that runs and whose name begins like its name is left alone.
+    """
+    cli.write("gated.py", gated(cli.path / "gate"))
+    cli.write("good.yaml", script("finish(2)"))
+    jobs = [
+        "id: fix-2, model: scripted/gated.py",
+        "id: fix, model: scripted/good.yaml",
+        "id: last, model: scripted/good.yaml",
+    ]
+    file = cli.jobs(*jobs, batch="queue", head="concurrency: 1")
+    process = cli.start("run", file)
+    wait_for(lambda: cli.turns("queue", "fix-2") >= 1, "a turn of the first job", process)
+    cancelled = cli("cancel", "queue/fix", "--json")
+    assert (cancelled.code, cancelled.json()) == (0, {"job": "queue/fix", "cancelled": True})
+    ended = cli.archive("queue", "fix")
+    wait_for(lambda: ended.unbegun_end() is not None, "the end of the job that waited", process)
+    assert cli.archive("queue", "fix-2").end(cli.archive("queue", "fix-2").runs()[0]) is None
+    again = cli("cancel", "queue/fix")
+    assert (again.code, "job queue/fix does not run: it has ended" in again.err) == (2, True)
+    cli.write("gate", "")
+    done = cli.finished(process)
+    assert done.code == 1
+    assert "queue/fix  cancelled after 0 turns  0 tokens  $0.0000: cancelled before it began\n" in done.out
+    assert "1 cancelled" in done.out and "2 succeeded" in done.out
+    rows = {row["id"]: row for row in json.loads(cli("ls", "queue", "--json").out)}
+    assert [(name, row["status"]) for name, row in rows.items()] == [
+        ("fix", "cancelled"),
+        ("fix-2", "succeeded"),
+        ("last", "succeeded"),
+    ]
+    assert (rows["fix"]["reason"], rows["fix"]["turns"]) == ("cancelled before it began", 0)
+    assert cli("log", "queue/fix").out == ("queue/fix: no turn has begun\nend: cancelled: cancelled before it began\n")
+    assert ended.runs() == [] and ended.definition() is not None
+    assert cli("verify", "--all").code == 0
+    assert "3 succeeded" not in cli("run", file).out and ended.runs() == []
+    anew = cli("run", file, "--rerun-failed")
+    assert (anew.code, "queue/fix  succeeded after 1 turn" in anew.out) == (0, True)
+    assert cli("ls", "queue", "--json").json()[0]["status"] == "succeeded"
+    asyncio.run(_replay("queue"))
+
+
+def test_a_wish_is_kept_until_a_worker_comes(cli: CommandLine) -> None:
+    """The batch is interrupted, and nobody answers for it; a job that it was never given is refused all the same."""
+    cli.write("gated.py", gated(cli.path / "gate2"))
+    cli.write("good.yaml", script("finish(2)"))
+    file = cli.jobs(
+        "id: a, model: scripted/gated.py", "id: b, model: scripted/good.yaml", batch="later", head="concurrency: 1"
+    )
+    process = cli.start("run", file)
+    wait_for(lambda: cli.turns("later", "a") >= 1, "a turn of the first job", process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    refused = cli("cancel", "later/c")
+    assert (refused.code, "job later/c does not run" in refused.err) == (2, True)
+    cancelled = cli("cancel", "later/b")
+    assert (cancelled.code, cancelled.out) == (
+        0,
+        "later/b: the job is asked to stop; it ends as cancelled as soon as a worker has it\n",
+    )
+    cli.write("gate2", "")
+    done = cli("run", file)
+    assert done.code == 1
+    assert "later/a  succeeded" in done.out
+    assert "later/b  cancelled after 0 turns" in done.out
+
+
+def test_a_job_that_nobody_knows_is_not_cancelled(cli: CommandLine) -> None:
+    """The name of no waiting job is refused as before."""
+    cli.write("slow.py", counting(3, 0.3))
+    process = cli.start("run", cli.jobs("id: a, model: scripted/slow.py", batch="known"))
+    wait_for(lambda: cli.turns("known", "a") >= 1, "a turn", process)
+    refused = cli("cancel", "known/b")
+    assert (refused.code, "job known/b does not run" in refused.err) == (2, True)
+    assert cli.finished(process).code == 0
+
+
+async def _replay(batch: str) -> None:
+    """Replay all runs of the batch's workflow."""
+    server = await ensure_server(state_home())
+    client = await Client.connect(server.address, namespace=NAMESPACE)
+    query = f"WorkflowId = '{batch_workflow_id(batch)}'"
+    runs = [run async for run in client.list_workflows(query)]
+    assert len(runs) == 2
+    for run in runs:
+        await replayer().replay_workflow(await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history())
