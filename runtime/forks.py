@@ -24,6 +24,7 @@ from runtime.archive.replays import claim_replay, write_replay
 from runtime.archive.stores import ObjectStore
 from runtime.catalog import archive_id
 from runtime.errors import InputError, NotFound
+from runtime.job.stops import JobStatus
 from runtime.resets import Reset
 from runtime.spec.changes import definition_digest
 from runtime.spec.models import JobSpec
@@ -92,10 +93,7 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
     """What the fork is started with."""
     source = point.source
     archive = JobArchive(store, source.batch, source.job)
-    if archive.find_step(source.run, point.turn) is None and (
-        point.turn < 1 or (point.turn > 1 and archive.find_step(source.run, point.turn - 1) is None)
-    ):
-        last = max((step.turn for step in archive.steps(source.run)), default=0)
+    if not 1 <= point.turn <= (last := _last(archive, source.run)):
         raise NotFound(
             f"run {source.run} of {source.batch}/{source.job} has no statement {point.turn}: they are numbered 1 to {last}"
         )
@@ -125,6 +123,13 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
             replied_at=replied_at(archive.step(parent)) if parent is not None else 0.0,
         ),
     )
+
+
+def _last(archive: JobArchive, run: str) -> int:
+    """The last statement before which a fork may begin: one more than a run has, unless that finished its job."""
+    end = archive.end(run)
+    finished = end is not None and end.status == JobStatus.SUCCEEDED
+    return max((step.turn for step in archive.steps(run)), default=0) + (0 if finished else 1)
 
 
 def _first_job(archive: JobArchive, run: str) -> str:

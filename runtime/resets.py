@@ -2,17 +2,19 @@
 
 Decided on purpose: messages that came after the reset point are delivered again, once each; a wish to cancel that came before the
 reset was for the run that the reset ends, and is not; an activity of that run that is still at work is cancelled at its next
-heartbeat, and what it archives stands under that run.
+heartbeat, and what it archives stands under that run. A job that did not succeed can be taken back to where it stopped, too: to a
+call that failed or was broken off, or to the turn that a budget did not allow.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import ResetReapplyExcludeType
+from temporalio.api.enums.v1 import EventType, ResetReapplyExcludeType
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowFailureError
 from temporalio.exceptions import TerminatedError
@@ -23,11 +25,11 @@ from activities.record import ReplayOrder
 from activities.replays import REASON
 from runtime.archive import keys
 from runtime.archive.job import JobArchive
-from runtime.archive.records import Step
 from runtime.archive.replays import write_replay
 from runtime.archive.stores import ObjectStore
 from runtime.errors import InputError, NotFound, ServerError
 from runtime.failpoints import failpoint
+from runtime.job.stops import JobStatus
 from workflows.job import JobWorkflow
 from workflows.messages import JobOutcome, job_workflow_id
 
@@ -53,8 +55,8 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
         ServerError: if the server refuses the reset.
     """
     archive = JobArchive(store, key.batch, key.job)
-    step = await asyncio.to_thread(_step_of, archive, key, order)
-    described = await _described(client, key, step)
+    point = await _point(client, archive, key, order)
+    described = await _described(client, key, point.run, point.turn)
     text = order.model_dump(mode="json", exclude_defaults=True)
     if len(order.model_dump_json()) > ORDER_BYTES:
         raise InputError(f"the edited statement or the message is too long: {ORDER_BYTES:,} bytes at most")
@@ -62,9 +64,9 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
     failpoint("reset.before")
     request = ResetWorkflowExecutionRequest(
         namespace=client.namespace,
-        workflow_execution=WorkflowExecution(workflow_id=job_workflow_id(key), run_id=step.run),
+        workflow_execution=WorkflowExecution(workflow_id=job_workflow_id(key), run_id=point.run),
         reason=f"{REASON}{order.id} from statement {order.start}",
-        workflow_task_finish_event_id=step.reset_event_id,
+        workflow_task_finish_event_id=point.event,
         request_id=order.id,
         reset_reapply_exclude_types=[ResetReapplyExcludeType.RESET_REAPPLY_EXCLUDE_TYPE_CANCEL_REQUEST],
     )
@@ -94,23 +96,58 @@ async def outcome_of_reset(client: Client, made: Reset) -> JobOutcome:
         raise ServerError(f"run {made.run} of {made.key} failed: {error.cause}") from error
 
 
-def _step_of(archive: JobArchive, key: JobKey, order: ReplayOrder) -> Step:
+@dataclass(frozen=True)
+class _Point:
+    """Where a reset goes back to: a run, the turn, and the event that ends the workflow task to be done again."""
+
+    run: str
+    turn: int
+    event: int
+
+
+async def _point(client: Client, archive: JobArchive, key: JobKey, order: ReplayOrder) -> _Point:
     assert order.source is not None, "an order of a reset names the timeline that it goes back in"
-    step = archive.find_step(order.source.run, order.start)
+    run, turn = order.source.run, order.start
+    step = await asyncio.to_thread(archive.find_step, run, turn)
     if step is None:
-        last = max((found.turn for found in archive.steps(order.source.run)), default=0)
-        raise NotFound(f"run {order.source.run} of {key} has no statement {order.start}: they are numbered 1 to {last}")
+        return await _stop_of(client, archive, key, order)
     found = keys.parse_turn_key(step.ref.key)
     if found is None or found.job != archive.prefix:
         other = "/".join(keys.names_of(found.job)) if found else step.ref.key
         raise InputError(
-            f"statement {order.start} of {key} is one of {other}, from which {key} was forked: replay {other}, or fork {key}"
+            f"statement {turn} of {key} is one of {other}, from which {key} was forked: replay {other}, or fork {key}"
         )
-    return step
+    return _Point(step.run, turn, step.reset_event_id)
 
 
-async def _described(client: Client, key: JobKey, step: Step) -> WorkflowExecutionDescription:
-    handle = client.get_workflow_handle(job_workflow_id(key), run_id=step.run)
+async def _stop_of(client: Client, archive: JobArchive, key: JobKey, order: ReplayOrder) -> _Point:
+    """Before the turn at which a run stopped or is at work: no step says where that is, but its history does."""
+    assert order.source is not None
+    run, turn = order.source.run, order.start
+    last = max((found.turn for found in await asyncio.to_thread(lambda: list(archive.steps(run)))), default=0)
+    end = await asyncio.to_thread(archive.end, run)
+    if turn != last + 1 or (end is not None and end.status == JobStatus.SUCCEEDED):
+        raise NotFound(f"run {run} of {key} has no statement {turn}: they are numbered 1 to {last}")
+    if order.follows:
+        raise InputError(f"run {run} of {key} has no reply at {turn}, so there is nothing to execute again")
+    described = await _described(client, key, run, turn)
+    handle = client.get_workflow_handle(described.id, run_id=run)
+    scheduled = {
+        attributes.activity_id: attributes.workflow_task_completed_event_id
+        async for event in handle.fetch_history_events()
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+        for attributes in [event.activity_task_scheduled_event_attributes]
+    }
+    calls = re.compile(rf"turn-{turn}(-\d+)?")
+    if called := [event for name, event in scheduled.items() if calls.fullmatch(name)]:
+        return _Point(run, turn, max(called))
+    if end is not None and "end" in scheduled:
+        return _Point(run, turn, scheduled["end"])
+    raise NotFound(f"run {run} of {key} has not come to statement {turn}: they are numbered 1 to {last}")
+
+
+async def _described(client: Client, key: JobKey, run: str, turn: int) -> WorkflowExecutionDescription:
+    handle = client.get_workflow_handle(job_workflow_id(key), run_id=run)
     try:
         return await handle.describe()
     except RPCError as error:
@@ -118,6 +155,6 @@ async def _described(client: Client, key: JobKey, step: Step) -> WorkflowExecuti
         if error.status not in {RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT}:
             raise
         raise NotFound(
-            f"Temporal no longer has run {step.run} of {key}, so it cannot be reset. The archive has it: "
-            f"'holdfast fork {key}@{step.turn} --as ID' goes on from there as another job"
+            f"Temporal no longer has run {run} of {key}, so it cannot be reset. The archive has it: "
+            f"'holdfast fork {key}@{turn} --as ID' goes on from there as another job"
         ) from error

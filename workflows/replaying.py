@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from workflows.messages import Origin
 
 
+REFUSALS = frozenset({"TypeCheckError", "SyntaxError"})
+"""Exceptions of statements that the type checker refused."""
+
+
 class Replaying:
     """The replay that a run is part of, if it is one. ``order`` says how, ``record`` is the turn that is followed."""
 
@@ -202,8 +206,11 @@ class Replaying:
         last = len(statement.effects) == len(expected.get("effects", ()))
         if last and expected.get("status") == "timeout":
             return Verdict(status=VerdictStatus.TIMEOUT)
-        # What ended with an exception may have been refused by the type checker, which is then asked again.
-        return Verdict(checked=Checked.REFUSED if expected.get("exception") else Checked.PASSED)
+        kind = (expected.get("exception") or {}).get("type")
+        if kind is None:
+            return Verdict(checked=Checked.PASSED)
+        # Other exceptions may be the interpreter's: then the checker is asked again, and need not answer.
+        return Verdict(checked=Checked.REFUSED if kind in REFUSALS else Checked.UNKNOWN)
 
     async def summary(self, name: str) -> TurnReply | str | None:
         """The recorded summary, or why there is none; None if a model is to write it."""

@@ -15,10 +15,11 @@ DIFFERENCE = 4
 def command(job: Job, run: Run = None, store: Store = None, json: Json = False) -> None:
     """List where a replay differs from its record.
 
-    The first difference first, causes before effects. It reads the archive alone. Exit code 4 if there is any.
+    The first difference first, causes before effects; of texts the lines that differ, '-' as recorded, '+' as it is now. It reads the archive alone. Exit code 4 if there is any.
     """
-    from runtime.archive.divergences import divergences, replay_of
+    from runtime.archive.divergences import replay_of
     from runtime.catalog import find_job
+    from runtime.cli.differences import found_in, lines_of
     from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_to_read
 
@@ -26,17 +27,19 @@ def command(job: Job, run: Run = None, store: Store = None, json: Json = False) 
     name = find_job(objects, job)
     archive = name.archive(objects)
     chosen = chosen_run(archive, str(name), run)
-    replay, found = replay_of(archive, chosen), divergences(archive, chosen)
+    replay, found = replay_of(archive, chosen), found_in(archive, chosen)
     if json:
         about = {"job": str(name), "run": chosen, "replay": replay.model_dump(mode="json") if replay else None}
-        json_document({**about, "divergences": [one.model_dump(mode="json") for one in found]})
+        json_document({**about, "divergences": [one.document() for one in found]})
     elif not found:
         say(f"{name}  run {chosen}: no divergence" if replay else f"{name}  run {chosen}: no replay")
     else:
-        turns = sorted({one.turn for one in found})
+        turns = {one.found.turn for one in found}
         say(f"{name}  run {chosen}: {counted(len(found), 'divergence')} of {counted(len(turns), 'statement')}")
-        say(f"first: {found[0].line()}")
-        for one in found[1:]:
-            say(f"       {one.line()}")
+        for number, one in enumerate(found):
+            first, *more = lines_of(one)
+            say(f"{'first: ' if number == 0 else '       '}{first}")
+            for line in more:
+                say(f"       {line}")
     if found:
         raise typer.Exit(DIFFERENCE)

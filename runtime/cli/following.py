@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from activities.record import AfterRecord, ReplayMode, ReplayOrder
-from runtime.archive.divergences import divergences
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
+from runtime.archive.texts import Explained
+from runtime.cli.differences import found_in, lines_of
 from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import json_document, note, say
 from runtime.cli.reporters import outcome_line
 from runtime.cli.running import exit_code
 from runtime.connection import Connection, Target, connect
-from runtime.job.divergence import Divergence
 from runtime.plurals import counted
 from runtime.resets import Reset, outcome_of_reset
 from runtime.worker import running_worker
@@ -41,7 +41,7 @@ class Result:
 
     started: Started
     outcome: JobOutcome
-    found: list[Divergence]
+    found: list[Explained]
     statements: int
     whole: bool
 
@@ -125,7 +125,7 @@ def _result(store: ObjectStore, each: Started, outcome: JobOutcome) -> Result:
         return Result(each, outcome, [], 0, whole=False)
     recorded = JobArchive(store, order.source.batch, order.source.job)
     last = max((step.turn for step in recorded.steps(order.source.run)), default=0)
-    found = divergences(archive, outcome.run)
+    found = found_in(archive, outcome.run)
     return Result(each, outcome, found, max(min(outcome.turns, last) - order.start + 1, 0), whole=outcome.turns >= last)
 
 
@@ -142,10 +142,11 @@ def _report(result: Result) -> None:
     if not result.found:
         say(f"{result.outcome.key}: no divergence in {counted(result.statements, 'statement')}")
         return
-    turns = {found.turn for found in result.found}
+    turns = {one.found.turn for one in result.found}
     say(f"{result.outcome.key}: {len(turns)} of {counted(result.statements, 'statement')} diverge")
-    for found in result.found[:_SHOWN]:
-        say(f"  {found.line()}")
+    for one in result.found[:_SHOWN]:
+        for line in lines_of(one):
+            say(f"  {line}")
     if len(result.found) > _SHOWN:
         say(f"  and {len(result.found) - _SHOWN} more: 'holdfast divergences {result.outcome.key}' lists them all")
 
@@ -163,5 +164,5 @@ def _document(result: Result) -> dict[str, Any]:
         "reason": outcome.reason,
         "turns": outcome.turns,
         "reexecuted": result.statements,
-        "divergences": [found.model_dump(mode="json") for found in result.found],
+        "divergences": [one.document() for one in result.found],
     }

@@ -143,13 +143,19 @@ class StatementRun:
         return output.bounded(output.joined(self.parts, "stderr"), self.shown_chars)
 
     def _check(self, recorded: Verdict | None) -> Checked:
-        """Ask the type checker, unless the recorded stretch tells that it had no objection."""
-        if recorded is not None and recorded.checked is not Checked.REFUSED:
+        """Ask the type checker, unless the recorded stretch tells that it had no objection.
+
+        Raises:
+            GaveUp: if the checker has no time now for the objection that it had: whatever called must try again later.
+        """
+        if recorded is not None and recorded.checked not in {Checked.REFUSED, Checked.UNKNOWN}:
             return recorded.checked
         names = {name: info.type for name, info in self.before.names.variables.items()}
         try:
             problem = typecheck.check(self.source, self.stubs, names, HANDLE_TYPES)
         except typecheck.GaveUp:
+            if recorded is not None and recorded.checked is Checked.REFUSED:
+                raise
             return Checked.NO
         if problem is None:
             return Checked.PASSED

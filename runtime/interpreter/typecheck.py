@@ -49,6 +49,9 @@ setattr: Any
 """Builtins that Monty 1.4 runs and its checker does not know; a test compares all of them."""
 
 
+_NO_TIME = "the type checker needed too much time or memory"
+
+
 class GaveUp(Exception):
     """The checker needed too much time or memory: some sound loops make it go through all paths."""
 
@@ -76,11 +79,11 @@ def check(source: str, stubs: str, names: Mapping[str, str], handle_types: froze
         return ExceptionInfo(type="SyntaxError", message=output.bounded(str(error), _MESSAGE_CHARS))
     except MontyCrashedError as crash:
         pool.raise_if_stopped(crash)
-        raise GaveUp from crash
+        raise GaveUp(_NO_TIME) from crash
     except MontyError as error:
         inner = error.exception()
         if isinstance(inner, MemoryError | TimeoutError):
-            raise GaveUp from error
+            raise GaveUp(_NO_TIME) from error
         return ExceptionInfo(type=type(inner).__name__, message=output.bounded(str(inner), _MESSAGE_CHARS))
     return None
 

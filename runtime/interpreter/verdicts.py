@@ -26,11 +26,15 @@ class VerdictStatus(StrEnum):
 
 
 class Checked(StrEnum):
-    """What the type checker had to say before the stretch: nothing asked or no answer in time, no objection, or one."""
+    """What the type checker had to say before the stretch: nothing asked or no answer in time, no objection, or one.
+
+    ``UNKNOWN`` stands for a stretch of which only the outcome is known, and is never recorded.
+    """
 
     NO = "no"
     PASSED = "passed"
     REFUSED = "refused"
+    UNKNOWN = "unknown"
 
 
 class Verdict(Compact):

@@ -6,6 +6,7 @@ no divergence of this statement. So the statement that read a changed file is na
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import zip_longest
@@ -18,6 +19,8 @@ SHOWN_CHARS = 200
 """Characters of a value in a divergence."""
 
 NOTHING = "(nothing)"
+
+_DIGEST = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}")
 
 
 class Aspect(StrEnum):
@@ -43,10 +46,14 @@ class Divergence(Value):
     recorded: str
     now: str
 
+    @property
+    def place(self) -> str:
+        """What it is about: the statement, the aspect and the subject."""
+        return f"statement {self.turn}, {self.aspect}" + (f" {self.subject}" if self.subject else "")
+
     def line(self) -> str:
-        """The difference in one line."""
-        subject = f" {self.subject}" if self.subject else ""
-        return f"statement {self.turn}, {self.aspect}{subject}: {self.now}; recorded was {self.recorded}"
+        """The difference in one line, with the beginnings of digests."""
+        return f"{self.place}: {_DIGEST.sub(_begun, self.now)}; recorded was {_DIGEST.sub(_begun, self.recorded)}"
 
 
 def compare_executions(
@@ -103,7 +110,9 @@ def _effect(
 
 
 def _asked(effect: Mapping[str, Any] | None) -> str | None:
-    return None if effect is None else f"{effect['name']} {effect['request_digest']}"
+    if effect is None:
+        return None
+    return " ".join(filter(None, [effect["name"], effect.get("path"), effect["request_digest"]]))
 
 
 def _namespace(turn: int, recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Divergence]:
@@ -137,6 +146,10 @@ def _status(execution: Mapping[str, Any] | None) -> Any:
 
 def _made(turn: int, aspect: Aspect, subject: str, recorded: Any, now: Any) -> Divergence:
     return Divergence(turn=turn, aspect=aspect, subject=subject, recorded=_shown(recorded), now=_shown(now))
+
+
+def _begun(digest: re.Match[str]) -> str:
+    return f"{digest[1]}…"
 
 
 def _shown(value: Any) -> str:

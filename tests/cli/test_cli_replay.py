@@ -66,9 +66,10 @@ def test_a_changed_file_makes_its_readers_diverge(cli: CommandLine, job: str) ->
     assert "2 of 5 statements diverge" in done.out
     told = cli("divergences", job)
     assert told.code == 4
-    first = told.out.splitlines()[1]
-    assert first.startswith("first: statement 2, effect result 0 open data.txt: ")
+    first = [line.strip() for line in told.out.splitlines()[1:4]]
+    assert first == ["first: statement 2, effect result 0 open data.txt:", "- data", "+ other"]
     listed = cli("divergences", job, "--json").json()["divergences"]
+    assert (listed[0]["recorded_text"], listed[0]["now_text"]) == ("data\n", "other\n")
     assert {one["turn"] for one in listed} == {2, 4}
     oldest = cli("log", job, "--graph", "--json").json()["runs"][0]["run"]
     assert cli("divergences", job, "--run", oldest).out.endswith("no replay\n")

@@ -9,6 +9,7 @@ import pytest
 from runtime.archive.records import Capture
 from runtime.job.divergence import Aspect
 from runtime.job.stops import JobStatus
+from runtime.spec.models import Budget
 from runtime.temporal_binary import installed_binary
 from tests.replay.replays import reexecution, replayed
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
@@ -35,7 +36,25 @@ STATEMENTS = [
 ]
 
 SIXTY = [*STATEMENTS[:-1], *(STATEMENTS[1 + n % 10] for n in range(48)), STATEMENTS[-1]]
-"""The same, for an hour's job: some 1,900 turns in all."""
+"""The same moves in a job of sixty turns."""
+
+APART = [
+    "n = 0\na = view('a.py', tokens=100)",
+    *(
+        [
+            "import random\nr = random.random()\nprint(r)",
+            "text = open('data.txt').read()\nprint(text)",
+            "a.SetPos(str(n))",
+            "n += 1\nprint(n)",
+            "from pathlib import Path\nprint(len(Path('data.txt').read_text()))",
+            "print(1 // 0)",
+            "log = view('log.md').Run(freq='Sync')\nprint(open('log.md').read())",
+        ][turn % 7]
+        for turn in range(58)
+    ),
+    "finish(n)",
+]
+"""Sixty statements of which none works on what another made of ``data.txt``."""
 
 
 async def _recorded(stage: Stage, statements: list[str] = STATEMENTS) -> str:
@@ -47,31 +66,53 @@ async def _recorded(stage: Stage, statements: list[str] = STATEMENTS) -> str:
     return outcome.run
 
 
-@pytest.mark.parametrize("statements", [STATEMENTS, pytest.param(SIXTY, marks=pytest.mark.exhaustive)])
-async def test_frozen_from_each_statement_there_is_no_divergence(stage: Stage, statements: list[str]) -> None:
-    """What is before N is the same steps, no model is called, and executions come to the same."""
-    run = await _recorded(stage, statements)
+@pytest.mark.parametrize("after", [1, pytest.param(60, marks=pytest.mark.exhaustive)])
+async def test_frozen_from_each_statement_there_is_no_divergence(stage: Stage, after: int) -> None:
+    """What is before N is the same steps, no model is called, and executions come to the same.
+
+    From some statements on all of the record is executed, from the others N and ``after`` more, until a budget ends the replay.
+    """
+    run = await _recorded(stage, SIXTY)
     archive = archive_of(stage, "job")
-    before = timeline(archive, run)
-    for start in range(1, len(statements) + 1):
-        outcome, found = await replayed(stage, "job", reexecution(stage, "job", run, start, frozen=True))
+    before, old = timeline(archive, run), list(archive.steps(run))
+    for start in range(1, 61):
+        last = 60 if start in {1, 30} else min(start + after, 60)
+        order = reexecution(stage, "job", run, start, frozen=True, budget=Budget(turns=last if last < 60 else 100))
+        outcome, found = await replayed(stage, "job", order)
         assert [one.line() for one in found] == [], start
-        assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, len(statements)), start
-        steps, old = list(archive.steps(outcome.run)), list(archive.steps(run))
+        status = JobStatus.SUCCEEDED if last == 60 else JobStatus.BUDGET
+        assert (outcome.status, outcome.turns) == (status, last), start
+        steps = list(archive.steps(outcome.run))
         assert [step.ref for step in steps[: start - 1]] == [step.ref for step in old[: start - 1]]
-        assert [step.capture for step in steps[start - 1 :]] == [Capture.REPLAYED] * (len(statements) - start + 1)
+        assert [step.capture for step in steps[start - 1 :]] == [Capture.REPLAYED] * (last - start + 1)
         assert steps[start - 1].run not in {step.run for step in old}
         assert steps[start - 1].parent == (old[start - 2].ref if start > 1 else None)
         now = timeline(archive, outcome.run)
-        assert [turn["execution"] for turn in now] == [turn["execution"] for turn in before]
-        assert [turn["nodes_digest"] for turn in now] == [turn["nodes_digest"] for turn in before]
+        assert [turn["execution"] for turn in now] == [turn["execution"] for turn in before[:last]]
+        assert [turn["nodes_digest"] for turn in now] == [turn["nodes_digest"] for turn in before[:last]]
     assert sound(archive)
     assert timeline(archive, run) == before
-    assert await replay_runs(stage.client, stage, "job") >= len(statements) + 1
+    assert await replay_runs(stage.client, stage, "job") >= 61
+
+
+async def test_exactly_the_readers_of_a_changed_file_diverge(stage: Stage) -> None:
+    """Of sixty statements those from N on that read it, and no other; each is named with what it read."""
+    run = await _recorded(stage, APART)
+    (stage.workspace / "data.txt").write_text("other data\n")
+    readers = {turn for turn, statement in enumerate(APART, 1) if "data.txt" in statement}
+    assert len(readers) == 17
+    for start in (1, 31, 60):
+        _, found = await replayed(stage, "job", reexecution(stage, "job", run, start))
+        assert {one.turn for one in found} == {turn for turn in readers if turn >= start}
+        first = {one.turn: one for one in reversed(found)}
+        assert {(one.aspect, one.subject.split(" ")[-1]) for one in first.values()} <= {
+            (Aspect.EFFECT_RESULT, "data.txt")
+        }
+    assert sound(archive_of(stage, "job"))
 
 
 async def test_the_statements_that_read_a_changed_file_diverge(stage: Stage) -> None:
-    """With one file changed, exactly those from N on that read it are named, each with its cause first."""
+    """Those from N on, each with its cause first, and those that work on what they made of it."""
     run = await _recorded(stage)
     (stage.workspace / "data.txt").write_text("other data\n")
     for start in (1, 5, 12):

@@ -1,0 +1,115 @@
+"""The texts that the digests of a divergence stand for, as the archive has them: output, results of effects, nodes, the job's result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.archive.job import JobArchive
+from runtime.archive.recorded import recorded_effect, turn_record
+from runtime.digests import digest_of
+from runtime.errors import NotFound
+from runtime.job.divergence import Aspect, Divergence
+from runtime.projection.segments import SegmentKind
+
+_ENDINGS = ("", "\n", "\n\n", "\n\n\n")
+"""Line ends that an observation does not show of what was printed."""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """A run with all that is before it."""
+
+    archive: JobArchive
+    run: str
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A divergence with its texts; each is None where the archive holds none."""
+
+    found: Divergence
+    recorded: str | None
+    now: str | None
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**self.found.model_dump(mode="json"), "recorded_text": self.recorded, "now_text": self.now}
+
+
+def explained(found: Divergence, recorded: Timeline, now: Timeline) -> Explained:
+    """A divergence of ``now`` from ``recorded``, with its texts."""
+    return Explained(found, text_of(recorded, found), text_of(now, found))
+
+
+def text_of(timeline: Timeline, found: Divergence) -> str | None:
+    """What stood in ``timeline`` at the place that ``found`` is about."""
+    match found.aspect:
+        case Aspect.EFFECT_RESULT:
+            number = int(found.subject.partition(" ")[0])
+            value = recorded_effect(timeline.archive, timeline.run, found.turn, number)
+            return _effect_text(value) if value is not None else None
+        case Aspect.STDOUT | Aspect.STDERR:
+            return _printed(timeline, found.turn, found.aspect)
+        case Aspect.NODE:
+            return _node(timeline, found.turn, found.subject)
+        case Aspect.ARTIFACT:
+            end = timeline.archive.end(timeline.run)
+            return _plain(end.result) if end is not None and end.turn == found.turn else None
+        case _:
+            return None
+
+
+def _effect_text(value: Mapping[str, Any]) -> str:
+    """What a reading, a file call or a tool gave."""
+    match value:
+        case {"results": [{"error_type": None, "text": str(text)}]}:
+            return text
+        case {"results": [{"error_type": str(kind), "error_message": str(message)}]}:
+            return f"{kind}: {message}"
+        case {"error_type": str(kind), "error_message": str(message)}:
+            return f"{kind}: {message}"
+        case {"value": content}:
+            return _plain(content)
+        case _:
+            return _plain(value)
+
+
+def _printed(timeline: Timeline, turn: int, stream: Aspect) -> str | None:
+    """What a statement printed: steps have its digest, the next prompt shows it with the statement's outcome around it."""
+    try:
+        record = turn_record(timeline.archive, timeline.run, turn)
+        execution = record.execution or {}
+        if execution.get(stream):
+            return str(execution[stream])
+        layout = timeline.archive.turn_layout(timeline.run, turn + 1)
+    except NotFound:
+        return None
+    digest = execution.get(f"{stream}_digest")
+    if digest is None:
+        return ""
+    head = f"[turn {turn}: "
+    shown = next((s.text for s in layout if s.kind is SegmentKind.RESULT and s.text.startswith(head)), "")
+    exception = execution.get("exception") or {}
+    trace = str(exception.get("trace_summary", "")).strip() or f"{exception.get('type')}: {exception.get('message')}"
+    body = shown.partition("\n")[2].removesuffix(trace).removesuffix("\n")
+    if execution.get("stderr_digest"):
+        out, _, err = body.rpartition("stderr:\n")
+        body = err if stream is Aspect.STDERR else out.removesuffix("\n")
+    return next((body + end for end in _ENDINGS if digest_of(body + end) == digest), None)
+
+
+def _node(timeline: Timeline, turn: int, obj_id: str) -> str | None:
+    """How the prompt after a turn showed a node."""
+    try:
+        layout = timeline.archive.turn_layout(timeline.run, turn + 1)
+    except NotFound:
+        return None
+    shown = [s.text for s in layout if s.origin == f"node:{obj_id}"]
+    return shown[-1] if shown else None
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,69 @@
+"""A job that did not succeed goes on from where it stopped: behind its last statement."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from activities.record import RunName
+from runtime.archive.records import Capture
+from runtime.errors import InputError, NotFound
+from runtime.job.stops import JobStatus
+from runtime.spec.models import Budget
+from tests.replay.replays import fork_job, reexecution, replayed, rerun, reset_job, turn_of
+from tests.replay.timelines import replay_runs, sound
+from tests.workflow.stage import Stage
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def test_a_call_that_failed_is_made_again_with_another_model(stage: Stage) -> None:
+    """The failed turn has no step; its history says where to reset to. What is before it is not called again."""
+    first, archive = await stage.run(["n = 1", "n += 1"], id="job")
+    assert (first.status, first.turns) == (JobStatus.FAILED, 3)
+    with pytest.raises(InputError, match="nothing to execute again"):
+        await reset_job(stage, "job", reexecution(stage, "job", first.run, 3, frozen=True))
+    with pytest.raises(NotFound, match="numbered 1 to 2"):
+        await reset_job(stage, "job", rerun(stage, "job", first.run, 4))
+    other = {"name": stage.script(["?", "?", "finish(n)"])}
+    again, _ = await replayed(stage, "job", rerun(stage, "job", first.run, 3, model=other))
+    assert (again.status, again.turns, archive.end(again.run).result) == (JobStatus.SUCCEEDED, 3, 2)
+    assert [step.run for step in archive.steps(again.run)] == [first.run, first.run, again.run]
+    with pytest.raises(NotFound, match="numbered 1 to 3"):
+        await reset_job(stage, "job", rerun(stage, "job", again.run, 4))
+    source = RunName(batch=stage.batch, job="job", run=again.run)
+    with pytest.raises(NotFound, match="numbered 1 to 3"):
+        await fork_job(stage, source, 4, "other", rerun(stage, "job", again.run, 4))
+    assert sound(archive)
+    await replay_runs(stage.client, stage, "job")
+
+
+async def test_a_spent_budget_is_raised(stage: Stage) -> None:
+    """The turn that was not allowed is the statement to go on from; the statement before it is not executed twice in the record."""
+    first, archive = await stage.run(["n = 1", "n += 1", "finish(n)"], id="job", turns=2)
+    assert (first.status, first.turns) == (JobStatus.BUDGET, 2)
+    more, _ = await replayed(stage, "job", rerun(stage, "job", first.run, 3, budget=Budget(turns=5)))
+    assert (more.status, more.turns, archive.end(more.run).result) == (JobStatus.SUCCEEDED, 3, 2)
+    edited, _ = await replayed(
+        stage, "job", rerun(stage, "job", first.run, 3, budget=Budget(turns=5), statement="finish(n + 40)")
+    )
+    assert archive.end(edited.run).result == 42
+    assert [step.capture for step in archive.steps(edited.run)][2] is Capture.EDITED
+    assert sound(archive)
+    await replay_runs(stage.client, stage, "job")
+
+
+async def test_a_call_in_flight_is_broken_off(stage: Stage) -> None:
+    """A running job is taken back to the very call that it waits for."""
+    await stage.start(stage.spec(["n = 1", {"code": "n = 2", "delay": 60}, "finish(n)"], id="job"))
+    archive = stage.archive(stage.spec(["n = 1"], id="job"))
+    await turn_of(archive, 1)
+    run = archive.runs()[0]
+    async with asyncio.timeout(60):
+        while archive.in_flight(run) is None:  # noqa: ASYNC110 an archive wakes nobody
+            await asyncio.sleep(0.02)
+    again, _ = await replayed(stage, "job", rerun(stage, "job", run, 2, statement="finish(n + 1)"))
+    assert (again.status, archive.end(again.run).result) == (JobStatus.SUCCEEDED, 2)
+    assert sound(archive)
+    await replay_runs(stage.client, stage, "job")
