@@ -15,6 +15,7 @@ costs money and changes nothing, since the result is written if absent too.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 
 from runtime.archive.stores import ObjectStore
 from runtime.digests import canonical_json
+from runtime.errors import ArchiveError
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,11 @@ class Claims:
     async def _beat(self, number: int) -> None:
         while True:
             await asyncio.sleep(self._times.beat)
-            number += 1
-            if not await asyncio.to_thread(self._put, number, False):
-                return
+            # A store that is out of reach for a moment costs a sign of life, not the work.
+            with contextlib.suppress(ArchiveError):
+                if not await asyncio.to_thread(self._put, number + 1, False):
+                    return
+                number += 1
 
     def _give_up(self) -> None:
         newest = self.newest()

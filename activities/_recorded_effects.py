@@ -47,7 +47,8 @@ class ReadEffects:
             found = recorded_value(self._store, batch.recorded, *self._place(self._store, batch.key, batch))
             results = ReadBatchResult.model_validate(found).results if found is not None else ()
             known = {result.obj_id: result for result in results}
-            return ReadBatchResult(results=tuple(known.get(r.obj_id) or _nothing_new(r) for r in batch.requests))
+            answers = ((known.get(request.obj_id) or _not_recorded(request)) for request in batch.requests)
+            return ReadBatchResult(results=tuple(answer for answer in answers if answer is not None))
         result = read(batch)
         changed = any(one.status is not ReadStatus.UNCHANGED for one in result.results)
         if batch.effect >= WAIT_EFFECTS and not changed:
@@ -75,10 +76,13 @@ class ReadEffects:
         return JobArchive(store, key.batch, key.job), (run, asked.turn, asked.effect)
 
 
-def _nothing_new(request: ReadRequest) -> ReadResult:
-    """The reading of a tick that nothing was recorded of: what was read before stood unchanged."""
-    if request.known is None:
-        return ReadResult(
-            obj_id=request.obj_id, status=ReadStatus.ERROR, error_type="RuntimeError", error_message=NOT_RECORDED
-        )
-    return ReadResult(obj_id=request.obj_id, status=ReadStatus.UNCHANGED, basis=request.known)
+def _not_recorded(request: ReadRequest) -> ReadResult | None:
+    """The reading that a record has nothing of: none, if the node shows something already.
+
+    Then a tick found nothing new, or did not look. The node stays due, so that it is read whenever the recorded job read it.
+    """
+    if request.known is not None:
+        return None
+    return ReadResult(
+        obj_id=request.obj_id, status=ReadStatus.ERROR, error_type="RuntimeError", error_message=NOT_RECORDED
+    )

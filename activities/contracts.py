@@ -172,7 +172,7 @@ class ReadBatch(Contract):
 
 
 class ReadBatchResult(Contract):
-    """One result for each request, in the same order; what a model cost that had to be asked for one."""
+    """One result for each request, in the same order, and of a record those that it has; what a model cost that had to be asked."""
 
     results: tuple[ReadResult, ...]
     usage: Usage = Usage()

@@ -19,7 +19,7 @@ with workflow.unsafe.imports_passed_through():
         ToolResult,
     )
     from activities.record import TICK, EffectName
-    from runtime.context.interim import WAIT_EFFECTS, Interim
+    from runtime.context.interim import WAIT_EFFECTS
     from runtime.context.material import Material
     from runtime.context.payloads import Preparation
     from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult
@@ -87,11 +87,15 @@ class Effects:
         return await self._read(requests, f"turn-{turn}-asleep-{sleep.ticks}", place)
 
     async def repeated(
-        self, requests: tuple[ReadRequest, ...], turn: int, interim: Interim, recorded: EffectName
+        self,
+        requests: tuple[ReadRequest, ...],
+        turn: int,
+        payloads: tuple[tuple[str, int, int], ...],
+        recorded: EffectName,
     ) -> tuple[ReadResult, ...]:
-        """What the payloads that a recorded tick applied had brought; ``requests`` are for them, in order."""
+        """What the ``payloads`` that a recorded tick applied had brought; ``requests`` are for them, in order."""
         results: list[ReadResult] = []
-        for request, (_, begun, effect) in zip(requests, interim.payloads, strict=True):
+        for request, (_, begun, effect) in zip(requests, payloads, strict=True):
             place = self._place(begun, effect, recorded)
             results += (await self._read((request,), f"turn-{turn}-payload-{effect}", place)).results
         return tuple(results)

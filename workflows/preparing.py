@@ -28,25 +28,34 @@ class Preparing:
         self._handles: dict[str, workflow.ActivityHandle[ReadBatchResult]] = {}
         self._arrived: list[tuple[str, ReadBatchResult | None]] = []
 
+    @property
+    def arrived(self) -> bool:
+        """Whether something has ended that ``passed`` has not seen."""
+        return bool(self._arrived)
+
     async def apply(self, now: float) -> None:
-        """The first part of the turn's tick: what is ready, or what was when the record was made that is followed."""
+        """The first part of a tick: what is ready, or what was when the record was made that is followed."""
         job, replaying = self._flow.job, self._flow.replaying
         if replaying.effect is None or replaying.record is None:
             job.apply_payloads(now)
             return
         interim = replaying.record.interim
-        requests = job.graph.background.requests([obj_id for obj_id, *_ in interim.payloads])
-        results = await self._flow.effects.repeated(requests, job.turn, interim, replaying.effect)
+        payloads = job.recorded_payloads(interim)
+        requests = job.graph.background.requests([obj_id for obj_id, *_ in payloads])
+        results = await self._flow.effects.repeated(requests, job.turn, payloads, replaying.effect)
         job.repeat_payloads(results, interim, now)
 
-    async def begin(self, now: float) -> None:
-        """Start what is to be prepared for later ticks."""
+    async def begin(self, now: float) -> bool:
+        """Start what is to be prepared for later ticks. Whether that waited for local activities; see ``JobWorkflow.passed``."""
         if self._flow.replaying.effect is not None:
-            return
-        for preparation in self._flow.job.graph.background.begin(turn=self._flow.job.turn, now=now):
+            return False
+        job, waited = self._flow.job, False
+        for preparation in job.graph.background.begin(turn=job.turn, now=now, asleep=job.sleeping.to_prepare(job)):
+            waited |= preparation.material is not None
             handle = await self._flow.effects.prepare(preparation, self._flow.wall_left())
             self._handles[preparation.payload_id] = handle
             handle.add_done_callback(functools.partial(self._ended, preparation))
+        return waited
 
     def stop(self) -> None:
         """Cancel them all: the job ends."""

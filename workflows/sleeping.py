@@ -27,6 +27,7 @@ async def sleep(flow: JobWorkflow) -> Stop | None:
         for at in sleeping.left_of(record.interim):
             await _look(flow, at, repeated=True)
         sleeping.repeat(record.interim)
+    await _prepare(flow, flow.now)
     await _meet(flow)
     while (alarm := sleeping.alarm(job)) is not None:
         now = flow.now
@@ -43,11 +44,16 @@ async def sleep(flow: JobWorkflow) -> Stop | None:
     return None
 
 
+async def _prepare(flow: JobWorkflow, now: float) -> bool:
+    """Begin what the sleeping job prepares. Whether that waited for something within the worker."""
+    return flow.job.sleeping.state is not None and await flow.preparing.begin(now)
+
+
 async def _meet(flow: JobWorkflow) -> None:
     """Wait for one event of the server, and see what has arrived before it.
 
-    A message that comes in while a verdict is recorded stands before it live and after it in a replay, see
-    ``JobWorkflow.passed``. A sleep that is not slept because of such a message would have a timer in the replay alone.
+    A message that comes in while a verdict is recorded, or a group's material kept, stands before it live and after it in a
+    replay, see ``JobWorkflow.passed``. A sleep that is not slept because of such a message would have a timer in the replay alone.
     """
     if flow.job.sleeping.state is not None:
         await workflow.sleep(timedelta(milliseconds=1), summary="falling asleep")
@@ -55,20 +61,27 @@ async def _meet(flow: JobWorkflow) -> None:
 
 
 async def _pass_time(flow: JobWorkflow, seconds: float) -> None:
-    """Let time pass, until a message arrives at the latest."""
+    """Let time pass, until a message or something prepared arrives at the latest."""
     timeout = timedelta(seconds=max(seconds, 0.001))
     with contextlib.suppress(asyncio.TimeoutError):
-        await workflow.wait_condition(lambda: bool(flow.arrived), timeout=timeout, timeout_summary="asleep")
+        await workflow.wait_condition(
+            lambda: bool(flow.arrived) or flow.preparing.arrived, timeout=timeout, timeout_summary="asleep"
+        )
     flow.passed()
 
 
 async def _look(flow: JobWorkflow, at: float, *, repeated: bool = False) -> None:
     """A tick of the sleeping job. A ``repeated`` one is of a sleep that is followed in a record."""
     job, sleeping = flow.job, flow.job.sleeping
+    if not repeated and sleeping.is_over(job, at):
+        return
+    await flow.preparing.apply(at)
     due, state = sleeping.due(job, at, all_of_them=repeated), sleeping.state
-    if due is None or state is None:
+    if state is None:
         return
     results = (await flow.effects.look(due, job.turn, state, flow.replaying.effect)).results if due else ()
     if due:
         flow.passed()
     sleeping.tick(job, results, at, repeated=repeated)
+    if await _prepare(flow, at):
+        await _meet(flow)

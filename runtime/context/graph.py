@@ -118,7 +118,23 @@ class ContextGraph:
 
     def to_look_at(self, known: Iterable[str]) -> tuple[str, ...]:
         """The views that must be read to learn whether one of ``known`` has changed."""
-        return tuple(waits.views_under(self._store, known))
+        return tuple(waits.to_look_at(self._store, known))
+
+    def unwritten(self, known: Iterable[str]) -> tuple[str, ...]:
+        """The nodes among ``known`` and what they show for whose summaries something else stands in."""
+        return tuple(waits.unwritten(self._store, known))
+
+    def to_prepare_asleep(self, known: Iterable[str], *, falling: bool) -> tuple[str, ...]:
+        """The nodes that are prepared while the job sleeps and waits for ``known``: these, and what they show.
+
+        With ``falling``, when it falls asleep, also all others whose summaries are still to be written.
+        """
+        others = waits.summaries_wanted(self._store) if falling else []
+        return tuple(dict.fromkeys((*waits.under(self._store, known), *others)))
+
+    def name(self, obj_id: str) -> str:
+        """The variable that held the node when the last statement ended, or its id."""
+        return self._store.name(obj_id)
 
     def next_due(self) -> float:
         """The workflow time of the next periodic tick; infinity if there is none."""

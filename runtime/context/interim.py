@@ -12,8 +12,10 @@ class Interim(Compact):
     """What a step records of the time before its call.
 
     ``payloads`` are those that the turn's tick applied and that changed something: the node, and the turn and the number under
-    which the archive has what was read; ``dropped`` are those that it dropped, stale or superseded. ``at`` is the workflow time of the turn's tick, in seconds, where nodes' ticks depend on it. ``woken`` is the delta feed's line
-    on the sleep that the statement before asked for; ``ticks`` are the times of those of its ticks that read something new.
+    which the archive has what was read; ``dropped`` are those that it, or a tick of the sleep before, dropped, stale or
+    superseded. ``at`` is the workflow time of the turn's tick, in seconds, where nodes' ticks depend on it. ``woken`` is the
+    delta feed's line on the sleep that the statement before asked for; ``ticks`` are the times of those of its ticks that
+    brought something new, and ``asleep`` the payloads that they applied, each after the number of its tick.
     """
 
     at: float | None = None
@@ -21,6 +23,7 @@ class Interim(Compact):
     dropped: int = 0
     woken: str = ""
     ticks: tuple[float, ...] = ()
+    asleep: tuple[tuple[int, str, int, int], ...] = ()
 
     @property
     def empty(self) -> bool:

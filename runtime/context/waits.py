@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runtime.context.states import FreqKind, GroupState, Mode, NoteState, ViewState, Wait
+from runtime.context import groups
+from runtime.context.sources import SUMMARY_LOD
+from runtime.context.states import AnyNode, FreqKind, GroupState, Mode, NoteState, ViewState, Wait
 from runtime.context.store import NodeStore
 from runtime.digests import digest_of
 
@@ -12,8 +14,8 @@ MOST_WAITS = 100
 """Waits that one statement may ask for."""
 
 
-def views_under(store: NodeStore, roots: Iterable[str]) -> list[str]:
-    """The running views among ``roots`` and the members of their running groups, at any depth, in creation order."""
+def under(store: NodeStore, roots: Iterable[str]) -> list[str]:
+    """``roots`` and the members of the running groups among them, at any depth, in creation order."""
     waiting = list(dict.fromkeys(roots))
     seen = set(waiting)
     for obj_id in waiting:
@@ -22,23 +24,55 @@ def views_under(store: NodeStore, roots: Iterable[str]) -> list[str]:
             if member not in seen:
                 seen.add(member)
                 waiting.append(member)
-    return [
-        obj_id
-        for obj_id, state in store.nodes.items()
-        if obj_id in seen and isinstance(state, ViewState) and state.mode is Mode.RUNNING
-    ]
+    return [obj_id for obj_id in store.nodes if obj_id in seen]
+
+
+def to_look_at(store: NodeStore, roots: Iterable[str]) -> list[str]:
+    """The views under ``roots`` that a look at them reads: those that run, but async ones, which are prepared instead."""
+    states = (store.nodes[obj_id] for obj_id in under(store, roots))
+    return [s.obj_id for s in states if _is_running_view(s) and not s.runs(FreqKind.ASYNC)]
+
+
+def unwritten(store: NodeStore, roots: Iterable[str]) -> list[str]:
+    """The nodes under ``roots`` for whose summaries something else stands in."""
+    return [obj_id for obj_id in under(store, roots) if groups.awaits_summary(store.nodes[obj_id])]
+
+
+def summaries_wanted(store: NodeStore) -> list[str]:
+    """All nodes for whose summaries something else stands in."""
+    return [obj_id for obj_id, state in store.nodes.items() if groups.awaits_summary(state)]
 
 
 def awaited(store: NodeStore, wait: Wait) -> tuple[str, ...]:
-    """The nodes whose change ends ``wait``: those that it names, or all that run."""
+    """The nodes whose change ends ``wait``: those that it names, or all that may change."""
     if not wait.change:
         return ()
-    return wait.nodes or tuple(obj_id for obj_id, state in store.nodes.items() if state.mode is Mode.RUNNING)
+    return wait.nodes or tuple(
+        o for o, state in store.nodes.items() if state.mode is Mode.RUNNING or groups.awaits_summary(state)
+    )
 
 
 def can_change(store: NodeStore, obj_id: str) -> bool:
-    """Whether the node may change while no statement runs: it is a running view, or a running group that shows one."""
-    return bool(views_under(store, [obj_id]))
+    """Whether the node may change while no statement runs.
+
+    It is a running view, or a running group that shows one; or something stands in for its summary.
+    """
+    return any(_is_running_view(store.nodes[o]) or _will_be_summed_up(store, o) for o in under(store, [obj_id]))
+
+
+def _is_running_view(state: AnyNode) -> bool:
+    return isinstance(state, ViewState) and state.mode is Mode.RUNNING
+
+
+def _will_be_summed_up(store: NodeStore, obj_id: str) -> bool:
+    state = store.nodes[obj_id]
+    if isinstance(state, GroupState):
+        # A paused one shows its members as they were: once they are others, nobody can sum those up any more.
+        return groups.awaits_summary(state) and (
+            state.mode is Mode.RUNNING or groups.is_ripe(store, state, asleep=True)
+        )
+    asked = state.dirty.explicit and state.base_lod == SUMMARY_LOD and store.writer
+    return asked or groups.awaits_summary(state)
 
 
 def signature(store: NodeStore, obj_id: str) -> str:

@@ -14,6 +14,7 @@ from runtime.context.contract import contract_text
 from runtime.context.feed import Delta
 from runtime.context.graph import ContextGraph
 from runtime.context.interim import Interim
+from runtime.context.payloads import Applied
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.history.condensed import CondensationRecord
 from runtime.history.content import Content, NodePart, TextPart, text_content
@@ -150,18 +151,31 @@ class Job:
         self.graph.apply_tick(results, turn=self.turn, now=self._tick_at, also=also)
         self._take_graph_events()
 
+    def recorded_payloads(self, interim: Interim) -> tuple[tuple[str, int, int], ...]:
+        """What the tick that comes next, of the turn or of the sleep before it, applied in the record that is followed."""
+        return interim.payloads if self.sleeping.state is None else self.sleeping.payloads_of(interim)
+
     def repeat_payloads(self, results: Sequence[ReadResult], interim: Interim, now: float) -> None:
-        """The tick's first part as a record has it, with what its payloads had brought."""
+        """The first part of a tick as a record has it, with what its payloads had brought."""
+        payloads = self.recorded_payloads(interim)
         self.graph.background.repeat(results, turn=self.turn, now=now)
-        self._interim = Interim(payloads=interim.payloads, dropped=interim.dropped)
+        # The number of those that were dropped is that of the turn's tick and of all before it.
+        dropped = interim.dropped if self.sleeping.state is None else 0
+        self._landed([Applied(obj_id=node, turn=turn, effect=effect) for node, turn, effect in payloads], dropped)
 
     def apply_payloads(self, now: float) -> None:
-        """The tick's first part: what was prepared in the background."""
+        """The first part of a tick, of the turn or of a sleeping job: what was prepared in the background."""
         background = self.graph.background
         before = background.tally
         applied = background.apply(turn=self.turn, now=now)
         dropped = background.tally.stale + background.tally.superseded - before.stale - before.superseded
-        self._interim = Interim(payloads=tuple((p.obj_id, p.turn, p.effect) for p in applied), dropped=dropped)
+        self._landed(applied, dropped)
+
+    def _landed(self, applied: Sequence[Applied], dropped: int) -> None:
+        if self.sleeping.state is not None:
+            self.sleeping.landed(applied, dropped)
+        else:
+            self._interim = Interim(payloads=tuple((p.obj_id, p.turn, p.effect) for p in applied), dropped=dropped)
 
     def apply_tick(self, results: Sequence[ReadResult]) -> None:
         """The tick: readings, then dirty groups; what changed becomes events and deltas."""
@@ -169,8 +183,9 @@ class Job:
         self._take_graph_events()
         self._deltas = (*self.sleeping.deltas, *self.graph.take_deltas())
         timed = self.graph.next_due() != float("inf")
-        payloads = {"payloads": self._interim.payloads, "dropped": self._interim.dropped}
-        self._interim = self.sleeping.take().model_copy(update={"at": self._tick_at if timed else None, **payloads})
+        landed, slept = self._interim, self.sleeping.take()
+        payloads = {"payloads": landed.payloads, "dropped": landed.dropped + slept.dropped}
+        self._interim = slept.model_copy(update={"at": self._tick_at if timed else None, **payloads})
         self._nodes = self.graph.records(changed_only=True)
 
     def project(self, now: float) -> Prompt | SummaryTask:

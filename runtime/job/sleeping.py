@@ -1,8 +1,10 @@
 """A job's sleep: what ``wait`` and ``wait_for`` ask for, carried out when the statement has ended (DESIGN.md section 5).
 
-Asleep, a job is timers and nothing else: no model call, no activity that runs on. Periodic nodes are read when they are due,
-and nodes that are waited for also when they have no interval of their own, ever more seldom: a tenth of the time waited so far
+Asleep, a job is timers: no model call of its own, no activity that runs on. Periodic nodes are read when they are due, and
+nodes that are waited for also when they have no interval of their own, ever more seldom: a tenth of the time waited so far
 lies between two readings, at least ``LEAST_SECONDS`` and at most ``MOST_SECONDS``. Each reading is a tick like any other.
+Summaries that are still to be written when the job falls asleep are begun then, and async nodes that are waited for are
+prepared where others would be read; what is ready is applied at a tick of its own.
 A user's message ends the sleep, all of it; the time that was set, or a change that was waited for, ends one wait.
 """
 
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from runtime.context.feed import Delta
 from runtime.context.interim import Interim
+from runtime.context.payloads import Applied
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
 from runtime.context.states import Wait
 from runtime.values import Value
@@ -36,17 +39,22 @@ class Sleep(Value):
     """A sleep that has begun, between two of its ticks. Times are workflow time, in seconds.
 
     ``waits`` are still to be slept through, the first of them since ``began``; ``known`` are the signatures of the nodes that
-    it waits for, as they were then. ``news`` are the times of the ticks that read something new.
+    it waits for, as they were then, and ``unwritten`` those of them for whose summaries something else stands in. ``news`` are
+    the times of the ticks that brought something new, ``payloads`` what these applied, as ``Interim.asleep`` has it, and
+    ``dropped`` is how many were dropped.
     """
 
     waits: tuple[Wait, ...]
     since: float
     began: float
     known: dict[str, str] = {}
+    unwritten: tuple[str, ...] = ()
     last_tick: float | None = None
     last_look: float | None = None
     ticks: int = 0
     news: tuple[float, ...] = ()
+    payloads: tuple[tuple[int, str, int, int], ...] = ()
+    dropped: int = 0
 
     @property
     def wait(self) -> Wait:
@@ -66,10 +74,11 @@ class Sleep(Value):
             return NEVER
         return self.last_look + min(max((self.last_look - self.began) / 10, LEAST_SECONDS), MOST_SECONDS)
 
-    def alarm(self, next_due: float) -> float:
-        """When something is to be done next, if a periodic tick is due at ``next_due``."""
+    def alarm(self, next_due: float, *, ready: bool) -> float:
+        """When something is to be done next, if a periodic tick is due at ``next_due``, and at once if payloads are ``ready``."""
         earliest = NEVER if self.last_tick is None else self.last_tick + LEAST_SECONDS
-        return min(self.deadline, max(min(self.look_at(), next_due), earliest))
+        soon = NEVER if ready else min(self.look_at(), next_due)
+        return min(self.deadline, max(soon, earliest))
 
 
 class Sleeping:
@@ -77,17 +86,22 @@ class Sleeping:
 
     def __init__(self) -> None:
         self.state: Sleep | None = None
-        self._woken = ""
-        self._news: tuple[float, ...] = ()
+        self._over = Interim()
         self._looking: tuple[str, ...] = ()
+        self._looked = False
+        self._fell_asleep = True
 
     def fall_asleep(self, job: Job, waits: tuple[Wait, ...], now: float) -> None:
         """Begin with what a statement asked for."""
-        self.state = Sleep(waits=waits, since=now, began=now, known=job.graph.awaited(waits[0]))
+        known = job.graph.awaited(waits[0])
+        self._fell_asleep = True
+        self.state = Sleep(waits=waits, since=now, began=now, known=known, unwritten=job.graph.unwritten(known))
 
     def alarm(self, job: Job) -> float | None:
         """The workflow time at which there is something to do; None if the job is awake."""
-        return None if self.state is None else self.state.alarm(job.graph.next_due())
+        if self.state is None:
+            return None
+        return self.state.alarm(job.graph.next_due(), ready=job.graph.background.waiting)
 
     def wake(self, reason: str, now: float) -> None:
         """End the sleep."""
@@ -103,13 +117,43 @@ class Sleeping:
         """The ticks of the recorded sleep that this one has not repeated yet."""
         return interim.ticks[len(self.state.news) :] if self.state is not None else ()
 
-    def due(self, job: Job, now: float, *, all_of_them: bool = False) -> tuple[ReadRequest, ...] | None:
-        """What the sleeping job's tick at ``now`` must read; None if the time of its wait is over, which then ends."""
+    def payloads_of(self, interim: Interim) -> tuple[tuple[str, int, int], ...]:
+        """What the next tick of the recorded sleep applied."""
+        number = len(self._asleep().news)
+        return tuple((node, turn, effect) for tick, node, turn, effect in interim.asleep if tick == number)
+
+    def is_over(self, job: Job, now: float) -> bool:
+        """Whether the time of the wait is over, which then ends."""
         state = self._asleep()
-        if now >= state.deadline and not all_of_them:
-            self._next(job, "the timeout" if state.wait.change else "the time that was set", now)
+        if now < state.deadline:
+            return False
+        self._next(job, "the timeout" if state.wait.change else "the time that was set", now)
+        return True
+
+    def landed(self, applied: Sequence[Applied], dropped: int = 0) -> None:
+        """Remember what the tick that has begun applied and dropped."""
+        state = self._asleep()
+        tick = len(state.news)
+        new = tuple((tick, payload.obj_id, payload.turn, payload.effect) for payload in applied)
+        self.state = state.model_copy(update={"payloads": (*state.payloads, *new), "dropped": state.dropped + dropped})
+
+    def to_prepare(self, job: Job) -> tuple[str, ...] | None:
+        """The nodes for which payloads are prepared now: when the job falls asleep, also in another run, and after each look.
+
+        None if the job is awake.
+        """
+        if self.state is None:
             return None
-        self._looking = job.graph.to_look_at(state.known) if all_of_them or now >= state.look_at() else ()
+        falling, self._fell_asleep = self._fell_asleep, False
+        if not falling and not self._looked:
+            return ()
+        return job.graph.to_prepare_asleep(self.state.known, falling=falling)
+
+    def due(self, job: Job, now: float, *, all_of_them: bool = False) -> tuple[ReadRequest, ...]:
+        """What the sleeping job's tick at ``now`` must read."""
+        state = self._asleep()
+        self._looked = all_of_them or now >= state.look_at()
+        self._looking = job.graph.to_look_at(state.known) if self._looked else ()
         return job.due_reads(now, also=self._looking)
 
     def tick(self, job: Job, results: Sequence[ReadResult], now: float, *, repeated: bool = False) -> None:
@@ -117,29 +161,35 @@ class Sleeping:
         state = self._asleep()
         job.tick_asleep(results, also=self._looking)
         new = any(result.status is not ReadStatus.UNCHANGED for result in results)
+        new |= any(tick == len(state.news) for tick, *_ in state.payloads)
         changes = {
             "ticks": state.ticks + 1,
             "last_tick": now,
-            "last_look": now if self._looking else state.last_look,
+            "last_look": now if self._looked else state.last_look,
             "news": (*state.news, now) if new else state.news,
         }
         self.state = state.model_copy(update=changes)
         if repeated:
             return
+        unwritten = job.graph.unwritten(state.known)
+        written = [job.graph.name(obj_id) for obj_id in state.unwritten if obj_id not in unwritten]
+        self.state = self.state.model_copy(update={"unwritten": unwritten})
         if names := job.graph.changed_since(state.known):
             self._next(job, f"a change of {', '.join(names)}", now)
+        elif written:
+            self._next(job, f"the summary of {', '.join(written)}", now)
         elif len(self.state.news) >= MOST_TICKS:
             self.wake(f"{MOST_TICKS:,} ticks with news", now)
 
     def take(self) -> Interim:
         """What there is to record of the sleep that is over, if there was one."""
-        taken, self._woken, self._news = Interim(woken=self._woken, ticks=self._news), "", ()
+        taken, self._over = self._over, Interim()
         return taken
 
     @property
     def deltas(self) -> tuple[Delta, ...]:
         """The line of the feed that says what woke the job."""
-        return (Delta("wait", "wait", "wait", self._woken),) if self._woken else ()
+        return (Delta("wait", "wait", "wait", self._over.woken),) if self._over.woken else ()
 
     def _asleep(self) -> Sleep:
         if self.state is None:
@@ -154,7 +204,10 @@ class Sleeping:
             self.wake(reason, now)
             return
         known = job.graph.awaited(rest[0])
-        self.state = state.model_copy(update={"waits": rest, "began": now, "known": known, "last_look": None})
+        unwritten = job.graph.unwritten(known)
+        changes = {"waits": rest, "began": now, "known": known, "unwritten": unwritten, "last_look": None}
+        self.state = state.model_copy(update=changes)
 
     def _end(self, state: Sleep, woken: str) -> None:
-        self.state, self._woken, self._news = None, woken, state.news
+        self.state = None
+        self._over = Interim(woken=woken, ticks=state.news, asleep=state.payloads, dropped=state.dropped)

@@ -20,6 +20,7 @@ from pydantic import BaseModel
 
 from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult, ToolResult
 from activities.workspace import WorkspaceActivities
+from runtime.context.payloads import Preparation
 from runtime.digests import digest_of
 from runtime.history.content import plain_text
 from runtime.history.events import is_result
@@ -156,20 +157,34 @@ class PlainLoop:
         job, sleeping = self.job, self.job.sleeping
         if sleeping.state is not None:
             self.slept += max(sleeping.state.began - self.now, 0.0)  # the statement took a second
+            self._prepare_asleep()
         while (alarm := sleeping.alarm(job)) is not None:
             if (stop := job.stop(self.now)) is not None:
                 return stop
             if alarm > self.now:
                 self.slept += min(alarm - self.now, job.ledger.wall_left(self.now))
                 continue
+            if sleeping.is_over(job, self.now):
+                continue
+            self.meanwhile(self.slept)
+            job.apply_payloads(self.now)
             due = sleeping.due(job, self.now)
-            if due is not None:
-                self.meanwhile(self.slept)
-                results = (
-                    self._durable("asleep", ReadBatchResult, lambda due=due: self._read(due)).results if due else ()
-                )  # type: ignore[misc]
-                sleeping.tick(job, results, self.now)
+            results = self._durable("asleep", ReadBatchResult, lambda due=due: self._read(due)).results if due else ()  # type: ignore[misc]
+            sleeping.tick(job, results, self.now)
+            self._prepare_asleep()
         return None
+
+    def _prepare_asleep(self) -> None:
+        """Begin what a sleeping job prepares, which is there at once."""
+        job = self.job
+        wanted = job.sleeping.to_prepare(job)
+        if wanted is not None:
+            self._prepared(job.graph.background.begin(turn=job.turn, now=self.now, asleep=wanted))
+
+    def _prepared(self, begun: Sequence[Preparation]) -> None:
+        for preparation in begun:
+            read = self._durable("prepared", ReadBatchResult, lambda p=preparation: self._read((p.request,)))  # type: ignore[misc]
+            self.job.graph.background.ready(preparation.payload_id, read.results[0], self.now)
 
     def turn(self) -> None:
         """One turn, as ``JobWorkflow.run`` has it."""
@@ -190,9 +205,7 @@ class PlainLoop:
             assert job.execution is not None
             self.executions.append(job.execution)
         background.cancel()
-        for preparation in begun:  # each ends when its turn does, if nobody has cancelled it
-            read = self._durable("prepared", ReadBatchResult, lambda p=preparation: self._read((p.request,)))  # type: ignore[misc]
-            background.ready(preparation.payload_id, read.results[0], self.now)
+        self._prepared(begun)  # each ends when its turn does, if nobody has cancelled it
         self.turns.append(self._state())
 
     def again(self, entries: int | None = None, policy: Policy | None = None) -> PlainLoop:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from plain_loop import PlainLoop, count, statements
 
-from runtime.history.events import TickApplied
+from runtime.history.events import AsyncPayloadApplied, TickApplied
 from runtime.job import checkpoint
 from runtime.job.stops import JobStatus
 from runtime.projection.segments import SegmentKind
@@ -126,6 +126,35 @@ def test_a_group_is_waited_for_by_its_members(workspace: Path) -> None:
     )
     assert feed(loop, 2)[0].startswith("wait: slept 1")
     assert feed(loop, 2)[0].endswith("s; woken by a change of outer")
+
+
+def test_an_async_view_is_prepared_while_it_is_waited_for(workspace: Path) -> None:
+    """Where another would be read: the payload lands at a tick of the sleep, and ends it when it brings a change."""
+
+    def meanwhile(seconds: float) -> None:
+        (workspace / "b.txt").write_text("two\n" if seconds > 100 else "one\n")
+
+    (workspace / "b.txt").write_text("one\n")
+    loop = run(
+        workspace, "b = view('b.txt', freq='Async')\nwait_for(b, timeout=1000)", "print(b.text)", meanwhile=meanwhile
+    )
+    assert loop.executions[1].stdout == "two\n"
+    assert feed(loop, 2)[0].endswith("s; woken by a change of b")
+    assert [entry.kind for entry in loop.history if entry.kind == "asleep"] == []
+    events = [event for event in loop.job.log if isinstance(event, AsyncPayloadApplied)]
+    assert [(event.obj_id, event.turn) for event in events] == [("view-1", 1)]
+
+
+def test_an_async_view_that_nobody_waits_for_is_left_alone(workspace: Path) -> None:
+    """No turns pass while a job sleeps; what was being prepared before lands, and nothing more is begun."""
+    loop = run(workspace, "b = view('notes.md', freq='Async')", "wait(86_400)", "finish(1)")
+    assert [entry.kind for entry in loop.history].count("prepared") == 2  # one for each turn's tick
+
+
+def test_preparing_is_ever_more_seldom_too(workspace: Path) -> None:
+    """It begins where a view would be looked at."""
+    loop = run(workspace, "b = view('notes.md', freq='Async')\nwait_for(b, timeout=20_000)")
+    assert 60 < [entry.kind for entry in loop.history].count("prepared") < 130
 
 
 @pytest.mark.parametrize(

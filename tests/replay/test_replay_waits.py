@@ -10,7 +10,9 @@ from temporalio.client import WorkflowHandle
 
 from activities.contracts import JobKey
 from activities.record import ReplayMode, ReplayOrder, RunName
+from runtime.archive.divergences import divergences
 from runtime.job.stops import JobStatus
+from runtime.spec.models import ModelSettings
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage
 from workflows.job import JobWorkflow
@@ -86,3 +88,64 @@ async def test_a_frozen_replay_of_a_sleep_takes_no_time(stage: Stage) -> None:
     assert replayed.end(again.run).result == before
     assert [step.interim for step in replayed.steps(again.run)] == [step.interim for step in archive.steps(outcome.run)]
     assert timeline(replayed, again.run) == timeline(archive, outcome.run)
+
+
+ABOUT = """
+from pathlib import Path
+
+def respond(messages):
+    calls = Path(__file__).with_suffix(".calls")
+    calls.write_text((calls.read_text() if calls.exists() else "") + "call\\n")
+    return f"- {messages[-1]['content'].count('def ')} functions"
+"""
+
+
+async def test_summaries_that_landed_in_a_sleep_land_there_again(stage: Stage) -> None:
+    """A view's, then a group's, each of which ends a wait; the frozen replay asks no model and finds them in the record."""
+    for name in ("a", "b"):
+        (stage.workspace / f"{name}.py").write_text(f"def {name}():\n    pass\n")
+    about = stage.path / "about.py"
+    about.write_text(ABOUT)
+    statements = [
+        "a = view('a.py', lod=2)\ng = group(a, view('b.py'), tokens=300)\ntexts = [a.text, g.text]\nwait_for(a)\nwait_for(g)",
+        "texts += [a.text, g.text]",
+        "a.SetLod(0)\nwait_for(g, timeout=60)",
+        "finish([*texts, g.text])",
+    ]
+    spec = stage.spec(statements, summary_model=ModelSettings(name=f"scripted/{about}"))
+    outcome = await (await stage.start(spec)).result()
+    archive = archive_of(stage, spec.id)
+    end = archive.end(outcome.run)
+    assert end is not None
+    assert end.result[0].startswith("0: def a()")
+    assert end.result[2] == "- 1 functions"
+    assert [end.result[n].splitlines()[-1] for n in (3, 4)] == ["- 1 functions", "- 2 functions"]
+    steps = {step.turn: step.interim for step in archive.steps(outcome.run)}
+    assert [node for _, node, *_ in steps[2].asleep] == ["view-1", "group-3"]
+    assert steps[2].woken.endswith("; woken by the summary of g")
+    assert steps[4].woken.endswith("; woken by the summary of g")
+    calls = about.with_suffix(".calls").read_text()
+    assert calls == "call\n" * 3
+    (stage.workspace / "b.py").unlink()
+
+    order = ReplayOrder(
+        id="r",
+        start=1,
+        mode=ReplayMode.REEXECUTE,
+        source=RunName(batch=stage.batch, job=spec.id, run=outcome.run),
+        frozen=True,
+    )
+    key = JobKey(batch=stage.batch, job="again")
+    again = await stage.client.execute_workflow(
+        JobWorkflow.run,
+        JobOrder(key=key, spec=spec, definition="", origin=Origin(seed=f"{stage.batch}/{spec.id}", replay=order)),
+        id=job_workflow_id(key),
+        task_queue=stage.queue,
+    )
+    replayed = archive_of(stage, "again")
+    assert (again.status, again.turns) == (JobStatus.SUCCEEDED, 4)
+    assert about.with_suffix(".calls").read_text() == calls
+    assert [step.interim for step in replayed.steps(again.run)] == [step.interim for step in archive.steps(outcome.run)]
+    assert timeline(replayed, again.run) == timeline(archive, outcome.run)
+    assert divergences(replayed, again.run) == []
+    assert sound(archive) and sound(replayed)

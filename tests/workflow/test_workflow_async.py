@@ -28,7 +28,7 @@ async def _edited_asleep(stage: Stage, statements: list[str]) -> tuple[object, o
 
 @pytest.mark.parametrize("cached_jobs", [100, 0])
 async def test_a_payload_is_applied_at_a_tick(temporal: WorkflowEnvironment, tmp_path: Path, cached_jobs: int) -> None:
-    """The turn in which it is prepared does not wait for it; the step of the turn that applies it says so."""
+    """The turn in which it is prepared does not wait for it; the step after the sleep whose tick applied it says so."""
     stage = Stage(temporal.client, tmp_path, f"async-{cached_jobs}")
     async with stage.open(cached_jobs=cached_jobs):
         outcome, archive = await _edited_asleep(
@@ -45,8 +45,9 @@ async def test_a_payload_is_applied_at_a_tick(temporal: WorkflowEnvironment, tmp
     # The third preparation begins at turn 3's tick; turn 3's statement pauses the view.
     assert activities_of(history)[:5] == ["begin", "turn-1", "turn-1-effect-0", "payload-1", "turn-2"]
     steps = {step.turn: step.interim for step in archive.steps(outcome.run)}
-    assert steps[3].payloads == (("view-1", 2, PREPARED_EFFECTS + 1),)
-    assert steps[4].payloads == ()
+    assert steps[3].asleep == ((0, "view-1", 2, PREPARED_EFFECTS + 1),)
+    assert len(steps[3].ticks) == 1
+    assert all(step.payloads == () for step in steps.values())
     (feed,) = [s.text for s in archive.turn_layout(outcome.run, 3) if s.kind == "delta"]
     assert "log" not in feed.splitlines()[1]
     assert feed.splitlines()[2] == "foo: its source changed, +1 -1 lines of those shown"

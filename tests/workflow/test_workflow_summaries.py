@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from stage import Stage
+from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.client import WorkflowHandle
+from temporalio.testing import WorkflowEnvironment
 
 from runtime.archive.verify import damage, verify_job
 from runtime.job.stops import JobStatus
@@ -69,3 +75,107 @@ async def test_a_job_without_a_model_for_summaries_says_so(stage: Stage) -> None
     [view] = [s.text for s in archive.turn_layout(outcome.run, 2) if s.origin == "node:view-1"]
     assert "no model writes summaries in this job" in view.splitlines()[0]
     assert archive.side_runs(outcome.run) == []
+
+
+GROUPED = """
+def respond(messages):
+    turn = sum(message["role"] == "assistant" for message in messages) + 1
+    if turn == 1:
+        return {"code": "g = group(view('a.py'), view('b.py'), tokens=300)\\nfirst = g.text"}
+    if turn == 2:
+        return {"code": "wait_for(g)"}
+    return {"code": "finish([first, g.text])"}
+"""
+
+ABOUT = """
+from pathlib import Path
+
+def respond(messages):
+    calls = Path(__file__).with_suffix(".calls")
+    calls.write_text((calls.read_text() if calls.exists() else "") + "call\\n")
+    return f"- {messages[-1]['content'].count('def ')} functions"
+"""
+
+
+def grouped(stage: Stage) -> tuple[str, ModelSettings]:
+    """A job that groups two files, and the model that sums them up."""
+    (stage.workspace / "a.py").write_text("def add(a, b):\n    return a + b\n")
+    (stage.workspace / "b.py").write_text("def sub(a, b):\n    return a - b\n")
+    agent, model = stage.path / "agent.py", stage.path / "about.py"
+    agent.write_text(GROUPED)
+    model.write_text(ABOUT)
+    return f"scripted/{agent}", ModelSettings(name=f"scripted/{model}")
+
+
+async def test_a_group_is_summed_up_by_a_model(stage: Stage) -> None:
+    """The extract stands in until then, the call is archived and paid for, and a second job pays nothing."""
+    agent, model = grouped(stage)
+    outcome, archive = await stage.run(agent, summary_model=model)
+    end = archive.end(outcome.run)
+    assert end is not None
+    first, then = end.result
+    assert "def add(a, b):" in first
+    assert then.splitlines() == [
+        "view-1 (view-1): a.py lines 0:2 of 2",
+        "view-2 (view-2): b.py lines 0:2 of 2",
+        "- 2 functions",
+    ]
+    stood_in = [s.text for s in archive.turn_layout(outcome.run, 2) if s.origin == "node:group-3"]
+    assert "extract, standing in until its summary is written" in stood_in[0].splitlines()[0]
+    (side,) = archive.side_runs(outcome.run)
+    (call,) = archive.steps(side)
+    assert call.cost_usd + sum(step.cost_usd for step in archive.steps(outcome.run)) == pytest.approx(end.cost_usd)
+    assert call.usage.total + sum(step.usage.total for step in archive.steps(outcome.run)) == end.usage.total
+    assert damage(verify_job(archive)) == []
+    other, same = await stage.run(agent, summary_model=model)
+    ended = same.end(other.run)
+    assert ended is not None and ended.result[1] == then
+    assert same.side_runs(other.run) == []
+    assert (stage.path / "about.calls").read_text() == "call\n"
+
+
+SLOW = """
+import time
+from pathlib import Path
+
+def respond(messages):
+    calls = Path(__file__).with_suffix(".calls")
+    calls.write_text((calls.read_text() if calls.exists() else "") + "call\\n")
+    while not Path(__file__).with_suffix(".go").exists():
+        time.sleep(0.02)
+    return "- adds numbers"
+"""
+
+
+async def test_two_workers_that_want_one_summary_at_once_pay_for_one(
+    temporal: WorkflowEnvironment, tmp_path: Path
+) -> None:
+    """The second waits for the first by a claim in the store; its own job pays nothing."""
+    stages = [Stage(temporal.client, tmp_path, f"claims-{n}") for n in range(2)]
+    (stages[0].workspace / "a.py").write_text("def add(a, b):\n    return a + b\n")
+    slow = tmp_path / "slow.py"
+    slow.write_text(SLOW)
+    model = ModelSettings(name=f"scripted/{slow}")
+    statements = ["a = view('a.py', lod=2, tokens=300)\nwait_for(a)", "finish(a.text)"]
+    async with stages[0].open(), stages[1].open():
+        specs = [stage.spec(statements, summary_model=model) for stage in stages]
+        handles = [await stage.start(spec) for stage, spec in zip(stages, specs, strict=True)]
+        for handle in handles:
+            while "summarise_source" not in await started(handle):
+                pass
+        slow.with_suffix(".go").touch()
+        outcomes = [await handle.result() for handle in handles]
+    archives = [stage.archive(spec) for stage, spec in zip(stages, specs, strict=True)]
+    ends = [archive.end(outcome.run) for archive, outcome in zip(archives, outcomes, strict=True)]
+    assert [end.result for end in ends if end is not None] == ["- adds numbers"] * 2
+    assert slow.with_suffix(".calls").read_text() == "call\n"
+    runs = [archive.side_runs(outcome.run) for archive, outcome in zip(archives, outcomes, strict=True)]
+    assert sorted(map(len, runs)) == [0, 1]
+    for stage in stages:
+        await stage.replay_all()
+
+
+async def started(handle: WorkflowHandle[Any, Any]) -> list[str]:
+    """The activities of a job that a worker has begun and not ended."""
+    pending = (await handle.describe()).raw_description.pending_activities
+    return [a.activity_type.name for a in pending if a.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED]
