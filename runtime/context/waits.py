@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from runtime.context.index import creation_order
 from runtime.context.states import FreqKind, GroupState, Mode, NoteState, ViewState, Wait
 from runtime.context.store import NodeStore
 from runtime.digests import digest_of
@@ -22,18 +23,15 @@ def views_under(store: NodeStore, roots: Iterable[str]) -> list[str]:
             if member not in seen:
                 seen.add(member)
                 waiting.append(member)
-    return [
-        obj_id
-        for obj_id, state in store.nodes.items()
-        if obj_id in seen and isinstance(state, ViewState) and state.mode is Mode.RUNNING
-    ]
+    running = creation_order(store.index.running.keys() & seen)
+    return [obj_id for obj_id in running if isinstance(store.nodes[obj_id], ViewState)]
 
 
 def awaited(store: NodeStore, wait: Wait) -> tuple[str, ...]:
     """The nodes whose change ends ``wait``: those that it names, or all that run."""
     if not wait.change:
         return ()
-    return wait.nodes or tuple(obj_id for obj_id, state in store.nodes.items() if state.mode is Mode.RUNNING)
+    return wait.nodes or tuple(creation_order(store.index.running))
 
 
 def can_change(store: NodeStore, obj_id: str) -> bool:
@@ -56,5 +54,6 @@ def signature(store: NodeStore, obj_id: str) -> str:
 
 def next_due(store: NodeStore) -> float:
     """The workflow time at which the next periodic tick of a view is due; infinity if there is none."""
-    times = (s.due_at() for s in store.nodes.values() if isinstance(s, ViewState) and s.runs(FreqKind.PERIODIC))
+    running = (store.nodes[obj_id] for obj_id in store.index.running)
+    times = (s.due_at() for s in running if isinstance(s, ViewState) and s.runs(FreqKind.PERIODIC))
     return min(times, default=float("inf"))
