@@ -8,6 +8,7 @@ from typing import Any
 from runtime.context import api, arguments, groups, notes, views, waits
 from runtime.context.describe import describe_change, header, small_digest, table_line
 from runtime.context.diffs import diff_text, fit_lines
+from runtime.context.index import creation_order
 from runtime.context.outcomes import (
     NeedsRead,
     NodeRef,
@@ -182,7 +183,7 @@ class Calls:
                 ValueError,
                 f"wait_for: nothing would change {names}: Run() a view first, and have its group run; wait(seconds) just sleeps",
             )
-        if not nodes and not any(waits.can_change(self._store, n) for n in self._store.nodes):
+        if not nodes and not any(waits.can_change(self._store, n) for n in self._store.index.running):
             raise Refused(ValueError, "wait_for: no view runs, so nothing would change; Run() one first")
         return self._sleep("wait_for", wait)
 
@@ -407,8 +408,9 @@ def apply_reading(
 
 def note_source(store: NodeStore, fresh: ViewState, cause: Cause) -> None:
     """Mark the paused views of the same path that show another content of it; running ones are read anyway."""
-    for state in list(store.nodes.values()):
-        if not isinstance(state, ViewState) or state.path != fresh.path or state is fresh:
+    for obj_id in creation_order(store.index.paths.get(fresh.path, ())):
+        state = store.view(obj_id)
+        if state is fresh:
             continue
         behind = state.rendering.fingerprint != fresh.rendering.fingerprint
         if state.mode is Mode.PAUSED and behind != state.dirty.source_changed:

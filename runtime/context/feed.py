@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from runtime.context.describe import describe_change
 from runtime.context.diffs import diff_text
+from runtime.context.index import creation_order
 from runtime.context.states import AnyNode, RenderedView, ViewState
 from runtime.context.store import NodeStore
 
@@ -33,11 +34,10 @@ class Delta:
 def pending(store: NodeStore) -> tuple[Delta, ...]:
     """The feed as it stands, in creation order: several changes of a node are one, from what was shown to what is."""
     deltas: list[Delta] = []
-    for obj_id, after in store.nodes.items():
-        before = store.shown_before.get(obj_id)
-        if before is None:
-            # Not touched, or made since: what is new in it stands where the statement that made it stands.
-            continue
+    # What was made since has no state before: what is new in it stands where the statement that made it stands.
+    touched = {obj_id: state for obj_id, state in store.shown_before.items() if state is not None}
+    for obj_id in creation_order(touched):
+        before, after = touched[obj_id], store.nodes[obj_id]
         summary = describe_change(before, after, store.name)
         if summary:
             detail = _detail(store, before, after)

@@ -13,11 +13,13 @@ from typing import Any, Self, get_args
 from runtime.context import api, checkpoint, feed, groups, holding, ticks, waits
 from runtime.context.background import Background
 from runtime.context.calls import Calls, framed, missing, text_of
-from runtime.context.describe import small_digest, table_line
+from runtime.context.describe import small_digest
 from runtime.context.feed import Delta
+from runtime.context.handles import HandleTable, Table
+from runtime.context.index import creation_order
 from runtime.context.outcomes import NodeRef, Outcome, PendingCall, Raised, Returned
 from runtime.context.sources import ReadRequest, ReadResult
-from runtime.context.states import AnyNode, GroupState, Mode, Wait
+from runtime.context.states import AnyNode, GroupState, Wait
 from runtime.context.store import NodeStore, Snapshot
 from runtime.history.events import (
     AsyncPayloadApplied,
@@ -42,7 +44,8 @@ class ContextGraph:
         self._store = NodeStore(count_tokens, writer=writer)
         self._calls = Calls(self._store)
         self.background = Background(self._store)
-        self._lines: dict[str, tuple[AnyNode, str, bool, str]] = {}
+        self._table = HandleTable(self._store, self._calls.changed)
+        self._recorded_at = 0
 
     def call_function(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, turn: int) -> Outcome:
         """One of the contract's functions, but ``finish``."""
@@ -142,10 +145,8 @@ class ContextGraph:
 
     def learn_names(self, names: Mapping[str, str]) -> None:
         """The statement's variables that hold handles, by name: summaries and deltas call nodes by them."""
-        known: dict[str, str] = {}
-        for name, obj_id in names.items():
-            known.setdefault(obj_id, name)
-        self._store.names = known
+        # The first of a node's names is the one that it is called by.
+        self._store.names = {obj_id: name for name, obj_id in reversed(list(names.items()))}
 
     def pause_out_of_sight(self, *, turn: int) -> None:
         """Pause the running nodes that no variable holds any more, and no wait waits for.
@@ -180,37 +181,24 @@ class ContextGraph:
         text = text_of(self._store, state, level, state.tokens if tokens is None else tokens)
         return framed(self._store, state, level, text)
 
-    def handle_table(self, names: Mapping[str, str]) -> str:
+    def handle_table(self, names: Mapping[str, str], budget: int | None = None) -> Table:
         """One line for each node that a variable holds, and for each running or pinned one that none does.
 
-        ``changed`` marks what ``take_deltas`` named last, and what changed after that.
+        ``changed`` marks what ``take_deltas`` named last, and what changed after that. Lines beyond ``budget`` tokens are counted.
         """
-        held: dict[str, list[str]] = {}
-        for name, obj_id in names.items():
-            held.setdefault(obj_id, []).append(name)
-        lines = [
-            self._table_line(state, ", ".join(held.get(obj_id, [obj_id])))
-            for obj_id, state in self._store.nodes.items()
-            if obj_id in held or state.mode is Mode.RUNNING or state.pinned is not None
-        ]
-        return "\n".join(lines)
-
-    def _table_line(self, state: AnyNode, name: str) -> str:
-        """The node's line, made anew when it changed."""
-        changed = self._calls.changed(state.obj_id)
-        made = self._lines.get(state.obj_id)
-        if made is None or made[0] is not state or made[1:3] != (name, changed):
-            made = self._lines[state.obj_id] = (state, name, changed, table_line(state, name, changed=changed))
-        return made[3]
+        return self._table.of(names, budget)
 
     def records(self, changed_only: bool) -> tuple[dict[str, Any], ...]:
         """The states in small, for the archive: all, or those whose digest moved since they were last recorded."""
+        store = self._store
+        candidates = store.index.changed_since(self._recorded_at) if changed_only else store.nodes
+        self._recorded_at = store.index.clock
         records: list[dict[str, Any]] = []
-        for obj_id, state in self._store.nodes.items():
-            digest = self._store.digest(obj_id)
-            if not changed_only or self._store.recorded.get(obj_id) != digest:
-                records.append(dict(small_digest(state, digest)))
-            self._store.recorded[obj_id] = digest
+        for obj_id in creation_order(obj_id for obj_id in candidates if obj_id in store.nodes):
+            digest = store.digest(obj_id)
+            if not changed_only or store.recorded.get(obj_id) != digest:
+                records.append(dict(small_digest(store.nodes[obj_id], digest)))
+            store.recorded[obj_id] = digest
         return tuple(records)
 
     def digest(self, obj_id: str) -> str:
@@ -220,6 +208,24 @@ class ContextGraph:
     def state(self, obj_id: str) -> AnyNode:
         """A node's state. ``KeyError`` if there is no such node."""
         return self._store.nodes[obj_id]
+
+    @property
+    def clock(self) -> int:
+        """This moment, for ``touched_since``."""
+        return self._store.index.clock
+
+    def touched_since(self, clock: int) -> list[str]:
+        """The nodes that became another state, or are gone, after that moment. As long as what has changed."""
+        return self._store.index.changed_since(clock)
+
+    def has(self, obj_id: str) -> bool:
+        """Whether there is such a node."""
+        return obj_id in self._store.nodes
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups among the nodes, in creation order."""
+        return creation_order(self._store.index.groups)
 
     @property
     def obj_ids(self) -> tuple[str, ...]:
@@ -233,6 +239,7 @@ class ContextGraph:
     def restore(self, snapshot: Snapshot) -> None:
         """Undo all that happened since ``snapshot``, ids and events included."""
         self._store.restore(snapshot)
+        self._recorded_at = 0
 
     def dump(self) -> dict[str, Any]:
         """The whole graph as JSON data."""

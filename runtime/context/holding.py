@@ -8,6 +8,7 @@ structure, and ``Run`` sets its node going again. What was being prepared for it
 
 from __future__ import annotations
 
+from runtime.context.index import creation_order
 from runtime.context.states import GroupState, Mode
 from runtime.context.store import Cause, NodeStore
 
@@ -16,9 +17,8 @@ def in_sight(store: NodeStore) -> frozenset[str]:
     """The nodes in sight since the last statement ended; all of them before the first did."""
     if store.held is None:
         return frozenset(store.nodes)
-    pinned = (obj_id for obj_id, state in store.nodes.items() if state.pinned is not None)
-    waiting = [obj_id for obj_id in (*store.held, *pinned) if obj_id in store.nodes]
-    seen = set(waiting)
+    seen = {obj_id for obj_id in (*store.held, *store.index.pinned) if obj_id in store.nodes}
+    waiting = [obj_id for obj_id in store.index.groups if obj_id in seen]
     for obj_id in waiting:
         state = store.nodes[obj_id]
         for member in state.members if isinstance(state, GroupState) else ():
@@ -30,7 +30,8 @@ def in_sight(store: NodeStore) -> frozenset[str]:
 
 def pause_out_of_sight(store: NodeStore) -> None:
     """Pause every running node that is not in sight."""
+    if not store.index.running:
+        return
     seen = in_sight(store)
-    for obj_id, state in list(store.nodes.items()):
-        if state.mode is Mode.RUNNING and obj_id not in seen:
-            store.put(state.evolve(mode=Mode.PAUSED), Cause.CALL)
+    for obj_id in creation_order(store.index.running.keys() - seen):
+        store.put(store.nodes[obj_id].evolve(mode=Mode.PAUSED), Cause.CALL)

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from runtime.context.describe import describe_change
+from runtime.context.index import Index
 from runtime.context.outcomes import NodeRef
 from runtime.context.states import AnyNode, ContextValue, GroupState, NoteState, RenderedView, ViewState, Wait
 
@@ -71,6 +72,7 @@ class NodeStore:
         self.count = count
         self.writer = writer
         self._nodes: dict[str, AnyNode] = {}
+        self.index = Index()
         self.counter = 0
         self.names: dict[str, str] = {}
         self.held: tuple[str, ...] | None = None
@@ -101,7 +103,12 @@ class NodeStore:
 
     def fill(self, nodes: Mapping[str, AnyNode]) -> None:
         """Take over the nodes of a checkpoint, or of a snapshot."""
+        self.index.fill(self._nodes, nodes)
         self._nodes = dict(nodes)
+
+    def _keep(self, state: AnyNode) -> None:
+        self._nodes[state.obj_id] = state
+        self.index.keep(state)
 
     @property
     def turn(self) -> int:
@@ -162,14 +169,14 @@ class NodeStore:
             raise ValueError(f"{state.obj_id} exists")
         self._emit("NodeChanged", obj_id=state.obj_id, delta=f"created {state.obj_type}")
         self.shown_before[state.obj_id] = None
-        self._nodes[state.obj_id] = state
+        self._keep(state)
 
     def put(self, state: AnyNode, cause: Cause) -> None:
         """Set a node's new state: the one place where nodes change. An event follows if its digest did."""
         self._require_open()
         before = self.nodes[state.obj_id]
         was = self.digest(state.obj_id)
-        self._nodes[state.obj_id] = state
+        self._keep(state)
         if state.evolve(last_tick_turn=before.last_tick_turn, last_tick_at=before.last_tick_at) == before:
             # Spares the digest of a text that is the same.
             self._digests[state.obj_id] = (state, was)

@@ -10,14 +10,17 @@ from collections.abc import Sequence
 
 from runtime.context import groups, views
 from runtime.context.calls import apply_reading
+from runtime.context.index import creation_order
 from runtime.context.sources import ReadRequest, ReadResult
-from runtime.context.states import NEVER, FreqKind, GroupState, Mode, ViewState
+from runtime.context.states import NEVER, FreqKind, Mode, ViewState
 from runtime.context.store import Cause, NodeStore
 
 
 def due(store: NodeStore, turn: int, now: float, also: frozenset[str] = frozenset()) -> tuple[ReadRequest, ...]:
     """The reads of the tick of ``turn`` at ``now``: those of sync ticks and of ``also``, then those of periodic ones."""
-    states = [state for state in store.nodes.values() if isinstance(state, ViewState)]
+    index = store.index
+    found = (store.nodes[obj_id] for obj_id in creation_order((*index.asked, *index.running, *also)))
+    states = [state for state in found if isinstance(state, ViewState)]
     asked = {s.obj_id for s in states if s.dirty.explicit or s.obj_id in also}
     sync = [s for s in states if s.obj_id in asked or (s.runs(FreqKind.SYNC) and s.is_due(turn, now))]
     periodic = [s for s in states if s.obj_id not in asked and s.runs(FreqKind.PERIODIC) and s.is_due(turn, now)]
@@ -50,7 +53,7 @@ def apply(store: NodeStore, results: Sequence[ReadResult], also: frozenset[str] 
 
 def recompute(store: NodeStore, cause: Cause) -> None:
     """Recompute every group that is due."""
-    groups.recompute_due(store, [s.obj_id for s in store.nodes.values() if isinstance(s, GroupState)], cause)
+    groups.recompute_due(store, creation_order(store.index.groups), cause)
 
 
 def bring_forward(store: NodeStore) -> None:
@@ -61,6 +64,5 @@ def bring_forward(store: NodeStore) -> None:
     """
     if not due(store, store.turn, store.now):
         recompute(store, Cause.CALL)
-    for state in list(store.nodes.values()):
-        if state.mode is Mode.RUNNING:
-            store.put(state.evolve(last_tick_turn=NEVER, last_tick_at=None), Cause.CALL)
+    for obj_id in creation_order(store.index.running):
+        store.put(store.nodes[obj_id].evolve(last_tick_turn=NEVER, last_tick_at=None), Cause.CALL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from runtime.context import groups
+from runtime.context.index import creation_order
 from runtime.context.sources import SUMMARY_LOD
 from runtime.context.states import AnyNode, FreqKind, GroupState, Mode, NoteState, ViewState, Wait
 from runtime.context.store import NodeStore
@@ -24,7 +25,7 @@ def under(store: NodeStore, roots: Iterable[str]) -> list[str]:
             if member not in seen:
                 seen.add(member)
                 waiting.append(member)
-    return [obj_id for obj_id in store.nodes if obj_id in seen]
+    return creation_order(seen)
 
 
 def to_look_at(store: NodeStore, roots: Iterable[str]) -> list[str]:
@@ -90,5 +91,6 @@ def signature(store: NodeStore, obj_id: str) -> str:
 
 def next_due(store: NodeStore) -> float:
     """The workflow time at which the next periodic tick of a view is due; infinity if there is none."""
-    times = (s.due_at() for s in store.nodes.values() if isinstance(s, ViewState) and s.runs(FreqKind.PERIODIC))
+    running = (store.nodes[obj_id] for obj_id in store.index.running)
+    times = (s.due_at() for s in running if isinstance(s, ViewState) and s.runs(FreqKind.PERIODIC))
     return min(times, default=float("inf"))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from runtime.job.condensing import Condensing, SummaryTask
 from runtime.job.stops import JobFailed
 from runtime.job.window import learned_limit
-from runtime.projection.project import MESSAGE_TOKENS, TailPart, tokens_of
+from runtime.projection.project import MESSAGE_TOKENS, TailPart
 from runtime.projection.segments import Segment, SegmentKind
 from runtime.values import Usage
 
@@ -72,12 +72,12 @@ class Fitter:
         for kind, most in SECTIONS.items():
             job.surface.tail_budgets[kind] = max(LEAST_BUDGET, min(int(self.limit * TAIL_SHARE), most))
         while True:
-            job.surface.look(job.log.view)
+            job.surface.look(job.log.view, job.turn)
             if self.condensing.taken and CONDENSED not in job.places.reasons:
                 # Also after a summary that was waited for: what stands behind it is written anew.
                 job.places.flush(job.surface, CONDENSED)
             layout = job.projector.layout(job.log.view, job.replies, job.surface, tail())
-            self.size = tokens_of(layout)
+            self.size = job.projector.tokens
             if self.size > target:
                 target = int(self.limit * TARGET)
                 if job.places.behind(job.surface) and job.places.flush(job.surface, ROOM):
@@ -90,7 +90,7 @@ class Fitter:
                 return outcome
             if not outcome:
                 return layout
-            job.surface.look(job.log.view)
+            job.surface.look(job.log.view, job.turn)
             job.places.flush(job.surface, CONDENSED if self.condensing.taken else ROOM)
 
     def _less(self, job: Job, layout: Sequence[Segment]) -> bool | SummaryTask:
@@ -124,16 +124,15 @@ def _collapse(
     job: Job, layout: Sequence[Segment], over: int, *, kept: frozenset[str], kind: SegmentKind = SegmentKind.VIEW
 ) -> bool:
     """Leave out views, or nodes of another kind, the oldest first, but those in ``kept`` and pinned ones."""
-    collapsed = job.surface.collapsed
-    before = len(collapsed)
+    before = len(job.surface.collapsed)
     for segment in layout:
         obj_id = segment.origin.removeprefix("node:")
         if over <= 0:
             break
         if segment.kind is kind and obj_id not in kept and job.graph.state(obj_id).pinned is None:
-            collapsed[obj_id] = None
+            job.surface.collapse(obj_id)
             over -= segment.tokens
-    return len(collapsed) > before
+    return len(job.surface.collapsed) > before
 
 
 def _made_last(job: Job, layout: Iterable[Segment]) -> frozenset[str]:
@@ -162,6 +161,6 @@ def _cut(job: Job, layout: Sequence[Segment], *, least: int) -> bool:
         if of_tail:
             surface.tail_budgets[segment.kind] = smaller
         else:
-            surface.shrunk[obj_id] = smaller
+            surface.shrink(obj_id, smaller)
         return True
     return False

@@ -211,7 +211,7 @@ class Job:
 
     def _tail(self, budget_line: str) -> tuple[TailPart, ...]:
         """The prompt's tail as it is now: what was dropped may change while the prompt is made."""
-        parts = self.surface.tail(self._deltas, self.turn, budget_line)
+        parts = self.surface.tail(self._deltas, budget_line)
         dropped = self.condensing.dropped.line()
         return (TailPart(SegmentKind.MARK, "tail", dropped), *parts) if dropped else parts
 
@@ -219,11 +219,11 @@ class Job:
         """Decide, once a turn, which views are shown anew at their places and which changes are told further down."""
         self._settled = True
         view = self.log.view
-        self.surface.look(view)
+        self.surface.look(view, self.turn)
         horizon = min(self.spec.budget.turns - self.turn, max(LEAST_HORIZON, self.turn))
         self.places.settle(
             self.surface,
-            lambda: self.projector.layout(view, self.replies, self.surface, ()),
+            lambda: self.projector.standing(view, self.replies, self.surface),
             horizon,
             self._tell,
         )

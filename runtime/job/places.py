@@ -18,8 +18,7 @@ from typing import Protocol
 from runtime.context.diffs import line_diff
 from runtime.context.states import RenderedView
 from runtime.projection.prices import Prices
-from runtime.projection.project import MESSAGE_TOKENS
-from runtime.projection.segments import Segment
+from runtime.projection.project import MESSAGE_TOKENS, Changes, Standing
 from runtime.spec.models import ProjectionPolicy
 from runtime.values import Value
 
@@ -64,8 +63,12 @@ class Current(Protocol):
     """What the places need of the surface."""
 
     @property
-    def places(self) -> Sequence[str]:
-        """The views that have a place among the events, in its order."""
+    def places(self) -> Mapping[str, int]:
+        """The views that have a place among the events, and the place's number."""
+        ...
+
+    def to_place(self) -> set[str]:
+        """The nodes for which ``current`` may be another than when this was asked last."""
         ...
 
     def current(self, obj_id: str) -> Placed:
@@ -85,6 +88,9 @@ class Places:
     causes: dict[str, str] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     told_now: frozenset[str] = frozenset()
+    _open: set[str] = field(default_factory=set)
+    _moved: set[str] = field(default_factory=set)
+    _superseded: int = 0
 
     @property
     def why(self) -> str:
@@ -108,17 +114,16 @@ class Places:
     def settle(
         self,
         surface: Current,
-        stable: Callable[[], Sequence[Segment]],
+        stable: Callable[[], Standing],
         horizon: int,
         tell: Callable[[str], str],
     ) -> None:
         """Decide once a turn, before its first prompt: rewrite, or tell. ``tell`` appends a message and returns its event's id.
 
-        ``stable`` makes the prompt's segments without the tail, as they stand before that.
+        ``stable`` tells how the prompt's segments without the tail stand before that.
         """
-        self._follow(surface)
-        now = {obj_id: surface.current(obj_id) for obj_id in surface.places}
-        stale = [obj_id for obj_id in surface.places if self.known[obj_id].placed != now[obj_id]]
+        now = self._stale(surface)
+        stale = list(now)
         if not stale:
             return
         updates = {obj_id: self._update(self.known[obj_id].known, now[obj_id]) for obj_id in stale}
@@ -131,30 +136,47 @@ class Places:
                 event = tell(updates[obj_id])
                 told.add(obj_id)
                 self.known[obj_id] = place.model_copy(update={"told": now[obj_id], "updates": (*place.updates, event)})
+        self._open = set(stale[:cut])
         self.told_now = frozenset(told)
 
     def flush(self, surface: Current, why: str) -> bool:
         """Rewrite all places that are behind, since the prompt is rewritten before them anyway. False if none is."""
-        self._follow(surface)
-        now = {obj_id: surface.current(obj_id) for obj_id in surface.places}
-        stale = [obj_id for obj_id in surface.places if self.known[obj_id].placed != now[obj_id]]
+        now = self._stale(surface)
         if why not in self.reasons:
             self.reasons.append(why)
-        self._rewrite(stale, now)
-        return bool(stale)
+        self._rewrite(list(now), now)
+        self._open = set()
+        return bool(now)
 
     def behind(self, surface: Current) -> bool:
         """Whether some place does not show its view as it is."""
         return any(place.told is not None for place in self.known.values())
 
-    def _follow(self, surface: Current) -> None:
+    def changes(self) -> Changes:
+        """Where another text stands, and whether messages were superseded, since this was asked last."""
+        made = Changes(frozenset(self._moved), len(self.dropped) > self._superseded)
+        self._moved, self._superseded = set(), len(self.dropped)
+        return made
+
+    def _stale(self, surface: Current) -> dict[str, Placed]:
+        """The places of which the model knows another state than the present one, or knows it from a message; with that state."""
+        touched = surface.to_place()
+        self._follow(surface, touched)
+        asked = sorted((touched & self.known.keys()) | self._open & self.known.keys(), key=surface.places.__getitem__)
+        now = {obj_id: surface.current(obj_id) for obj_id in asked}
+        return {o: at for o, at in now.items() if self.known[o].placed != at or self.known[o].known != at}
+
+    def _follow(self, surface: Current, touched: set[str]) -> None:
         """Take in places that are new, and let go those that are gone with their events."""
-        here = dict.fromkeys(surface.places)
-        for obj_id in [obj_id for obj_id in self.known if obj_id not in here]:
-            self.dropped.update(dict.fromkeys(self.known.pop(obj_id).updates))
-        for obj_id in here:
-            if obj_id not in self.known:
-                self.known[obj_id] = Place(placed=surface.current(obj_id))
+        for obj_id in sorted(touched):
+            if obj_id in surface.places and obj_id not in self.known:
+                self._stands(obj_id, surface.current(obj_id))
+            elif obj_id not in surface.places and obj_id in self.known:
+                self.dropped.update(dict.fromkeys(self.known.pop(obj_id).updates))
+
+    def _stands(self, obj_id: str, placed: Placed) -> None:
+        self.known[obj_id] = Place(placed=placed)
+        self._moved.add(obj_id)
 
     def _rewrite(self, obj_ids: Sequence[str], now: Mapping[str, Placed]) -> None:
         causes = [cause for obj_id in obj_ids if (cause := self.causes.get(obj_id))]
@@ -164,7 +186,7 @@ class Places:
             self.reasons.append("; ".join([*(named or [f"rendered anew: {', '.join(obj_ids)}"]), *more]))
         for obj_id in obj_ids:
             self.dropped.update(dict.fromkeys(self.known[obj_id].updates))
-            self.known[obj_id] = Place(placed=now[obj_id])
+            self._stands(obj_id, now[obj_id])
 
     def _update(self, before: Placed, after: Placed) -> str:
         """The message that tells of a change: the diff, or where that is longer the whole."""
@@ -188,7 +210,7 @@ class Places:
         stale: Sequence[str],
         now: Mapping[str, Placed],
         updates: Mapping[str, str],
-        stable: Callable[[], Sequence[Segment]],
+        stable: Callable[[], Standing],
         horizon: int,
     ) -> int:
         """The first of the ``stale`` places that is rewritten; all behind it are too. ``len(stale)``: none is."""
@@ -197,44 +219,22 @@ class Places:
         if self.policy is ProjectionPolicy.APPEND:
             return len(stale)
         read, write, rewrite = self.prices.read, self.prices.write, self.prices.rewrite
-        behind = _behind(stable())
+        standing = stable()
         keep: list[float] = []
         anew: list[float] = []
         old: list[int] = []
         for obj_id in stale:
             place, state = self.known[obj_id], now[obj_id]
             told = 0 if place.known == state else self.count(updates[obj_id]) + MESSAGE_TOKENS
-            stands = self.count(place.placed.text) + sum(behind.sizes.get(event, 0) for event in place.updates)
+            stands = self.count(place.placed.text) + sum(map(standing.size_of, place.updates))
             fresh = self.count(state.text)
             old.append(stands)
             keep.append(stands * read + told * write + horizon * (stands + told) * read)
             anew.append(fresh * write + horizon * fresh * read)
         best, least = len(stale), sum(keep)
         for cut in range(len(stale) - 1, -1, -1):
-            moved = max(behind.tokens.get(stale[cut], 0) - sum(old[cut:]), 0)
+            moved = max(standing.behind(stale[cut]) - sum(old[cut:]), 0)
             cost = sum(keep[:cut]) + moved * rewrite + sum(anew[cut:])
             if cost < least:
                 best, least = cut, cost
         return best
-
-
-@dataclass(frozen=True)
-class _Behind:
-    """Tokens from a view's place to the end of what is stable, and those of each event's message."""
-
-    tokens: Mapping[str, int]
-    sizes: Mapping[str, int]
-
-
-def _behind(stable: Sequence[Segment]) -> _Behind:
-    tokens: dict[str, int] = {}
-    sizes: dict[str, int] = {}
-    total = 0
-    for segment in reversed(stable):
-        total += segment.tokens + MESSAGE_TOKENS
-        kind, _, origin = segment.origin.partition(":")
-        if kind == "node":
-            tokens[origin] = total
-        elif kind == "event":
-            sizes[origin] = sizes.get(origin, 0) + segment.tokens + MESSAGE_TOKENS
-    return _Behind(tokens, sizes)

@@ -7,28 +7,36 @@ condensed away, it is shown in the tail.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from runtime.context.diffs import fit_lines
 from runtime.context.feed import Delta, Item, compressed
 from runtime.context.graph import ContextGraph
+from runtime.context.handles import same_names
+from runtime.context.index import number_of
 from runtime.context.states import AnyNode, GroupState, ViewState
 from runtime.history.content import NodePart
 from runtime.history.events import ShownEvent, is_result
 from runtime.job.places import Placed, Places
-from runtime.projection.project import TailPart
+from runtime.projection.project import Changes, TailPart
 from runtime.projection.segments import SegmentKind
 
 SHOWN_DELTAS = 40
 """Deltas that one prompt shows; the rest is counted in a line."""
 
-MOST_CHARS = 12
-"""Characters that a token of the tail's lists stands for at most: what is longer by this is not even counted."""
+HANDLES_TITLE = "[handles]"
 
 _SHOWS_AGAIN = frozenset(
     {"SetLod", "SetTokens", "SetPos", "Scroll", "Refresh", "Run", "Add", "Remove", "SetText", "Append", "pin"}
 )
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """Of a group, what decides which nodes it shows."""
+
+    members: tuple[str, ...]
+    shows: bool
 
 
 @dataclass
@@ -37,6 +45,9 @@ class Surface:
 
     ``names`` are the variables that hold handles. ``collapsed`` are nodes left out for room and ``shrunk`` smaller budgets of
     nodes, both until the node is called again; ``tail_budgets`` bound the delta feed and the handle table of this turn.
+    ``places`` are the views that have a place among the events, in its order.
+
+    What is known of nodes is kept from prompt to prompt; ``look`` brings it up to date where something changed.
     """
 
     graph: ContextGraph
@@ -46,31 +57,88 @@ class Surface:
     collapsed: dict[str, None] = field(default_factory=dict)
     shrunk: dict[str, int] = field(default_factory=dict)
     tail_budgets: dict[SegmentKind, int] = field(default_factory=dict)
-    places: tuple[str, ...] = ()
-    _held: frozenset[str] = frozenset()
-    _placed_here: frozenset[str] = frozenset()
-    _rendered: dict[str, tuple[AnyNode, str, int | None, Placed]] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+    _clock: int = 0
+    _events: list[ShownEvent] = field(default_factory=list)
+    _named: Mapping[str, str] = field(default_factory=dict)
     _held_as: dict[str, str] = field(default_factory=dict)
+    _groups: dict[str, _Facts] = field(default_factory=dict)
     _shown_by: dict[str, list[str]] = field(default_factory=dict)
+    _called: set[str] = field(default_factory=set)
+    _to_place: set[str] = field(default_factory=set)
+    _rendered: dict[str, tuple[AnyNode, str, int | None, Placed]] = field(default_factory=dict)
+    _in_tail: dict[str, TailPart | None] = field(default_factory=dict)
     _changed: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def called(self, obj_id: str, method: str) -> None:
         """The model asked something of the node: it is shown again, in full."""
-        if method in _SHOWS_AGAIN:
+        if method in _SHOWS_AGAIN and (obj_id in self.collapsed or obj_id in self.shrunk):
             self.collapsed.pop(obj_id, None)
             self.shrunk.pop(obj_id, None)
+            self._called.add(obj_id)
 
-    def look(self, events: Iterable[ShownEvent]) -> None:
+    def collapse(self, obj_id: str) -> None:
+        """Leave the node out for room."""
+        self.collapsed[obj_id] = None
+        self._called.add(obj_id)
+
+    def shrink(self, obj_id: str, tokens: int) -> None:
+        """Show the node within a smaller budget."""
+        self.shrunk[obj_id] = tokens
+        self._called.add(obj_id)
+
+    def look(self, events: Sequence[ShownEvent], turn: int) -> None:
         """Learn what this projection goes by: which views have a place among the events, and which groups show which nodes."""
-        parts = (part for event in events if is_result(event) for part in event.content)
-        self.places = tuple(dict.fromkeys(part.obj_id for part in parts if isinstance(part, NodePart)))
-        self._placed_here = frozenset(self.places)
-        self._held = frozenset(self.names.values())
+        changed = set(self.graph.touched_since(self._clock)) | self._called
+        self._clock = self.graph.clock
+        self._called.clear()
+        renamed = self._learn_names()
+        changed |= renamed | self._find_places(events)
+        changed |= self._learn_groups(renamed)
+        self._to_place |= changed
+        for obj_id in changed:
+            self._sort_in(obj_id, turn)
+
+    def to_place(self) -> set[str]:
+        """The nodes for which ``current`` may be another than when this was asked last."""
+        taken, self._to_place = self._to_place | self._called, set()
+        return taken
+
+    def _learn_names(self) -> set[str]:
+        """The nodes that have another name than before."""
+        if same_names(self.names, self._named):
+            return set()
+        before, self._named = self._held_as, self.names
         self._held_as = {obj_id: name for name, obj_id in reversed(list(self.names.items()))}
-        states = ((obj_id, self.graph.state(obj_id)) for obj_id in self.graph.obj_ids)
-        groups = {obj_id: state for obj_id, state in states if isinstance(state, GroupState)}
-        self._shown_by = {}
-        waiting = [obj_id for obj_id, state in groups.items() if obj_id in self._held or state.pinned is not None]
+        renamed = {obj_id for obj_id, _ in self._held_as.items() ^ before.items()}
+        # A group's header names its members.
+        return renamed | {group for group, facts in self._groups.items() if not renamed.isdisjoint(facts.members)}
+
+    def _find_places(self, events: Sequence[ShownEvent]) -> set[str]:
+        """The views that have a place and had none, or the other way round."""
+        known = len(self._events)
+        before = self.places
+        if events[:known] != self._events:
+            known, self._events, self.places = 0, [], {}
+        new = events[known:]
+        self._events.extend(new)
+        parts = (part for event in new if is_result(event) for part in event.content)
+        found = [part.obj_id for part in parts if isinstance(part, NodePart)]
+        for obj_id in found:
+            self.places.setdefault(obj_id, len(self.places))
+        return set(found) if before is self.places else before.keys() ^ self.places.keys()
+
+    def _learn_groups(self, renamed: set[str]) -> set[str]:
+        """The nodes that other groups show than before, or groups with another name."""
+        groups: dict[str, _Facts] = {}
+        for obj_id in self.graph.groups:
+            state = self.graph.state(obj_id)
+            if isinstance(state, GroupState):
+                groups[obj_id] = _Facts(state.members, obj_id in self._held_as or state.pinned is not None)
+        if groups == self._groups and renamed.isdisjoint(groups):
+            return set()
+        before, self._groups, self._shown_by = self._shown_by, groups, {}
+        waiting = [obj_id for obj_id, facts in groups.items() if facts.shows]
         seen = set(waiting)
         for group in waiting:
             for member in groups[group].members:
@@ -78,6 +146,24 @@ class Surface:
                 if member in groups and member not in seen:
                     seen.add(member)
                     waiting.append(member)
+        now = self._shown_by
+        changed = {obj_id for obj_id in before.keys() | now.keys() if before.get(obj_id) != now.get(obj_id)}
+        return changed | {member for group in renamed & groups.keys() for member in groups[group].members}
+
+    def _sort_in(self, obj_id: str, turn: int) -> None:
+        """Learn when a node last changed, and whether it is shown in the tail."""
+        self._in_tail.pop(obj_id, None)
+        if not self.graph.has(obj_id):
+            return
+        digest = self.graph.digest(obj_id)
+        if self._changed.get(obj_id, ("", 0))[0] != digest:
+            self._changed[obj_id] = (digest, turn)
+        if obj_id not in self.places and self._alone(obj_id):
+            self._in_tail[obj_id] = None
+
+    def changes(self) -> Changes:
+        """What of the places changed since the layout before."""
+        return self.at.changes()
 
     def in_place(self, obj_id: str) -> str | None:
         """The text at the view's place; None for a mark: it is shown by a group, left out for room, or held by nobody."""
@@ -113,23 +199,32 @@ class Surface:
         what = f"{name}: view of {state.path}" if isinstance(state, ViewState) else name
         if groups := self._shown_by.get(obj_id):
             return f"[{what}; summarised by {', '.join(map(self.name, groups))}]"
-        if obj_id not in self._held:
+        if obj_id not in self._held_as:
             return f"[{what}; no variable holds it]"
         return f"[{what}; left out for room: {name}.Refresh() brings it back, show({name}) prints it once]"
 
-    def tail(self, deltas: Sequence[Delta], turn: int, budget_line: str) -> tuple[TailPart, ...]:
+    def tail(self, deltas: Sequence[Delta], budget_line: str) -> tuple[TailPart, ...]:
         """The prompt's tail: nodes by age of their last change, pinned ones first, then deltas, handles, budgets."""
-        parts: list[TailPart] = []
-        for obj_id in self._tail_nodes(turn):
-            kind = SegmentKind(self.graph.state(obj_id).obj_type)
-            text = self.graph.render(obj_id, tokens=self.shrunk.get(obj_id))
-            parts.append(TailPart(kind, f"node:{obj_id}", text))
+        parts = [self._in_tail[obj_id] or self._tail_part(obj_id) for obj_id in self._tail_nodes()]
         if deltas:
             parts.append(self._feed(deltas))
-        if table := self.graph.handle_table(self.names):
-            parts.append(self._list(SegmentKind.HANDLES, "[handles]", table.splitlines()))
+        table = self.graph.handle_table(self.names, self.tail_budgets.get(SegmentKind.HANDLES))
+        if table.lines:
+            lines, last = (HANDLES_TITLE, *table.lines), table.lines[-1]
+            # A line's tokens end with it, so those of the text are theirs together.
+            tokens = self.count(HANDLES_TITLE + "\n") + sum(table.tokens[:-1]) + self.count(last)
+            parts.append(TailPart(SegmentKind.HANDLES, "tail", "\n".join(lines), tokens))
         parts.append(TailPart(SegmentKind.BUDGET, "tail", budget_line))
         return tuple(parts)
+
+    def _tail_part(self, obj_id: str) -> TailPart:
+        budget = self.shrunk.get(obj_id)
+        text = self.graph.render(obj_id, tokens=budget)
+        part = TailPart(SegmentKind(self.graph.state(obj_id).obj_type), f"node:{obj_id}", text)
+        if budget is None:
+            # Within a smaller budget a group tells of its members as they are now.
+            self._in_tail[obj_id] = part
+        return part
 
     def _feed(self, deltas: Sequence[Delta]) -> TailPart:
         """The deltas within their budget."""
@@ -142,7 +237,7 @@ class Surface:
 
     def _rank(self, delta: Delta) -> int:
         """What is not about a node, and what is pinned or cannot be read, gives way last."""
-        if delta.obj_id not in self.graph.obj_ids:
+        if not self.graph.has(delta.obj_id):
             return 0
         state = self.graph.state(delta.obj_id)
         return 1 if state.pinned is not None or (isinstance(state, ViewState) and state.fault is not None) else 2
@@ -150,30 +245,17 @@ class Surface:
     def _group_of(self, delta: Delta) -> str | None:
         return next(map(self.name, self._shown_by.get(delta.obj_id, ())), None)
 
-    def _list(self, kind: SegmentKind, title: str, lines: Sequence[str]) -> TailPart:
-        budget = self.tail_budgets.get(kind)
-        if budget is not None:
-            kept = fit_lines(_beginning(lines, budget * MOST_CHARS), budget, self.count)
-            more = len(lines) - len(kept)
-            lines = [*kept, f"... {more} more lines were left out for room"] if more else kept
-        return TailPart(kind, "tail", "\n".join([title, *lines]))
+    def _tail_nodes(self) -> list[str]:
+        def age(obj_id: str) -> tuple[bool, int, int]:
+            return self.graph.state(obj_id).pinned is None, self._changed[obj_id][1], number_of(obj_id)
 
-    def _tail_nodes(self, turn: int) -> list[str]:
-        shown: list[tuple[bool, int, int, str]] = []
-        for order, obj_id in enumerate(self.graph.obj_ids):
-            state = self.graph.state(obj_id)
-            digest = self.graph.digest(obj_id)
-            if self._changed.get(obj_id, ("", 0))[0] != digest:
-                self._changed[obj_id] = (digest, turn)
-            if obj_id not in self._placed_here and self._alone(obj_id):
-                shown.append((state.pinned is None, self._changed[obj_id][1], order, obj_id))
-        return [obj_id for *_, obj_id in sorted(shown)]
+        return sorted(self._in_tail, key=age)
 
     def _alone(self, obj_id: str) -> bool:
         """Whether the node is shown on its own."""
         if self.graph.state(obj_id).pinned is not None:
             return True
-        return obj_id not in self.collapsed and obj_id in self._held and obj_id not in self._shown_by
+        return obj_id not in self.collapsed and obj_id in self._held_as and obj_id not in self._shown_by
 
     def name(self, obj_id: str) -> str:
         """The variable that holds the node, or the node's id."""
@@ -181,12 +263,3 @@ class Surface:
         if name is not None and self.names.get(name) == obj_id:
             return name
         return next((name for name, held in self.names.items() if held == obj_id), obj_id)
-
-
-def _beginning(lines: Sequence[str], chars: int) -> Sequence[str]:
-    """The first lines, up to so many characters."""
-    for number, line in enumerate(lines):
-        chars -= len(line)
-        if chars < 0:
-            return lines[:number]
-    return lines

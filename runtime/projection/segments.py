@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from enum import StrEnum
 from functools import cached_property
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_serializer, field_validator
@@ -142,6 +143,9 @@ _TOLD: dict[str, dict[str, Any]] = {SegmentKind.BUDGET: {"origin": "tail", "role
 """What the kind of a segment tells of it, for a kind that every turn has."""
 
 
+_DIGEST = attrgetter("digest")
+
+
 def _brief(part: DeltaPart) -> list[int] | str | dict[str, Any]:
     match part:
         case Keep(start=start, stop=stop):
@@ -175,10 +179,8 @@ def delta_from(previous: Sequence[str], reply: Segment | None, layout: Sequence[
     """``delta_between``, from the digests of the previous layout's segments alone."""
     parts: list[Keep | Add | Reply] = []
     reply_digest = reply.digest if reply is not None else None
-    old, new = list(previous), [s.digest for s in layout]
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
+    old, new = list(previous), list(map(_DIGEST, layout))
+    head = common(old, new)
     tail = 0
     while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
         tail += 1
@@ -195,6 +197,17 @@ def delta_from(previous: Sequence[str], reply: Segment | None, layout: Sequence[
     if tail:
         parts.append(Keep(start=len(old) - tail, stop=len(old)))
     return LayoutDelta(parts=tuple(parts))
+
+
+def common(old: Sequence[object], new: Sequence[object]) -> int:
+    """How many items the two, of one type, begin with in common. Stretches are compared as wholes: that is quick where they are the same."""
+    low, high = 0, min(len(old), len(new))
+    if old[:high] == new[:high]:
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if old[low:middle] == new[low:middle] else (low, middle)
+    return low
 
 
 def reply_segment(

@@ -86,12 +86,12 @@ def test_handle_table(job: Job) -> None:
     job.graph.take_deltas()
     names = {"foo": foo, "again": foo, "s": s}
     job.on(foo, "SetLod", 1)
-    assert job.graph.handle_table(names).splitlines() == [
+    assert job.graph.handle_table(names).lines == (
         "foo, again = view a.txt@0:0 | paused | lod 1 | 4/4 tokens | due | changed",
         "view-3 = view b.txt@2:0 | running Sync | lod 0 | 4/2,000 tokens",
         "s = group 1 members | running Sync | lod 2 | 10/1,500 tokens | pinned",
-    ]
-    assert lost not in job.graph.handle_table(names)
+    )
+    assert lost not in job.graph.handle_table(names).text
 
 
 def test_changed_flag_lasts_for_one_projection(job: Job) -> None:
@@ -103,7 +103,7 @@ def test_changed_flag_lasts_for_one_projection(job: Job) -> None:
     for _ in range(2):
         job.tick()
         job.graph.take_deltas()
-        flags.append("changed" in job.graph.handle_table({"foo": foo}))
+        flags.append("changed" in job.graph.handle_table({"foo": foo}).text)
     assert flags == [True, False]
 
 

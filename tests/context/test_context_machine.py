@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from runtime.context.graph import ContextGraph
 from runtime.context.groups import reaches
 from runtime.context.outcomes import NodeRef, Outcome, Raised
-from runtime.context.states import GroupState
+from runtime.context.states import GroupState, Mode, ViewState
 
 PATHS = ("a.py", "b.txt", "c.txt")
 contents = st.builds(
@@ -141,6 +141,20 @@ class ContextMachine(RuleBasedStateMachine):
             graph.get_attribute(obj_id, "text")
         graph.handle_table({})
         assert self.digests() == self.seen
+
+    @invariant()
+    def the_index_is_what_a_look_at_all_nodes_finds(self) -> None:
+        """Also after a statement was taken back, and after a checkpoint."""
+        for job in self.jobs:
+            nodes, index = job.graph._store.nodes, job.graph._store.index
+            assert index.running.keys() == {o for o, s in nodes.items() if s.mode is Mode.RUNNING}
+            assert index.pinned.keys() == {o for o, s in nodes.items() if s.pinned is not None}
+            assert index.groups.keys() == {o for o, s in nodes.items() if isinstance(s, GroupState)}
+            views = {o: s for o, s in nodes.items() if isinstance(s, ViewState)}
+            assert index.asked.keys() == {o for o, s in views.items() if s.dirty.explicit}
+            assert {o: path for path, those in index.paths.items() for o in those} == {
+                o: s.path for o, s in views.items()
+            }
 
     @invariant()
     def both_jobs_are_equal(self) -> None:

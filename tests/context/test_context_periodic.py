@@ -81,5 +81,5 @@ def test_a_schedule_that_makes_no_sense_is_refused(job: Job) -> None:
 def test_the_handle_table_says_how_often(job: Job) -> None:
     """Beside the other columns."""
     foo = job.view("a.txt", freq=("Periodic", 90))
-    assert job.graph.handle_table({"foo": foo}).split(" | ")[1] == "running every 90 s"
+    assert job.graph.handle_table({"foo": foo}).text.split(" | ")[1] == "running every 90 s"
     assert job.get(foo, "freq") == ["Periodic", 90.0]

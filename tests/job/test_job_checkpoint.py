@@ -113,7 +113,8 @@ def test_every_part_of_a_job_is_dumped_or_made_anew(tmp_path: Path) -> None:
     assert set(vars(loop.job.ledger)) == {"budget", "started", "usage", "cost_usd"}
     assert set(vars(loop.job.fitter)) == {"limit", "size", "condensing", "_stated", "_refused"}
     places = {"known", "dropped", "causes", "prices"}
-    assert set(vars(loop.job.places)) == places | {"policy", "count", "reasons", "told_now"}
+    kept = {"policy", "count", "reasons", "told_now", "_open", "_moved", "_superseded"}
+    assert set(vars(loop.job.places)) == places | kept
     surface = {"names", "collapsed", "shrunk", "_changed"}
     looked_up = {
         "graph",
@@ -121,9 +122,14 @@ def test_every_part_of_a_job_is_dumped_or_made_anew(tmp_path: Path) -> None:
         "at",
         "tail_budgets",
         "places",
-        "_placed_here",
-        "_held",
+        "_clock",
+        "_events",
+        "_named",
         "_held_as",
+        "_groups",
+        "_called",
+        "_to_place",
+        "_in_tail",
         "_rendered",
         "_shown_by",
     }

@@ -78,6 +78,15 @@ def test_append_leaves_the_prefix_as_it_is_and_tells_each_change_once(workspace:
     assert "its source changed, +1 -1 lines" in feed and "-line 7" not in feed
 
 
+def test_a_change_that_is_taken_back_is_told_too(workspace: Path) -> None:
+    """What stands at the place is true again then, but the message behind it is not."""
+    edits = {6: EDITS[6], 9: LINES}
+    loop = loop_of(workspace, ProjectionPolicy.APPEND, WATCH, *[WORK] * 10, edits=edits).run().replayed()
+    there, back = told(loop.layouts[-1])
+    assert "+line 7 (6) of the file" in there
+    assert "-line 7 (6) of the file" in back and "+line 7 of the file" in back
+
+
 def test_auto_rewrites_what_little_stands_behind_and_tells_what_much_does(workspace: Path) -> None:
     """A change right behind the place is shown there; one with thousands of tokens behind it is told."""
     early = {3: LINES.replace("line 7", "line seven")}

@@ -13,7 +13,7 @@ from runtime.history.events import (
     ShownEvent,
 )
 from runtime.projection.messages import messages_of
-from runtime.projection.project import Projector, TailPart, tokens_of
+from runtime.projection.project import Changes, Projector, TailPart, tokens_of
 from runtime.projection.segments import Segment, SegmentKind, reply_segment
 from runtime.values import ToolCall
 
@@ -35,6 +35,10 @@ class Shown:
     def superseded(self, event_id: str) -> bool:
         """No message told of a node."""
         return False
+
+    def changes(self) -> Changes:
+        """Nothing: what is shown here stays."""
+        return Changes()
 
 
 def words(text: str) -> int:
