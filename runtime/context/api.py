@@ -105,7 +105,7 @@ FUNCTIONS: tuple[Signature, ...] = (
             Parameter("freq", f"{_FREQ} | None", "None"),
         ),
         "ViewHandle",
-        "a live view onto a workspace file",
+        "a live view of a source",
     ),
     Signature(
         "group",
@@ -119,7 +119,7 @@ FUNCTIONS: tuple[Signature, ...] = (
         "GroupHandle",
         "a summary of its members, kept current",
     ),
-    Signature("ls", (), "list[str]", "one line for each handle"),
+    Signature("ls", (), "list[str]", "a list, one line for each handle"),
     Signature(
         "show", (Parameter("obj", _NODE), _LOD, _TOKENS), "None", "prints the handle's text into this turn's result"
     ),
@@ -129,13 +129,13 @@ FUNCTIONS: tuple[Signature, ...] = (
         "None",
         "always shown, whatever else is dropped; reason=None unpins",
     ),
-    Signature("tick", (), "None", "brings forward the update that every turn begins with"),
+    Signature("tick", (), "None", "what runs is updated before the next turn, whether it is due or not"),
     Signature("wait", (Parameter("seconds", "float"),), "None", "sleeps when the statement has ended"),
     Signature(
         "wait_for",
         (Parameter("nodes", _NODE, kind=Kind.REST), Parameter("timeout", "float | None", "None", Kind.KEYWORD)),
         "None",
-        "sleeps until one of the nodes changes, of all that run if none is named; timeout in seconds",
+        "sleeps until one of the nodes, which must run, changes; of all that run if none is named; timeout in seconds",
     ),
     Signature(
         "note",
@@ -197,7 +197,7 @@ NODE_ATTRIBUTES: Mapping[str, str] = {
     "obj_id": "str",
     "obj_type": "str",
     "mode": "str",
-    "freq": "str | None",
+    "freq": "str | tuple[str, float] | None",
     "tokens": "int",
     "lod": "int",
     "dirty": "bool",

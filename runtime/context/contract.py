@@ -101,12 +101,20 @@ def _stub_parameters(signature: Signature, *, self_first: bool = False) -> str:
 
 
 def contract_text(
-    *, form: str, tools: Sequence[Tool], result_schema: Mapping[str, Any] | None, urls: Sequence[str] = ()
+    *,
+    form: str,
+    tools: Sequence[Tool],
+    result_schema: Mapping[str, Any] | None,
+    urls: Sequence[str] = (),
+    writer: bool = True,
 ) -> str:
-    """The contract as the model reads it. ``form`` is ``tool`` or ``script``, ``urls`` are the web pages that it may view."""
+    """The contract as the model reads it.
+
+    ``form`` is ``tool`` or ``script``, ``urls`` are the web pages that it may view, ``writer`` tells whether a model writes summaries.
+    """
     sections = [
         _ROLE.format(how=_FORMS[form]),
-        _context(urls),
+        _context(urls, writer),
         _FILES,
         _tools(tools),
         _finish(result_schema),
@@ -122,24 +130,24 @@ _FORMS = {
 
 _ROLE = """\
 You work alone, in turns, on the goal that follows. Nobody answers questions.
-In each turn write one piece of Python: {how}. It is type-checked, then run; its output, or the exception it raised, \
-is in the next turn's prompt, and so is each view, where it was made. What changed in one since may be told further down: \
+In each turn write one piece of Python: {how}. It is type-checked, then run; its output, the value of its last \
+expression, or the exception it raised, is in the next turn's prompt, and so is each view, where it was made. What changed in one since may be told further down: \
 the lowest place holds. Variables stay from turn to turn. A statement that \
-raises keeps what it did until then; one that exceeds a limit is taken back whole.
+raises keeps what it did until then; one that exceeds a limit of time, memory or output is taken back whole.
 The job ends when you call finish(...). A reply without Python is recorded for the user and ends nothing."""
 
 _VIEW_NOTES = """\
 path   a file, directory or glob ("src/**/*.py") of the workspace, or an opened file; {web}\
-"holdfast://JOB@N": turn N of another job of this archive ("self": this one; "self@N/effect/K": what effect K, from 0, of \
+"holdfast://JOB@N": turn N of another job of this archive, "holdfast://JOB": that job in short ("self": this one; "self@N/effect/K": what effect K, from 0, of \
 turn N's statement gave).
-pos    a 0-based line (40 or "40"), "line:column" ("120:0"), or "/text": the first line that contains text.
+pos    a 0-based line (40 or "40"), "line:column" ("120:80"; the column counts where a line is too long to be shown whole), or "/text": the first line that contains text.
 tokens how much to show at most; All for as much as the reader allows ({most:,}).
 lod    level of detail. 0: the text from pos on. 1: structure (symbols, headings, keys, columns; of a \
-directory its tree, of a glob its files' symbols). 2: a summary that a model writes in the background; the structure stands in \
-until then, and says so. 3: what changed since it was last shown.
+directory its tree, of a glob its files' symbols). 2: {summary} 3: what changed since it was last shown.
 mode   "paused" keeps the last known state until you call a method. "running" follows the file: it is read at the \
 beginning of each turn, and a change is shown as a diff. It is paused when no variable, pin or group holds it any more.
-freq   "Sync", or ("Periodic", seconds): read at the beginning of the first turn after so many seconds; \
+freq   "Sync", or ("Periodic", seconds): read at the beginning of the next turn, and then of each by which so many \
+seconds have passed since; \
 or "Async": read in the background, shown at the first turn after that.
 SetLod, SetTokens, SetPos and Scroll take effect at the beginning of the next turn. Refresh reads at once. Render and \
 show read only what the handle does not have: another lod or tokens, or what it was set to and does not show yet. \
@@ -148,7 +156,14 @@ Headers count lines like slices: "lines 120:180 of 900", so SetPos(180) goes on 
 _GROUP_NOTES = """\
 A group is a summary of its members (views, groups, notes), recomputed at the beginning of a turn when a member changed, \
 unless paused. Its members are then shown by the group, not on their own, except those that are pinned.
-lod    0: members' excerpts. 1: their structure. 2: extractive summary (default). 3: what changed since it was last shown."""
+lod    0: members' excerpts. 1: their structure. 2 (default): {summary} 3: what changed since it was last shown."""
+
+_WRITTEN = (
+    "a summary that a model writes in the background; the structure stands in until then, and says so.",
+    "a summary that a model writes in the background; their first lines and structure stand in until then, and say so.",
+)
+_UNWRITTEN = ("as 1, for no model writes summaries in this job.", "their first lines and structure.")
+"""What level 2 is, of views and of groups."""
 
 _NOTE_NOTES = """\
 A note survives without a variable, since it is pinned; pin(n, None) and n = None let it go. A text longer than its budget \
@@ -159,19 +174,20 @@ wait and wait_for take effect when the statement has ended without an exception,
 nothing but its wall budget; nodes that are due are read. A user's message wakes it. The next prompt says what woke it."""
 
 
-def _context(urls: Sequence[str]) -> str:
+def _context(urls: Sequence[str], writer: bool) -> str:
     view, group, note, *others = sorted(api.FUNCTIONS, key=lambda s: s.name not in api.HANDLES)
     web = f"a web page of {', '.join(urls)}; " if urls else ""
+    of_views, of_groups = _WRITTEN if writer else _UNWRITTEN
     lines = [
         "# Context",
         "Handles are live objects: what they show in your prompt is what you set them to show. Free room by lowering "
         "tokens, raising lod, or assigning None to the variable.",
         "",
         *_signature_lines(view, "ViewHandle", api.VIEW_METHODS),
-        *_indented(_VIEW_NOTES.format(most=READER_TOKENS, web=web)),
+        *_indented(_VIEW_NOTES.format(most=READER_TOKENS, web=web, summary=of_views)),
         "",
         *_signature_lines(group, "GroupHandle", api.GROUP_METHODS),
-        *_indented(_GROUP_NOTES),
+        *_indented(_GROUP_NOTES.format(summary=of_groups)),
         "",
         *_signature_lines(note, "NoteHandle", api.NOTE_METHODS),
         *_indented(_NOTE_NOTES),
@@ -208,8 +224,9 @@ def _attributes() -> str:
 _FILES = """\
 # Files
 The workspace is read-only; paths are relative to it, and what lies outside it cannot be reached. \
-open(path).read(), os.listdir(path) and pathlib.Path(path).iterdir(), .read_text(), .exists(), .is_dir() work. What you \
-print comes back once, bounded; a view stays and is kept current. There is no network."""
+open(path).read(), os.listdir(path), os.path.exists(path) and pathlib.Path(path) with .read_text(), .iterdir(), .glob(pattern), \
+.rglob(pattern), .walk(), .exists(), .is_dir(), .is_file(), .stat() work; a file that is read so has at most 256 kB. What you \
+print comes back once, at most 8,000 characters of it; a view stays and is kept current. A statement has no network."""
 
 
 def _tools(tools: Sequence[Tool]) -> str:
@@ -238,4 +255,5 @@ _LIMITS = """\
 # Python
 A sandboxed subset of Python 3. Not supported: generators (yield), class inheritance (also of exceptions), del, method \
 decorators (property, classmethod, staticmethod), type aliases. Modules: {modules}; no others. \
-A statement may compute for 1 second and use 64 MB; reading files and calling tools does not count."""
+A statement may compute for 1 second, use 64 MB and print 1 MB, and all variables together hold 12 MB; reading files and calling tools does not count, \
+and may be done 1,000 times in one. time.sleep() returns at once: wait(seconds) sleeps."""

@@ -18,8 +18,8 @@ from runtime.context.feed import Delta
 from runtime.context.handles import HandleTable, Table
 from runtime.context.index import creation_order
 from runtime.context.outcomes import NodeRef, Outcome, PendingCall, Raised, Returned
-from runtime.context.sources import ReadRequest, ReadResult
-from runtime.context.states import AnyNode, GroupState, Wait
+from runtime.context.sources import ALL_TOKENS, ReadRequest, ReadResult
+from runtime.context.states import AnyNode, GroupState, ViewState, Wait
 from runtime.context.store import NodeStore, Snapshot
 from runtime.history.events import (
     AsyncPayloadApplied,
@@ -77,11 +77,14 @@ class ContextGraph:
     def _attribute(self, state: AnyNode, name: str) -> Any:
         match name:
             case "text":
-                return text_of(self._store, state, state.lod, state.tokens)
+                # What it was set to shows when it has been read so.
+                set_only = isinstance(state, ViewState) and state.dirty.explicit
+                return text_of(self._store, state, state.lod, ALL_TOKENS if set_only else state.tokens)
             case "mode":
                 return state.mode.value
             case "freq":
-                return None if state.freq is None else state.freq.spelled()
+                spelled = None if state.freq is None else state.freq.spelled()
+                return tuple(spelled) if isinstance(spelled, list) else spelled
             case "dirty":
                 return groups.is_behind(self._store, state)
             case "members" if isinstance(state, GroupState):

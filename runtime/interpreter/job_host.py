@@ -34,6 +34,11 @@ MAX_REQUEST_BYTES = 512 * 1024
 MAX_TEXT = 4_000
 """Characters of a text given to a node or to one of the contract's functions."""
 
+_WRITES = frozenset(
+    {"note", *(spelling for name in ("SetText", "Append") for spelling in (name, api.snake_case(name)))}
+)
+"""Calls that give a note its text."""
+
 MAX_DEPTH = 100
 MAX_INT_BITS = 3_000
 """About 900 digits; Python refuses to print more than 4,300."""
@@ -281,7 +286,9 @@ def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _too_long(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Failure | None:
-    """What a node is told stays in its state, its line of the handle table and every record of it."""
+    """What a node is told stays in its state, its line of the handle table and every record of it; a note's text has its own bound."""
+    if name in _WRITES:
+        return None
     if any(isinstance(value, str) and len(value) > MAX_TEXT for value in (*args, *kwargs.values())):
         return Failure("ValueError", f"{name}(): an argument has more than {MAX_TEXT:,} characters")
     return None

@@ -34,6 +34,14 @@ DECLARED_SECONDS: Final = 1.0
 """A statement that took longer when live is declared a timeout; the rest is room for a slower replay."""
 
 MAX_MEMORY_BYTES: Final = 64 << 20
+"""What a statement may use. The count depends a little on what its process did before."""
+
+REPLAY_MEMORY_BYTES: Final = 65 << 20
+"""What a replay of a statement may use, so that one which kept within its limit does so again."""
+
+MAX_SESSION_BYTES: Final = 12 << 20
+"""What a session may weigh: its process has room for somewhat more, depending on what it did before."""
+
 MAX_RECURSION: Final = 200
 MAX_SUSPENSIONS: Final = 10_000
 
@@ -70,11 +78,11 @@ def raise_if_stopped(error: Exception) -> None:
         ) from error
 
 
-def limits() -> ResourceLimits:
-    """The limits of one statement. All but the time count deterministically."""
+def limits(*, replay: bool = False) -> ResourceLimits:
+    """The limits of one statement. Depth and suspensions count deterministically; time and memory are for verdicts to tell."""
     return ResourceLimits(
         max_feed_duration_secs=HARD_SECONDS,
-        max_memory=MAX_MEMORY_BYTES,
+        max_memory=REPLAY_MEMORY_BYTES if replay else MAX_MEMORY_BYTES,
         max_recursion_depth=MAX_RECURSION,
         max_suspensions=MAX_SUSPENSIONS,
     )
@@ -98,10 +106,10 @@ def close() -> None:
             pool.__exit__(None, None, None)
 
 
-def session(*, seed: str = "") -> MontySession:
+def session(*, seed: str = "", replay: bool = False) -> MontySession:
     """A session for running statements. ``seed`` starts ``random``; the clock asks the host; sleeping takes no time."""
     policy: OSPolicy = {"datetime": "call_host", "sleep": "zero", "timezone": "utc", "random_start": {"seed": seed}}
-    return _started(_running).checkout(limits=limits(), os_policy=policy)
+    return _started(_running).checkout(limits=limits(replay=replay), os_policy=policy)
 
 
 def checking_session(stubs: str) -> MontySession:

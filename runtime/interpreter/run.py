@@ -37,13 +37,14 @@ from runtime.interpreter.host import Answer, Effect, Failure, Given, Host, NotHa
 from runtime.interpreter.os_values import VIRTUAL_ROOT
 from runtime.interpreter.records import ExceptionInfo
 from runtime.interpreter.stopwatch import Stopwatch
-from runtime.interpreter.verdicts import Checked, InterpreterDrift, Verdict, VerdictStatus, exception_of
+from runtime.interpreter.verdicts import KEPT, Checked, InterpreterDrift, Verdict, VerdictStatus, exception_of
 
 __all__ = ["InterpreterDrift", "Session", "StatementRun", "Stretch", "Verdict", "VerdictStatus"]
 
 _EXCEPTIONS = frozenset(get_args(ExcType))
 _MESSAGE_CHARS = 2_000
 _FEED_NAME = re.compile(r"<python-input-\d+>")
+_MEMORY_LIMIT = re.compile(r"memory limit exceeded: \d+ bytes > ")
 _TIME_LIMIT = re.compile(r"(feed|turn) time limit exceeded")
 _GONE = (MontyError, RuntimeError)
 """What a session raises that cannot go on; ``RuntimeError`` says that its process has ended."""
@@ -93,6 +94,7 @@ class StatementRun:
     _effect: Effect | None = None
     _printed: int = 0
     _ms: int = 0
+    _weight: int = 0
 
     def advance(self, answer: Answer | None = None, recorded: Verdict | None = None) -> Stretch:
         """Run the next stretch: from the start, or from the effect that ``answer`` answers.
@@ -101,11 +103,13 @@ class StatementRun:
         passed is not repeated.
         """
         checked = self._check(recorded) if self._waiting is None else Checked.NO
-        self._ms = 0
+        # A verdict without a digest tells of another run of the statement: what is not its time is found out anew.
+        replayed = recorded is not None and bool(recorded.digest)
+        self._ms = self._weight = 0
         status, detail = VerdictStatus.OK, ""
         if checked is not Checked.REFUSED:
             try:
-                self._effect, self._waiting = self._run(answer)
+                self._effect, self._waiting = self._run(answer, replay=replayed)
             except _TakenBack as taken:
                 self._effect = self._waiting = None
                 status, detail = taken.status, taken.detail
@@ -114,6 +118,8 @@ class StatementRun:
         digest = self._digest() if status is VerdictStatus.OK else ""
         if recorded is None and digest and self.spent_ms + self._ms > pool.DECLARED_SECONDS * 1000:
             status = VerdictStatus.TIMEOUT
+        elif not replayed and digest and self._weight > pool.MAX_SESSION_BYTES:
+            status, detail = VerdictStatus.MEMORY, KEPT
         verdict = Verdict(status=status, digest=digest, ms=self._ms, checked=checked, detail=detail)
         return Stretch(verdict=verdict, effect=self._effect)
 
@@ -162,9 +168,9 @@ class StatementRun:
         self.exception, self.session = problem, self.before
         return Checked.REFUSED
 
-    def _run(self, answer: Answer | None) -> tuple[Effect | None, bytes | None]:
+    def _run(self, answer: Answer | None, *, replay: bool) -> tuple[Effect | None, bytes | None]:
         handles = Handles(self.obj_ids())
-        with pool.session(seed=self.seed) as session:
+        with pool.session(seed=self.seed, replay=replay) as session:
             snapshot = self._loaded(session)
             watch = Stopwatch()
             try:
@@ -181,11 +187,16 @@ class StatementRun:
                 self.exception, effect = _exception(error), None
                 if _TIME_LIMIT.match(self.exception.message):
                     raise _TakenBack(VerdictStatus.TIMEOUT) from error
+                # Not left to the statement as an exception: its text tells bytes that are others in another process.
+                if self.exception.type == "MemoryError" and _MEMORY_LIMIT.match(self.exception.message):
+                    raise _TakenBack(VerdictStatus.MEMORY) from error
             finally:
                 self._ms = watch.milliseconds
             try:
                 if effect is not None:
-                    return effect, session.dump()
+                    waiting = session.dump()
+                    self._weight = len(waiting)
+                    return effect, waiting
                 self.session = self._listed(session, handles)
             except _GONE as error:
                 pool.raise_if_stopped(error)
@@ -209,6 +220,7 @@ class StatementRun:
     def _listed(self, session: MontySession, handles: Handles) -> Session:
         # The interpreter keeps the source of all it is fed: what is listed after the dump does not add to it.
         dump = session.dump()
+        self._weight = len(dump)
         listing = handles.incoming(session.feed_run(namespace.LISTING))
         if taken := namespace.taken(listing, self.hidden):
             raise _TakenBack(VerdictStatus.NAMES, ", ".join(taken))

@@ -11,10 +11,13 @@ from runtime.values import Compact
 _UNDONE = "The variables and context objects are as they were before the statement."
 
 
+KEPT = "kept"
+
+
 class VerdictStatus(StrEnum):
     """How a stretch ended. All but ``OK`` end the statement and take it back.
 
-    ``NAMES``: it bound a name of the contract; ``ATTRIBUTES``: it assigned an attribute of a handle.
+    ``MEMORY``: it used too much, or (detail ``KEPT``) left variables that weigh too much. ``NAMES``: it bound a name of the contract; ``ATTRIBUTES``: it assigned an attribute of a handle.
     """
 
     OK = "ok"
@@ -23,6 +26,7 @@ class VerdictStatus(StrEnum):
     OUTPUT = "output"
     NAMES = "names"
     ATTRIBUTES = "attributes"
+    MEMORY = "memory"
 
 
 class Checked(StrEnum):
@@ -68,6 +72,10 @@ def exception_of(verdict: Verdict) -> ExceptionInfo:
                 "MemoryError",
                 f"the statement printed more than {output.OUTPUT_LIMIT_CHARS} characters and was stopped",
             )
+        case VerdictStatus.MEMORY:
+            used = f"used more than {pool.MAX_MEMORY_BYTES >> 20} MB of memory"
+            kept = f"left variables that take more than {pool.MAX_SESSION_BYTES >> 20} MB together"
+            type_, what = "MemoryError", f"the statement {kept if verdict.detail == KEPT else used}"
         case VerdictStatus.NAMES:
             type_, what = (
                 "NameError",

@@ -99,7 +99,13 @@ class Job:
         self._projections = 0
         self._tick_at = started
         self._interim = Interim()
-        contract = contract_text(form=spec.form, tools=spec.tools, result_schema=spec.result, urls=spec.urls)
+        contract = contract_text(
+            form=spec.form,
+            tools=spec.tools,
+            result_schema=spec.result,
+            urls=spec.urls,
+            writer=spec.writer is not None,
+        )
         self._message(MessageSource.SYSTEM, contract)
         self._message(MessageSource.GOAL, spec.goal)
 

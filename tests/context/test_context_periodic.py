@@ -82,4 +82,4 @@ def test_the_handle_table_says_how_often(job: Job) -> None:
     """Beside the other columns."""
     foo = job.view("a.txt", freq=("Periodic", 90))
     assert job.graph.handle_table({"foo": foo}).text.split(" | ")[1] == "running every 90 s"
-    assert job.get(foo, "freq") == ["Periodic", 90.0]
+    assert job.get(foo, "freq") == ("Periodic", 90.0)

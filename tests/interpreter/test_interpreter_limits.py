@@ -27,8 +27,12 @@ def verdicts(loop: PlainLoop) -> list[Verdict]:
     [
         ("while True: pass", VerdictStatus.TIMEOUT, "TimeoutError"),
         ("try:\n    while True: pass\nexcept BaseException: pass", VerdictStatus.TIMEOUT, "TimeoutError"),
-        ("kept = []\nwhile True: kept.append('abc' * 1000)", VerdictStatus.CRASHED, "RuntimeError"),
+        ("kept = []\nwhile True: kept.append('abc' * 1000)", VerdictStatus.MEMORY, "MemoryError"),
         ("kept = ['a' * 30_000_000]\ntake(1)", VerdictStatus.CRASHED, "RuntimeError"),
+        ("kept = 'a' * (1 << 30)", VerdictStatus.MEMORY, "MemoryError"),
+        ("try:\n    kept = 'a' * (1 << 30)\nexcept MemoryError: pass", VerdictStatus.MEMORY, "MemoryError"),
+        ("kept = 'a' * 14_000_000", VerdictStatus.MEMORY, "MemoryError"),
+        ("kept = 'a' * 14_000_000\ntake(1)", VerdictStatus.MEMORY, "MemoryError"),
         ("for n in range(2000): print('x' * 1000)", VerdictStatus.OUTPUT, "MemoryError"),
     ],
 )
@@ -50,18 +54,31 @@ def test_a_verdict_takes_the_statement_back(run: Run, source: str, status: Verdi
 @pytest.mark.parametrize(
     ("source", "kind"),
     [
-        ("kept = 'a' * (1 << 30)", "MemoryError"),
         ("def f(): return f()\nf()", "RecursionError"),
     ],
 )
 def test_a_limit_that_counts_is_an_exception(run: Run, source: str, kind: str) -> None:
-    """Memory, depth and effects count alike everywhere: no verdict is needed, and what was done before stays."""
+    """Depth and effects count alike everywhere: no verdict is needed, and what was done before stays."""
     loop = run(BEFORE, "x = 2\n" + source, AFTER)
     exception = loop.executions[1].exception
     assert exception is not None
     assert exception.type == kind
     assert {verdict.status for verdict in verdicts(loop)} == {VerdictStatus.OK}
     assert loop.executions[2].stdout == "2 2000\n"
+
+
+def test_what_a_process_did_before_changes_no_verdict_on_memory(run: Run) -> None:
+    """The interpreter counts a few hundred bytes more in a process that is new, as after a crash and in another worker."""
+    large = "kept = 'a' * (1 << 30)"
+    for _ in range(2):
+        loop = run(
+            large, "kept = []\nwhile True: kept.append('abc' * 1000)", "kept = 'a' * 12_000_000", "print(len(kept))"
+        )
+        messages = [e.exception.message.partition(" of memory")[0] for e in loop.executions if e.exception]
+        assert messages[0] == "the statement used more than 64 MB"
+        assert loop.executions[3].stdout == "12000000\n"
+        pool.close()
+        loop.replayed()
 
 
 def test_the_1001st_effect_says_how_to_go_on(run: Run) -> None:
