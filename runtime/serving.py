@@ -1,13 +1,14 @@
 """Workers for whatever batches are open on a server: what ``holdfast worker`` runs.
 
 Each batch has a task queue of its own, so that ``holdfast run`` works on its own batch and leaves the jobs of others,
-which may be on another machine or interrupted on purpose, alone.
+which may be on another machine or interrupted on purpose, alone. A job that was reset or forked runs on also when its batch
+has ended; then it is the job that says where a worker is wanted.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from temporalio.client import Client
@@ -15,11 +16,12 @@ from temporalio.common import WorkerDeploymentVersion
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 
+from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.catalog import archive_id
 from runtime.errors import ServerError
-from runtime.worker import RELEASE, make_worker, warm_up
-from workflows.messages import TASK_QUEUE
+from runtime.worker import make_worker, warm_up
+from workflows.messages import TASK_QUEUE, job_key
 
 LOOK_SECONDS = 2.0
 """How often new batches are looked for."""
@@ -28,11 +30,14 @@ WORKFLOW_TASKS = 2
 """Of each batch at a time: the batches share the interpreter processes."""
 
 OPEN_BATCHES = "WorkflowType = 'BatchWorkflow' AND ExecutionStatus = 'Running'"
+OPEN_JOBS = "WorkflowType = 'JobWorkflow' AND ExecutionStatus = 'Running'"
 
 
 @dataclass(frozen=True)
 class OpenBatch:
-    """A batch that runs: its task queue, its archive's own name, and that archive's address where it was started."""
+    """A batch that runs, or has a job that does: its task queue, its archive's own name, and that archive's address where it
+    was started.
+    """
 
     queue: str
     archive: str
@@ -48,13 +53,13 @@ class OpenBatch:
 class BatchWorkers:
     """One worker for each open batch of the archive ``store``. ``tell`` is given a line for each that comes or goes.
 
-    With the name of a ``deployment``, the workers are this release's version of it (Temporal's worker versioning).
+    With a ``deployment``, the workers are that version of it (Temporal's worker versioning).
     """
 
     client: Client
     store: ObjectStore
     tell: Callable[[str], None]
-    deployment: str | None = None
+    deployment: WorkerDeploymentVersion | None = None
     _running: dict[str, tuple[Worker, asyncio.Task[None]]] = field(default_factory=dict)
     _refused: set[str] = field(default_factory=set)
 
@@ -76,6 +81,7 @@ class BatchWorkers:
     async def _look(self, own: str) -> None:
         try:
             batches = {batch.queue: batch for batch in await open_batches(self.client)}
+            batches |= await self._replayed(own, batches)
         except RPCError as error:
             self.tell(f"the server does not answer ({error.message}); asking again")
             return
@@ -92,12 +98,29 @@ class BatchWorkers:
                     f"not working on batch {batch.name}: its archive is {batch.store}, this worker's is {self.store}"
                 )
 
+    async def _replayed(self, own: str, batches: Mapping[str, OpenBatch]) -> dict[str, OpenBatch]:
+        """The batches that have ended, but for a job of this archive that was reset or forked."""
+        found: dict[str, OpenBatch] = {}
+        others = f" AND TaskQueue NOT IN ({', '.join(map(repr, sorted(batches)))})" if batches else ""
+        async for execution in self.client.list_workflows(OPEN_JOBS + others):
+            if (queue := execution.task_queue) in found:
+                continue
+            memo = await execution.memo()
+            archive = str(memo.get("archive", "")) or await asyncio.to_thread(self._archive_with, execution.id, own)
+            if archive:
+                found[queue] = OpenBatch(queue, archive, str(memo.get("store", "")))
+        return found
+
+    def _archive_with(self, workflow_id: str, own: str) -> str:
+        """This archive's name if it has the job; a batch does not tell its jobs what its archive is."""
+        key = job_key(workflow_id)
+        return own if key is not None and JobArchive(self.store, key.batch, key.job).definition() is not None else ""
+
     def _start(self, batch: OpenBatch) -> None:
         if batch.queue in self._running:
             return
-        version = WorkerDeploymentVersion(self.deployment, RELEASE) if self.deployment else None
         worker = make_worker(
-            self.client, self.store, task_queue=batch.queue, workflow_tasks=WORKFLOW_TASKS, deployment=version
+            self.client, self.store, task_queue=batch.queue, workflow_tasks=WORKFLOW_TASKS, deployment=self.deployment
         )
         self._running[batch.queue] = (worker, asyncio.create_task(worker.run()))
         self.tell(f"working on batch {batch.name}")

@@ -41,6 +41,7 @@ class Origin(Message):
     replied_at: float = 0.0
     divergences: tuple[Divergence, ...] = ()
     nodes: tuple[dict[str, Any], ...] | None = None
+    nodes_at_end: bool = False
 
 
 class JobOrder(Message):
@@ -106,6 +107,15 @@ class BatchState(Message):
 def job_workflow_id(key: JobKey) -> str:
     """The workflow id of a job."""
     return f"holdfast/{key.batch}/{key.job}"
+
+
+def job_key(workflow_id: str) -> JobKey | None:
+    """The name of the job with that workflow id, None if it is no job's."""
+    match workflow_id.split("/"):
+        case ["holdfast", batch, job]:
+            return JobKey(batch=batch, job=job)
+        case _:
+            return None
 
 
 def batch_workflow_id(batch: str) -> str:

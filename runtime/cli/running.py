@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
+from temporalio.common import WorkerDeploymentVersion
+
 from runtime.archive.stores import ObjectStore
 from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import note
@@ -17,7 +19,7 @@ from runtime.job.stops import JobStatus
 from runtime.plans import Plan
 from runtime.spec.models import BatchSpec
 from runtime.watch import Ended, Silent, Watch
-from runtime.worker import GRACE, running_worker
+from runtime.worker import GRACE, RELEASE, running_worker
 from workflows.messages import JobOutcome, JobProgress, batch_queue
 
 SOME_FAILED, BUDGET = 1, 3
@@ -68,10 +70,13 @@ async def dry_run(request: Request, reporter: Reporter) -> int:
     return 0
 
 
-async def run_workers(target: Target, store_url: str | None, deployment: str | None = None) -> int:
+async def run_workers(
+    target: Target, store_url: str | None, deployment: str | None = None, build: str | None = None
+) -> int:
     """Work on the open batches until interrupted; returns the exit code."""
     from runtime.serving import BatchWorkers
 
+    version = WorkerDeploymentVersion(deployment, build or RELEASE) if deployment is not None else None
     store = await asyncio.to_thread(archive_of, store_url)
     with Interrupts(lambda: None, "give the same command again to go on with them") as interrupts:
         try:
@@ -79,7 +84,9 @@ async def run_workers(target: Target, store_url: str | None, deployment: str | N
                 note(
                     f"waiting for batches on {_where(connection)}, archive {store}; Ctrl-C drains, a second one stops at once"
                 )
-                await BatchWorkers(connection.client, store, note, deployment).serve()
+                if version is not None:
+                    note(f"version {version.build_id} of deployment {version.deployment_name}")
+                await BatchWorkers(connection.client, store, note, version).serve()
         except asyncio.CancelledError:
             if not interrupts.asked.is_set():
                 raise

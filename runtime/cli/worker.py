@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from runtime.cli.options import Address, Namespace, Profile, Store
+from runtime.errors import InputError
 
 
 def command(
@@ -19,14 +20,23 @@ def command(
         typer.Option(
             "--deployment",
             metavar="NAME",
-            help="Be this release's version of a Temporal worker deployment. Jobs stay on the version they began on until a checkpoint.",
+            help="Be a version of a Temporal worker deployment. Jobs stay on the version they began on until a checkpoint.",
+            show_default=False,
+        ),
+    ] = None,
+    build: Annotated[
+        str | None,
+        typer.Option(
+            "--build",
+            metavar="ID",
+            help="With --deployment: that version's build id. Default: the versions of Holdfast and of its interpreter.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
     """Run a worker alone, until Ctrl-C.
 
-    It works on every open batch of the server whose archive is this worker's. Workspaces, tools and scripts are taken from
+    It works on every open batch of the server whose archive is this worker's, and on jobs that were reset or forked. Workspaces, tools and scripts are taken from
     this machine, at the same paths as where 'holdfast run' was given, and the provider's keys from this environment.
     Give --store or HOLDFAST_STORE if the batches do not have their archive in the state directory: a batch whose archive is
     another one is left alone, and said so.
@@ -36,7 +46,13 @@ def command(
     from runtime.cli.logs import log_in_lines
     from runtime.cli.running import run_workers
     from runtime.connection import Target
+    from runtime.spec.written import NAME_RULE, is_name
 
+    for name, value in (("--deployment", deployment), ("--build", build)):
+        if value is not None and not is_name(value):
+            raise InputError(f"{name} {value!r}: expected a name ({NAME_RULE})")
+    if build is not None and deployment is None:
+        raise InputError("--build names a version of a deployment: it goes with --deployment")
     log_in_lines()
     target = Target(address=address, namespace=namespace, profile=profile)
-    raise typer.Exit(asyncio.run(run_workers(target, store, deployment)))
+    raise typer.Exit(asyncio.run(run_workers(target, store, deployment, build)))

@@ -6,8 +6,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
+from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
+from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.connection import Target, connect
 from runtime.control import Control
@@ -68,6 +71,56 @@ def test_a_worker_elsewhere(cli: CommandLine, address: str, tmp_path: Path) -> N
     assert (refused.code, f"batch 'mine' has its archive in {store}" in refused.err) == (2, True)
 
     wait_for(lambda: worker.poll() is not None, "the worker's end")
+
+
+def test_a_replay_for_a_worker_elsewhere(cli: CommandLine, address: str, tmp_path: Path) -> None:
+    """A job that was reset, and one that was forked, are worked on though their batch has ended; another archive's are left alone."""
+    store = str(tmp_path / "shared")
+    cli.write("one.yaml", script("x = 1", "finish(x)"))
+    file = cli.jobs("id: a, model: scripted/one.yaml", batch="ended")
+    there = ("--address", address, "--store", store)
+    assert cli("run", file, *there).code == 0
+    cli.write("edit.py", "x = 2")
+    edited = ("--edit", cli.path / "edit.py", "--detach", "--json", *there)
+    assert [one["job"] for one in cli("replay", "ended/a", "--from", "1", *edited).json()] == ["ended/a"]
+    assert [one["job"] for one in cli("fork", "ended/a@1", "--as", "b", *edited).json()] == ["ended/b"]
+    worker = cli.start("worker", "--deployment", "holdfast", "--build", "1.a", *there)
+    refused = cli("worker", "--build", "x")
+    assert (refused.code, "goes with --deployment" in refused.err) == (2, True)
+    with asyncio.Runner() as runner:
+        runner.run(make_current(address, "holdfast", "1.a"))
+    archives = [JobArchive(open_store(store), "ended", job) for job in ("a", "b")]
+    wait_for(lambda: [results(archive) for archive in archives] == [[1, 2], [2]], "both jobs end", worker)
+    worker.terminate()
+    done = cli.finished(worker)
+    assert done.code == 0
+    assert done.err.splitlines()[1:3] == ["version 1.a of deployment holdfast", "working on batch ended"]
+
+
+def results(archive: JobArchive) -> list[object]:
+    """What the runs of a job came to that have ended."""
+    ends = [archive.end(run) for run in archive.runs()]
+    return [end.result for end in ends if end is not None]
+
+
+async def make_current(address: str, deployment: str, build: str) -> None:
+    """As ``temporal worker deployment set-current-version``, once a worker of the version has come."""
+    async with connect(Target(address=address)) as connection:
+        request = SetWorkerDeploymentCurrentVersionRequest(
+            namespace=connection.client.namespace,
+            deployment_name=deployment,
+            build_id=build,
+            ignore_missing_task_queues=True,
+        )
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    await connection.client.workflow_service.set_worker_deployment_current_version(request)
+                    return
+                except RPCError as error:
+                    if error.status not in {RPCStatusCode.NOT_FOUND, RPCStatusCode.FAILED_PRECONDITION}:
+                        raise
+                await asyncio.sleep(0.1)
 
 
 def test_a_server_that_is_not_there(cli: CommandLine, tmp_path: Path) -> None:
