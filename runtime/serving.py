@@ -7,19 +7,20 @@ which may be on another machine or interrupted on purpose, alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from temporalio.client import Client
 from temporalio.common import WorkerDeploymentVersion
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import Worker
 
 from runtime.archive.stores import ObjectStore
 from runtime.catalog import archive_id
 from runtime.errors import ServerError
 from runtime.worker import RELEASE, make_worker, warm_up
-from workflows.messages import TASK_QUEUE
+from workflows.messages import batch_queue, batch_workflow_id
 
 LOOK_SECONDS = 2.0
 """How often new batches are looked for."""
@@ -28,6 +29,7 @@ WORKFLOW_TASKS = 2
 """Of each batch at a time: the batches share the interpreter processes."""
 
 OPEN_BATCHES = "WorkflowType = 'BatchWorkflow' AND ExecutionStatus = 'Running'"
+OPEN_JOBS = "WorkflowType = 'JobWorkflow' AND ExecutionStatus = 'Running'"
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class OpenBatch:
     @property
     def name(self) -> str:
         """The batch's name."""
-        return self.queue.removeprefix(f"{TASK_QUEUE}/")
+        return self.queue.removeprefix(batch_queue(""))
 
 
 @dataclass
@@ -109,9 +111,29 @@ class BatchWorkers:
 
 
 async def open_batches(client: Client) -> list[OpenBatch]:
-    """The batches that run on the server, whoever works on them."""
-    batches = []
+    """The batches that run on the server, whoever works on them; also those that are done, with a job that was taken back or
+    forked since."""
+    batches = {}
     async for execution in client.list_workflows(OPEN_BATCHES):
-        memo = await execution.memo()
-        batches.append(OpenBatch(execution.task_queue, str(memo.get("archive", "")), str(memo.get("store", ""))))
-    return batches
+        batches[execution.task_queue] = _open_batch(execution.task_queue, await execution.memo())
+    others = "".join(f" AND TaskQueue != '{queue}'" for queue in batches)
+    async for execution in client.list_workflows(OPEN_JOBS + others):
+        queue = execution.task_queue
+        if queue not in batches and queue.startswith(batch_queue("")):
+            batches[queue] = _open_batch(queue, await _memo_of_batch(client, queue) or await execution.memo())
+    return list(batches.values())
+
+
+async def _memo_of_batch(client: Client, queue: str) -> Mapping[str, Any]:
+    """The memo of a batch that is done; nothing once Temporal has forgotten it."""
+    try:
+        described = await client.get_workflow_handle(batch_workflow_id(queue.removeprefix(batch_queue("")))).describe()
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return {}
+    return await described.memo()
+
+
+def _open_batch(queue: str, memo: Mapping[str, Any]) -> OpenBatch:
+    return OpenBatch(queue, str(memo.get("archive", "")), str(memo.get("store", "")))

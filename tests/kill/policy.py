@@ -35,7 +35,7 @@ seen.append(({turn}, len(names)))
 open('missing.txt').read()"""
 
 MOVE = """\
-a.SetPos('{turn}').SetTokens({tokens})
+a.SetPos('{place}').SetTokens({tokens})
 show(a, lod=0, tokens=100)"""
 
 ADD = """\
@@ -48,6 +48,18 @@ import random
 roll = round(roll + random.random(), 9)
 print(sum(number for _, number in seen), roll)"""
 
+MOVE_PART = """\
+part.SetPos('{place}')
+print(part.text[:60])"""
+
+FORGET = """\
+seen = seen[-40:]
+lines = {{turn: count for turn, count in lines.items() if turn > {turn} - 140}}
+print(len(seen), len(lines))"""
+
+GROWN = 100
+"""The turn after which a job makes no new nodes, and forgets its oldest values: one of any length takes the same room."""
+
 FINISH = "finish({'seen': [list(pair) for pair in seen], 'lines': len(lines), 'roll': roll})"
 
 FAILS_AT = 6
@@ -57,6 +69,7 @@ SUMMARY = "Write a summary of the stretch"
 """Words of every prompt that asks for one."""
 
 PATTERN = (COMPUTE, TOOL, ADD, READ, TOOL, ERROR, MOVE)
+LATER = (f"{COMPUTE}\n{FORGET}", TOOL, MOVE_PART, READ, TOOL, ERROR, MOVE)
 
 
 def respond(messages, number):
@@ -88,4 +101,5 @@ def statement(turn, turns):
         return FINISH
     if turn <= 2:
         return OPEN if turn == 1 else WATCH
-    return PATTERN[turn % len(PATTERN)].format(turn=turn, tokens=300 + turn)
+    chosen = (PATTERN if turn <= GROWN else LATER)[turn % len(PATTERN)]
+    return chosen.format(turn=turn, place=turn % 150, tokens=300 + turn % 100)
