@@ -24,8 +24,8 @@ from runtime.archive.replays import write_replay
 from runtime.archive.stores import ObjectStore
 from runtime.catalog import archive_id
 from runtime.errors import InputError, NotFound
-from runtime.job.stops import JobStatus
 from runtime.failpoints import failpoint
+from runtime.job.stops import JobStatus
 from runtime.resets import Reset
 from runtime.spec.changes import definition_digest
 from runtime.spec.models import JobSpec
