@@ -2,6 +2,7 @@
 
 The goal says how many turns the job takes. Together the statements make every kind of effect: views, a group, running
 nodes, ``open().read()``, ``os.listdir``, a tool that changes a file, an error after an effect, random numbers and ``finish``.
+The group is at level 1: a summary that a model writes in the background is ready at another turn each time.
 """
 
 import re
@@ -14,7 +15,7 @@ lines = {}
 roll = 0.0"""
 
 WATCH = """\
-g = group(a, log, tokens=200).Run(freq='Sync')
+g = group(a, log, tokens=200, lod=1).Run(freq='Sync')
 log.Run(freq='Sync')
 pin(log, reason='it grows')"""
 
