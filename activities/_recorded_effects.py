@@ -61,7 +61,9 @@ class ReadEffects:
             return answer(call)
         if call.recorded is not None:
             found = recorded_value(self._store, call.recorded, *self._place(self._store, call.key, call))
-            return FileCallResult.model_validate(found or {"error_type": "RuntimeError", "error_message": NOT_RECORDED})
+            if found is None:
+                return FileCallResult(error_type="RuntimeError", error_message=NOT_RECORDED)
+            return FileCallResult.model_validate(found)
         kept = self._kept(self._store, call.key, call, answer(call).model_dump(mode="json"))
         return FileCallResult.model_validate(kept)
 

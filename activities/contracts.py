@@ -45,10 +45,11 @@ class ReplyForm(StrEnum):
 
 
 class JobBegin(Contract):
-    """The begin of a run: the job's definition, which the archive keeps."""
+    """The begin of a run: the job's definition, which the archive keeps; and the id of the order by which it is a fork."""
 
     key: JobKey
     definition: dict[str, Any]
+    fork: str | None = None
 
 
 class JobBegan(Contract):

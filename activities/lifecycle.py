@@ -8,6 +8,7 @@ from temporalio import activity
 
 from activities.contracts import JobBegan, JobBegin
 from runtime.archive.job import JobArchive
+from runtime.archive.replays import claim_replay
 from runtime.archive.stores import ObjectStore
 from runtime.failpoints import failpoint
 from runtime.job.checkpoint import INTERPRETER
@@ -22,10 +23,15 @@ class LifecycleActivities:
 
     @activity.defn(name="begin_job")
     async def begin_job(self, begin: JobBegin) -> JobBegan:
-        """Archive the job's definition, unless it is the one archived last. Returns what the worker knows of such a job."""
+        """Archive the job's definition, unless it is the one archived last, and claim the order of a fork for its run.
+
+        Returns what the worker knows of such a job.
+        """
         failpoint("begin.before")
         archive = JobArchive(self._store, begin.key.batch, begin.key.job)
         await asyncio.to_thread(archive.write_definition, begin.definition)
+        if begin.fork is not None:
+            await asyncio.to_thread(claim_replay, archive, begin.fork, activity.info().workflow_run_id or "")
         prices = await asyncio.to_thread(prices_of, str(begin.definition["model"]["name"]))
         failpoint("begin.after")
         return JobBegan(interpreter=INTERPRETER, prices=prices)

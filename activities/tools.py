@@ -66,7 +66,10 @@ class ToolActivities:
         address = activity.info().workflow_run_id or "", request.turn, request.effect
         if request.recorded is not None:
             found = await self._in_thread(recorded_value, self._store, request.recorded, archive, address)
-            return ToolResult.model_validate(found or {"error_type": "RuntimeError", "error_message": NOT_RECORDED})
+            # The result of a tool that returned nothing is empty, and a result all the same.
+            if found is None:
+                return ToolResult(error_type="RuntimeError", error_message=NOT_RECORDED)
+            return ToolResult.model_validate(found)
         recorded = await self._in_thread(archive.effect, *address)
         if recorded is None:
             tool = await self._in_thread(_open, request)

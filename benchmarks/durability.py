@@ -33,7 +33,13 @@ def kill_row(name: str, outcome: Survived, undisturbed: Survived) -> str:
     """The row of one experiment."""
     different = len(differences(outcome.record, undisturbed.record))
     kind, _, what = name.partition("/")
-    told = {"failpoints": _group, "checkpoint": _point, "struck": _victims, "condensation": _condensation}
+    told = {
+        "failpoints": _group,
+        "checkpoint": _point,
+        "struck": _victims,
+        "condensation": _condensation,
+        "continued": _continued,
+    }
     killed = told[kind](what)
     cells = (f"`{name}`", killed, outcome.kills, len(outcome.attempts), outcome.called_again, different)
     return f"| {' | '.join(map(str, cells))} |"
@@ -79,6 +85,10 @@ def _victims(what: str) -> str:
     victims = strikes.STRUCK[what.partition("/")[0]][0]
     names = ", then ".join(dict.fromkeys(f"the {victim}" for victim in victims))
     return f"{names}, at random moments"
+
+
+def _continued(seed: str) -> str:
+    return "the worker, the server or both, at random moments, and as the job goes on in another run"
 
 
 def kill_rows(path: Path) -> list[str]:

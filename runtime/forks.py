@@ -20,10 +20,11 @@ from runtime.archive import keys
 from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import replied_at
-from runtime.archive.replays import claim_replay, write_replay
+from runtime.archive.replays import write_replay
 from runtime.archive.stores import ObjectStore
 from runtime.catalog import archive_id
 from runtime.errors import InputError, NotFound
+from runtime.failpoints import failpoint
 from runtime.job.stops import JobStatus
 from runtime.resets import Reset
 from runtime.spec.changes import definition_digest
@@ -70,6 +71,7 @@ async def fork(
         "archive": await asyncio.to_thread(archive_id, store),
         "store": str(store),
     }
+    failpoint("fork.before")
     try:
         handle = await client.start_workflow(
             JobWorkflow.run,
@@ -84,9 +86,8 @@ async def fork(
         )
     except WorkflowAlreadyStartedError as error:
         raise InputError(f"there is a job {key} already: name the fork otherwise") from error
-    run = handle.first_execution_run_id or ""
-    await asyncio.to_thread(claim_replay, archive, order.id, run)
-    return Reset(key, run, queue)
+    failpoint("fork.after")
+    return Reset(key, handle.first_execution_run_id or "", queue)
 
 
 def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrder) -> JobOrder:

@@ -6,6 +6,7 @@
     HOME/server/temporal.db   the Temporal dev server's SQLite file (and its -wal and -shm)
     HOME/server/server.json   who serves now: process id and ports
     HOME/server/server.log    what the server wrote
+    HOME/server/settings.json further dynamic configuration of the server, if one wants it: {"name": value}
     HOME/server/start.lock    held while a process starts or stops the server
     HOME/server/alive.lock    held by the server process itself for as long as it lives
     HOME/server/users/        one locked file for each process that uses the server
@@ -51,6 +52,11 @@ class Home:
     def database(self) -> Path:
         """The embedded server's SQLite file."""
         return self.server / "temporal.db"
+
+    @property
+    def settings(self) -> Path:
+        """The user's own dynamic configuration of the embedded server, which goes before Holdfast's."""
+        return self.server / "settings.json"
 
     @property
     def log(self) -> Path:

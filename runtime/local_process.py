@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -25,7 +26,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from runtime.errors import ServerError
+from runtime.errors import InputError, ServerError
 from runtime.home import Home
 from runtime.local_users import locked
 
@@ -232,11 +233,23 @@ def _command(home: Home, binary: Path, ports: tuple[int, int]) -> list[str]:
     command = [str(binary), "server", "start-dev", "--db-filename", str(home.database)]
     command += ["--ip", HOST, "--port", str(ports[0]), "--ui-port", str(ports[1]), "--ui-disable-news-fetch"]
     command += ["--log-level", "warn", "--color", "never", "--disable-config-file", "--disable-config-env"]
-    for name, value in SETTINGS.items():
+    for name, value in {**SETTINGS, **_own_settings(home)}.items():
         command += ["--dynamic-config-value", f"{name}={value}"]
     for pragma in PRAGMAS:
         command += ["--sqlite-pragma", pragma]
     return command
+
+
+def _own_settings(home: Home) -> dict[str, str]:
+    try:
+        given = json.loads(home.settings.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise InputError(f"{home.settings} is not JSON: {error}") from error
+    if not isinstance(given, dict):
+        raise InputError(f"{home.settings} must be an object of names and values of Temporal's dynamic configuration")
+    return {name: json.dumps(value) for name, value in given.items()}
 
 
 def _holder(home: Home) -> int | None:

@@ -21,7 +21,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.catalog import archive_id
 from runtime.errors import ServerError
 from runtime.worker import make_worker, warm_up
-from workflows.messages import TASK_QUEUE, job_key
+from workflows.messages import batch_queue, job_key
 
 LOOK_SECONDS = 2.0
 """How often new batches are looked for."""
@@ -46,7 +46,7 @@ class OpenBatch:
     @property
     def name(self) -> str:
         """The batch's name."""
-        return self.queue.removeprefix(f"{TASK_QUEUE}/")
+        return self.queue.removeprefix(batch_queue(""))
 
 
 @dataclass

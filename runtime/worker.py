@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from importlib.metadata import version
 
@@ -25,7 +25,7 @@ from activities.verdicts import record_verdict
 from activities.workspace import WorkspaceActivities
 from runtime.archive.stores import ObjectStore
 from runtime.interpreter import pool
-from runtime.interpreter.typecheck import check
+from runtime.interpreter.typecheck import GaveUp, check
 from runtime.job.checkpoint import INTERPRETER
 from runtime.tokens import DEFAULT_ENCODING, encoding
 from workflows.batch import BatchWorkflow
@@ -121,7 +121,9 @@ def warm_up() -> None:
     """
     warm()
     encoding(DEFAULT_ENCODING).count("")
-    check("", "", {}, frozenset())
+    # A checker that is slow to start on a busy machine is no reason not to work: what it gives up on is run unchecked.
+    with suppress(GaveUp):
+        check("", "", {}, frozenset())
     with pool.session():
         pass
 

@@ -130,7 +130,11 @@ class JobWorkflow:
             return
         began: JobBegan = await workflow.execute_activity(
             "begin_job",
-            JobBegin(key=self.order.key, definition=self.order.spec.model_dump(mode="json")),
+            JobBegin(
+                key=self.order.key,
+                definition=self.order.spec.model_dump(mode="json"),
+                fork=origin.replay.id if origin is not None and origin.replay is not None else None,
+            ),
             result_type=JobBegan,
             activity_id="begin",
             start_to_close_timeout=READ_LIMIT,

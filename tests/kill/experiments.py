@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +13,18 @@ from typing import Any
 
 from tests.kill import failpoints, strikes
 from tests.kill.failpoints import GROUPS
-from tests.kill.oracle import Moment, called_again, calls_by_turn, check_once, check_summaries, record
+from tests.kill.oracle import (
+    Moment,
+    between_runs,
+    called_again,
+    calls_by_turn,
+    check_once,
+    check_summaries,
+    record,
+)
 from tests.kill.policy import FAILS_AT
-from tests.kill.scene import Scene
-from tests.kill.strikes import Strike, Victim
+from tests.kill.scene import HistorySize, Plot, Scene
+from tests.kill.strikes import Later, Strike, Victim
 
 AT_ONCE = 4
 """Experiments at a time: they mostly wait for the timeouts by which the server learns of a death."""
@@ -26,12 +34,19 @@ CONDENSING = f"{UNDISTURBED}/condensing"
 KILLED_CONDENSING = "condensation/killed"
 
 
+CONTINUED = f"{UNDISTURBED}/continued"
+CONDENSATION = Plot(failpoints.CONDENSATION_TURNS, failpoints.CONDENSER)
+SHORT_RUNS = Plot(strikes.CONTINUED_TURNS, context_tokens=8_000, run_events=60)
+"""A job whose runs are some 200 events long: see ``workflows.continuing``."""
+
+
 @dataclass(frozen=True)
 class Survived:
     """One job, killed or not: its record, the number of kills, by turn its attempts and the calls that were sent.
 
     ``called_again`` counts the calls of turns that were finished when a kill came.
-    ``summaries`` are the attempts at each summary, in order.
+    ``summaries`` are the attempts at each summary, in order, ``histories`` the lengths of its runs' histories. Of the kills
+    of a worker, ``between_runs`` came after the last turn of a run and before the first call of the next.
     """
 
     record: dict[str, Any]
@@ -40,26 +55,31 @@ class Survived:
     calls: Counter[int]
     called_again: int
     summaries: tuple[int, ...]
+    histories: tuple[HistorySize, ...]
+    between_runs: int
 
 
 def names() -> list[str]:
     """All experiments, the longest first.
 
     ``undisturbed/TURNS``, ``checkpoint/POINT``, ``failpoints/GROUP`` and ``struck/NAME/SEED``; ``undisturbed/condensing`` and
-    ``condensation/killed``.
+    ``condensation/killed``; ``undisturbed/continued`` and ``continued/SEED``.
     """
     lengths = (failpoints.TURNS, strikes.TURNS, failpoints.CHECKPOINT_TURNS)
     jobs = [f"{UNDISTURBED}/{turns}" for turns in lengths]
     checkpoints = [f"checkpoint/{point}" for point in failpoints.CHECKPOINTS]
     seeded = [f"struck/{name}/{seed}" for name, (_, seeds) in strikes.STRUCK.items() for seed in seeds]
     groups = [f"failpoints/{group}" for group in failpoints.GROUPS]
-    return [*jobs, *seeded, *checkpoints, *groups, CONDENSING, KILLED_CONDENSING]
+    continued = [f"continued/{seed}" for seed in strikes.CONTINUED_SEEDS]
+    return [CONTINUED, *continued, *jobs, *seeded, *checkpoints, *groups, CONDENSING, KILLED_CONDENSING]
 
 
 def reference(name: str) -> str:
     """The undisturbed job that an experiment must equal."""
     if name.startswith("condensation/"):
         return CONDENSING
+    if name.startswith("continued/"):
+        return CONTINUED
     turns = {"struck": strikes.TURNS, "checkpoint": failpoints.CHECKPOINT_TURNS, "failpoints": failpoints.TURNS}
     return f"{UNDISTURBED}/{turns[name.partition('/')[0]]}"
 
@@ -74,34 +94,41 @@ def run(name: str, path: Path) -> Survived:
     kind, _, what = name.partition("/")
     match kind:
         case "undisturbed" if name == CONDENSING:
-            return undisturbed(path, failpoints.CONDENSATION_TURNS, failpoints.CONDENSER)
+            return undisturbed(path, CONDENSATION)
+        case "undisturbed" if name == CONTINUED:
+            return undisturbed(path, SHORT_RUNS)
         case "undisturbed":
-            return undisturbed(path, int(what))
+            return undisturbed(path, Plot(int(what)))
         case "failpoints":
-            return fail_points(path, GROUPS[what], failpoints.TURNS)
+            return fail_points(path, GROUPS[what], Plot(failpoints.TURNS))
         case "checkpoint":
-            return fail_points(path, (what,), failpoints.CHECKPOINT_TURNS)
+            return fail_points(path, (what,), Plot(failpoints.CHECKPOINT_TURNS))
         case "condensation":
-            points, turns = failpoints.CONDENSATION, failpoints.CONDENSATION_TURNS
-            return fail_points(path, points, turns, failpoints.CONDENSER)
+            return fail_points(path, failpoints.CONDENSATION, CONDENSATION)
+        case "continued":
+            return struck(path, strikes.continued_strikes(int(what)), SHORT_RUNS)
         case _:
             who, _, seed = what.partition("/")
             planned = strikes.strikes(int(seed), strikes.TURNS, strikes.STRUCK[who][0])
-            return struck(path, planned, strikes.TURNS)
+            return struck(path, planned, Plot(strikes.TURNS))
 
 
-def undisturbed(path: Path, turns: int, condenser: str = "auto") -> Survived:
-    """A job that nobody kills; each turn is called once, but for the one whose first call the endpoint refuses."""
-    with Scene.open(path, turns, condenser) as scene:
+def undisturbed(path: Path, plot: Plot, watch: Callable[[Scene], None] = lambda _: None) -> Survived:
+    """A job that nobody kills; each turn is called once, but for the one whose first call the endpoint refuses.
+
+    ``watch`` may look at it while it runs.
+    """
+    with Scene.open(path, plot) as scene:
         scene.start()
+        watch(scene)
         made = _survived(scene, [], kills=0)
         assert {turn for turn, number in made.attempts.items() if number != 1} == {FAILS_AT}
         return made
 
 
-def fail_points(path: Path, points: Sequence[str], turns: int, condenser: str = "auto") -> Survived:
+def fail_points(path: Path, points: Sequence[str], plot: Plot) -> Survived:
     """A job that dies at each of the fail points in turn."""
-    with Scene.open(path, turns, condenser) as scene:
+    with Scene.open(path, plot) as scene:
         moments = []
         for point in points:
             process = scene.start(failpoint=point)
@@ -113,12 +140,13 @@ def fail_points(path: Path, points: Sequence[str], turns: int, condenser: str = 
         return _survived(scene, moments, kills=len(moments))
 
 
-def struck(path: Path, planned: list[Strike], turns: int) -> Survived:
+def struck(path: Path, planned: Sequence[Strike | Later], plot: Plot) -> Survived:
     """A job that is struck again and again; the command is given anew whenever its process was killed."""
-    with Scene.open(path, turns) as scene:
+    with Scene.open(path, plot) as scene:
         moments = []
         scene.start()
-        for strike in planned:
+        for plan in planned:
+            strike = plan.planned(scene) if isinstance(plan, Later) else plan
             strike.await_moment(scene)
             if strike.victim is not Victim.WORKER:
                 scene.kill_server()
@@ -140,6 +168,14 @@ def resumed_at(scene: Scene) -> dict[str, Any]:
 def _survived(scene: Scene, moments: list[Moment], *, kills: int) -> Survived:
     made = record(scene, scene.finish())
     attempts = check_once(scene, moments, kills=kills)
-    scene.replay()
     calls = calls_by_turn(scene)
-    return Survived(made, kills, attempts, calls, called_again(moments, calls), check_summaries(scene))
+    return Survived(
+        record=made,
+        kills=kills,
+        attempts=attempts,
+        calls=calls,
+        called_again=called_again(moments, calls),
+        summaries=check_summaries(scene),
+        histories=tuple(scene.replay()),
+        between_runs=between_runs(scene, moments),
+    )

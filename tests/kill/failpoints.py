@@ -85,14 +85,21 @@ CONDENSER = "{kind: summary, max_size: 16}"
 
 ELSEWHERE = {
     "store.s3.before_put": "tests/archive kills at it, with an S3 server",
-    "reset.before": "needs a reset",
-    "reset.after": "needs a reset",
-    "replay.before_claim": "needs a reset",
-    "replay.after_claim": "tests/cli kills at it",
-    "archive.replay.before_put": "needs a reset",
-    "archive.replay.after_put": "needs a reset",
-    "archive.claim.before_put": "needs a reset",
-    "archive.claim.after_put": "needs a reset",
+    **dict.fromkeys(
+        (
+            "reset.before",
+            "reset.after",
+            "fork.before",
+            "fork.after",
+            "replay.before_claim",
+            "replay.after_claim",
+            "archive.replay.before_put",
+            "archive.replay.after_put",
+            "archive.claim.before_put",
+            "archive.claim.after_put",
+        ),
+        "tests/cli kills replays and forks at it",
+    ),
 }
 """Fail points that these jobs do not come by, and why."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +13,10 @@ from typing import Any
 from runtime.archive.job import JobArchive
 from runtime.archive.records import Capture
 from runtime.archive.requests import RequestReader
+from runtime.archive.timelines import run_tree
 from runtime.archive.verify import damage, verify_job
 from runtime.history.condensed import CondensationRecord
-from tests.kill.policy import FAILS_AT, turn_of
+from tests.kill.policy import FAILS_AT
 from tests.kill.scene import Scene
 from tests.timeless import segment_without_times, without_times
 from tests.workflow.prompt_rules import violations_of
@@ -40,16 +43,18 @@ class Moment:
 
 
 def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
-    """All that a job did and was shown, without times, attempt numbers and addresses (run ids, event ids, ports)."""
+    """All that a job did and was shown, without times, attempt numbers and addresses (run ids, event ids, ports).
+
+    Nor does it tell in which of its runs a turn was taken. What a prompt has in common with the one before stands there.
+    """
     archive = scene.archive()
-    (run,) = archive.runs()
+    run = last_run(archive)
     end = archive.end(run)
     assert end is not None
-    steps = list(archive.steps(run))
-    return {
-        "summary": summary,
-        "end": without_times(end.model_dump(mode="json", exclude={"run", "parent"})),
-        "turns": [
+    turns, shown = [], {}
+    for step in archive.steps(run):
+        before, shown = shown, _segments(archive, run, step.turn)
+        turns.append(
             {
                 "turn": step.turn,
                 # The endpoint numbers its responses by the requests that it got.
@@ -59,12 +64,24 @@ def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
                 "nodes_digest": step.nodes_digest,
                 "usage": step.usage.model_dump(mode="json"),
                 "condensations": [_condensation(archive, record) for record in step.condensations],
-                "effects": _effects(archive, run, step.turn),
-                "layout": [segment_without_times(segment) for segment in archive.turn_layout(run, step.turn)],
+                "effects": _effects(archive, step.run, step.turn),
+                "layout": [sys.intern(digest) for digest in shown],
+                "new in the layout": [segment for digest, segment in shown.items() if digest not in before],
             }
-            for step in steps
-        ],
+        )
+    return {
+        "summary": summary,
+        "end": without_times(end.model_dump(mode="json", exclude={"run", "parent"})),
+        "turns": turns,
     }
+
+
+def last_run(archive: JobArchive) -> str:
+    """The last run of a job that nobody reset: each of its runs goes on from the one before."""
+    runs = archive.runs()
+    parents = [node.parent_run for node in run_tree(archive)]
+    assert parents == [None, *runs[:-1]], "the runs are no chain"
+    return runs[-1]
 
 
 def check_once(scene: Scene, moments: list[Moment], *, kills: int) -> Counter[int]:
@@ -74,7 +91,7 @@ def check_once(scene: Scene, moments: list[Moment], *, kills: int) -> Counter[in
     each turn had.
     """
     archive = scene.archive()
-    (run,) = archive.runs()
+    run = last_run(archive)
     bodies, calls = _bodies_by_turn(scene), calls_by_turn(scene)
     attempts: Counter[int] = Counter()
     for step in archive.steps(run):
@@ -83,13 +100,14 @@ def check_once(scene: Scene, moments: list[Moment], *, kills: int) -> Counter[in
         assert [attempt.number for attempt in made] == list(range(1, len(made) + 1))
         assert [attempt.key for attempt in made].count(step.attempt.key) == 1, "one attempt became the step"
         # The archive is written first: there is no request that it does not hold, and they are all the same bytes.
-        wire = {RequestReader(archive.store.get).wire(attempt.key) for attempt in made}
+        wire = {_wire(archive, attempt.key) for attempt in made}
         assert {attempt.capture for attempt in made} == {Capture.WIRE}
         assert set(bodies[step.turn]) == wire, f"turn {step.turn}"
         assert 1 <= calls[step.turn] <= len(made), f"turn {step.turn} was called without an attempt in the archive"
         failed = sum(archive.failure(attempt.key) is not None for attempt in made)
         assert failed <= (step.turn == FAILS_AT)
         assert len(made) <= 1 + kills + failed, f"turn {step.turn} was attempted again without a kill"
+    assert list(attempts) == list(range(1, scene.plot.turns + 1)), "each turn has one step"
     assert set(calls) == set(attempts), "no call belongs to another turn"
     now = Moment.of(scene)
     for moment in moments:
@@ -105,22 +123,31 @@ def called_again(moments: list[Moment], calls: Counter[int]) -> int:
     return sum(calls[turn] - kill.calls[turn] for kill, turn in done)
 
 
+def between_runs(scene: Scene, moments: list[Moment]) -> int:
+    """How many moments were after the last turn of a run, and before the first call of the run that goes on from it."""
+    starts = {node.first for node in run_tree(scene.archive())[1:]}
+    found = 0
+    for moment in moments:
+        last = {kind: _last_of(moment, kind) for kind in ("attempt", "step")}
+        found += last["attempt"] == last["step"] and last["step"] + 1 in starts
+    return found
+
+
 def check_summaries(scene: Scene) -> tuple[int, ...]:
     """Each summary that was written is used, and was asked for with the same bytes each time.
 
     Returns how many attempts each had.
     """
     archive = scene.archive()
-    (run,) = archive.runs()
     attempts = []
-    asked = Counter(body for body in scene.bodies() if turn_of(json.loads(body)["messages"]) is None)
-    used = [record.summary for step in archive.steps(run) for record in step.condensations]
-    assert len(archive.side_runs(run)) == len(used)
+    asked = Counter(request.digest for request in scene.received() if request.turn is None)
+    used = [record.summary for step in archive.steps(last_run(archive)) for record in step.condensations]
+    assert sum(len(archive.side_runs(run)) for run in archive.runs()) == len(used)
     for ref in used:
         assert ref is not None
         summary = archive.step(ref)
         made = archive.attempts(summary.run, summary.turn)
-        (wire,) = {RequestReader(archive.store.get).wire(attempt.key) for attempt in made}
+        (wire,) = {_wire(archive, attempt.key) for attempt in made}
         assert 1 <= asked.pop(wire) <= len(made)
         attempts.append(len(made))
     assert not asked, "no request for a summary that the archive does not hold"
@@ -155,13 +182,30 @@ def _check_kept(kill: Moment, now: Moment) -> None:
             assert now.tool_runs[turn] == kill.tool_runs[turn], f"turn {turn}'s tool had a result, and ran again"
 
 
-def _bodies_by_turn(scene: Scene) -> dict[int, list[bytes]]:
-    found: dict[int, list[bytes]] = {}
-    for body in scene.bodies():
-        turn = turn_of(json.loads(body)["messages"])
-        if turn is not None:
-            found.setdefault(turn, []).append(body)
+def _last_of(moment: Moment, kind: str) -> int:
+    """The last turn that has an object of a kind; 0 if none has."""
+    named = (re.search(rf"/[^/~]+/\d+/(\d{{7}})\.{kind}", key) for key in moment.objects)
+    return max((int(match[1]) for match in named if match is not None), default=0)
+
+
+def _bodies_by_turn(scene: Scene) -> dict[int, list[str]]:
+    """The digests of the requests for each turn."""
+    found: dict[int, list[str]] = {}
+    for request in scene.received():
+        if request.turn is not None:
+            found.setdefault(request.turn, []).append(request.digest)
     return found
+
+
+def _wire(archive: JobArchive, attempt: str) -> str:
+    """The digest of an attempt's request as it went over the wire."""
+    return hashlib.sha256(RequestReader(archive.store.get).wire(attempt)).hexdigest()
+
+
+def _segments(archive: JobArchive, run: str, turn: int) -> dict[str, dict[str, Any]]:
+    """A turn's prompt, by the digests of its segments without times."""
+    made = [segment_without_times(segment) for segment in archive.turn_layout(run, turn)]
+    return {hashlib.sha256(json.dumps(segment).encode()).hexdigest(): segment for segment in made}
 
 
 def _condensation(archive: JobArchive, record: CondensationRecord) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 The goal says how many turns the job takes. Together the statements make every kind of effect: views, a group, running
 nodes, ``open().read()``, ``os.listdir``, a tool that changes a file, an error after an effect, random numbers and ``finish``.
+The group is at level 1: a summary that a model writes in the background is ready at another turn each time.
 """
 
 import re
@@ -14,7 +15,7 @@ lines = {}
 roll = 0.0"""
 
 WATCH = """\
-g = group(a, log, tokens=200).Run(freq='Sync')
+g = group(a, log, tokens=200, lod=1).Run(freq='Sync')
 log.Run(freq='Sync')
 pin(log, reason='it grows')"""
 
@@ -35,7 +36,7 @@ seen.append(({turn}, len(names)))
 open('missing.txt').read()"""
 
 MOVE = """\
-a.SetPos('{turn}').SetTokens({tokens})
+a.SetPos('{place}').SetTokens({tokens})
 show(a, lod=0, tokens=100)"""
 
 ADD = """\
@@ -48,6 +49,18 @@ import random
 roll = round(roll + random.random(), 9)
 print(sum(number for _, number in seen), roll)"""
 
+MOVE_PART = """\
+part.SetPos('{place}')
+print(part.text[:60])"""
+
+FORGET = """\
+seen = seen[-40:]
+lines = {{turn: count for turn, count in lines.items() if turn > {turn} - 140}}
+print(len(seen), len(lines))"""
+
+GROWN = 100
+"""The turn after which a job makes no new nodes, and forgets its oldest values: one of any length takes the same room."""
+
 FINISH = "finish({'seen': [list(pair) for pair in seen], 'lines': len(lines), 'roll': roll})"
 
 FAILS_AT = 6
@@ -57,6 +70,7 @@ SUMMARY = "Write a summary of the stretch"
 """Words of every prompt that asks for one."""
 
 PATTERN = (COMPUTE, TOOL, ADD, READ, TOOL, ERROR, MOVE)
+LATER = (f"{COMPUTE}\n{FORGET}", TOOL, MOVE_PART, READ, TOOL, ERROR, MOVE)
 
 
 def respond(messages, number):
@@ -88,4 +102,5 @@ def statement(turn, turns):
         return FINISH
     if turn <= 2:
         return OPEN if turn == 1 else WATCH
-    return PATTERN[turn % len(PATTERN)].format(turn=turn, tokens=300 + turn)
+    chosen = (PATTERN if turn <= GROWN else LATER)[turn % len(PATTERN)]
+    return chosen.format(turn=turn, place=turn % 150, tokens=300 + turn % 100)

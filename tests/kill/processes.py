@@ -78,18 +78,35 @@ def await_gone(pids: set[int]) -> None:
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), f"processes {pids} end")
 
 
-def wait_for(condition: Callable[[], bool], what: str, *, alive: subprocess.Popen[bytes] | None = None) -> None:
+def wait_for(
+    condition: Callable[[], bool], what: str, *, alive: subprocess.Popen[bytes] | None = None, seconds: float = DEADLINE
+) -> None:
     """Wait until ``condition()`` holds, while the process ``alive`` lives.
 
     Raises:
         AssertionError: if it does not come true, or the process ended first.
     """
-    end = time.monotonic() + DEADLINE
+    end = time.monotonic() + seconds
     while not condition():
         ended = alive is not None and alive.poll() is not None and not condition()
         assert not ended, f"the process ended ({alive.returncode if alive else ''}) before: {what}"
-        assert time.monotonic() < end, f"this did not come true within {DEADLINE:.0f} s: {what}"
+        assert time.monotonic() < end, f"this did not come true within {seconds:.0f} s: {what}"
         time.sleep(0.005)
+
+
+def resident_bytes(pid: int) -> int:
+    """The memory that a process and its children have resident."""
+    found = 0
+    for one in {pid, *_children_of(pid)}:
+        with contextlib.suppress(OSError):
+            pages = int(Path(f"/proc/{one}/statm").read_text().split()[1])
+            found += pages * os.sysconf("SC_PAGE_SIZE")
+    return found
+
+
+def _children_of(pid: int) -> set[int]:
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return {int(child) for task in tasks for child in (task / "children").read_text().split()}
 
 
 def _interpreters_of(process: subprocess.Popen[bytes]) -> set[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,8 @@ from runtime.archive.stores import open_store
 from runtime.home import Home, state_home
 from runtime.local import NAMESPACE, ensure_server, pin_server
 from runtime.local_process import is_alive, read_info
-from tests.kill.processes import ROOT, holdfast, kill_group, processes_of, wait_for
+from tests.kill.policy import turn_of
+from tests.kill.processes import DEADLINE, ROOT, holdfast, kill_group, processes_of, wait_for
 from tests.workflow.stage import replayer
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
@@ -34,8 +37,8 @@ JOBS = """\
 batch: {batch}
 defaults:
   model: {{name: openai/local, api_base: "{address}/v1"}}
-  budget: {{turns: 100, tokens: 100000000, usd: 1000.0, wall: 6h}}
-  context_tokens: 60000
+  budget: {{turns: {budget}, tokens: 10000000000, usd: 1000.0, wall: 6h}}
+  context_tokens: {context_tokens}
   condenser: {condenser}
 jobs:
   - id: {job}
@@ -46,13 +49,43 @@ jobs:
 """
 
 
-class Scene:
-    """A job of ``turns`` turns in ``path``, with a condenser as a jobs file has it. ``runs`` counts the commands given."""
+@dataclass(frozen=True)
+class Plot:
+    """A job of ``turns`` turns, with a condenser as a jobs file has it.
 
-    def __init__(self, path: Path, turns: int, condenser: str = "auto") -> None:
+    ``run_events`` are those of a history after which the server suggests to continue as new; None: its own number.
+    """
+
+    turns: int
+    condenser: str = "auto"
+    context_tokens: int = 60_000
+    run_events: int | None = None
+
+
+@dataclass(frozen=True)
+class Received:
+    """A request that the endpoint received: of a turn, or for a summary (``turn`` is None); SHA-256 of its body."""
+
+    turn: int | None
+    digest: str
+
+
+@dataclass(frozen=True)
+class HistorySize:
+    """How long the history of one run is."""
+
+    events: int
+    bytes: int
+
+
+class Scene:
+    """One job in ``path``. ``runs`` counts the commands given."""
+
+    def __init__(self, path: Path, plot: Plot) -> None:
         self.path = path
-        self.turns = turns
-        self.condenser = condenser
+        self.plot = plot
+        self.patience = max(DEADLINE, 2.0 * plot.turns)
+        self._received: dict[str, Received] = {}
         self.home: Home = state_home({"HOLDFAST_HOME": str(path / "home")})
         self.requests = path / "requests"
         self.runs = 0
@@ -60,10 +93,13 @@ class Scene:
 
     @classmethod
     @contextmanager
-    def open(cls, path: Path, turns: int, condenser: str = "auto") -> Iterator[Scene]:
+    def open(cls, path: Path, plot: Plot) -> Iterator[Scene]:
         """A scene whose processes are gone at the end of the block."""
         path.mkdir(parents=True, exist_ok=True)
-        scene = cls(path, turns, condenser)
+        scene = cls(path, plot)
+        if plot.run_events is not None:
+            settings = {"limit.historyCount.suggestContinueAsNew": plot.run_events}
+            scene.home.settings.write_text(json.dumps(settings))
         try:
             with scene._endpoint() as address:
                 scene._lay_out(address)
@@ -95,7 +131,7 @@ class Scene:
     def finish(self) -> dict[str, Any]:
         """Let the newest process end, and return the job's entry in its summary."""
         assert self.process is not None
-        code = self.process.wait(timeout=240)
+        code = self.process.wait(timeout=self.patience)
         said = self.output().with_suffix(".out").read_text().splitlines()
         assert code == 0, (code, said[-2:], self.output().with_suffix(".err").read_text()[-2000:])
         (job,) = json.loads(said[-1])["jobs"]
@@ -121,26 +157,38 @@ class Scene:
         return JobArchive(open_store(str(self.home.archive)), BATCH, JOB)
 
     def stamps(self) -> dict[str, tuple[int, int, bytes]]:
-        """Every archived object: its inode, its time of change and its bytes."""
+        """Every archived object: its inode, its time of change and the SHA-256 of its bytes."""
         found = {}
         for path in sorted(self.home.archive.rglob("*")):
             if path.is_file():
                 status = path.stat()
-                found[str(path.relative_to(self.home.archive))] = (status.st_ino, status.st_mtime_ns, path.read_bytes())
+                digest = hashlib.sha256(path.read_bytes()).digest()
+                found[str(path.relative_to(self.home.archive))] = (status.st_ino, status.st_mtime_ns, digest)
         return found
 
-    def bodies(self) -> list[bytes]:
+    def received(self) -> list[Received]:
         """The requests that the endpoint received, in order."""
-        return [path.read_bytes() for path in sorted(self.requests.glob("*.request"))]
+        for path in sorted(self.requests.glob("*.request")):
+            if path.name not in self._received:
+                body = path.read_bytes()
+                turn = turn_of(json.loads(body)["messages"])
+                self._received[path.name] = Received(turn, hashlib.sha256(body).hexdigest())
+        return list(self._received.values())
+
+    def newest_turn(self) -> int:
+        """The last turn that is archived; 0 if none is."""
+        buckets = sorted(self.home.archive.glob("*/*/turns/*/*"), key=lambda path: path.name)
+        found = [int(path.name[:7]) for bucket in buckets[-2:] for path in bucket.glob("*.step")]
+        return max(found, default=0)
 
     def tool_runs(self) -> list[int]:
         """The turns whose statement's tool ran, in order, once for each run."""
         path = self.path / "tool-runs"
         return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    def replay(self) -> None:
-        """The histories of the job and of its batch pass the Replayer."""
-        asyncio.run(self._replay())
+    def replay(self) -> list[HistorySize]:
+        """The histories of all runs of the job and of its batch pass the Replayer; how long those of the job are."""
+        return asyncio.run(self._replay())
 
     def closed(self) -> bool:
         """Whether the server has closed the job's workflow."""
@@ -156,14 +204,17 @@ class Scene:
         query = f"WorkflowType = '{JobWorkflow.__name__}' AND ExecutionStatus != 'Running'"
         return bool([item async for item in client.list_workflows(query)])
 
-    async def _replay(self) -> None:
+    async def _replay(self) -> list[HistorySize]:
         client = await self.client()
         batches = [item async for item in client.list_workflows(f"WorkflowType = '{BatchWorkflow.__name__}'")]
         jobs = [item async for item in client.list_workflows(f"WorkflowType = '{JobWorkflow.__name__}'")]
-        assert len(jobs) == 1
+        assert sorted(found.run_id for found in jobs) == sorted(self.archive().runs())
+        sizes = {}
         for found in (*batches, *jobs):
             history = await client.get_workflow_handle(found.id, run_id=found.run_id).fetch_history()
             await replayer().replay_workflow(history)
+            sizes[found.run_id] = HistorySize(len(history.events), sum(event.ByteSize() for event in history.events))
+        return [sizes[run] for run in self.archive().runs()]
 
     def _server(self) -> set[int]:
         info = read_info(self.home)
@@ -177,7 +228,16 @@ class Scene:
         (workspace / "notes.md").write_text("".join(f"## Note {n}\n\nThis is note {n}.\n\n" for n in range(40)))
         (workspace / "log.txt").write_text("line 1\n")
         shutil.copy(HERE / "kill_tools.py", self.path)
-        jobs = JOBS.format(batch=BATCH, job=JOB, address=address, turns=self.turns, condenser=self.condenser)
+        plot = self.plot
+        jobs = JOBS.format(
+            batch=BATCH,
+            job=JOB,
+            address=address,
+            turns=plot.turns,
+            budget=max(100, plot.turns),
+            context_tokens=plot.context_tokens,
+            condenser=plot.condenser,
+        )
         (self.path / "jobs.yaml").write_text(jobs)
 
     @contextmanager

@@ -11,7 +11,7 @@ from temporalio.service import RPCError
 
 from activities.contracts import JobKey
 from tests.kill.processes import wait_for
-from tests.kill.scene import BATCH, JOB, Scene
+from tests.kill.scene import BATCH, JOB, Plot, Scene
 from workflows.messages import job_workflow_id
 
 pytestmark = [pytest.mark.kill, pytest.mark.server]
@@ -54,7 +54,7 @@ def _asleep(scene: Scene) -> bool:
 
 def test_a_sleep_survives_everything(tmp_path: Path, bytecode: None) -> None:
     """Worker and server are killed twice; the log changes while nobody is there; the job wakes, and no turn ran twice."""
-    with Scene.open(tmp_path, 3) as scene:
+    with Scene.open(tmp_path, Plot(3)) as scene:
         (scene.path / "jobs.yaml").write_text(JOBS)
         (scene.path / "asleep.yaml").write_text(SCRIPT)
         for _ in range(2):

@@ -14,12 +14,21 @@ import pytest
 
 from benchmarks.durability import BLOCK, kill_row
 from benchmarks.readme import block_of
-from tests.kill.experiments import CONDENSING, KILLED_CONDENSING, UNDISTURBED, Survived, names, reference, resumed_at
+from tests.kill.experiments import (
+    CONDENSING,
+    CONTINUED,
+    KILLED_CONDENSING,
+    UNDISTURBED,
+    Survived,
+    names,
+    reference,
+    resumed_at,
+)
 from tests.kill.failpoints import TURNS, named_in_the_source, tried
 from tests.kill.oracle import Moment, check_once, differences, record
 from tests.kill.processes import ROOT, await_gone, await_interpreters, wait_for
-from tests.kill.scene import Scene
-from tests.kill.strikes import Mark, Strike, Victim
+from tests.kill.scene import Plot, Scene
+from tests.kill.strikes import CONTINUED_SEEDS, Mark, Strike, Victim
 
 README = ROOT / "README.md"
 
@@ -36,11 +45,21 @@ def test_a_killed_job_ends_as_another(experiment: str, outcome: Callable[[str], 
     """Its result, statements, executions and prompts are those of the undisturbed job, and the README tells of it.
 
     ``failpoints`` and ``checkpoint`` die at fail points, in turn; ``struck`` at seeded random moments of 30 turns, the
-    worker, the server or both; ``condensation`` before, in and behind the call for a summary.
+    worker, the server or both, as ``continued`` does in a job of many runs; ``condensation`` before, in and behind the call for a summary.
     """
     undisturbed, killed = outcome(reference(experiment)), outcome(experiment)
     assert differences(killed.record, undisturbed.record) == []
     assert kill_row(experiment, killed, undisturbed) in block_of(README.read_text(), BLOCK).splitlines()
+
+
+@pytest.mark.kill
+@pytest.mark.server
+@pytest.mark.parametrize("experiment", [f"continued/{seed}" for seed in CONTINUED_SEEDS])
+def test_a_job_is_killed_as_it_goes_on_in_another_run(experiment: str, outcome: Callable[[str], Survived]) -> None:
+    """Undisturbed and killed it has some seven runs; a kill between two of them loses none."""
+    undisturbed, killed = outcome(CONTINUED), outcome(experiment)
+    assert min(len(undisturbed.histories), len(killed.histories)) > 5
+    assert killed.between_runs > 0
 
 
 @pytest.mark.kill
@@ -58,7 +77,7 @@ def test_a_summary_is_asked_for_again_only_if_it_was_broken_off(outcome: Callabl
 @pytest.mark.server
 def test_workers_go_on_without_run(tmp_path: Path, outcome: Callable[[str], Survived]) -> None:
     """``run`` is killed, then a ``worker``; the next worker ends the job, and ``run`` finds it done."""
-    with Scene.open(tmp_path, TURNS) as scene:
+    with Scene.open(tmp_path, Plot(TURNS)) as scene:
         moments = []
         for turn in (5, 14):
             process = scene.start(worker=turn > 5)

@@ -7,10 +7,11 @@ import signal
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from runtime.errors import ServerError
+from runtime.errors import InputError, ServerError
 from runtime.home import Home
 from runtime.local import RETENTION, ServerState, ensure_server, pin_server, server_in_use, server_status, stop_server
 from runtime.local_process import wait_until
@@ -116,3 +117,18 @@ async def test_state_survives_an_orderly_stop(home: Home) -> None:
     second = await ensure_server(home)
     assert second.address == first.address
     assert await is_running(await client_of(second), "kept")
+
+
+async def test_settings_of_ones_own(home: Home) -> None:
+    """What settings.json has goes before Holdfast's own setting of that name; what is no such file starts nothing."""
+    name = "limit.historyCount.suggestContinueAsNew"
+    for text in ("[1]", "{"):
+        home.settings.write_text(text)
+        with pytest.raises(InputError, match=r"settings\.json"):
+            await ensure_server(home)
+    assert (await server_status(home)).state is ServerState.STOPPED
+    home.settings.write_text(json.dumps({name: 60}))
+    server = await ensure_server(home)
+    arguments = (await asyncio.to_thread(Path(f"/proc/{server.pid}/cmdline").read_text)).split("\0")
+    assert [argument for argument in arguments if argument.startswith(name)] == [f"{name}=60"]
+    await stop_server(home)
