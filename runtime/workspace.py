@@ -115,6 +115,12 @@ class Workspace:
             data, missing = _ends_of(file, self._limits.end_bytes)
             return Content(data, Identity.of(before), Identity.of(os.fstat(file)), missing)
 
+    @contextmanager
+    def opened(self, path: str) -> Iterator[tuple[int, Identity]]:
+        """A descriptor of a file, for what reads it in another process, and the identity that the file had when it was opened."""
+        with self._file(path) as (file, before):
+            yield file, Identity.of(before)
+
     def entries(self, path: str) -> list[Listed]:
         """What is in a directory, sorted by name; links are told as what they lead to inside.
 

@@ -20,7 +20,7 @@ from runtime.context.index import creation_order
 from runtime.context.outcomes import NodeRef, Outcome, PendingCall, Raised, Returned
 from runtime.context.sources import ALL_TOKENS, ReadRequest, ReadResult
 from runtime.context.states import AnyNode, GroupState, ViewState, Wait
-from runtime.context.store import NodeStore, Snapshot
+from runtime.context.store import Cause, NodeStore, Snapshot
 from runtime.history.events import (
     AsyncPayloadApplied,
     AsyncPayloadPrepared,
@@ -98,14 +98,19 @@ class ContextGraph:
         """What the tick of ``turn`` at workflow time ``now`` has to read: sync ticks and ``also``, then periodic ones."""
         return ticks.due(self._store, turn, now, frozenset(also))
 
-    def apply_tick(self, results: Sequence[ReadResult], *, turn: int, now: float, also: Sequence[str] = ()) -> None:
-        """The tick: readings into their views, then due groups. ``now`` and ``also`` are those of ``due_reads``.
+    def apply_tick(self, results: Sequence[ReadResult], *, turn: int, now: float) -> None:
+        """The tick: readings into their views, then due groups. ``now`` is that of ``due_reads``.
 
         Raises:
             ValueError: for a reading nobody asked for.
         """
         with self._store.open(turn, now):
-            ticks.apply(self._store, results, frozenset(also))
+            ticks.apply(self._store, results)
+
+    def apply_tick_asleep(self, results: Sequence[ReadResult], *, turn: int, now: float, also: Sequence[str]) -> None:
+        """``apply_tick`` between two turns, of which ``turn`` was the first. ``also`` is that of ``due_reads``."""
+        with self._store.open(turn, now):
+            ticks.apply(self._store, results, frozenset(also), Cause.ASLEEP)
 
     def take_waits(self) -> tuple[Wait, ...]:
         """What the statement asked to sleep for, in order."""

@@ -11,7 +11,9 @@ from runtime.context.states import (
     NEVER,
     AnyNode,
     DirtyFlags,
+    FreqKind,
     GroupState,
+    Mode,
     RenderedView,
     SeenMember,
     WrittenSummary,
@@ -67,11 +69,17 @@ def changed_members(group: GroupState, now: Iterable[SeenMember]) -> frozenset[s
     return frozenset(m.obj_id for m in now if before and before.get(m.obj_id) != m.digest)
 
 
-def is_due(store: NodeStore, group: GroupState) -> bool:
-    """Its policy was set, or it runs, its throttle or interval allows it, and a member changed."""
+def is_due(store: NodeStore, group: GroupState, cause: Cause) -> bool:
+    """Its policy was set, or it runs, its throttle or interval allows it, and a member changed.
+
+    While a job sleeps, no turn passes between two ticks, and the throttle, which counts turns, does not hold.
+    """
     if group.dirty.explicit:
         return True
-    return group.is_due(store.turn, store.now) and seen_now(store, group) != group.seen
+    allowed = group.is_due(store.turn, store.now) or (
+        cause is Cause.ASLEEP and group.mode is Mode.RUNNING and not group.runs(FreqKind.PERIODIC)
+    )
+    return allowed and seen_now(store, group) != group.seen
 
 
 def is_behind(store: NodeStore, state: AnyNode) -> bool:
@@ -179,7 +187,7 @@ def recompute_due(store: NodeStore, roots: Iterable[str], cause: Cause) -> None:
     """Recompute every due group under ``roots``, members before the groups that contain them."""
     for obj_id in members_first(store, roots):
         group = store.group(obj_id)
-        if is_due(store, group):
+        if is_due(store, group, cause):
             done = recomputed(store, group)
             # A call does not know the time; an interval runs from tick to tick.
             done = done.evolve(last_tick_turn=store.turn) if cause is Cause.CALL else done.ticked(store.turn, store.now)

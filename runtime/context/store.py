@@ -21,13 +21,14 @@ from runtime.context.states import AnyNode, ContextValue, GroupState, NoteState,
 
 
 class Cause(StrEnum):
-    """What opened the gate; it decides which event a change becomes."""
+    """What opened the gate; it decides which event a change becomes. ``ASLEEP``: groups at a tick between two turns."""
 
     CALL = "call"
     TICK = "sync"
     PERIODIC = "periodic"
     PAYLOAD = "payload"
     RECOMPUTE = "recompute"
+    ASLEEP = "asleep"
 
 
 REPR_LIMIT = 120
@@ -187,7 +188,7 @@ class NodeStore:
         delta = describe_change(before, state, self.name) or "no visible change"
         if cause in (Cause.CALL, Cause.PAYLOAD):
             self._emit("NodeChanged", obj_id=state.obj_id, delta=delta)
-        elif cause is Cause.RECOMPUTE:
+        elif cause in (Cause.RECOMPUTE, Cause.ASLEEP):
             self._emit("GroupRecomputed", group_id=state.obj_id, delta=delta)
         else:
             self._emit("TickApplied", obj_id=state.obj_id, tick_kind=cause.value, delta=delta)

@@ -31,7 +31,7 @@ def structure(
         ValueError: from ``position`` or ``bounded``.
     """
     budget = bounded(tokens)
-    if source.binary:
+    if source.binary and outlined is None:
         return excerpt(source, pos, tokens, count)
     position(source, pos)
     items, partial = _items(source, path) if outlined is None else (outlined, len(outlined) == MAX_ITEMS)

@@ -27,10 +27,15 @@ def due(store: NodeStore, turn: int, now: float, also: frozenset[str] = frozense
     return tuple(views.request_for(state) for state in (*sync, *periodic))
 
 
-def apply(store: NodeStore, results: Sequence[ReadResult], also: frozenset[str] = frozenset()) -> None:
+def apply(
+    store: NodeStore,
+    results: Sequence[ReadResult],
+    also: frozenset[str] = frozenset(),
+    cause_of_groups: Cause = Cause.RECOMPUTE,
+) -> None:
     """Put the readings into their views and recompute the groups that are due.
 
-    A view whose reading is missing stays due.
+    A view whose reading is missing stays due. ``cause_of_groups`` is ``ASLEEP`` at a tick between two turns.
 
     Raises:
         ValueError: if a reading belongs to no view that was due, or two to the same.
@@ -48,7 +53,7 @@ def apply(store: NodeStore, results: Sequence[ReadResult], also: frozenset[str] 
         changed = apply_reading(store, state, request, answered[obj_id], cause)
         if changed.mode is Mode.RUNNING:
             store.put(changed.ticked(store.turn, store.now), cause)
-    recompute(store, Cause.RECOMPUTE)
+    recompute(store, cause_of_groups)
 
 
 def recompute(store: NodeStore, cause: Cause) -> None:

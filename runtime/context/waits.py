@@ -67,13 +67,13 @@ def _is_running_view(state: AnyNode) -> bool:
 
 def _will_be_summed_up(store: NodeStore, obj_id: str) -> bool:
     state = store.nodes[obj_id]
-    if isinstance(state, GroupState):
-        # A paused one shows its members as they were: once they are others, nobody can sum those up any more.
-        return groups.awaits_summary(state) and (
-            state.mode is Mode.RUNNING or groups.is_ripe(store, state, asleep=True)
-        )
-    asked = state.dirty.explicit and state.base_lod == SUMMARY_LOD and store.writer
-    return asked or groups.awaits_summary(state)
+    if state.dirty.explicit and state.base_lod == SUMMARY_LOD and store.writer:
+        return True
+    # A paused group shows its members as they were: once they are others, nobody can sum those up any more.
+    stuck = (
+        isinstance(state, GroupState) and state.mode is Mode.PAUSED and not groups.is_ripe(store, state, asleep=True)
+    )
+    return groups.awaits_summary(state) and not stuck
 
 
 def signature(store: NodeStore, obj_id: str) -> str:

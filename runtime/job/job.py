@@ -154,7 +154,7 @@ class Job:
 
     def tick_asleep(self, results: Sequence[ReadResult], also: Sequence[str]) -> None:
         """A tick between two turns: what changed becomes events at once, and deltas when the job is awake."""
-        self.graph.apply_tick(results, turn=self.turn, now=self._tick_at, also=also)
+        self.graph.apply_tick_asleep(results, turn=self.turn, now=self._tick_at, also=also)
         self._take_graph_events()
 
     def recorded_payloads(self, interim: Interim) -> tuple[tuple[str, int, int], ...]:

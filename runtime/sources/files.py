@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from runtime.context.outlines import Item
 from runtime.digests import digest_bytes, digest_of
-from runtime.fingerprints import FingerprintCache
-from runtime.sources.source import Known, Opened
+from runtime.fingerprints import FingerprintCache, Identity
+from runtime.sources.parquet import SUFFIXES, parquet_outline
+from runtime.sources.source import Known, Mask, Opened
 from runtime.workspace import Content, Workspace
 
 ATTEMPTS = 3
@@ -42,7 +45,17 @@ class FileSource:
         notes = [] if content.stable else [BEING_WRITTEN]
         if not whole:
             notes.append(f"the ends of a file of {content.before.size:,} bytes; lines are counted in what is here")
-        return Opened(content.data, fingerprint, content.before.size, self.path, "; ".join(notes))
+        outline = None
+        if self.path.lower().endswith(SUFFIXES):
+            outline = partial(self._parquet, content.before)
+        return Opened(content.data, fingerprint, content.before.size, self.path, "; ".join(notes), outline)
+
+    def _parquet(self, read: Identity, mask: Mask) -> tuple[Item, ...]:
+        """The outline of a Parquet file, which is read by itself, from the same file as the bytes."""
+        with self.workspace.opened(self.path) as (file, now):
+            if now != read:
+                return (Item(0, 0, "it was replaced while it was read"),)
+            return parquet_outline(file, mask)
 
     def _stable(self) -> tuple[int, Content]:
         for _ in range(ATTEMPTS):
