@@ -208,7 +208,7 @@ class Surface:
         parts = [self._in_tail[obj_id] or self._tail_part(obj_id) for obj_id in self._tail_nodes()]
         if deltas:
             parts.append(self._feed(deltas))
-        table = self.graph.handle_table(self.names, self.tail_budgets.get(SegmentKind.HANDLES))
+        table = self.graph.handle_table(self._named, self.tail_budgets.get(SegmentKind.HANDLES))
         if table.lines:
             lines, last = (HANDLES_TITLE, *table.lines), table.lines[-1]
             # A line's tokens end with it, so those of the text are theirs together.
