@@ -34,7 +34,7 @@ from tests.job.plain_loop import PlainLoop, count, native, statements
 
 ROOT = Path(__file__).parent.parent
 MODEL = "claude-sonnet-4-5"
-TURNS = 300
+TURNS = 120
 NODES = (10, 100, 500, 2_000)
 TOKENS = (10_000, 50_000, 200_000)
 CHANGES = 9
@@ -299,30 +299,33 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--write", type=Path, help="the README whose tables are to be replaced")
     arguments = parser.parse_args()
-    lines = [TIME_HEADER]
+    lines: list[str] = []
+    for line in table(arguments.turns):
+        print(line, flush=True)
+        lines.append(line)
+    if arguments.write is not None:
+        write_block(arguments.write, "projection", "\n".join(lines))
+
+
+def table(turns: int) -> Iterator[str]:
+    """The lines of both tables."""
+    yield TIME_HEADER
     for nodes in NODES:
         for tokens in TOKENS:
             with tempfile.TemporaryDirectory() as folder:
-                lines.append(projection_time(nodes, tokens, Path(folder)).row())
-    lines += ["", COST_HEADER]
-    lines += [row.row() for rows in costs(arguments.turns).values() for row in rows.values()]
-    text = "\n".join(lines)
-    print(text)
-    if arguments.write is not None:
-        write_block(arguments.write, "projection", text)
+                yield projection_time(nodes, tokens, Path(folder)).row()
+    yield ""
+    yield COST_HEADER
+    for policies in zip(*(sessions(policy, turns) for policy in ProjectionPolicy), strict=True):
+        yield from (cost.row() for cost in policies)
 
 
-def costs(turns: int) -> dict[str, dict[ProjectionPolicy, SessionCost]]:
-    """All sessions under all policies."""
-    found: dict[str, dict[ProjectionPolicy, SessionCost]] = {}
-    for policy in ProjectionPolicy:
-        rows = list(quickstart(policy))
-        for name in SESSIONS:
-            with tempfile.TemporaryDirectory() as folder:
-                rows.append(recorded_session(name, policy, Path(folder), turns))
-        for row in rows:
-            found.setdefault(row.session, {})[policy] = row
-    return found
+def sessions(policy: ProjectionPolicy, turns: int) -> Iterator[SessionCost]:
+    """All sessions under a policy."""
+    yield from quickstart(policy)
+    for name in SESSIONS:
+        with tempfile.TemporaryDirectory() as folder:
+            yield recorded_session(name, policy, Path(folder), turns)
 
 
 if __name__ == "__main__":
