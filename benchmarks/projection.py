@@ -1,6 +1,6 @@
 """What projections cost: time by the number of nodes and tokens, and money under the three policies.
 
-``python -m benchmarks.projection`` prints both tables. The jobs run in a plain loop, without Temporal and without a model: the
+``python -m benchmarks.projection`` prints both tables; ``--write README.md`` puts them there. The jobs run in a plain loop, without Temporal and without a model: the
 statements are given, all else is the product's. Prices are those of ``MODEL`` in litellm's table. A prompt is taken to cost its
 stable prefix at the price of cache reads, what later prompts keep at that of cache writes, and the tail as plain tokens.
 """
@@ -14,50 +14,94 @@ import shutil
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from activities._script import reply_to
+from benchmarks.readme import write_block
 from runtime.prices import prices_of
 from runtime.projection.prefix import prefix_of
 from runtime.projection.prices import Prices, prompt_cost
+from runtime.projection.project import tokens_of
 from runtime.projection.segments import Segment
 from runtime.spec.load import load_jobs_file
 from runtime.spec.models import JobSpec, ProjectionPolicy
-from tests.job.plain_loop import PlainLoop, native, statements
+from runtime.tools import load_tool
+from tests.job.plain_loop import PlainLoop, count, native, statements
 
 ROOT = Path(__file__).parent.parent
 MODEL = "claude-sonnet-4-5"
 TURNS = 120
 NODES = (10, 100, 500, 2_000)
 TOKENS = (10_000, 50_000, 200_000)
-TARGET_SHARE = 0.95
+CHANGES = 9
+"""Turns in which the time of a projection is taken."""
 
 
 @dataclass(frozen=True)
 class SessionCost:
-    """One session under one policy. ``share`` is the median over its turns but the first."""
+    """One session under one policy. ``share`` is the median over its turns but the first, ``bound`` that of ``bound_of``."""
 
     session: str
     policy: ProjectionPolicy
     turns: int
     prompt_tokens: int
     share: float
+    bound: float
     breaks: int
     usd: float
+
+    def row(self) -> str:
+        """The row of the table."""
+        return (
+            f"| {self.session} | {self.policy} | {self.turns} | {self.prompt_tokens:,} | {self.share:.3f} | {self.bound:.3f} "
+            f"| {self.breaks} | ${self.usd:.4f} |"
+        )
 
 
 @dataclass(frozen=True)
 class ProjectionTime:
-    """Milliseconds of one turn's projection where one node of ``nodes`` changed, and of the first one, with all new."""
+    """Milliseconds of processor time of the tick and the projection of one turn, reading left out.
+
+    ``next_ms`` is the median of turns in which one node of ``nodes`` changed, ``first_ms`` the sum of those in which all were
+    made. ``prompt`` are the tokens of the last prompt, ``new_tokens`` those that are not in its stable prefix.
+    """
 
     nodes: int
     tokens: int
     first_ms: float
     next_ms: float
+    prompt: int
     new_tokens: int
+
+    def row(self) -> str:
+        """The row of the table."""
+        return f"| {self.nodes:,} | {self.prompt:,} | {self.first_ms:.0f} | {self.next_ms:.1f} | {self.new_tokens:,} |"
+
+
+TIME_HEADER = """| nodes | tokens of the prompt | all nodes new, ms | one node changed, ms | tokens behind the stable prefix |
+|--:|--:|--:|--:|--:|"""
+
+COST_HEADER = f"""| session | policy | turns | prompt tokens | median stable share | at most | breaks | {MODEL} |
+|---|---|--:|--:|--:|--:|--:|--:|"""
+
+
+def bound_of(before: Sequence[Segment], after: Sequence[Segment]) -> float:
+    """The share of ``after`` that a projection could have kept, had it left all that is in both where it stood.
+
+    The rest is new text: the model's reply, its result, views it opened, and the tail.
+    """
+    kept = Counter(segment.digest for segment in before if not segment.tail)
+    stays = 0
+    for segment in after:
+        if kept[segment.digest] > 0:
+            kept[segment.digest] -= 1
+            stays += segment.tokens
+    total = sum(segment.tokens for segment in after)
+    return stays / total if total else 1.0
 
 
 def cost_of(layouts: Sequence[Sequence[Segment]], prices: Prices) -> tuple[float, float, int]:
@@ -81,7 +125,8 @@ def session_cost(name: str, policy: ProjectionPolicy, loop: PlainLoop) -> Sessio
     loop.run()
     usd, share, breaks = cost_of(loop.layouts, prices)
     tokens = sum(segment.tokens for layout in loop.layouts for segment in layout)
-    return SessionCost(name, policy, len(loop.layouts), tokens, share, breaks, usd)
+    bound = statistics.median(map(bound_of, loop.layouts, loop.layouts[1:]))
+    return SessionCost(name, policy, len(loop.layouts), tokens, share, bound, breaks, usd)
 
 
 # Recorded sessions: the observations of three agents' runs, and edits of files that are in view
@@ -172,10 +217,9 @@ def _budget(turns: int) -> dict[str, Any]:
 
 
 def quickstart(policy: ProjectionPolicy) -> Iterator[SessionCost]:
-    """The jobs of examples/quickstart that need no tool of their own."""
+    """The jobs of examples/quickstart."""
     for spec in load_jobs_file(ROOT / "examples" / "quickstart" / "jobs.yaml").jobs:
-        if not spec.tools:
-            yield session_cost(f"quickstart/{spec.id}", policy, _quickstart_loop(spec, policy))
+        yield session_cost(f"quickstart/{spec.id}", policy, _quickstart_loop(spec, policy))
 
 
 def _quickstart_loop(spec: JobSpec, policy: ProjectionPolicy) -> PlainLoop:
@@ -187,75 +231,101 @@ def _quickstart_loop(spec: JobSpec, policy: ProjectionPolicy) -> PlainLoop:
         return native(str(reply_to(script, messages, number).code), number)
 
     kept = spec.model_dump(include={"goal", "result", "budget", "context_tokens"})
-    return PlainLoop(Path(spec.workspace), respond, options={**kept, "projection": policy})
+    tools = [load_tool(tool.target, tool.search_path) for tool in spec.tools]
+    return PlainLoop(Path(spec.workspace), respond, tools=tools, options={**kept, "projection": policy})
 
 
 # Time by size
 
 
+CHANGED = "".join(f"line {number} of the file that changes\n" for number in range(12))
+"""The file of the node that changes: the same, whatever else there is."""
+
+
 def projection_time(nodes: int, tokens: int, folder: Path) -> ProjectionTime:
-    """A job with so many views of so many tokens in all; then one of their files changes."""
-    each = max(tokens // nodes, 8)
-    for number in range(nodes):
-        words = " ".join(f"w{number}" for _ in range(each // 3))
-        (folder / f"f{number}.txt").write_text(f"first line\n{words}\n")
+    """A job with so many views of so many tokens in all; then the file of one of them changes, turn by turn."""
+    each = max((tokens - count(CHANGED)) // (nodes - 1), 8)
+    for number in range(1, nodes):
+        line = f"w{number} " * 10
+        lines = max(each // count(line + "\n"), 1)
+        (folder / f"f{number}.txt").write_text("\n".join([line] * lines))
+    (folder / "f0.txt").write_text(CHANGED)
     sources = [
-        "\n".join(f"v{n} = view('f{n}.txt', tokens={each + 40})" for n in range(start, min(start + 100, nodes)))
+        "\n".join(f"v{n} = view('f{n}.txt', tokens={each + 400})" for n in range(start, min(start + 100, nodes)))
         for start in range(0, nodes, 100)
     ]
-    options = {"context_tokens": 10 * tokens + 1_000_000}
-    loop = PlainLoop(folder, statements(*sources, "v0.Run()", "x = 1", "x = 2", "x = 3"), options=options)
-    times: list[float] = []
-    project = loop.job.project
-
-    def timed(now: float) -> Any:
-        started = time.process_time()
-        made = project(now)
-        times.append((time.process_time() - started) * 1000)
-        return made
-
-    loop.job.project = timed  # type: ignore[method-assign]
+    turns = [f"x{number} = {number}" for number in range(CHANGES + 1)]
+    loop = PlainLoop(
+        folder,
+        statements(*sources, "v0.Run()", *turns),
+        options={"context_tokens": 10 * tokens + 1_000_000, "projection": ProjectionPolicy.APPEND},
+    )
+    times = _timed(loop)
     while len(loop.layouts) < len(sources) + 2:
         loop.turn()
-    (folder / "f0.txt").write_text("another first line\n")
-    loop.turn()
+    first = sum(times)
+    times.clear()
+    for number in range(CHANGES):
+        (folder / "f0.txt").write_text(CHANGED.replace("line 5", f"line five, changed {number} times"))
+        loop.turn()
     prefix = prefix_of(loop.layouts[-2], loop.layouts[-1])
-    return ProjectionTime(nodes, tokens, sum(times[: len(sources) + 1]), times[-1], prefix.tokens - prefix.stable)
+    new = prefix.tokens - prefix.stable
+    return ProjectionTime(nodes, tokens, first, statistics.median(times), tokens_of(loop.layouts[-1]), new)
+
+
+def _timed(loop: PlainLoop) -> list[float]:
+    """The milliseconds of each turn's tick and projection, as the loop goes on."""
+    times: list[float] = []
+    tick, project = loop.job.apply_tick, loop.job.project
+
+    def ticked(results: Any) -> None:
+        started = time.process_time()
+        tick(results)
+        times.append((time.process_time() - started) * 1000)
+
+    def projected(now: float) -> Any:
+        started = time.process_time()
+        made = project(now)
+        times[-1] += (time.process_time() - started) * 1000
+        return made
+
+    loop.job.apply_tick, loop.job.project = ticked, projected  # type: ignore[method-assign]
+    return times
 
 
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=TURNS)
+    parser.add_argument("--write", type=Path, help="the README whose tables are to be replaced")
     arguments = parser.parse_args()
-    print(f"{'nodes':>6} {'tokens':>8} {'all new, ms':>12} {'one changed, ms':>16} {'tokens not stable':>18}")
+    lines: list[str] = []
+    for line in table(arguments.turns):
+        print(line, flush=True)
+        lines.append(line)
+    if arguments.write is not None:
+        write_block(arguments.write, "projection", "\n".join(lines))
+
+
+def table(turns: int) -> Iterator[str]:
+    """The lines of both tables."""
+    yield TIME_HEADER
     for nodes in NODES:
         for tokens in TOKENS:
             with tempfile.TemporaryDirectory() as folder:
-                row = projection_time(nodes, tokens, Path(folder))
-            print(f"{row.nodes:>6,} {row.tokens:>8,} {row.first_ms:>12.1f} {row.next_ms:>16.1f} {row.new_tokens:>18,}")
-    print(
-        f"\n{'session':<24} {'policy':<7} {'turns':>5} {'prompt tokens':>14} {'median share':>13} {'breaks':>7} {MODEL}"
-    )
-    for session, rows in costs(arguments.turns).items():
-        for row in rows.values():
-            print(
-                f"{session:<24} {row.policy:<7} {row.turns:>5} {row.prompt_tokens:>14,} {row.share:>13.3f} "
-                f"{row.breaks:>7} ${row.usd:.4f}"
-            )
+                yield projection_time(nodes, tokens, Path(folder)).row()
+    yield ""
+    yield COST_HEADER
+    for policies in zip(*(sessions(policy, turns) for policy in ProjectionPolicy), strict=True):
+        yield from (cost.row() for cost in policies)
 
 
-def costs(turns: int) -> dict[str, dict[ProjectionPolicy, SessionCost]]:
-    """All sessions under all policies."""
-    found: dict[str, dict[ProjectionPolicy, SessionCost]] = {}
-    for policy in ProjectionPolicy:
-        rows = list(quickstart(policy))
-        for name in SESSIONS:
-            with tempfile.TemporaryDirectory() as folder:
-                rows.append(recorded_session(name, policy, Path(folder), turns))
-        for row in rows:
-            found.setdefault(row.session, {})[policy] = row
-    return found
+def sessions(policy: ProjectionPolicy, turns: int) -> Iterator[SessionCost]:
+    """All sessions under a policy."""
+    yield from quickstart(policy)
+    for name in SESSIONS:
+        with tempfile.TemporaryDirectory() as folder:
+            yield recorded_session(name, policy, Path(folder), turns)
 
 
 if __name__ == "__main__":

@@ -206,9 +206,14 @@ class Surface:
     def tail(self, deltas: Sequence[Delta], budget_line: str) -> tuple[TailPart, ...]:
         """The prompt's tail: nodes by age of their last change, pinned ones first, then deltas, handles, budgets."""
         parts = [self._in_tail[obj_id] or self._tail_part(obj_id) for obj_id in self._tail_nodes()]
+        if missing := self._left_out():
+            more = f" and {len(missing) - SHOWN_DELTAS} more" if len(missing) > SHOWN_DELTAS else ""
+            named = ", ".join(missing[:SHOWN_DELTAS]) + more
+            line = f"[left out for room: {named}; Refresh() brings one back, show() prints it once]"
+            parts.insert(0, TailPart(SegmentKind.MARK, "tail", line))
         if deltas:
             parts.append(self._feed(deltas))
-        table = self.graph.handle_table(self.names, self.tail_budgets.get(SegmentKind.HANDLES))
+        table = self.graph.handle_table(self._named, self.tail_budgets.get(SegmentKind.HANDLES))
         if table.lines:
             lines, last = (HANDLES_TITLE, *table.lines), table.lines[-1]
             # A line's tokens end with it, so those of the text are theirs together.
@@ -216,6 +221,11 @@ class Surface:
             parts.append(TailPart(SegmentKind.HANDLES, "tail", "\n".join(lines), tokens))
         parts.append(TailPart(SegmentKind.BUDGET, "tail", budget_line))
         return tuple(parts)
+
+    def _left_out(self) -> list[str]:
+        """The nodes without a place that are left out for room: in their tail nothing else would tell of them."""
+        gone = (o for o in self.collapsed if o not in self.places and self.graph.has(o))
+        return [self.name(o) for o in gone if not self._alone(o) and o in self._held_as and o not in self._shown_by]
 
     def _tail_part(self, obj_id: str) -> TailPart:
         budget = self.shrunk.get(obj_id)

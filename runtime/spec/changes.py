@@ -37,6 +37,7 @@ def _comparable(job: JobSpec) -> dict[str, Any]:
     value = job.model_dump(mode="json")
     value["tools"] = {tool.pop("name"): tool for tool in value["tools"]}
     value["condenser"] = condenser_value(job.condenser)
+    value["sections"] = job.sections.model_dump(exclude_none=True)
     value["budget"]["wall"] = format_duration(value["budget"].pop("wall_seconds"))
     return value
 

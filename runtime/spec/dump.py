@@ -45,10 +45,16 @@ def _job(job: JobSpec) -> dict[str, Any]:
             "wall": format_duration(job.budget.wall_seconds),
         },
         "context_tokens": job.context_tokens,
+        "sections": job.sections.model_dump(exclude_none=True),
         "condenser": _exact(condenser_value(job.condenser)),
         "pin_user_messages": job.pin_user_messages,
+        "projection": job.projection.value,
         "tools": [tool.target for tool in job.tools],
     }
+    if job.summary_model is not None:
+        value["summary_model"] = _exact({"name": job.summary_model.name, **job.summary_model.options})
+    if job.urls:
+        value["urls"] = _exact(list(job.urls))
     if redact := job.redact.model_dump(mode="json"):
         value["redact"] = _exact(redact)
     if job.result is not None:

@@ -13,6 +13,7 @@ from runtime.spec.written import (
     WrittenHeader,
     WrittenJob,
     WrittenModel,
+    WrittenSections,
     WrittenSettings,
 )
 
@@ -43,6 +44,7 @@ _PLACES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("in a job", WrittenJob),
     ("at the top of the file", WrittenHeader),
     ("in 'condenser'", WrittenCondenser),
+    ("in 'sections'", WrittenSections),
 )
 
 
@@ -87,6 +89,8 @@ def _unknown(location: Location, root: type[BaseModel]) -> str:
     model: type[BaseModel] = root
     if way[-1:] == ["budget"]:
         model = WrittenBudget
+    elif way[-1:] == ["sections"]:
+        model = WrittenSections
     elif way[-1:] == ["model"]:
         model = WrittenModel
     elif "condenser" in way[-2:]:

@@ -93,6 +93,30 @@ class ProjectionPolicy(StrEnum):
     """Only where the window demands it."""
 
 
+LEAST_SECTION = 64
+"""Tokens below which a text is not cut any further, and no section can be bounded."""
+
+
+class Sections(Spec):
+    """The most tokens that the parts of a prompt may have, beside what ``context_tokens`` bounds; None: nothing else.
+
+    What goes for it leaves a line: a mark at a view's place, a number of changes, a summary of what was said.
+    """
+
+    history: int | None = Field(default=None, ge=LEAST_SECTION)
+    """Statements, results and messages. Beyond it the job's condenser is asked."""
+    views: int | None = Field(default=None, ge=LEAST_SECTION)
+    """Views that are shown on their own. Beyond it the oldest are left out; pinned ones are shown smaller."""
+    groups: int | None = Field(default=None, ge=LEAST_SECTION)
+    """Groups. Beyond it the largest are shown smaller."""
+    notes: int | None = Field(default=None, ge=LEAST_SECTION)
+    """Notes. Beyond it the largest are shown smaller."""
+    feed: int = Field(default=4_000, ge=LEAST_SECTION)
+    """The delta feed; an eighth of ``context_tokens`` where that is less."""
+    handles: int = Field(default=3_000, ge=LEAST_SECTION)
+    """The handle table; an eighth of ``context_tokens`` where that is less."""
+
+
 def auto(model: ModelSettings) -> CondenserKind:
     """The kind of condenser that suits a job's model: a script cannot be expected to summarise."""
     return CondenserKind.SUMMARY if model.script is None else CondenserKind.EXTRACT
@@ -131,6 +155,8 @@ class JobSpec(Spec):
     budget: Budget = Budget()
     context_tokens: int = Field(default=DEFAULT_CONTEXT_TOKENS, ge=1)
     """The size to which prompts are projected, in tokens of ``encoding``."""
+    sections: Sections = Sections()
+    """What of that its parts may take."""
     condenser: tuple[CondenserSpec, ...] = Field(
         default_factory=lambda fields: (CondenserSpec(kind=auto(fields["model"])),)
     )

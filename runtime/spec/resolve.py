@@ -17,6 +17,7 @@ from runtime.spec.models import (
     JobSpec,
     ModelSettings,
     ProjectionPolicy,
+    Sections,
     ToolSpec,
     auto,
 )
@@ -31,6 +32,7 @@ from runtime.spec.written import (
     WrittenHeader,
     WrittenJob,
     WrittenModel,
+    WrittenSections,
     is_secret_key,
 )
 from runtime.tools import describe_tool
@@ -113,6 +115,7 @@ class Resolver:
             form="tool" if form == "auto" else form,
             budget=_budget(self._defaults.budget, job.budget),
             context_tokens=setting("context_tokens")[0],
+            sections=_sections(self._defaults.sections, job.sections),
             condenser=self._condensers(*setting("condenser"), model),
             pin_user_messages=setting("pin_user_messages")[0],
             summary_model=self._summary_model(*setting("summary_model")),
@@ -245,6 +248,11 @@ def _budget(defaults: WrittenBudget, own: WrittenBudget) -> Budget:
     if "wall" in values:
         values["wall_seconds"] = values.pop("wall")
     return Budget(**values)
+
+
+def _sections(defaults: WrittenSections, own: WrittenSections) -> Sections:
+    """The job's own bounds, then the defaults' ones."""
+    return Sections(**{**defaults.model_dump(exclude_unset=True), **own.model_dump(exclude_unset=True)})
 
 
 def _keys(value: Any, at: Location) -> Iterator[tuple[Location, str]]:

@@ -12,7 +12,15 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic_core import PydanticCustomError
 
 from runtime.spec.durations import PATTERN, parse_duration
-from runtime.spec.models import DEFAULT_CONCURRENCY, DEFAULT_CONTEXT_TOKENS, Budget, CondenserKind, CondenserSpec
+from runtime.spec.models import (
+    DEFAULT_CONCURRENCY,
+    DEFAULT_CONTEXT_TOKENS,
+    LEAST_SECTION,
+    Budget,
+    CondenserKind,
+    CondenserSpec,
+    Sections,
+)
 from runtime.spec.problems import shown
 
 MAX_GOAL_BYTES = 256 * 1024
@@ -31,6 +39,7 @@ TARGET_PATTERN = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 TARGET_RULE = "a tool as 'module:function'"
 SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DEFAULTS = Budget()
+_SECTIONS = Sections()
 _CONDENSER = CondenserSpec(kind=CondenserKind.SUMMARY)
 
 SET_BY_HOLDFAST = frozenset(
@@ -154,6 +163,34 @@ class WrittenBudget(Written):
     wall: Duration = Field(
         default=_DEFAULTS.wall_seconds,
         description="Time from the job's start: a number of seconds, or a text such as 30s, 90m, 6h, 1h30m, 2d.",
+    )
+
+
+SectionTokens = Annotated[int, Field(ge=LEAST_SECTION, le=10_000_000)]
+"""Tokens of a prompt's part."""
+
+
+class WrittenSections(Written):
+    """The most tokens of a prompt's parts. Keys that a job leaves out come from the defaults."""
+
+    history: SectionTokens | None = Field(
+        default=None, description="Statements, results and messages; beyond it the job condenses. Unbounded by default."
+    )
+    views: SectionTokens | None = Field(
+        default=None,
+        description="Views; beyond it the oldest leave a mark, and pinned ones are shown smaller. Unbounded by default.",
+    )
+    groups: SectionTokens | None = Field(
+        default=None, description="Groups; beyond it the largest are shown smaller. Unbounded by default."
+    )
+    notes: SectionTokens | None = Field(
+        default=None, description="Notes; beyond it the largest are shown smaller. Unbounded by default."
+    )
+    feed: SectionTokens = Field(
+        default=_SECTIONS.feed, description="What changed since the last turn, at most an eighth of context_tokens."
+    )
+    handles: SectionTokens = Field(
+        default=_SECTIONS.handles, description="The table of handles, at most an eighth of context_tokens."
     )
 
 
@@ -310,6 +347,9 @@ class WrittenSettings(Written):
         ge=1_000,
         le=10_000_000,
         description="The size to which prompts are projected, in tokens.",
+    )
+    sections: WrittenSections = Field(
+        default=WrittenSections(), description="The most tokens that the parts of a prompt may have."
     )
     condenser: Condensers = Field(
         default=[WrittenCondenser(kind="auto")],

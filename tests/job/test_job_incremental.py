@@ -61,7 +61,7 @@ def checked(job: Job, prompt: Prompt) -> None:
     assert list(fresh.places) == list(kept.places)
     projector = Projector(count)
     parts = fresh.tail(job._deltas, prompt.layout[-1].text)
-    dropped = [segment for segment in prompt.layout if segment.tail and segment.kind == "mark"]
+    dropped = [segment for segment in prompt.layout if segment.tail and segment.text.startswith("[forgotten")]
     made = projector.layout(job.log.view, job.replies, fresh, parts)
     assert made == tuple(segment for segment in prompt.layout if segment not in dropped)
     assert projector.tokens == tokens_of(made) == job.projector.tokens - tokens_of(dropped)

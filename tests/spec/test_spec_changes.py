@@ -8,7 +8,7 @@ import pytest
 
 from runtime.redaction.rules import Redaction
 from runtime.spec.changes import changes, definition_digest
-from runtime.spec.models import Budget, CondenserKind, CondenserSpec, JobSpec, ModelSettings, ToolSpec
+from runtime.spec.models import Budget, CondenserKind, CondenserSpec, JobSpec, ModelSettings, Sections, ToolSpec
 
 TOOL = ToolSpec(name="search", target="mytools:search", search_path="/b", stub="def search() -> None: ...")
 JOB = JobSpec(
@@ -36,6 +36,7 @@ JOB = JobSpec(
         ({"form": "script"}, ["form: tool -> script"]),
         ({"context_tokens": 9_000}, ["context_tokens: 60000 -> 9000"]),
         ({"condenser": ()}, ["condenser changed"]),
+        ({"sections": Sections(views=900)}, ["sections.views: not set -> 900"]),
         ({"condenser": (CondenserSpec(kind=CondenserKind.SUMMARY, max_size=90),)}, ["condenser.max_size: not set -> 90"]),
         ({"pin_user_messages": True}, ["pin_user_messages: false -> true"]),
         ({"encoding": "p50k_base"}, ["encoding: cl100k_base -> p50k_base"]),
@@ -76,6 +77,6 @@ def test_every_field_counts() -> None:
             "id",
             "redact",
         ),
-        *("condenser", "pin_user_messages", "projection", "urls", "summary_model"),
+        *("condenser", "pin_user_messages", "projection", "urls", "summary_model", "sections"),
     }
     assert set(JobSpec.model_fields) == covered

@@ -45,11 +45,15 @@ jobs:
       usd: 5.0
       wall: 1h30m
     context_tokens: 60000
+    sections:
+      feed: 4000
+      handles: 3000
     condenser:
       kind: extract
       keep_first: 2
       summary_tokens: 1500
     pin_user_messages: false
+    projection: auto
     tools:
       - mytools:search
 """

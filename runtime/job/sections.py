@@ -1,0 +1,110 @@
+"""What the parts of a prompt may take, beside what all of it may (``sections:`` of the jobs file, DESIGN.md section 7).
+
+A part that is larger than its section gives way by itself, in the way in which it would for the whole prompt: views are left
+out, the oldest first, and what must stay is shown smaller; of what was said, the older part is condensed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from runtime.projection.project import MESSAGE_TOKENS, tokens_of
+from runtime.projection.segments import Segment, SegmentKind
+from runtime.spec.models import LEAST_SECTION, Sections
+
+if TYPE_CHECKING:
+    from runtime.job.job import Job
+
+TARGET = 0.8
+"""What is aimed at once a bound is passed: one larger rewrite is cheaper than a small one in every turn."""
+
+TAIL_SHARE = 0.125
+"""What the delta feed and the handle table may each take of a prompt: the tail is paid for in full in every turn."""
+
+NODES = {SegmentKind.VIEW: "views", SegmentKind.GROUP: "groups", SegmentKind.NOTE: "notes"}
+"""The sections of nodes."""
+
+_NO_HISTORY = frozenset(
+    {SegmentKind.CONTRACT, SegmentKind.GOAL, SegmentKind.DELTA, SegmentKind.HANDLES, SegmentKind.BUDGET, *NODES}
+)
+
+
+def tail_budgets(sections: Sections, limit: int) -> dict[SegmentKind, int]:
+    """The budgets of the tail's lists in a prompt of ``limit`` tokens."""
+    share = max(LEAST_SECTION, int(limit * TAIL_SHARE))
+    return {SegmentKind.DELTA: min(sections.feed, share), SegmentKind.HANDLES: min(sections.handles, share)}
+
+
+def history_of(layout: Sequence[Segment]) -> int:
+    """The tokens of statements, results and messages."""
+    return tokens_of(segment for segment in layout if segment.kind not in _NO_HISTORY)
+
+
+def beyond(sections: Sections, layout: Sequence[Segment]) -> tuple[SegmentKind, int] | None:
+    """The first section of nodes that is too large, and by how many tokens it is larger than what is then aimed at."""
+    for kind, name in NODES.items():
+        most: int | None = getattr(sections, name)
+        size = 0 if most is None else tokens_of(segment for segment in layout if segment.kind is kind)
+        if most is not None and size > most:
+            return kind, size - int(most * TARGET)
+    return None
+
+
+def collapse(
+    job: Job, layout: Sequence[Segment], over: int, *, kept: frozenset[str], kind: SegmentKind = SegmentKind.VIEW
+) -> bool:
+    """Leave out views, or nodes of another kind, the oldest first, but those in ``kept`` and pinned ones."""
+    before = len(job.surface.collapsed)
+    for segment in layout:
+        obj_id = segment.origin.removeprefix("node:")
+        if over <= 0:
+            break
+        if segment.kind is kind and obj_id not in kept and job.graph.state(obj_id).pinned is None:
+            job.surface.collapse(obj_id)
+            over -= segment.tokens
+    return len(job.surface.collapsed) > before
+
+
+def made_last(job: Job, layout: Sequence[Segment]) -> frozenset[str]:
+    """The views that stand behind the last reply: what the model has just asked for."""
+    views: set[str] = set()
+    for segment in layout:
+        if segment.kind is SegmentKind.REPLY:
+            views.clear()
+        elif segment.kind is SegmentKind.VIEW:
+            views.add(segment.origin.removeprefix("node:"))
+    return frozenset(views.intersection(job.surface.places))
+
+
+def shrink(job: Job, layout: Sequence[Segment], kinds: Sequence[SegmentKind], *, least: int) -> bool:
+    """Halve the budget of the largest text of these kinds that is still cut, down to ``least`` tokens."""
+    surface = job.surface
+    for segment in sorted(layout, key=lambda segment: -segment.tokens):
+        if segment.kind not in kinds or segment.tokens <= least + MESSAGE_TOKENS:
+            continue
+        obj_id = segment.origin.removeprefix("node:")
+        of_tail = segment.kind not in NODES
+        now = surface.tail_budgets.get(segment.kind) if of_tail else surface.shrunk.get(obj_id)
+        smaller = max(least, min(segment.tokens if now is None else now, segment.tokens) // 2)
+        if now is not None and smaller >= now:
+            continue
+        if of_tail:
+            surface.tail_budgets[segment.kind] = smaller
+        else:
+            surface.shrink(obj_id, smaller)
+        return True
+    return False
+
+
+def keep_within(job: Job, layout: Sequence[Segment]) -> bool:
+    """Leave out or shrink nodes of a section that is too large. False if none is, or nothing of it can give way."""
+    found = beyond(job.spec.sections, layout)
+    if found is None:
+        return False
+    kind, over = found
+    return (
+        (kind is SegmentKind.VIEW and collapse(job, layout, over, kept=made_last(job, layout)))
+        or shrink(job, layout, (kind,), least=LEAST_SECTION)
+        or (kind is not SegmentKind.NOTE and collapse(job, layout, over, kept=frozenset(), kind=kind))
+    )
