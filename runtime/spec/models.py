@@ -17,6 +17,9 @@ DEFAULT_CONCURRENCY = 8
 DEFAULT_CONTEXT_TOKENS = 60_000
 DEFAULT_ENCODING = "cl100k_base"
 
+NO_MODEL = "none"
+"""In the place of a summary model's name: nothing is summed up."""
+
 
 class Spec(BaseModel):
     """A frozen value; unknown fields are an error."""
@@ -164,7 +167,7 @@ class JobSpec(Spec):
     pin_user_messages: bool = False
     """Whether the user's messages are never forgotten, as the contract and the goal are not."""
     summary_model: ModelSettings | None = None
-    """The model that sums up views and groups at level 2; None: the job's own, unless that is a script."""
+    """The model that sums up views and groups at level 2; None: the job's own, unless that is a script; ``NO_MODEL``: none."""
     urls: tuple[str, ...] = ()
     """The web pages that views may show: URLs beneath which all are, or hosts (``docs.python.org``, ``*.example.org``)."""
     projection: ProjectionPolicy = ProjectionPolicy.AUTO
@@ -177,7 +180,9 @@ class JobSpec(Spec):
     @property
     def writer(self) -> ModelSettings | None:
         """The model that writes summaries of sources and groups, if one does."""
-        return self.summary_model or (self.model if self.model.script is None else None)
+        if self.summary_model is not None:
+            return None if self.summary_model.name == NO_MODEL else self.summary_model
+        return self.model if self.model.script is None else None
 
 
 class BatchSpec(Spec):

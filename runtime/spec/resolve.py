@@ -11,6 +11,7 @@ from typing import Any
 from runtime.errors import InputError
 from runtime.redaction.rules import Redaction
 from runtime.spec.models import (
+    NO_MODEL,
     Budget,
     CondenserKind,
     CondenserSpec,
@@ -148,6 +149,8 @@ class Resolver:
         return ModelSettings(name=name, options=options)
 
     def _summary_model(self, written: WrittenModel | None, at: Location) -> ModelSettings | None:
+        if written is not None and written.name == NO_MODEL and written.model_extra:
+            self._problems.add(at, f"'{NO_MODEL}' stands alone: no model sums anything up")
         return None if written is None else self.model(written, at)
 
     def _condensers(

@@ -367,7 +367,7 @@ class WrittenSettings(Written):
     summary_model: WrittenModel | None = Field(
         default=None,
         description="The model that sums up views and groups at level of detail 2, in the background; a cheaper one will do. The "
-        "job's own if left out, and none for a scripted one.",
+        "job's own if left out, and none for a scripted one. 'none': nothing is summed up, the structure is shown instead.",
     )
     urls: list[Annotated[str, Field(pattern=URL_PATTERN)]] = Field(
         default=[],
