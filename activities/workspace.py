@@ -61,13 +61,14 @@ class WorkspaceActivities:
         limits: Limits | None = None,
         now: Callable[[], int] = time.time_ns,
         fingerprints: FingerprintCache | None = None,
+        pages: Pages | None = None,
         store: ObjectStore | None = None,
     ) -> None:
         self._counter = counter
         self._limits = limits
         self._now = now
         self._fingerprints = fingerprints or FingerprintCache()
-        self._pages = Pages()
+        self._pages = pages or Pages()
         self._store = store
         self._effects = ReadEffects(store)
 

@@ -6,8 +6,9 @@ conditional request with an empty answer.
 
 from __future__ import annotations
 
+import asyncio
 import threading
-import time
+import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,7 +27,11 @@ CACHED_BYTES = 64 * 1024 * 1024
 REDIRECTS = 5
 TIMEOUT = httpx.Timeout(20.0, connect=10.0)
 SECONDS = 60.0
-"""Longer than this no page may take, however steadily it comes."""
+"""Longer than this no page may take, however steadily it or what comes before it comes."""
+
+_CHUNK = 64 * 1024
+_GZIP = 16 + zlib.MAX_WBITS
+"""The one compression that is asked for, as zlib knows it: what undoes it can be told how much to give at a time."""
 
 _KINDS = {"text/html": ".html", "application/json": ".json", "text/markdown": ".md", "text/csv": ".csv"}
 
@@ -41,9 +46,10 @@ class Page:
 
 
 class Pages:
-    """The pages that this process fetched last. Safe between threads."""
+    """The pages that this process fetched last. Safe between threads. ``seconds`` is what a page may take."""
 
-    def __init__(self, most: int = CACHED_BYTES) -> None:
+    def __init__(self, most: int = CACHED_BYTES, seconds: float = SECONDS) -> None:
+        self.seconds = seconds
         self._most = most
         self._pages: OrderedDict[str, Page] = OrderedDict()
         self._bytes = 0
@@ -93,31 +99,35 @@ class WebSource:
         """
         if self._fetched is None:
             try:
-                self._fetched = self._fetch()
-            except httpx.TimeoutException:
+                self._fetched = asyncio.run(self._fetch_in_time())
+            except (httpx.TimeoutException, TimeoutError):
                 raise TimeoutError(f"no answer in time from {self.url!r}") from None
             except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
                 raise OSError(f"{self.url!r} cannot be read: {error or type(error).__name__}") from None
         return self._fetched
 
-    def _fetch(self) -> Opened:
+    async def _fetch_in_time(self) -> Opened:
+        async with asyncio.timeout(self.pages.seconds):
+            return await self._fetch()
+
+    async def _fetch(self) -> Opened:
         self._check(self.url)
         page, url = self.pages.get(self.url), self.url
-        with httpx.Client(timeout=TIMEOUT, follow_redirects=False) as client:
+        async with httpx.AsyncClient(timeout=TIMEOUT, follow_redirects=False) as client:
             for _ in range(REDIRECTS + 1):
-                with client.stream("GET", url, headers=_conditions(page)) as response:
+                async with client.stream("GET", url, headers=_conditions(page)) as response:
                     if page is not None and response.status_code == 304:
                         return page.opened
                     if response.next_request is None:
-                        return self._taken(response)
+                        return await self._taken(response)
                     url = str(response.next_request.url)
                     self._check(url)
         raise OSError(f"{self.url!r} leads through more than {REDIRECTS} redirects")
 
-    def _taken(self, response: httpx.Response) -> Opened:
+    async def _taken(self, response: httpx.Response) -> Opened:
         if response.status_code != 200:
             raise _refusal(response.status_code)(f"{response.status_code} {response.reason_phrase}: {self.url!r}")
-        data, whole = _body(response, self.url)
+        data, whole = await _body(response, self.url)
         note = "" if whole else f"the first {MOST_BYTES:,} bytes of a longer page"
         kind = _KINDS.get(response.headers.get("content-type", "").partition(";")[0].strip().lower(), "")
         name = httpx.URL(self.url).path.rsplit("/", 1)[-1]
@@ -153,7 +163,7 @@ def _beneath(asked: httpx.URL, entry: str) -> bool:
 
 
 def _conditions(page: Page | None) -> dict[str, str]:
-    headers = {"accept": "text/*, application/json, */*;q=0.5"}
+    headers = {"accept": "text/*, application/json, */*;q=0.5", "accept-encoding": "gzip"}
     if page is not None and page.etag is not None:
         headers["if-none-match"] = page.etag
     if page is not None and page.modified is not None:
@@ -161,18 +171,23 @@ def _conditions(page: Page | None) -> dict[str, str]:
     return headers
 
 
-def _body(response: httpx.Response, url: str) -> tuple[bytes, bool]:
-    """The body, and whether it is whole."""
-    chunks: list[bytes] = []
-    size, started = 0, time.monotonic()
-    for chunk in response.iter_bytes():
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > MOST_BYTES:
-            return b"".join(chunks)[:MOST_BYTES], False
-        if time.monotonic() - started > SECONDS:
-            raise TimeoutError(f"{url!r} took longer than {SECONDS:g} s")
-    return b"".join(chunks), True
+async def _body(response: httpx.Response, url: str) -> tuple[bytes, bool]:
+    """The body, and whether it is whole. Of a compressed one no more is unpacked than is kept."""
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("identity", "gzip", "x-gzip"):
+        raise OSError(f"{url!r} comes as {encoding!r}, which was not asked for")
+    unpack = None if encoding == "identity" else zlib.decompressobj(_GZIP)
+    data = bytearray()
+    async for chunk in response.aiter_raw(_CHUNK):
+        try:
+            data += chunk if unpack is None else unpack.decompress(chunk, MOST_BYTES + 1 - len(data))
+        except zlib.error as error:
+            raise OSError(f"{url!r} is not the gzip that it says it is: {error}") from None
+        if len(data) > MOST_BYTES:
+            return bytes(data[:MOST_BYTES]), False
+    if unpack is not None and not unpack.eof:
+        raise OSError(f"{url!r} ends before its gzip does")
+    return bytes(data), True
 
 
 def _refusal(status: int) -> type[OSError]:

@@ -77,6 +77,7 @@ class Naive:
     superseded: int = 0
     applied: int = 0
     failed: int = 0
+    read: list[int] = field(default_factory=list)
 
     def tick(self, seconds: float) -> list[tuple[str, int]]:
         """What the tick changes, in order."""
@@ -86,6 +87,7 @@ class Naive:
         due = [("sync", n) for n, view in enumerate(self.views) if view.dirty or self._due(view, "Sync")]
         asked = {n for _, n in due}
         due += [("periodic", n) for n, v in enumerate(self.views) if n not in asked and self._due(v, "Periodic")]
+        self.read = [n for _, n in due]
         for kind, number in due:
             if self.views[number].read(self.files[number]):
                 log.append((kind, number))
@@ -156,10 +158,10 @@ class Real:
     job: Job
     ids: list[str]
     running: list[Preparation] = field(default_factory=list)
-    events: int = 0
+    read: list[int] = field(default_factory=list)
 
     def tick(self, seconds: float) -> list[tuple[str, int]]:
-        self.job.tick(seconds)
+        self.read = [self.ids.index(obj_id) for obj_id in self.job.tick(seconds)]
         changed = []
         for event in self.job.graph.take_events(lambda: "e"):
             if isinstance(event, AsyncPayloadApplied):
@@ -197,6 +199,8 @@ def step(naive: Naive, real: Real, operation: tuple[Any, ...]) -> None:
     match operation:
         case ("tick", seconds):
             assert real.tick(seconds) == naive.tick(seconds)
+            assert real.read == naive.read
+            assert [job.get(node, "last_tick_turn") for node in real.ids] == [view.last_turn for view in naive.views]
             assert real.begin() == naive.begin()
         case ("edit", number, content):
             naive.files[number] = job.files[PATHS[number]] = content
@@ -239,12 +243,23 @@ def step(naive: Naive, real: Real, operation: tuple[Any, ...]) -> None:
 ASYNC = [("run", number, "Async", 1) for number in range(4)]
 STALE = [*ASYNC, ("tick", 60.0), ("edit", 0, "x1"), ("ready", 0), ("tokens", 0, 1), ("tick", 60.0), ("tick", 60.0)]
 CAPPED = [*ASYNC, ("tick", 60.0), *[("edit", n, "x1") for n in range(4)], *[("ready", 0)] * 3, *[("tick", 60.0)] * 3]
+PERIODIC = [("run", 0, ("Periodic", 90), 1), ("run", 1, "Sync", 1)]
+ORDERED = [
+    *PERIODIC,
+    ("tick", 60.0),
+    ("tick", 60.0),
+    ("edit", 0, "x1"),
+    ("edit", 1, "x1"),
+    ("tick", 30.0),
+    ("tick", 90.0),
+]
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(operations, max_size=40))
 @example(STALE)
 @example(CAPPED)
+@example(ORDERED)
 def test_the_scheduler_does_what_the_naive_one_does(history: list[tuple[Any, ...]]) -> None:
     """The same changes in the same order at every tick, the same preparations, the same drops; and again when replayed."""
     naive, real = both()
