@@ -15,7 +15,7 @@ from runtime.archive import keys
 from runtime.archive.given import origin_of
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_summary, replied_at, turn_record, user_messages
-from runtime.archive.records import Step
+from runtime.archive.records import EndRecord, Step
 from runtime.archive.replays import claim_replay
 from runtime.archive.stores import ObjectStore
 from runtime.errors import NotFound
@@ -106,6 +106,7 @@ class ReplayActivities:
             messages=user_messages(archive, source.run, question.turn),
             execution=record.execution,
             nodes=record.nodes,
+            ended=isinstance(record.after, EndRecord),
             layout=tuple(segment.digest for segment in layout),
             interim=record.step.interim,
         )

@@ -355,7 +355,7 @@ class JobWorkflow:
         self.phase = Phase.ENDING
         job = self.job
         execution, nodes = job.closing()
-        self.replaying.compare_nodes(nodes, job.turn)
+        self.replaying.compare_nodes(nodes, job.turn, at_end=True)
         end: StepRef = await workflow.execute_activity(
             "end_job",
             JobEnd(

@@ -51,6 +51,7 @@ class Replaying:
         self.record: RecordedTurn | None = None
         self.divergences: tuple[Divergence, ...] = ()
         self.nodes: tuple[dict[str, Any], ...] | None = None
+        self.nodes_at_end = False
         self._next: ReplayOrder | None = None
         self._redone: tuple[int, dict[str, Any]] | None = None
         self._heard: list[str] = []
@@ -65,6 +66,7 @@ class Replaying:
         """Go on with what the run before was in, or begin as the fork's order says."""
         if origin is not None:
             self.divergences, self.nodes = origin.divergences, origin.nodes
+            self.nodes_at_end = origin.nodes_at_end
             self._next = origin.replay
             self._take(origin.restore or origin.replay)
 
@@ -77,6 +79,7 @@ class Replaying:
             "replay": self._next if restoring else self.order,
             "divergences": self.divergences,
             "nodes": self.nodes,
+            "nodes_at_end": self.nodes_at_end,
         }
 
     async def gate(self) -> None:
@@ -238,12 +241,15 @@ class Replaying:
             return
         now = job.execution.archived() if job.execution is not None else None
         self._found(compare_executions(job.turn, record.execution, now))
-        self.nodes = record.nodes
+        self.nodes, self.nodes_at_end = record.nodes, record.ended
 
-    def compare_nodes(self, changed: tuple[dict[str, Any], ...], turn: int) -> None:
-        """Compare what the statement of ``turn``, and the tick after it, made of the nodes."""
-        if self.nodes is not None:
-            expected, self.nodes = self.nodes, None
+    def compare_nodes(self, changed: tuple[dict[str, Any], ...], turn: int, *, at_end: bool = False) -> None:
+        """Compare what the statement of ``turn`` made of the nodes, and the tick after it, which there is not ``at_end``.
+
+        Where only one of both timelines ends after the turn, it is not known what the other's nodes were there.
+        """
+        expected, self.nodes = self.nodes, None
+        if expected is not None and self.nodes_at_end is at_end:
             self._found(compare_nodes(turn, expected, changed))
         job = self._flow.job
         job.add_deltas(tuple(Delta("replay", "replay", "replay", found.line()) for found in self.divergences))

@@ -34,10 +34,10 @@ def timeline(archive: JobArchive, run: str) -> list[dict[str, Any]]:
     ]
 
 
-async def replay_runs(client: Client, stage: Stage, job: str) -> int:
-    """Replay the history of each of a job's runs, as a worker without a cache would; returns how many there are."""
+async def replay_runs(client: Client, stage: Stage, job: str, *, every: int = 1) -> int:
+    """Replay the history of each of a job's runs (or ``every`` so many), as a worker without a cache would; returns how many there are."""
     runs = archive_of(stage, job).runs()
-    for run in runs:
+    for run in runs[::every]:
         handle = client.get_workflow_handle(job_workflow_id(JobKey(batch=stage.batch, job=job)), run_id=run)
         await replayer().replay_workflow(await handle.fetch_history())
     return len(runs)
