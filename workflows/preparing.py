@@ -71,7 +71,7 @@ class Preparing:
             if read is None:
                 background.failed(payload_id)
             else:
-                self._flow.job.ledger.add(read.usage, read.cost_usd)
+                self._flow.job.ledger.add_background(read.usage, read.cost_usd)
                 background.ready(payload_id, read.results[0], now)
         for payload_id in background.cancel():
             self._handles.pop(payload_id).cancel()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from runtime.context import material
 from runtime.context.outcomes import Refused
-from runtime.context.sources import ALL_TOKENS, GROUP_STANDS_IN, STANDS_IN_UNTIL, SUMMARY_LOD, ReadRequest, ReadResult
+from runtime.context.sources import ALL_TOKENS, GROUP_STANDS_IN, SUMMARY_LOD, ReadRequest, ReadResult
 from runtime.context.states import (
     NEVER,
     AnyNode,
@@ -131,14 +131,9 @@ def is_ripe(store: NodeStore, group: GroupState, *, asleep: bool) -> bool:
     return (
         not group.dirty.explicit
         and seen_now(store, group) == group.seen
-        and not any(awaits_summary(store.nodes[member]) for member in group.members)
+        and not any(store.nodes[member].awaits_summary for member in group.members)
         and (asleep or all(member.changed < store.turn for member in group.seen))
     )
-
-
-def awaits_summary(state: AnyNode) -> bool:
-    """Whether something else stands in for a node's summary, which is to be prepared whether the node runs or not."""
-    return state.rendering.note.endswith(STANDS_IN_UNTIL) and state.rendering.lod == state.base_lod
 
 
 def request_for(group: GroupState) -> ReadRequest:

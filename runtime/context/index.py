@@ -20,6 +20,7 @@ class Index:
         self.asked: Kept = {}
         self.pinned: Kept = {}
         self.groups: Kept = {}
+        self.awaiting: Kept = {}
         self.paths: dict[str, Kept] = {}
         self._clock = 0
         self._changes: dict[str, int] = {}
@@ -45,6 +46,7 @@ class Index:
         _set(self.running, obj_id, state.mode is Mode.RUNNING)
         _set(self.pinned, obj_id, state.pinned is not None)
         _set(self.groups, obj_id, isinstance(state, GroupState))
+        _set(self.awaiting, obj_id, state.awaits_summary)
         if isinstance(state, ViewState):
             _set(self.asked, obj_id, state.dirty.explicit)
             self.paths.setdefault(state.path, {})[obj_id] = None
@@ -60,7 +62,7 @@ class Index:
 
     def _forget(self, state: AnyNode) -> None:
         self._changed(state.obj_id)
-        for kept in (self.running, self.asked, self.pinned, self.groups):
+        for kept in (self.running, self.asked, self.pinned, self.groups, self.awaiting):
             kept.pop(state.obj_id, None)
         if isinstance(state, ViewState):
             self.paths[state.path].pop(state.obj_id, None)

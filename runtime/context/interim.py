@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.values import Compact
+from runtime.values import Compact, Usage
 
 WAIT_EFFECTS = 800_000
 """The readings of a sleeping job's ticks are archived as effects of the turn that it fell asleep in, from this number on."""
@@ -15,7 +15,8 @@ class Interim(Compact):
     which the archive has what was read; ``dropped`` are those that it, or a tick of the sleep before, dropped, stale or
     superseded. ``at`` is the workflow time of the turn's tick, in seconds, where nodes' ticks depend on it. ``woken`` is the
     delta feed's line on the sleep that the statement before asked for; ``ticks`` are the times of those of its ticks that
-    brought something new, and ``asleep`` the payloads that they applied, each after the number of its tick.
+    brought something new, and ``asleep`` the payloads that they applied, each after the number of its tick. ``usage`` and
+    ``cost_usd`` are those of summaries that were written in the background and booked since the call before.
     """
 
     at: float | None = None
@@ -24,6 +25,8 @@ class Interim(Compact):
     woken: str = ""
     ticks: tuple[float, ...] = ()
     asleep: tuple[tuple[int, str, int, int], ...] = ()
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
 
     @property
     def empty(self) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 from runtime.context import groups, views
 from runtime.context.calls import apply_reading
 from runtime.context.holding import in_sight
+from runtime.context.index import creation_order
 from runtime.context.material import Material
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.context.states import AnyNode, ContextValue, FreqKind, GroupState, ViewState
@@ -163,7 +164,7 @@ def basis_of(store: NodeStore, state: AnyNode) -> Basis:
 def holds(store: NodeStore, obj_id: str, basis: Basis) -> bool:
     """Whether a payload with this basis may still be applied: the node wants it, somebody sees it, and it is what it was."""
     state = store.nodes.get(obj_id)
-    if state is None or not (_runs_async(state) or groups.awaits_summary(state)):
+    if state is None or not (_runs_async(state) or state.awaits_summary):
         return False
     return basis_of(store, state) == basis and obj_id in in_sight(store)
 
@@ -237,14 +238,12 @@ def to_prepare(store: NodeStore, busy: Iterable[str], asleep: Collection[str] | 
     the next at the earliest, and the throttle counts turns between two applications. While a job sleeps no turns pass, and
     only nodes of ``asleep`` are prepared.
     """
-    others = frozenset(busy)
-    sight = in_sight(store)
+    known = creation_order(({*store.index.running, *store.index.awaiting} - frozenset(busy)) & in_sight(store))
+    states = (store.nodes[obj_id] for obj_id in known if asleep is None or obj_id in asleep)
 
     def due(state: AnyNode) -> bool:
-        if state.obj_id in others or state.obj_id not in sight or (asleep is not None and state.obj_id not in asleep):
-            return False
-        if groups.awaits_summary(state):
+        if state.awaits_summary:
             return not isinstance(state, GroupState) or groups.is_ripe(store, state, asleep=asleep is not None)
         return _runs_async(state) and (asleep is not None or state.throttle_allows(store.turn + 1))
 
-    return sorted((state for state in store.nodes.values() if due(state)), key=lambda state: state.last_tick_turn)
+    return sorted(filter(due, states), key=lambda state: state.last_tick_turn)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
+from runtime.context.sources import STANDS_IN_UNTIL
 from runtime.digests import digest_of
 from runtime.values import Value
 
@@ -125,6 +126,11 @@ class NodeState(ContextValue):
         archive record every running node in every turn, and a group recompute for the same summary.
         """
         return digest_of(self.model_dump(mode="json", exclude={"last_tick_turn", "last_tick_at", "seen"}))
+
+    @property
+    def awaits_summary(self) -> bool:
+        """Whether something else stands in for its summary, which is to be prepared whether it runs or not."""
+        return self.rendering.note.endswith(STANDS_IN_UNTIL) and self.rendering.lod == self.base_lod
 
     def runs(self, kind: FreqKind) -> bool:
         """Whether the node is updated by ticks of this kind."""

@@ -36,21 +36,19 @@ def to_look_at(store: NodeStore, roots: Iterable[str]) -> list[str]:
 
 def unwritten(store: NodeStore, roots: Iterable[str]) -> list[str]:
     """The nodes under ``roots`` for whose summaries something else stands in."""
-    return [obj_id for obj_id in under(store, roots) if groups.awaits_summary(store.nodes[obj_id])]
+    return [obj_id for obj_id in under(store, roots) if store.nodes[obj_id].awaits_summary]
 
 
 def summaries_wanted(store: NodeStore) -> list[str]:
     """All nodes for whose summaries something else stands in."""
-    return [obj_id for obj_id, state in store.nodes.items() if groups.awaits_summary(state)]
+    return creation_order(store.index.awaiting)
 
 
 def awaited(store: NodeStore, wait: Wait) -> tuple[str, ...]:
     """The nodes whose change ends ``wait``: those that it names, or all that may change."""
     if not wait.change:
         return ()
-    return wait.nodes or tuple(
-        o for o, state in store.nodes.items() if state.mode is Mode.RUNNING or groups.awaits_summary(state)
-    )
+    return wait.nodes or tuple(creation_order((*store.index.running, *store.index.awaiting)))
 
 
 def can_change(store: NodeStore, obj_id: str) -> bool:
@@ -73,7 +71,7 @@ def _will_be_summed_up(store: NodeStore, obj_id: str) -> bool:
     stuck = (
         isinstance(state, GroupState) and state.mode is Mode.PAUSED and not groups.is_ripe(store, state, asleep=True)
     )
-    return groups.awaits_summary(state) and not stuck
+    return state.awaits_summary and not stuck
 
 
 def signature(store: NodeStore, obj_id: str) -> str:

@@ -63,6 +63,7 @@ class JobCheckpoint(Value):
     budget: Budget
     usage: Usage
     cost_usd: float
+    untold: tuple[tuple[Usage, float], ...] = ()
     limit: int
     size: int
     cached_tokens: int = 0
@@ -101,6 +102,7 @@ def dump(job: Job) -> dict[str, Any]:
         budget=ledger.budget,
         usage=ledger.usage,
         cost_usd=ledger.cost_usd,
+        untold=tuple(ledger.untold),
         limit=fitter.limit,
         size=fitter.size,
         cached_tokens=job.condensing.cached_tokens,
@@ -144,6 +146,7 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     job.graph = job.surface.graph = ContextGraph.load(saved.graph, count, writer=spec.writer is not None)
     job.session = Session(dump=session, names=Namespace(variables=saved.variables, handles=saved.handles))
     job.ledger.budget, job.ledger.usage, job.ledger.cost_usd = saved.budget, saved.usage, saved.cost_usd
+    job.ledger.untold = list(saved.untold)
     job.fitter.limit, job.fitter.size, job.condensing.cached_tokens = saved.limit, saved.size, saved.cached_tokens
     job.condensing.dropped = saved.dropped
     job.surface.names = job.session.names.handles

@@ -56,6 +56,7 @@ class Prompt:
     """One turn's prompt: its layout, the delta that makes it from the last one, and what the step records beside it.
 
     ``moved`` says why it does not begin as the last one, if so. ``suffix`` tells projections of the same turn apart, after the provider found one too long.
+    ``told`` is how much of the ledger's background spending ``interim`` tells.
     """
 
     layout: tuple[Segment, ...]
@@ -66,6 +67,7 @@ class Prompt:
     suffix: str
     interim: Interim
     moved: str = ""
+    told: int = 0
 
 
 class Job:
@@ -165,8 +167,11 @@ class Job:
         """The first part of a tick as a record has it, with what its payloads had brought."""
         payloads = self.recorded_payloads(interim)
         self.graph.background.repeat(results, turn=self.turn, now=now)
-        # The number of those that were dropped is that of the turn's tick and of all before it.
-        dropped = interim.dropped if self.sleeping.state is None else 0
+        dropped = 0
+        if self.sleeping.state is None:
+            # What was dropped and spent is told of the turn and of all before it since the last.
+            dropped = interim.dropped
+            self.ledger.add_background(interim.usage, interim.cost_usd)
         self._landed([Applied(obj_id=node, turn=turn, effect=effect) for node, turn, effect in payloads], dropped)
 
     def apply_payloads(self, now: float) -> None:
@@ -204,6 +209,7 @@ class Job:
             return layout
         self._projections += 1
         previous = self.replies.get(self.turn - 1)
+        usage, cost = self.ledger.to_tell()
         return Prompt(
             layout=layout,
             delta=delta_from(self.shown, previous, layout),
@@ -211,8 +217,9 @@ class Job:
             nodes=self._nodes,
             condensations=self.condensing.taken,
             suffix="" if self._projections == 1 else f"-{self._projections}",
-            interim=self._interim,
+            interim=self._interim.model_copy(update={"usage": usage, "cost_usd": cost}),
             moved=self.places.why,
+            told=len(self.ledger.untold),
         )
 
     def _tail(self, budget_line: str) -> tuple[TailPart, ...]:
@@ -260,6 +267,7 @@ class Job:
             tokens=reply.tokens,
         )
         self.ledger.add(reply.usage, reply.cost_usd)
+        self.ledger.told(prompt.told)
         self.fitter.called(reply.usage)
 
     def receive(self, reply: ModelReply, now: float) -> JobStatement | None:

@@ -13,17 +13,38 @@ from runtime.values import Usage
 
 @dataclass
 class Ledger:
-    """Spending against ``budget``. ``started`` is seconds since the epoch."""
+    """Spending against ``budget``. ``started`` is seconds since the epoch.
+
+    ``untold`` is what was spent in the background and no step records yet.
+    """
 
     budget: Budget
     started: float
     usage: Usage = field(default_factory=Usage)
     cost_usd: float = 0.0
+    untold: list[tuple[Usage, float]] = field(default_factory=list)
 
     def add(self, usage: Usage, cost_usd: float) -> None:
         """Book one model call."""
         self.usage += usage
         self.cost_usd = round(self.cost_usd + cost_usd, 9)
+
+    def add_background(self, usage: Usage, cost_usd: float) -> None:
+        """Book a call that nobody waited for. The next step says so: a replay has no other way to know."""
+        if usage.total or cost_usd:
+            self.add(usage, cost_usd)
+            self.untold.append((usage, cost_usd))
+
+    def to_tell(self) -> tuple[Usage, float]:
+        """All that no step records yet, in one."""
+        usage, cost = Usage(), 0.0
+        for more, more_usd in self.untold:
+            usage, cost = usage + more, round(cost + more_usd, 9)
+        return usage, cost
+
+    def told(self, number: int) -> None:
+        """A step records the first ``number`` of what no step recorded."""
+        del self.untold[:number]
 
     def wall_left(self, now: float) -> float:
         """Seconds until the wall budget is spent."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-from context_memory import Job, raised
+import json
 
+import pytest
+from context_memory import Job, raised, read, words
+
+from runtime.context.graph import ContextGraph
+from runtime.context.sources import ReadResult, ReadStatus
 from runtime.history.events import TickApplied
 
 
@@ -83,3 +87,27 @@ def test_the_handle_table_says_how_often(job: Job) -> None:
     foo = job.view("a.txt", freq=("Periodic", 90))
     assert job.graph.handle_table({"foo": foo}).text.split(" | ")[1] == "running every 90 s"
     assert job.get(foo, "freq") == ("Periodic", 90.0)
+
+
+def test_a_record_of_the_ticks_that_brought_news_is_enough_to_follow(job: Job) -> None:
+    """What a record does not have was not read or was unchanged: those views stay due, so that none is read too late."""
+    views = [job.view("a.txt", freq=("Periodic", 60)), job.view("b.txt", freq=("Periodic", 7))]
+    other = Job(dict(job.files), ContextGraph.load(json.loads(json.dumps(job.graph.dump())), words), job.turn, job.now)
+    record: dict[float, dict[str, ReadResult]] = {}
+    for _ in range(200):
+        job.now += 3
+        if job.now % 60 < 3:
+            job.files["a.txt"] = f"a {job.now // 120}"
+        job.files["b.txt"] = f"b {job.now // 40}"
+        due = job.graph.due_reads(turn=job.turn, now=job.now)
+        results = [read(job.files, request) for request in due]
+        job.graph.apply_tick(results, turn=job.turn, now=job.now)
+        if any(result.status is not ReadStatus.UNCHANGED for result in results):
+            record[job.now] = {result.obj_id: result for result in results}
+    assert 10 < len(record) < 50
+    for now, recorded in record.items():
+        asked = [request.obj_id for request in other.graph.due_reads(turn=other.turn, now=now)]
+        assert recorded.keys() <= set(asked)
+        answers = [recorded[obj_id] for obj_id in asked if obj_id in recorded]
+        other.graph.apply_tick(answers, turn=other.turn, now=now)
+    assert [other.graph.digest(view) for view in views] == [job.graph.digest(view) for view in views]
