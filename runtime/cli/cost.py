@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from runtime.archive.stores import ObjectStore
     from runtime.catalog import JobName
 
-_COUNTED = ("calls", "failed_attempts", "prompt", "completion", "cache_read", "cache_write", "unreported", "cost_usd")
+_COUNTED = (
+    *("calls", "failed_attempts", "prompt", "completion", "cache_read", "cache_write", "unreported", "cost_usd"),
+    *("moved_prefixes", "lost_usd"),
+)
 
 
 def command(
@@ -58,7 +61,7 @@ def spent(archive: JobArchive) -> dict[str, Any]:
     from runtime.values import Usage
 
     found = dict.fromkeys(_COUNTED, 0)
-    cost = 0.0
+    cost = lost = 0.0
     for key in archive.store.list(f"{archive.prefix}/turns/"):
         place = keys.parse_turn_key(key)
         if place is not None and place.kind == "failure":
@@ -72,7 +75,10 @@ def spent(archive: JobArchive) -> dict[str, Any]:
         for name in ("prompt", "completion", "cache_read", "cache_write"):
             found[name] += getattr(usage, name)
         cost += header["cost_usd"]
-    return {**found, "cost_usd": round(cost, 9)}
+        if (prefix := header.get("prefix")) is not None:
+            found["moved_prefixes"] += bool(prefix["broken"])
+            lost += prefix["lost_usd"]
+    return {**found, "cost_usd": round(cost, 9), "lost_usd": round(lost, 9)}
 
 
 def total(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -94,7 +100,11 @@ def _text(row: dict[str, Any]) -> str:
     return (
         f"{row['calls']:>6} {'call ' if row['calls'] == 1 else 'calls'}  {row['prompt']:>12,} prompt ({row['cache_read']:,} from cache) "
         f"{row['completion']:>10,} completion  ${row['cost_usd']:.4f}" + "".join(f"  {remark}" for remark in extra)
-    )
+    ) + (f" (${row['lost_usd']:.4f})" if row["moved_prefixes"] else "")
 
 
-_REMARKS = (("failed_attempts", "failed attempts"), ("unreported", "calls without reported usage"))
+_REMARKS = (
+    ("failed_attempts", "failed attempts"),
+    ("unreported", "calls without reported usage"),
+    ("moved_prefixes", "moved prefixes"),
+)

@@ -14,6 +14,7 @@ from runtime.errors import InputError, NotFound
 
 if TYPE_CHECKING:
     from runtime.archive.inspect import Change, LayoutDifference
+    from runtime.archive.records import Step
     from runtime.cli.showing import ShownTurn
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
@@ -51,13 +52,19 @@ def command(
 
     found = diff_layouts(before.prompt(), after.prompt())
     cause = _cause(before, after)
+    step = after.archive.find_step(after.run, after.turn) if _follows(before, after) else None
     if json:
-        json_document({**_about(before, after), **difference_document(found), "broken_by_statement": cause})
+        recorded = None if step is None or step.prefix is None else step.prefix.model_dump(mode="json")
+        usage = None if step is None else step.usage.model_dump(mode="json")
+        cause_and_cost = {"broken_by_statement": cause, "prefix": recorded, "usage": usage}
+        json_document({**_about(before, after), **difference_document(found), **cause_and_cost})
         return
     say(f"{before.address} -> {after.address}")
     say(_prefix_line(found))
     if found.broken_by is not None:
         say(f"broken by: {_line(found.broken_by)}" + (f"\n  after the statement: {cause}" if cause else ""))
+    for line in _recorded_lines(step):
+        say(line)
     for change in found.changes:
         say(f"{_SIGNS[change.kind]} {_line(change)}")
         if text:
@@ -98,12 +105,35 @@ def _before(turn: ShownTurn) -> ShownTurn:
 
 def _cause(before: ShownTurn, after: ShownTurn) -> str | None:
     """The statement that was executed between the two prompts, if they follow each other."""
-    if (before.name, before.run, before.turn + 1) != (after.name, after.run, after.turn):
+    if not _follows(before, after):
         return None
     from runtime.cli.text import one_line
 
     source = before.statement()["statement"]
     return one_line(source)[:200] if source else None
+
+
+def _follows(before: ShownTurn, after: ShownTurn) -> bool:
+    return (before.name, before.run, before.turn + 1) == (after.name, after.run, after.turn)
+
+
+def _recorded_lines(step: Step | None) -> list[str]:
+    """What the step records of its prompt's prefix, beside what the provider reported."""
+    if step is None or step.prefix is None:
+        return []
+    prefix, usage = step.prefix, step.usage
+    lines = []
+    if prefix.broken:
+        lines.append(
+            f"moved: {prefix.broken}; {prefix.reason or 'no reason was recorded'}; {prefix.lost:,} tokens written to the cache "
+            f"anew, ${prefix.lost_usd:.4f} more than reading them"
+        )
+    told = (
+        f"{usage.cache_read:,} read and {usage.cache_write:,} written of {usage.prompt:,}"
+        if usage.reported
+        else "nothing"
+    )
+    return [*lines, f"cache: {prefix.stable:,} tokens stood; the provider reports {told}"]
 
 
 def _about(before: ShownTurn, after: ShownTurn) -> dict[str, Any]:

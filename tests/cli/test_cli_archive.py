@@ -185,6 +185,8 @@ def test_cost_adds_up_every_call(read: Reader) -> None:
         "cache_write": 0,
         "unreported": 0,
         "cost_usd": 0.009,
+        "moved_prefixes": 0,
+        "lost_usd": 0.0,
     }
     twice = {name: round(2 * value, 9) for name, value in one.items()}
     jobs = [{"job": "nightly/licences", **one}, {"job": "nightly/second", **one}]

@@ -8,7 +8,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from plain_loop import PlainLoop, count, statements
+from plain_loop import count
+from random_sessions import STATEMENTS, random_session
 
 from runtime.job.condensing import SummaryTask
 from runtime.job.job import Job, Prompt
@@ -16,37 +17,6 @@ from runtime.job.surface import Surface
 from runtime.projection.project import Projector, tokens_of
 from runtime.projection.segments import delta_between
 from runtime.spec.models import ProjectionPolicy
-
-NAMES = ("a", "b", "c")
-NODE = st.sampled_from([*NAMES, "g", "h", "n"])
-VIEW = st.sampled_from(NAMES)
-
-STATEMENTS = st.one_of(
-    st.builds(
-        "{} = view('{}.txt', tokens={}, freq={!r})".format,
-        VIEW,
-        st.sampled_from("ab"),
-        st.sampled_from([40, 400]),
-        st.sampled_from([None, "Sync"]),
-    ),
-    st.builds("{}.SetPos({})".format, VIEW, st.integers(0, 30)),
-    st.builds("{}.SetTokens({})".format, NODE, st.sampled_from([30, 90, 700])),
-    st.builds("{0}.Run()\n{1}.Pause()".format, VIEW, VIEW),
-    st.builds("{} = group({}, {}, tokens=150)".format, st.sampled_from("gh"), VIEW, NODE),
-    st.builds("g.Add({})".format, NODE),
-    st.builds("g.Remove({})".format, VIEW),
-    st.builds("pin({}, reason='kept')".format, NODE),
-    st.builds("pin({}, reason=None)".format, NODE),
-    st.builds("{} = {}".format, NODE, st.sampled_from(["None", *NAMES, "[a, b]"])),
-    st.builds("n = note('keep {}')".format, st.integers(0, 9)),
-    st.builds("print('word ' * {})".format, st.sampled_from([1, 60, 500])),
-    st.just("1 / 0"),
-)
-
-
-def texts(state: int) -> str:
-    """A file's lines in one of its states."""
-    return "".join(f"line {n}{f' in state {state}' if n == state * 5 else ''}\n" for n in range(40))
 
 
 def checked(job: Job, prompt: Prompt) -> None:
@@ -79,14 +49,8 @@ def checked(job: Job, prompt: Prompt) -> None:
 def test_each_prompt_is_the_one_made_from_nothing(sources: list[str], policy: ProjectionPolicy, room: int) -> None:
     """Over random sessions with files that change and change back, in small and large contexts, under every policy."""
     with TemporaryDirectory() as folder:
-
-        def between(turn: int) -> None:
-            for name in "ab":
-                (Path(folder) / f"{name}.txt").write_text(texts(turn // 2 % 3))
-
-        first = "a = view('a.txt', tokens=300, freq='Sync')\nb = view('b.txt', tokens=60)\nc = a\nn = note('x')\ng = group(a)\nh = g"
         options = {"projection": policy, "context_tokens": room}
-        loop = PlainLoop(Path(folder), statements(first, *sources), options=options, between=between)
+        loop = random_session(Path(folder), sources, options=options)
         project, before = loop.job.project, ()
 
         def compared(now: float) -> Any:

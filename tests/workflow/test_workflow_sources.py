@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from stage import Stage
 
+from runtime.cli.main import main
+from runtime.job.places import Places
 from runtime.job.stops import JobStatus
 from runtime.projection.segments import SegmentKind
 from runtime.spec.models import ProjectionPolicy
+from tests.workflow.prompt_rules import unexplained
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def test_a_prefix_that_moves_for_no_stated_reason_fails_the_test(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is what the stage looks for when a test is over: with a job that does not tell why, it finds the turn."""
+    (stage.workspace / "a.txt").write_text("".join(f"line {n} of the file\n" for n in range(200)))
+    monkeypatch.setattr(Places, "why", "")
+    sources = ["a = view('a.txt', tokens=300)", "print('word ' * 900)", "a.SetPos(100)", "finish(1)"]
+    outcome, archive = await stage.run(sources, projection=ProjectionPolicy.INLINE, context_tokens=50_000)
+    assert unexplained(archive) == [f"{outcome.run}, turn 4: view node:view-1 moved for no stated reason"]
+    with pytest.raises(AssertionError):
+        stage.check_prompts()
+    stage.started.clear()
 
 
 async def test_a_job_views_the_turns_of_another_and_its_own_effects(stage: Stage) -> None:
@@ -51,7 +70,7 @@ async def test_a_job_views_the_turns_of_another_and_its_own_effects(stage: Stage
 
 @pytest.mark.parametrize("policy", list(ProjectionPolicy))
 async def test_each_step_says_how_much_of_its_prompt_stood_and_why_it_moved(
-    stage: Stage, policy: ProjectionPolicy
+    stage: Stage, policy: ProjectionPolicy, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Beside what the provider reports: the stable share, the first segment that broke, the statement, and what it cost."""
     (stage.workspace / "a.txt").write_text("".join(f"line {n} of the file\n" for n in range(200)))
@@ -68,6 +87,15 @@ async def test_each_step_says_how_much_of_its_prompt_stood_and_why_it_moved(
         assert list(moved) == [6]
         assert (moved[6].broken, moved[6].reason) == ("view node:view-1", "turn 5: a.SetPos")
         assert moved[6].lost > 2_700 and moved[6].share < 0.5
+        store = ["--store", str(stage.path / "archive")]
+        assert main(["diff", f"{stage.batch}/job-1@6", *store]) == 0
+        told = capsys.readouterr().out
+        line = "moved: view node:view-1; turn 5: a.SetPos; "
+        assert line + f"{moved[6].lost:,} tokens written to the cache anew, $0.0000 more than reading them" in told
+        assert f"cache: {moved[6].stable:,} tokens stood; the provider reports nothing" in told
+        assert main(["cost", stage.batch, "--json", *store]) == 0
+        [job] = json.loads(capsys.readouterr().out)["jobs"]
+        assert (job["moved_prefixes"], job["lost_usd"]) == (1, 0.0)
     else:
         assert moved == {}
     last = prefixes[7]
