@@ -143,7 +143,7 @@ class JobArchive:
             "nodes": list(states.records.values()) if keyframe else list(changed),
             "changed": [record["obj_id"] for record in changed],
             "nodes_digest": states.digest,
-            **self.named_after(step.run, parent),
+            **self._named_by(step, parent),
             "definition": None if definition is None else {"key": definition.key, "digest": definition.digest},
         }
         key = keys.step_key(self.prefix, step.run, step.turn)
@@ -330,6 +330,22 @@ class JobArchive:
         return {"effects": effects, **({"checkpoints": checkpoints} if checkpoints else {})}
 
     # Inside
+
+    def _named_by(self, step: StepRecord, parent: StepRef | None) -> dict[str, dict[str, str]]:
+        """What a step names of what came before its call: also what was prepared in the background, however long before, and
+        applied by a tick since the parent.
+        """
+        named = self.named_after(step.run, parent)
+        asleep = [(obj_id, turn, effect) for _, obj_id, turn, effect in step.interim.asleep]
+        for _, turn, effect in (*step.interim.payloads, *asleep):
+            for span in reversed(self.lineage.spans(step.run)):
+                key = keys.effect_key_in(span.prefix, turn, effect)
+                try:
+                    named["effects"][key] = self._object(key, "effect").digest
+                except ObjectMissing:
+                    continue
+                break
+        return named
 
     def _put(self, key: str, fields: Mapping[str, Any], parts: tuple[Part, ...] = ()) -> tuple[bool, ArchivedObject]:
         """Write, or find out what is there. Returns whether it was written, and the object that is there now."""

@@ -142,6 +142,11 @@ def effect_key(job: str, run: str, turn: int, effect: int) -> str:
     return f"{turn_prefix(job, run, turn)}effect-{effect:06d}"
 
 
+def effect_key_in(prefix: str, turn: int, effect: int) -> str:
+    """The key of an effect's result among the turns under ``prefix``."""
+    return f"{prefix}{turn // 100:05d}/{turn:07d}.effect-{effect:06d}"
+
+
 def parse_turn_key(key: str) -> TurnKey | None:
     """The parts of a key under ``turns``, or None if it is none. ``run`` is as in the key, still encoded."""
     found = _TURN_KEY.fullmatch(key)

@@ -13,6 +13,7 @@ from runtime.archive.given import origin_of
 from runtime.archive.job import JobArchive
 from runtime.archive.lineage import Span
 from runtime.archive.records import EndRecord, Step
+from runtime.context.payloads import is_prepared
 from runtime.errors import NotFound, ObjectMissing
 from runtime.projection.segments import SegmentKind
 
@@ -76,12 +77,13 @@ def user_messages(archive: JobArchive, run: str, turn: int) -> tuple[str, ...]:
 def recorded_effect(archive: JobArchive, run: str, turn: int, effect: int) -> dict[str, Any] | None:
     """The archived result of an effect, wherever the run's statement had it; None if there is none.
 
-    A statement that was cut by a reset has effects in two runs: the newer one's count.
+    A statement that was cut by a reset has effects in two runs: the newer one's count. So has what was being prepared in the
+    background, however long before.
     """
-    for span in _spans_with(archive, run, turn):
-        key = f"{span.prefix}{turn // 100:05d}/{turn:07d}.effect-{effect:06d}"
+    everywhere = reversed(archive.lineage.spans(run))
+    for span in everywhere if is_prepared(effect) else _spans_with(archive, run, turn):
         try:
-            return dict(archive._object(key, "effect").header["value"])
+            return dict(archive._object(keys.effect_key_in(span.prefix, turn, effect), "effect").header["value"])
         except ObjectMissing:
             continue
     return None

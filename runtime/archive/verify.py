@@ -21,6 +21,7 @@ from runtime.archive.records import Signature
 from runtime.archive.schemas import check_header
 from runtime.archive.signing import is_valid
 from runtime.archive.verify_content import Contents
+from runtime.context.payloads import is_prepared
 from runtime.digests import digest_bytes
 from runtime.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.values import StepRef
@@ -326,7 +327,9 @@ class _Verifier:
         if found is not None and found.kind == "failure" and name not in self._covered:
             self._add(Fault.UNCOVERED, name, "is a failed attempt's record that no later attempt names", note=True)
         if found is not None and found.kind == "effect" and name not in self._covered:
-            followed = name.partition("effect-")[0] in self._covered
+            # What was prepared in the background may come late, and is named by the step whose tick applied it, if one did.
+            late = is_prepared(found.number)
+            followed = name.partition("effect-")[0] in self._covered and not late
             message = "is a tool result that no step names" + (", though the next step is there" if followed else "")
             self._add(Fault.UNCOVERED, name, message, note=not followed)
         if name.startswith(f"{self._prefix}/ends/") and not runs.get(name.rpartition("/")[2]):

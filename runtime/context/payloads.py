@@ -35,6 +35,11 @@ PREPARED_EFFECTS = 850_000
 _NUMBERS = 100_000
 
 
+def is_prepared(effect: int) -> bool:
+    """Whether an effect of that number was prepared in the background."""
+    return PREPARED_EFFECTS <= effect < PREPARED_EFFECTS + _NUMBERS
+
+
 class PayloadKind(StrEnum):
     """What a payload updates. Views' readings are ``RENDER``."""
 
