@@ -2,13 +2,14 @@
 
 A worker runs a job up to turn N and is stopped between two turns; another, which has nothing in memory, goes on. It replays the
 run that is open, which began at the last checkpoint, and not the job: so what it replays is bounded, however long the job is.
-The time is from the start of the new worker in a warm process to the next archived step.
+The time is from the start of the new worker in a warm process to the next archived step. ``--write README.md`` puts the table
+there.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -18,10 +19,12 @@ from typing import Any
 from temporalio.api.enums.v1 import PendingWorkflowTaskState
 from temporalio.client import WorkflowExecutionDescription, WorkflowHandle
 
+from benchmarks.readme import write_block
 from runtime.archive.job import JobArchive
 from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage
 
+BLOCK = "resume"
 TURNS = (100, 1_000, 2_000)
 POLICY = """
 import re
@@ -101,11 +104,18 @@ def _newest(archive: JobArchive) -> int:
 
 
 def main() -> None:
-    """Measure and print the table."""
-    print(HEADER)
-    for turns in [int(text) for text in sys.argv[1:]] or TURNS:
+    """Measure, and print the table or put it into a file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("turns", nargs="*", type=int, default=TURNS)
+    parser.add_argument("--write", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    rows = []
+    for turns in arguments.turns:
         with tempfile.TemporaryDirectory() as folder:
-            print(asyncio.run(measure(turns, Path(folder))).row(), flush=True)
+            rows.append(asyncio.run(measure(turns, Path(folder))).row())
+        print(rows[-1] if len(rows) > 1 else f"{HEADER}\n{rows[-1]}", flush=True)
+    if arguments.write:
+        write_block(arguments.write, BLOCK, "\n".join([HEADER, *rows]))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ import base64
 import json
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from datetime import timedelta
+from typing import Any, Protocol
 
 from temporalio import workflow
 
@@ -34,23 +35,43 @@ LEAST_EVENTS = 200
 """A run that began with a large checkpoint does not go on in another before it has this many events more."""
 
 
+class History(Protocol):
+    """What the SDK tells of a run's history; ``temporalio.workflow.Info`` does."""
+
+    def get_current_history_length(self) -> int:
+        """Its events so far."""
+        ...
+
+    def is_continue_as_new_suggested(self) -> bool:
+        """Whether the server finds it long."""
+        ...
+
+
 @dataclass
 class Run:
-    """What this run has cost so far: the statements' compute time, and the history with which it began."""
+    """What this run has cost so far: the statements' compute time, and the events of its history, with how many it began.
+
+    The history is looked at after each wait for the server, and at no other moment (see ``JobWorkflow.passed``).
+    """
 
     statement_ms: int = 0
     first_events: int = 0
+    events: int = 0
+    asked_to_end: bool = False
 
     def began(self) -> None:
         """The checkpoint is loaded, if there was one."""
-        self.first_events = workflow.info().get_current_history_length()
+        self.first_events = self.events
 
-    def is_full(self) -> bool:
+    def passed(self, history: History) -> None:
+        """Take note of how long the history is, and whether the server suggests to continue as new."""
+        self.events = history.get_current_history_length()
+        self.asked_to_end = history.is_continue_as_new_suggested()
+
+    def is_full(self, task_timeout: timedelta) -> bool:
         """Whether the job should go on in another run."""
-        info = workflow.info()
-        limit = info.task_timeout.total_seconds() * 1000 / 4
-        grown = info.get_current_history_length() - self.first_events
-        return self.statement_ms > limit or (info.is_continue_as_new_suggested() and grown > LEAST_EVENTS)
+        used_up = self.statement_ms > task_timeout.total_seconds() * 1000 / 4
+        return used_up or (self.asked_to_end and self.events - self.first_events > LEAST_EVENTS)
 
 
 def check_interpreter(recorded: str) -> None:

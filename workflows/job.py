@@ -104,10 +104,11 @@ class JobWorkflow:
         """Take note of the time and of what has arrived: after each wait for the server, and at no other moment.
 
         Where a query is answered while a local activity runs, the SDK hands the activity's result over in a later workflow
-        task; a replay hands it over at once. Time, messages and payloads that came in between are therefore not looked at
+        task; a replay hands it over at once. Time, messages, payloads and events that came in between are therefore not looked at
         before the next event of the server that the job waits for: then both see the same.
         """
         self.now = workflow.time()
+        self.this_run.passed(workflow.info())
         self.inbox += self.arrived
         self.arrived = []
         self.condense_asked |= self.condense_arrived
@@ -124,8 +125,8 @@ class JobWorkflow:
                 # A fork is a job of its own: its time runs from its own start.
                 self.job.ledger.started = workflow.time()
         self.replaying.begin(origin)
-        self.this_run.began()
         self.passed()
+        self.this_run.began()
         if continued:
             return
         began: JobBegan = await workflow.execute_activity(
@@ -327,7 +328,7 @@ class JobWorkflow:
 
     async def go_on_if_full(self) -> None:
         """On in another run, from a checkpoint of this moment, if this one is full."""
-        if self.parent is not None and self.this_run.is_full():
+        if self.parent is not None and self.this_run.is_full(workflow.info().task_timeout):
             await self.go_on_in_another_run(self.parent)
 
     async def go_on_in_another_run(self, parent: StepRef) -> None:
