@@ -75,6 +75,10 @@ class Current(Protocol):
         """What would stand at the view's place now."""
         ...
 
+    def is_pinned(self, obj_id: str) -> bool:
+        """Whether the view is to be seen in full whatever happens."""
+        ...
+
 
 @dataclass
 class Places:
@@ -126,7 +130,7 @@ class Places:
         stale = list(now)
         if not stale:
             return
-        updates = {obj_id: self._update(self.known[obj_id].known, now[obj_id]) for obj_id in stale}
+        updates = {o: self._update(self.known[o].known, now[o], whole=surface.is_pinned(o)) for o in stale}
         cut = self._cut(stale, now, updates, stable, horizon)
         self._rewrite(stale[cut:], now)
         told = set()
@@ -188,14 +192,14 @@ class Places:
             self.dropped.update(dict.fromkeys(self.known[obj_id].updates))
             self._stands(obj_id, now[obj_id])
 
-    def _update(self, before: Placed, after: Placed) -> str:
-        """The message that tells of a change: the diff, or where that is longer the whole."""
+    def _update(self, before: Placed, after: Placed, *, whole: bool) -> str:
+        """The message that tells of a change: the diff, or the ``whole``, also where that is shorter."""
         if before == after or not after.shown:
             return after.text
         head, _, body = after.text.partition("\n")
-        whole = f"[as it is now, in place of what is shown above]\n{after.text}"
+        text = f"[as it is now, in place of what is shown above]\n{after.text}"
         if not before.shown:
-            return whole
+            return text
         old = before.text.partition("\n")[2]
         if old == body:
             return f"[now, the text being the same as above]\n{head}"
@@ -203,7 +207,7 @@ class Places:
             RenderedView(text=old, first_line=before.first_line), RenderedView(text=body, first_line=after.first_line)
         ).lines
         diff = "\n".join(["[changed since it was last shown above]", head, *lines])
-        return diff if lines and self.count(diff) < self.count(whole) else whole
+        return diff if lines and not whole and self.count(diff) < self.count(text) else text
 
     def _cut(
         self,

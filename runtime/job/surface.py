@@ -193,6 +193,10 @@ class Surface:
             made = self._rendered[obj_id] = (state, name, budget, placed)
         return made[3]
 
+    def is_pinned(self, obj_id: str) -> bool:
+        """Whether the node is pinned."""
+        return self.graph.state(obj_id).pinned is not None
+
     def _mark(self, obj_id: str) -> str:
         name = self.name(obj_id)
         state = self.graph.state(obj_id)

@@ -78,6 +78,16 @@ def test_append_leaves_the_prefix_as_it_is_and_tells_each_change_once(workspace:
     assert "its source changed, +1 -1 lines" in feed and "-line 7" not in feed
 
 
+def test_a_pinned_view_is_told_in_full(workspace: Path) -> None:
+    """What is pinned is to be seen as it is, not as it was with what became of it."""
+    sources = [f"{WATCH}\npin(a, reason='it matters')", *[WORK] * 7]
+    loop = loop_of(workspace, ProjectionPolicy.APPEND, *sources, edits=EDITS).run().replayed()
+    change, *_ = told(loop.layouts[-1])
+    head, _, text = change.partition("\n")
+    assert head == "[as it is now, in place of what is shown above]"
+    assert text.partition("\n")[2] == EDITS[6].rstrip("\n")
+
+
 def test_a_change_that_is_taken_back_is_told_too(workspace: Path) -> None:
     """What stands at the place is true again then, but the message behind it is not."""
     edits = {6: EDITS[6], 9: LINES}
