@@ -101,10 +101,10 @@ async def test_a_message_that_comes_while_a_run_hands_over(stage: Stage) -> None
     """What arrives while the checkpoint is written, with which a run ends, is read in the next: in order, once."""
     store = _Held(stage.store)
     queue = stage.queue = f"{stage.queue}-held"
-    spec = stage.spec(["turn = 1", *[BUSY] * 9, "finish(turn)"], id="job")
+    spec = stage.spec(["turn = 1", *[BUSY] * 30, "finish(turn)"], id="job")
     async with make_worker(stage.client, store, task_queue=queue):
         handle = await stage.start(spec, timedelta(seconds=2))
-        await asyncio.to_thread(store.reached.wait, 60)
+        assert await asyncio.to_thread(store.reached.wait, 60), "the job ended in its first run"
         history = await _extended(handle)
         for text in ("one", "two"):
             await handle.signal("message", text)

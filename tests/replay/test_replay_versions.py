@@ -55,14 +55,14 @@ async def test_a_job_changes_its_release_at_a_checkpoint(stage: Stage) -> None:
     async with make_worker(stage.client, stage.store, task_queue=queue, deployment=old):
         await _make_current(stage, old)
         stage.queue = queue
-        spec = stage.spec([*[BUSY] * 14, "finish(n)"], id="job")
+        spec = stage.spec([*[BUSY] * 30, "finish(n)"], id="job")
         handle = await stage.start(spec, timedelta(seconds=2))
         archive = archive_of(stage, "job")
         await turn_of(archive, 1)
         async with make_worker(stage.client, stage.store, task_queue=queue, deployment=new):
             await _make_current(stage, new)
             outcome = await handle.result()
-    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 15)
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 31)
     runs = archive.runs()
     assert len(runs) > 1
     histories = [
