@@ -59,8 +59,8 @@ def without_privileges() -> Iterator[None]:
 
 @pytest.fixture
 def open_root() -> Iterator[Path]:
-    """A workspace in a directory that others may enter."""
-    root = Path(tempfile.mkdtemp())
+    """A workspace in a directory that others may enter, as a user's own one for temporary files need not be."""
+    root = Path(tempfile.mkdtemp(dir="/tmp"))
     root.chmod(0o755)
     yield root
     (root / "closed").chmod(0o755)
