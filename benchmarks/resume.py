@@ -2,8 +2,8 @@
 
 A worker runs a job up to turn N and is stopped between two turns; another, which has nothing in memory, goes on. It replays the
 run that is open, which began at the last checkpoint, and not the job: so what it replays is bounded, however long the job is.
-The time is from the start of the new worker in a warm process to the next archived step. ``--write README.md`` puts the table
-there.
+The time is from the start of the new worker in a warm process to the second archived step: the call for the first may be waiting
+for any worker, and tells nothing of the replay. ``--write README.md`` puts the table there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def respond(messages):
 
 @dataclass(frozen=True)
 class Resumed:
-    """One resumption: the job's turns and runs, the events of its open run, and seconds to the next step."""
+    """One resumption: the job's turns and runs, the events of its open run, and seconds to the second step."""
 
     turns: int
     runs: int
@@ -51,7 +51,7 @@ class Resumed:
 
 
 _STARTED = PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED
-HEADER = "| turns before | runs | events replayed | until the next step |\n|---|---|---|---|"
+HEADER = "| turns before | runs | events replayed | until the second step |\n|---|---|---|---|"
 
 
 async def measure(turns: int, path: Path) -> Resumed:
@@ -73,7 +73,7 @@ async def _measure(stage: Stage, turns: int) -> Resumed:
     events = description.raw_description.workflow_execution_info.history_length
     started = time.monotonic()
     async with stage.open():
-        await _until(archive, before + 1)
+        await _until(archive, before + 2)
         seconds = time.monotonic() - started
         await handle.terminate()
     return Resumed(before, len(archive.runs()), events, seconds)
