@@ -152,8 +152,8 @@ class JobWorkflow:
         """Begin a turn with the messages that arrived."""
         arrived, self.inbox = self.replaying.messages(self.inbox)
         self.job.ingest(arrived, self.now)
-        if self.condense_asked:
-            self.condense_asked = False
+        asked, self.condense_asked = self.replaying.wish(self.condense_asked)
+        if asked:
             self.job.request_condensation(RequestSource.USER)
 
     async def tick(self) -> None:
@@ -174,6 +174,9 @@ class JobWorkflow:
         """Project and call. A prompt that the provider finds too long is projected smaller, never the end of a job."""
         while True:
             prompt = await self.project()
+            if (limit := self.replaying.limit) is not None:
+                self.job.limited(limit)
+                continue
             if (restored := self.replaying.restored) is not None:
                 return self.called(prompt, restored)
             self.phase = Phase.MODEL

@@ -146,6 +146,12 @@ class Replaying:
         self._heard = arrived if self.record is None else list(self.record.messages)
         return self._heard, [] if self.record is None else _without(arrived, self._heard)
 
+    def wish(self, asked: bool) -> tuple[bool, bool]:
+        """Whether the turn begins with a user's wish to condense, and whether one waits: as for messages."""
+        if self.record is None:
+            return asked, False
+        return self.record.interim.condense, asked and not self.record.interim.condense
+
     def _hear(self, text: str) -> None:
         self._flow.job.hear(text)
         self._heard = [*self._heard, text]
@@ -167,6 +173,12 @@ class Replaying:
         if order.statement is not None and self._starts_at(turn):
             return Given(statement=order.statement)
         return Given(source=order.source) if self.record is not None else None
+
+    @property
+    def limit(self) -> int | None:
+        """To how many tokens the provider that refused the record's prompt limited the next; None if it did not, or not again."""
+        limits, known = self.record.interim.limits if self.record is not None else (), len(self._flow.job.limits)
+        return limits[known] if known < len(limits) else None
 
     @property
     def restored(self) -> TurnReply | None:

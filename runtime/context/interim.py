@@ -16,7 +16,9 @@ class Interim(Compact):
     superseded. ``at`` is the workflow time of the turn's tick, in seconds, where nodes' ticks depend on it. ``woken`` is the
     delta feed's line on the sleep that the statement before asked for; ``ticks`` are the times of those of its ticks that
     brought something new, and ``asleep`` the payloads that they applied, each after the number of its tick. ``usage`` and
-    ``cost_usd`` are those of summaries that were written in the background and booked since the call before.
+    ``cost_usd`` are those of summaries that were written in the background and booked since the call before. ``condense``: a
+    user had asked that older turns be condensed. ``limits`` are the most tokens that a prompt might have after each refusal of
+    the turn's prompt as too long.
     """
 
     at: float | None = None
@@ -27,6 +29,8 @@ class Interim(Compact):
     asleep: tuple[tuple[int, str, int, int], ...] = ()
     usage: Usage = Usage()
     cost_usd: float = 0.0
+    condense: bool = False
+    limits: tuple[int, ...] = ()
 
     @property
     def empty(self) -> bool:

@@ -38,9 +38,13 @@ class Fitter:
         self._stated = limit
         self._refused = False
 
-    def refused(self, words: str) -> None:
-        """A provider found the last layout too long, and said ``words``: its window is smaller than was stated."""
-        self.limit = learned_limit(words, min(self.size, self.limit))
+    def learned(self, words: str) -> int:
+        """The most tokens that a layout may have, since a provider found the last one too long, and said ``words``."""
+        return learned_limit(words, min(self.size, self.limit))
+
+    def refused(self, limit: int) -> None:
+        """The last layout was too long: the window is smaller than was stated, ``limit`` tokens."""
+        self.limit = limit
         self._refused = True
 
     def called(self, usage: Usage) -> None:

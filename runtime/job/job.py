@@ -101,6 +101,8 @@ class Job:
         self._projections = 0
         self._tick_at = started
         self._interim = Interim()
+        self.limits: tuple[int, ...] = ()
+        self._condense = False
         contract = contract_text(
             form=spec.form,
             tools=spec.tools,
@@ -126,6 +128,8 @@ class Job:
         self.turn += 1
         self._events = self._projections = 0
         self._interim = Interim()
+        self.limits = ()
+        self._condense = False
         self.condensing.begin_turn()
         self.places.begin_turn()
         self._settled = False
@@ -147,6 +151,7 @@ class Job:
 
     def request_condensation(self, source: RequestSource) -> None:
         """Condense before the next model call."""
+        self._condense |= source is RequestSource.USER
         self._append(CondensationRequest(id=self.next_id(), turn=self.turn, source=source))
 
     def due_reads(self, now: float, also: Sequence[str] = ()) -> tuple[ReadRequest, ...]:
@@ -210,6 +215,7 @@ class Job:
         self._projections += 1
         previous = self.replies.get(self.turn - 1)
         usage, cost = self.ledger.to_tell()
+        before = {"usage": usage, "cost_usd": cost, "condense": self._condense, "limits": self.limits}
         return Prompt(
             layout=layout,
             delta=delta_from(self.shown, previous, layout),
@@ -217,7 +223,7 @@ class Job:
             nodes=self._nodes,
             condensations=self.condensing.taken,
             suffix="" if self._projections == 1 else f"-{self._projections}",
-            interim=self._interim.model_copy(update={"usage": usage, "cost_usd": cost}),
+            interim=self._interim.model_copy(update=before),
             moved=self.places.why,
             told=len(self.ledger.untold),
         )
@@ -247,7 +253,12 @@ class Job:
 
     def refused(self, words: str) -> None:
         """Project smaller from now on, since a provider found the prompt too long, and said ``words``."""
-        self.fitter.refused(words)
+        self.limited(self.fitter.learned(words))
+
+    def limited(self, limit: int) -> None:
+        """Project to at most ``limit`` tokens from now on, since a provider found the prompt too long."""
+        self.fitter.refused(limit)
+        self.limits += (limit,)
 
     def summarised(self, reply: ModelReply | str, step: StepRef | None = None) -> None:
         """Go on with the summary that was waited for, archived at ``step``; or with why there is none."""

@@ -13,9 +13,11 @@ from runtime.archive.job import JobArchive
 from runtime.forks import ForkPoint, fork
 from runtime.job.divergence import Divergence
 from runtime.resets import Reset, outcome_of_reset, reset
+from runtime.spec.models import JobSpec
 from tests.replay.timelines import archive_of
 from tests.workflow.stage import Stage
-from workflows.messages import JobOutcome, job_workflow_id
+from workflows.job import JobWorkflow
+from workflows.messages import JobOrder, JobOutcome, Origin, job_workflow_id
 
 
 def reexecution(stage: Stage, job: str, run: str, start: int, **fields: Any) -> ReplayOrder:
@@ -40,6 +42,19 @@ async def replayed(stage: Stage, job: str, order: ReplayOrder) -> tuple[JobOutco
     """Reset a job, and wait for the end of the run that this makes."""
     outcome = await outcome_of_reset(stage.client, await reset_job(stage, job, order))
     return outcome, divergences(archive_of(stage, job), outcome.run)
+
+
+async def frozen_again(stage: Stage, spec: JobSpec, run: str) -> tuple[JobOutcome, JobArchive]:
+    """Execute a whole record again as the job ``again``, answered from it."""
+    order = reexecution(stage, spec.id, run, 1, frozen=True)
+    key = JobKey(batch=stage.batch, job="again")
+    again = await stage.client.execute_workflow(
+        JobWorkflow.run,
+        JobOrder(key=key, spec=spec, definition="", origin=Origin(seed=f"{stage.batch}/{spec.id}", replay=order)),
+        id=job_workflow_id(key),
+        task_queue=stage.queue,
+    )
+    return again, archive_of(stage, "again")
 
 
 async def fork_job(stage: Stage, source: RunName, turn: int, name: str, order: ReplayOrder) -> Reset:

@@ -8,17 +8,12 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowHandle
 
-from activities.contracts import JobKey
-from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.archive.divergences import divergences
-from runtime.archive.job import JobArchive
 from runtime.job.stops import JobStatus
-from runtime.spec.models import JobSpec, ModelSettings
-from tests.replay.replays import turn_of
+from runtime.spec.models import ModelSettings
+from tests.replay.replays import frozen_again, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage
-from workflows.job import JobWorkflow
-from workflows.messages import JobOrder, JobOutcome, Origin, job_workflow_id
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -78,25 +73,11 @@ async def test_a_frozen_replay_of_a_sleep_takes_no_time(stage: Stage) -> None:
     assert before[:5] == ["two", "one", "two", "two", "three"]
     path.write_text("four\n")
 
-    again, replayed = await _frozen_again(stage, spec, outcome.run)
+    again, replayed = await frozen_again(stage, spec, outcome.run)
     assert (again.status, again.turns) == (JobStatus.SUCCEEDED, 4)
     assert replayed.end(again.run).result == before
     assert [step.interim for step in replayed.steps(again.run)] == [step.interim for step in archive.steps(outcome.run)]
     assert timeline(replayed, again.run) == timeline(archive, outcome.run)
-
-
-async def _frozen_again(stage: Stage, spec: JobSpec, run: str) -> tuple[JobOutcome, JobArchive]:
-    """Execute a whole record again as the job ``again``, answered from it."""
-    source = RunName(batch=stage.batch, job=spec.id, run=run)
-    order = ReplayOrder(id="r", start=1, mode=ReplayMode.REEXECUTE, source=source, frozen=True)
-    key = JobKey(batch=stage.batch, job="again")
-    again = await stage.client.execute_workflow(
-        JobWorkflow.run,
-        JobOrder(key=key, spec=spec, definition="", origin=Origin(seed=f"{stage.batch}/{spec.id}", replay=order)),
-        id=job_workflow_id(key),
-        task_queue=stage.queue,
-    )
-    return again, archive_of(stage, "again")
 
 
 ABOUT = """
@@ -138,7 +119,7 @@ async def test_summaries_that_landed_in_a_sleep_land_there_again(stage: Stage) -
     assert calls == "call\n" * 3
     (stage.workspace / "b.py").unlink()
 
-    again, replayed = await _frozen_again(stage, spec, outcome.run)
+    again, replayed = await frozen_again(stage, spec, outcome.run)
     assert (again.status, again.turns) == (JobStatus.SUCCEEDED, 4)
     assert about.with_suffix(".calls").read_text() == calls
     assert [step.interim for step in replayed.steps(again.run)] == [step.interim for step in archive.steps(outcome.run)]
