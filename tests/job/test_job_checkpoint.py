@@ -107,6 +107,8 @@ def test_every_part_of_a_job_is_dumped_or_made_anew(tmp_path: Path) -> None:
         "_projections",
         "_tick_at",
         "_interim",
+        "_condense",
+        "limits",
         "_settled",
     }
     assert set(vars(loop.job)) == dumped | anew
