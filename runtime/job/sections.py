@@ -60,7 +60,7 @@ def collapse(
         obj_id = segment.origin.removeprefix("node:")
         if over <= 0:
             break
-        if segment.kind is kind and obj_id not in kept and job.graph.state(obj_id).pinned is None:
+        if segment.kind is kind and obj_id not in kept and not job.surface.is_pinned(obj_id):
             job.surface.collapse(obj_id)
             over -= segment.tokens
     return len(job.surface.collapsed) > before

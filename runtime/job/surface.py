@@ -261,13 +261,13 @@ class Surface:
 
     def _tail_nodes(self) -> list[str]:
         def age(obj_id: str) -> tuple[bool, int, int]:
-            return self.graph.state(obj_id).pinned is None, self._changed[obj_id][1], number_of(obj_id)
+            return not self.is_pinned(obj_id), self._changed[obj_id][1], number_of(obj_id)
 
         return sorted(self._in_tail, key=age)
 
     def _alone(self, obj_id: str) -> bool:
         """Whether the node is shown on its own."""
-        if self.graph.state(obj_id).pinned is not None:
+        if self.is_pinned(obj_id):
             return True
         return obj_id not in self.collapsed and obj_id in self._held_as and obj_id not in self._shown_by
 
