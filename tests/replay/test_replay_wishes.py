@@ -48,6 +48,11 @@ async def test_a_record_has_the_refusals_of_its_provider(stage: Stage) -> None:
         assert [step.interim for step in frozen.steps(again.run)] == [step.interim for step in steps.values()]
         assert (len(model.sizes), len(model.summaries)) == (asked, summed), "nobody was asked anything"
 
+        order = reexecution(stage, spec.id, outcome.run, refused[0], frozen=True)
+        reset, found = await replayed(stage, spec.id, order)
+        assert (reset.status, found) == (JobStatus.SUCCEEDED, []), "a refusal before the reset point counts once"
+        assert timeline(archive, reset.run) == timeline(archive, outcome.run)
+
         source = RunName(batch=stage.batch, job=spec.id, run=outcome.run)
         order = rerun(stage, spec.id, outcome.run, refused[0] + 1)
         forked = await outcome_of_reset(stage.client, await fork_job(stage, source, refused[0] + 1, "fork", order))
