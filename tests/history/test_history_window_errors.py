@@ -21,6 +21,8 @@ TOO_LONG = {
     "bedrock": "The model returned the following errors: Input is too long for requested model.",
     "bedrock titan": "Too many input tokens. Max input tokens: 8192, request input token count: 9000",
     "bedrock nova": "Malformed input request: expected maxLength: 50000, actual: 77000, please reformat your input",
+    "bedrock nova tokens": "The model returned the following errors: Input Tokens Exceeded: Number of input tokens exceeds "
+    "maximum length. Please update the input to try again.",
     "bedrock_mantle": "prompt tokens (300000) exceed model maximum (262144)",
     "gemini": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
     "vertex_ai": "Unable to submit request because the input token count is 40000 but model only supports up to 32768.",
@@ -43,6 +45,11 @@ TOO_LONG = {
     "lm_studio": "Trying to keep the first 5000 tokens when context overflows. However, the model is loaded with context "
     "length of only 4096 tokens, which is not enough.",
     "vllm": "The decoder prompt (length 163840) is longer than the maximum model length of 131072.",
+    "vllm multimodal": "The prompt (total length 43698) is too long to fit into the model (context length 32768). Make sure "
+    "that `max_model_len` is no smaller than the number of text tokens plus multimodal tokens.",
+    "tensorrt_llm": "The sum of prompt length (72417.0), query length (0) should not exceed max_num_tokens (69632)",
+    "tensorrt_llm engine": "Prompt length (5056) exceeds maximum input length (2048). Set log level to info and check",
+    "tensorrt_llm triton": "Cannot process new request: Prompt length (5056) exceeds maximum sequence length (2048)",
     "sglang": "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
     "cerebras": "Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192",
     "watsonx": "the number of input tokens 5000 cannot exceed the total tokens limit 4096 for this model",
@@ -63,6 +70,10 @@ OTHER = {
     "bedrock throttle": "ThrottlingException: Too many tokens, please wait before trying again.",
     "output": "max_tokens is too large: 5000. This model supports at most 4096 completion tokens",
     "user": "Invalid 'user': string too long. Expected a string with maximum length 64",
+    "call id": "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40",
+    "item id": "Invalid 'input[26].id': string too long. Expected a string with maximum length 64",
+    "name": "Invalid 'messages[3].name': string too long. Expected a string with maximum length 64",
+    "stop": "Invalid 'stop': string too long. Expected a string with maximum length 16",
     "quota": "You exceeded your current quota, please check your plan and billing details.",
     "key": "Incorrect API key provided",
     "overloaded": "Overloaded",

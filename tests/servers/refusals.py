@@ -214,6 +214,30 @@ REFUSALS = (
         },
     ),
     Refusal(
+        "hosted_vllm",
+        400,
+        {
+            "object": "error",
+            "message": "The prompt (total length {tokens}) is too long to fit into the model (context length {window}). Make "
+            "sure that `max_model_len` is no smaller than the number of text tokens plus multimodal tokens. For image inputs, "
+            "the number of image tokens depends on the number of images, and possibly their aspect ratios as well.",
+            "type": "BadRequestError",
+            "param": None,
+            "code": 400,
+        },
+    ),
+    Refusal(
+        "nvidia_nim",
+        400,
+        {
+            "object": "error",
+            "message": "The sum of prompt length ({tokens}.0), query length (0) should not exceed max_num_tokens ({window})",
+            "type": "BadRequestError",
+            "param": None,
+            "code": 400,
+        },
+    ),
+    Refusal(
         "llamafile",
         400,
         {
@@ -326,6 +350,14 @@ REFUSALS = (
         },
     ),
     Refusal("bedrock", 400, {"message": "Input is too long for requested model."}),
+    Refusal(
+        "bedrock",
+        400,
+        {
+            "message": "The model returned the following errors: Input Tokens Exceeded: Number of input tokens exceeds maximum "
+            "length. Please update the input to try again."
+        },
+    ),
     Refusal(
         "bedrock",
         400,
