@@ -85,7 +85,7 @@ def how_to_write(form: str) -> str:
 
 def _ending_problem(finish_reason: str, refusal: str | None, form: str) -> str | None:
     if refusal:
-        return f"You refused: {_short(refusal)} {_AFTER_REFUSAL}"
+        return f"You refused: {short(refusal)} {_AFTER_REFUSAL}"
     if finish_reason in _REFUSED:
         return f"Your reply was stopped by the provider ({finish_reason}). {_AFTER_REFUSAL}"
     if finish_reason in _CUT_OFF:
@@ -109,7 +109,7 @@ def _native_statement(call: ToolCall) -> tuple[str | None, str | None]:
     usage = f"{how_to_write('tool')} Nothing was executed."
     if call.name != TOOL_NAME:
         return None, (
-            f"There is no tool `{_short(call.name)}` to call natively. {usage}"
+            f"There is no tool `{short(call.name)}` to call natively. {usage}"
             " What the contract lists is called as a function inside the statement."
         )
     try:
@@ -119,7 +119,7 @@ def _native_statement(call: ToolCall) -> tuple[str | None, str | None]:
         where = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
         return None, f"The arguments of your call are not valid JSON ({reason}{where}). {usage}"
     if not isinstance(arguments, dict) or set(arguments) != {TOOL_ARGUMENT}:
-        got = ", ".join(f"`{_short(name)}`" for name in arguments) if isinstance(arguments, dict) else ""
+        got = ", ".join(f"`{short(name)}`" for name in arguments) if isinstance(arguments, dict) else ""
         return (
             None,
             f"Your call's arguments are {got or 'not an object with one key'}, not `{TOOL_ARGUMENT}` alone. {usage}",
@@ -157,8 +157,7 @@ def _script_blocks(text: str) -> tuple[list[str], str, str | None]:
     broken = None
     if stray and not blocks:
         broken = (
-            f"Your script block is broken: the tag is {_short(stray[0])}. Nothing was executed."
-            f" {how_to_write('script')}"
+            f"Your script block is broken: the tag is {short(stray[0])}. Nothing was executed. {how_to_write('script')}"
         )
     return blocks, rest, broken
 
@@ -180,5 +179,6 @@ def _body(source: str) -> str:
     return textwrap.dedent(lines) if lines[:1] in (" ", "\t") else lines
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """The beginning of a text, for a sentence about it."""
     return text if len(text) <= 200 else text[:200] + "…"

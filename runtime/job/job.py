@@ -34,7 +34,7 @@ from runtime.history.events import (
 from runtime.history.log import EventLog
 from runtime.history.properties import ALL_PROPERTIES, USER_MESSAGES_PINNED
 from runtime.interpreter.records import Execution, ExecutionStatus
-from runtime.interpreter.replies import ParsedReply, parse_reply
+from runtime.interpreter.replies import ParsedReply, parse_reply, short
 from runtime.interpreter.run import Session
 from runtime.job.condensing import Condensing, SummaryTask
 from runtime.job.fitting import Fitter
@@ -118,9 +118,7 @@ class Job:
         if self._finished is not None:
             return self._finished
         if len(self._bad_replies) >= BAD_REPLIES:
-            return Stop(
-                JobStatus.FAILED, f"{BAD_REPLIES} replies in a row could not be used; the last: {self._bad_replies[-1]}"
-            )
+            return Stop(JobStatus.FAILED, f"{BAD_REPLIES} replies in a row {self._bad_replies[-1]}")
         return self.ledger.stop(self.turn, now)
 
     def ingest(self, messages: Sequence[str], now: float) -> None:
@@ -133,6 +131,9 @@ class Job:
         self.condensing.begin_turn()
         self.places.begin_turn()
         self._settled = False
+        if messages:
+            # Somebody is there after all, and a text was an answer.
+            self._bad_replies.clear()
         for text in messages:
             self._message(MessageSource.USER, text)
 
@@ -285,14 +286,15 @@ class Job:
         """The statement that the reply asks for. Without one, the model is told what is wrong or that nobody is there."""
         parsed = parse_reply(reply.text, reply.tool_calls, reply.finish_reason, reply.refusal, self.spec.form)
         if parsed.problem is not None:
-            self._bad_replies.append(parsed.problem)
+            self._bad_replies.append(f"could not be used; the last: {parsed.problem}")
             self._refuse(reply, parsed.problem)
             return None
-        self._bad_replies.clear()
         if parsed.statement is None:
+            self._bad_replies.append(f"held no statement; the last: {short(reply.text.strip())}")
             self._message(MessageSource.AGENT, reply.text)
             self._message(MessageSource.FRAMEWORK, NOBODY_THERE)
             return None
+        self._bad_replies.clear()
         self.last_statement = parsed.statement
         self._append(self._action(reply, parsed))
         return JobStatement(self, parsed.statement, parsed.tool_call_id, now)

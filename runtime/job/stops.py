@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 BAD_REPLIES = 3
-"""Turns in a row without a usable reply, after which a job has failed."""
+"""Turns in a row without a usable reply, or with a text and no statement, after which a job has failed."""
 
 
 class JobStatus(StrEnum):

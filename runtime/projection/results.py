@@ -8,7 +8,7 @@ from runtime.interpreter.records import Execution, ExecutionStatus
 
 NOBODY_THERE = (
     "Your message was recorded for the user. This job runs unattended: nobody will answer. "
-    "Go on with a statement, or end the job with finish(result)."
+    "Go on with a statement, or end the job with finish(result); three replies in a row without a statement end it as failed."
 )
 
 

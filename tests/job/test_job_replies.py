@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from plain_loop import Messages, PlainLoop, native
 
-from runtime.job.stops import JobStatus
+from runtime.job.stops import JobStatus, Stop
 from runtime.projection.results import NOBODY_THERE
 from runtime.values import ModelReply, ToolCall
 
@@ -84,12 +84,38 @@ def test_three_bad_replies_in_a_row_end_the_job(workspace: Path, bad: ModelReply
 
 
 def test_a_text_alone_is_recorded_and_ends_nothing(workspace: Path) -> None:
-    """The model is told that nobody answers; any number of texts is no failure."""
-    loop = run(workspace, *[ModelReply(text=f"Hello {n}", tokens=2) for n in range(5)])
+    """The model is told that nobody answers, and goes on; a statement between starts the count anew."""
+    hello = [ModelReply(text=f"Hello {n}", tokens=2) for n in range(5)]
+    loop = run(workspace, *hello[:2], "x = 1", *hello[2:4])
     assert loop.stop is not None
     assert loop.stop.status is JobStatus.SUCCEEDED
     assert last(loop.prompts[1]) == NOBODY_THERE
     assert roles(loop.prompts[2]) == ["system", "user", "assistant", "user", "assistant", "user"]
+
+
+def test_three_texts_in_a_row_end_the_job(workspace: Path) -> None:
+    """As failed, and the reason says what the last one said."""
+    loop = run(workspace, *[ModelReply(text=f" Hello {n}, is anybody there?\n", tokens=2) for n in range(5)])
+    assert loop.job.turn == 3
+    reason = "3 replies in a row held no statement; the last: Hello 2, is anybody there?"
+    assert loop.stop == Stop(JobStatus.FAILED, reason)
+
+
+def test_texts_and_bad_replies_count_together(workspace: Path) -> None:
+    """A model that alternates between them gets nowhere either."""
+    loop = run(workspace, ModelReply(), ModelReply(text="Hm.", tokens=1), ModelReply())
+    assert loop.stop is not None
+    assert (loop.job.turn, loop.stop.status) == (3, JobStatus.FAILED)
+    assert loop.stop.reason.startswith("3 replies in a row could not be used; the last: Your reply was empty.")
+
+
+def test_a_user_who_answers_makes_it_a_conversation(workspace: Path) -> None:
+    """Texts before a message do not count."""
+    texts = [ModelReply(text=f"Question {n}?", tokens=2) for n in range(4)]
+    said = {3: ["Yes."], 5: ["No."]}
+    loop = PlainLoop(workspace, replies(*texts), messages=said).run().replayed()
+    assert loop.stop is not None
+    assert (loop.job.turn, loop.stop.status) == (5, JobStatus.SUCCEEDED)
 
 
 def test_text_beside_a_statement_is_kept_with_it(workspace: Path) -> None:
