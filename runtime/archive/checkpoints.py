@@ -44,7 +44,7 @@ def write_checkpoint(
         "state": {"digest": digest_bytes(text), "bytes": len(text)},
     }
     key = keys.checkpoint_key(archive.prefix, run, turn)
-    _, archived = archive._put(key, fields, (Part("state", compress(text), len(text)),))
+    _, archived = archive.objects.put(key, fields, (Part("state", compress(text), len(text)),))
     return StepRef(key=key, digest=archived.digest)
 
 

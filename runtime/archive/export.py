@@ -40,7 +40,7 @@ def export_lines(archive: JobArchive, run: str | None = None) -> Iterator[dict[s
             yield from _summary(call.archive, call.run, call.turn)
         yield {"type": "step", **_step(archive, step), **_layout(before, layout)}
         before, last = layout, step.ref
-    yield from _effects(archive, archive.named_after(run, last)["effects"])
+    yield from _effects(archive, archive.naming.after(run, last)["effects"])
     for call in summaries:
         yield from _summary(call.archive, call.run, call.turn)
     attempt = archive.in_flight(run)

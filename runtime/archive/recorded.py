@@ -83,7 +83,7 @@ def recorded_effect(archive: JobArchive, run: str, turn: int, effect: int) -> di
     everywhere = reversed(archive.lineage.spans(run))
     for span in everywhere if is_prepared(effect) else _spans_with(archive, run, turn):
         try:
-            return dict(archive._object(keys.effect_key_in(span.prefix, turn, effect), "effect").header["value"])
+            return dict(archive.objects.get(keys.effect_key_in(span.prefix, turn, effect), "effect").header["value"])
         except ObjectMissing:
             continue
     return None

@@ -34,18 +34,18 @@ def write_replay(archive: JobArchive, identity: str, order: dict[str, Any], orde
         ArchiveError: if the identity is taken.
     """
     fields = {"kind": "replay", "id": identity, "order": order, "ordered_at": ordered_at}
-    if not archive._put(_key(archive, identity), fields)[0]:
+    if not archive.objects.put(_key(archive, identity), fields)[0]:
         raise ArchiveError(f"{_key(archive, identity)} is there already")
 
 
 def claim_replay(archive: JobArchive, identity: str, run: str) -> dict[str, Any] | None:
     """The order, claimed for ``run``; None if there is no such order, or another run has claimed it."""
     try:
-        ordered = archive._object(_key(archive, identity), "replay")
+        ordered = archive.objects.get(_key(archive, identity), "replay")
     except ObjectMissing:
         return None
     fields = {"kind": "claim", "id": identity, "run": run, "order": ordered.digest}
-    _, claim = archive._put(ordered.key + CLAIM, fields)
+    _, claim = archive.objects.put(ordered.key + CLAIM, fields)
     return dict(ordered.header["order"]) if claim.header["run"] == run else None
 
 
@@ -56,8 +56,8 @@ def replays(archive: JobArchive) -> list[Replay]:
     found = []
     for key in listed:
         if not key.endswith(CLAIM):
-            header = archive._object(key, "replay").header
-            run = archive._object(key + CLAIM, "claim").header["run"] if key in claimed else None
+            header = archive.objects.get(key, "replay").header
+            run = archive.objects.get(key + CLAIM, "claim").header["run"] if key in claimed else None
             found.append(Replay(id=header["id"], order=header["order"], ordered_at=header["ordered_at"], run=run))
     return sorted(found, key=lambda replay: replay.ordered_at)
 

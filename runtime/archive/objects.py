@@ -1,0 +1,59 @@
+"""Sealed objects on a store: written if absent, read, and remembered, since they never change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runtime.archive.caches import caches_of
+from runtime.archive.container import ArchivedObject, Part, header, seal, unseal
+from runtime.archive.stores.protocol import ObjectStore
+from runtime.errors import ObjectCorrupt
+from runtime.failpoints import failpoint
+from runtime.values import StepRef
+
+_LARGE = frozenset({"checkpoint"})
+"""Kinds that are not remembered."""
+
+
+class Objects:
+    """The objects of all archives on ``store``. Methods raise ``ObjectCorrupt`` and ``ArchiveError`` as a ``JobArchive``'s do."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self.store = store
+        self.caches = caches_of(store)
+
+    def put(self, key: str, fields: Mapping[str, Any], parts: tuple[Part, ...] = ()) -> tuple[bool, ArchivedObject]:
+        """Write, or find out what is there. Returns whether it was written, and the object that is there now."""
+        kind = fields["kind"]
+        text = header(fields, parts)
+        data, _ = seal(key, text, parts)
+        failpoint(f"archive.{kind}.before_put")
+        written = self.store.put_if_absent(key, data)
+        failpoint(f"archive.{kind}.after_put")
+        if not written:
+            return False, self.get(key, kind)
+        return True, self._remembered(unseal(key, data, kind))
+
+    def get(self, key: str, kind: str) -> ArchivedObject:
+        """The object of a key, of the kind that it must have.
+
+        Raises:
+            ObjectMissing: if there is none.
+        """
+        found = self.caches.objects.get(key)
+        if found is None or found.header["kind"] != kind:
+            found = self._remembered(unseal(key, self.store.get(key), kind))
+        return found
+
+    def step(self, ref: StepRef) -> ArchivedObject:
+        """The step at an address, its digest checked."""
+        found = self.get(ref.key, "step")
+        if found.digest != ref.digest:
+            raise ObjectCorrupt(f"{ref.key} has digest {found.digest}, not {ref.digest} by which it is referred to")
+        return found
+
+    def _remembered(self, archived: ArchivedObject) -> ArchivedObject:
+        if archived.header["kind"] not in _LARGE:
+            self.caches.objects.put(archived.key, archived)
+        return archived

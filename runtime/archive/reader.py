@@ -1,0 +1,273 @@
+"""Reading one job's archive: runs, turns, steps, attempts, requests, responses, nodes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from runtime.archive import headers, keys
+from runtime.archive.container import ArchivedObject
+from runtime.archive.layouts import Layout, layout_of
+from runtime.archive.lineage import Lineage
+from runtime.archive.nodes import NodeStates
+from runtime.archive.objects import Objects
+from runtime.archive.records import Attempt, Chunk, EndRecord, Failure, Step
+from runtime.archive.requests import RequestReader
+from runtime.archive.stores.protocol import ObjectStore
+from runtime.errors import NotFound, ObjectCorrupt, ObjectMissing
+from runtime.projection.segments import Segment
+from runtime.values import StepRef
+
+
+class JobReader:
+    """What an object store has of one job. Cheap to make; readers on one store share what they remember.
+
+    Every method raises ``ObjectCorrupt`` for damaged objects and ``ArchiveError`` if the store fails.
+    """
+
+    def __init__(self, store: ObjectStore, batch: str, job: str) -> None:
+        self.store = store
+        self.prefix = keys.job_prefix(batch, job)
+        self.objects = Objects(store)
+        self._caches = self.objects.caches
+        self.lineage = Lineage(store, self.prefix, self._caches.starts)
+
+    def definition(self) -> dict[str, Any] | None:
+        """The definition archived last, or None."""
+        last = self._last_definition()
+        return None if last is None else dict(last.header["definition"])
+
+    def layout(self, parent: StepRef | None) -> tuple[Segment, ...]:
+        """The full layout that a step's model was shown; empty for None."""
+        return self._layout(parent).segments
+
+    def reply_segment(self, parent: StepRef | None) -> Segment | None:
+        """The segment of a step's reply; None for None."""
+        if parent is None:
+            return None
+        step = headers.read_step(self.objects.step(parent))
+        return step.reply.segment(step.turn)
+
+    def effect(self, run: str, turn: int, effect: int) -> dict[str, Any] | None:
+        """The archived result of a tool call, or None."""
+        try:
+            found = self.objects.get(keys.effect_key(self.prefix, run, turn, effect), "effect")
+        except ObjectMissing:
+            return None
+        return dict(found.header["value"])
+
+    def end(self, run: str) -> EndRecord | None:
+        """The end of a run, or None if it is open."""
+        try:
+            return headers.read_end(self.objects.get(keys.end_key(self.prefix, run), "end"))
+        except ObjectMissing:
+            return None
+
+    def unbegun_end(self) -> EndRecord | None:
+        """The end of the newest run, if that ended before its first call, so that ``runs`` does not tell of it."""
+        begun = {run for _, run in self._started()}
+        ended = [unquote(key.rpartition("/")[2]) for key in self.store.list(f"{self.prefix}/ends/")]
+        found = [end for run in ended if run not in begun and (end := self.end(run)) is not None]
+        newest = max(found, key=lambda end: end.ended_at, default=None)
+        return newest if newest is not None and newest.ended_at > (self.last_start() or "") else None
+
+    def runs(self) -> list[str]:
+        """The runs of this job, oldest first."""
+        return [run for _, run in self._runs()]
+
+    def side_runs(self, run: str) -> list[str]:
+        """The runs beside ``run`` in which a model wrote summaries for it, oldest first. See ``keys.side_run``."""
+        return [name for _, name in self._started() if keys.is_side_run_of(name, run)]
+
+    def has_side_run(self, name: str) -> bool:
+        """Whether this job has a side run of that name."""
+        return keys.is_side_run(name) and any(name == run for _, run in self._started())
+
+    def last_start(self) -> str | None:
+        """When the newest run made its first call (ISO 8601, UTC); None if there was none."""
+        return next((when for when, _ in reversed(self._runs())), None)
+
+    def find_step(self, run: str, turn: int) -> Step | None:
+        """The step of a turn of a run, or of the run that it started from; None if there is none."""
+        for key in self._step_keys(run, turn):
+            try:
+                return headers.read_step(self.objects.get(key, "step"))
+            except ObjectMissing:
+                continue
+        return None
+
+    def step(self, ref: StepRef) -> Step:
+        """The step at an address, its digest checked."""
+        return headers.read_step(self.objects.step(ref))
+
+    def steps(self, run: str | None = None) -> Iterator[Step]:
+        """The steps of a run (the newest by default) in turn order, with those of the runs that it started from."""
+        for key in self.lineage.keys(self._run(run)):
+            if key.endswith(".step"):
+                yield headers.read_step(self.objects.get(key, "step"))
+
+    def attempts(self, run: str, turn: int) -> list[Attempt]:
+        """The attempts at a turn, also one in flight, in their order."""
+        prefix = self.lineage.turn_prefix(run, turn)
+        return [
+            headers.read_attempt(self.objects.get(key, "attempt"))
+            for key in self.store.list(f"{prefix}attempt-")
+        ]  # fmt: skip
+
+    def failure(self, attempt: str) -> Failure | None:
+        """How the attempt of this key failed, if that was archived."""
+        try:
+            return headers.read_failure(self.objects.get(keys.failure_key(attempt), "failure"))
+        except ObjectMissing:
+            return None
+
+    def failed_response(self, attempt: str) -> bytes:
+        """The bytes that were received of the response to the attempt of this key before it failed.
+
+        Raises:
+            ObjectMissing: if it has no archived failure.
+        """
+        return headers.read_response(self.objects.get(keys.failure_key(attempt), "failure"))
+
+    def failed_chunks(self, attempt: str) -> tuple[Chunk, ...]:
+        """How those bytes arrived.
+
+        Raises:
+            ObjectMissing: as for ``failed_response``.
+        """
+        return headers.read_chunks(self.objects.get(keys.failure_key(attempt), "failure"))
+
+    def in_flight(self, run: str | None = None) -> Attempt | None:
+        """The last attempt of a run (the newest by default) if its turn has no step yet."""
+        last = _last(self.lineage.keys(self._run(run)))
+        found = keys.parse_turn_key(last) if last else None
+        if found is None:
+            return None
+        # What the turn's tick read was archived before the attempt, and comes after it in the order of keys.
+        of_turn = list(self.store.list(f"{found.prefix}{found.turn // 100:05d}/{found.turn:07d}."))
+        attempts = [key for key in of_turn if ".attempt-" in key]
+        if not attempts or any(key.endswith(".step") for key in of_turn):
+            return None
+        return headers.read_attempt(self.objects.get(attempts[-1], "attempt"))
+
+    def wire_request(self, run: str, turn: int) -> bytes:
+        """The exact request of a turn: that of its step's attempt, or of the last attempt if there is no step.
+
+        Raises:
+            NotFound: if there is no such turn.
+        """
+        return RequestReader(self.store.get).wire(self._attempt_key(run, turn))
+
+    def wire_response(self, run: str, turn: int) -> bytes:
+        """The exact body of a turn's response.
+
+        Raises:
+            NotFound: if the turn is not finished.
+        """
+        return headers.read_response(self._found_step(run, turn))
+
+    def chunks(self, run: str, turn: int) -> tuple[Chunk, ...]:
+        """How a turn's response arrived; empty if that was not recorded."""
+        return headers.read_chunks(self._found_step(run, turn))
+
+    def turn_layout(self, run: str, turn: int) -> tuple[Segment, ...]:
+        """The layout of a turn: also of one in flight.
+
+        Raises:
+            NotFound: if there is no such turn.
+        """
+        return self._attempt_layout(self._attempt_key(run, turn)).segments
+
+    def nodes(self, ref: StepRef | None) -> dict[str, dict[str, Any]]:
+        """The records of all nodes that were live at a step, by ``obj_id``."""
+        return dict(self._nodes_of(ref).records)
+
+    # Inside
+
+    def _layout(self, step: StepRef | None) -> Layout:
+        if step is None:
+            return Layout.empty()
+        return self._attempt_layout(self.objects.step(step).header["attempt"]["key"])
+
+    def _attempt_layout(self, key: str) -> Layout:
+        layout = self._caches.layouts.get(key)
+        if layout is None:
+            layout = layout_of(self._caches.requests.get(self.store, key).layout)
+            self._caches.layouts.put(key, layout)
+        return layout
+
+    def _nodes_of(self, step: StepRef | None) -> NodeStates:
+        """The node states at a step: the last keyframe's, with the changes of the steps after it."""
+        behind: list[ArchivedObject] = []
+        states: NodeStates | None = NodeStates.none() if step is None else None
+        while states is None and step is not None:
+            states = self._caches.nodes.get(step.key)
+            if states is None:
+                behind.append(self.objects.step(step))
+                keyframe, step = behind[-1].header["keyframe"], ref_of(behind[-1].header["parent"])
+                states = NodeStates.none() if keyframe else None
+        if states is None:
+            raise ObjectCorrupt(f"{behind[-1].key}: neither a keyframe nor the child of another step")
+        for archived in reversed(behind):
+            states, _ = states.updated(archived.header["nodes"])
+            self._caches.nodes.put(archived.key, states)
+        return states
+
+    def _runs(self) -> list[tuple[str, str]]:
+        """When each run started and its name, oldest first, without side runs."""
+        return [(when, run) for when, run in self._started() if not keys.is_side_run(run)]
+
+    def _started(self) -> list[tuple[str, str]]:
+        listed = self.store.list(f"{self.prefix}/runs/")
+        return sorted(
+            (self.objects.get(key, "run").header["started_at"], unquote(key.rpartition("/")[2])) for key in listed
+        )
+
+    def _last_definition(self) -> ArchivedObject | None:
+        last = _last(self.store.list(f"{self.prefix}/definition/"))
+        return None if last is None else self.objects.get(last, "definition")
+
+    def _run(self, run: str | None) -> str:
+        if run is not None:
+            return run
+        runs = self.runs()
+        if not runs:
+            raise NotFound(f"the archive has no run of {unquote(self.prefix)}")
+        return runs[-1]
+
+    def _step_keys(self, run: str, turn: int) -> Iterator[str]:
+        """Where the turn's step may be: in the run itself, which costs no look at where the run started, and there."""
+        own = keys.turn_prefix(self.prefix, run, turn)
+        yield f"{own}step"
+        inherited = self.lineage.turn_prefix(run, turn)
+        if inherited != own:
+            yield f"{inherited}step"
+
+    def _found_step(self, run: str, turn: int) -> ArchivedObject:
+        for key in self._step_keys(run, turn):
+            try:
+                return self.objects.get(key, "step")
+            except ObjectMissing:
+                continue
+        raise NotFound(f"turn {turn} of run {run} of {unquote(self.prefix)} has no reply in the archive")
+
+    def _attempt_key(self, run: str, turn: int) -> str:
+        step = self.find_step(run, turn)
+        if step is not None:
+            return step.attempt.key
+        attempts = self.attempts(run, turn)
+        if not attempts:
+            raise NotFound(f"the archive has no turn {turn} of run {run} of {unquote(self.prefix)}")
+        return attempts[-1].key
+
+
+def _last(names: Iterator[str]) -> str | None:
+    last = deque(names, maxlen=1)
+    return last[0] if last else None
+
+
+def ref_of(value: Mapping[str, str] | None) -> StepRef | None:
+    """A reference as a header has it, as a value."""
+    return None if value is None else StepRef(key=value["key"], digest=value["digest"])
