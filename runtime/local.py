@@ -74,6 +74,9 @@ START_TRIES = 3
 ANSWER_SECONDS = 5.0
 """How long one call to it may take."""
 
+WITH_UI = "ui"
+"""What the file ``pinned`` says of a server that has its web UI."""
+
 LOCK_SECONDS = 150.0
 """How long to wait for another process that is starting or stopping the server."""
 
@@ -144,12 +147,33 @@ async def ensure_server(home: Home) -> ServerInfo:
         return await _ensure(home)
 
 
-async def pin_server(home: Home) -> ServerInfo:
-    """Like ``ensure_server``; and nobody's end stops the server until ``stop_server``."""
+async def pin_server(home: Home, *, ui: bool = False) -> ServerInfo:
+    """Like ``ensure_server``; and nobody's end stops the server until ``stop_server``.
+
+    With ``ui`` it has Temporal's web UI, until then. A server without it, which nobody uses, is started again on its port.
+
+    Raises:
+        ServerError: as ``ensure_server``; also if processes use a server that has no web UI.
+    """
     async with _start_lock(home):
-        info = await _ensure(home)
-        _pin(home).touch()
-        return info
+        if ui:
+            await _stop_headless(home)
+        _pin(home).touch(mode=0o600)
+        if ui:
+            _pin(home).write_text(WITH_UI, "ascii")
+        return await _ensure(home)
+
+
+async def _stop_headless(home: Home) -> None:
+    info = read_info(home) if is_alive(home) else None
+    if info is None or info.ui_url is not None:
+        return
+    if users := live_users(home):
+        raise ServerError(
+            f"the embedded Temporal server runs without its web UI, and is used by process {', '.join(map(str, users))}:"
+            " give the same command when they have ended"
+        )
+    await terminate(home)
 
 
 async def stop_server(home: Home) -> bool:
@@ -216,7 +240,7 @@ async def _ensure(home: Home) -> ServerInfo:
         await terminate(home)
     binary = await find_binary(home)
     for _ in range(START_TRIES):
-        launched = launch(home, binary, free_ports(ports))
+        launched = launch(home, binary, free_ports(ports, ui=_wants_ui(home)))
         if await _serves(launched):
             return launched.info
         if not _lost_its_port(home, launched):
@@ -302,7 +326,9 @@ async def _not_started(home: Home, launched: Launched) -> ServerError:
 
 @asynccontextmanager
 async def _start_lock(home: Home) -> AsyncIterator[None]:
-    lock = AsyncFileLock(home.server / "start.lock", timeout=LOCK_SECONDS, thread_local=False, run_in_executor=False)
+    lock = AsyncFileLock(
+        home.server / "start.lock", timeout=LOCK_SECONDS, mode=0o600, thread_local=False, run_in_executor=False
+    )
     try:
         await lock.acquire()
     except Timeout as error:
@@ -318,3 +344,11 @@ async def _start_lock(home: Home) -> AsyncIterator[None]:
 
 def _pin(home: Home) -> Path:
     return home.server / "pinned"
+
+
+def _wants_ui(home: Home) -> bool:
+    """Whether the server is to have its web UI: as long as it is pinned by somebody who said so."""
+    try:
+        return _pin(home).read_text("ascii") == WITH_UI
+    except FileNotFoundError:
+        return False

@@ -48,11 +48,17 @@ SETTINGS = {
     # The server's own defaults of today, fixed: a job continues as new when the server suggests it (DESIGN section 9).
     "limit.historyCount.suggestContinueAsNew": "4096",
     "limit.historySize.suggestContinueAsNew": "4194304",
+    # The server always has an HTTP API, which by default answers under any host name, so to any web page that has this
+    # address looked up as its own. No page can have this name.
+    "frontend.httpAllowedHosts": '["holdfast.invalid"]',
 }
 """Dynamic configuration of the embedded server, as JSON values."""
 
 PRAGMAS = ("journal_mode=wal", "synchronous=normal")
 """Survives the crash of any process; FACTS: 66-75 to 122-134 turns a second with 20 concurrent jobs."""
+
+PASSED_ON = ("PATH", "HOME", "TMPDIR", "TZ", "LANG", "LC_ALL", "GOGC", "GOMAXPROCS", "GOMEMLIMIT")
+"""The server's whole environment, where set: no provider's key, and not the key that payloads are signed with."""
 
 # $1: alive.lock; $2, $3: server.json without its pid, before and after it; $4: server.json; then the server's command.
 _LAUNCH = 'echo $$ > "$1" && printf "%s%d%s" "$2" $$ "$3" > "$4.new" && mv -f "$4.new" "$4" && shift 4 && exec "$@"'
@@ -65,7 +71,7 @@ class ServerInfo(BaseModel):
 
     pid: int
     port: int
-    ui_port: int
+    ui_port: int | None
     binary: str
     started_at: datetime
 
@@ -75,9 +81,17 @@ class ServerInfo(BaseModel):
         return f"{HOST}:{self.port}"
 
     @property
-    def ui_url(self) -> str:
-        """The address of Temporal's web UI."""
-        return f"http://{HOST}:{self.ui_port}"
+    def ui_url(self) -> str | None:
+        """The address of Temporal's web UI; None if the server has none."""
+        return None if self.ui_port is None else f"http://{HOST}:{self.ui_port}"
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Where a server listens; ``ui`` is None for one without the web UI."""
+
+    frontend: int
+    ui: int | None
 
 
 @dataclass(frozen=True)
@@ -110,20 +124,23 @@ def read_info(home: Home) -> ServerInfo | None:
     return info if info.pid == _holder(home) else None
 
 
-def last_ports(home: Home) -> tuple[int, int] | None:
+def last_ports(home: Home) -> Ports | None:
     """The ports of the last server: a client that was connected finds the next one there."""
     info = read_info(home)
-    return (info.port, info.ui_port) if info is not None else None
+    return Ports(info.port, info.ui_port) if info is not None else None
 
 
-def free_ports(preferred: tuple[int, int] | None) -> tuple[int, int]:
-    """A free port for the frontend and one for the web UI; ``preferred`` if both are free."""
-    if preferred is not None and all(port_is_free(port) for port in preferred):
-        return preferred
+def free_ports(preferred: Ports | None, *, ui: bool) -> Ports:
+    """A free port for the frontend and, with ``ui``, one for the web UI: the preferred ones if all are free."""
     with socket.socket() as one, socket.socket() as two:
         one.bind((HOST, 0))
         two.bind((HOST, 0))
-        return one.getsockname()[1], two.getsockname()[1]
+        frontend, page = one.getsockname()[1], two.getsockname()[1]
+    if preferred is not None:
+        wanted = Ports(preferred.frontend, (preferred.ui or page) if ui else None)
+        if all(port is None or port_is_free(port) for port in (wanted.frontend, wanted.ui)):
+            return wanted
+    return Ports(frontend, page if ui else None)
 
 
 def port_is_free(port: int) -> bool:
@@ -138,7 +155,7 @@ def port_is_free(port: int) -> bool:
     return True
 
 
-def launch(home: Home, binary: Path, ports: tuple[int, int]) -> Launched:
+def launch(home: Home, binary: Path, ports: Ports) -> Launched:
     """Starts a server process; ``start.lock`` is held and no server lives.
 
     Raises:
@@ -146,7 +163,7 @@ def launch(home: Home, binary: Path, ports: tuple[int, int]) -> Launched:
     """
     import fcntl
 
-    info = ServerInfo(pid=0, port=ports[0], ui_port=ports[1], binary=str(binary), started_at=datetime.now(UTC))
+    info = ServerInfo(pid=0, port=ports.frontend, ui_port=ports.ui, binary=str(binary), started_at=datetime.now(UTC))
     before, after = '{"pid":', "," + info.model_dump_json(exclude={"pid"})[1:]
     launcher = [
         "/bin/sh",
@@ -164,7 +181,7 @@ def launch(home: Home, binary: Path, ports: tuple[int, int]) -> Launched:
         stack.callback(os.close, lock)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(lock, 0)
-        log = stack.enter_context(home.log.open("ab"))
+        log = stack.enter_context(open(home.log, "ab", opener=_private))
         log_start = log.tell()
         try:
             process = subprocess.Popen(
@@ -173,7 +190,8 @@ def launch(home: Home, binary: Path, ports: tuple[int, int]) -> Launched:
                 stdout=log,
                 stderr=log,
                 cwd=home.server,
-                env={name: value for name, value in os.environ.items() if not name.startswith("TEMPORAL_")},
+                env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
+                umask=0o077,
                 pass_fds=(lock,),
                 start_new_session=True,
             )
@@ -229,9 +247,11 @@ def log_since(home: Home, start: int) -> str:
         return ""
 
 
-def _command(home: Home, binary: Path, ports: tuple[int, int]) -> list[str]:
+def _command(home: Home, binary: Path, ports: Ports) -> list[str]:
     command = [str(binary), "server", "start-dev", "--db-filename", str(home.database)]
-    command += ["--ip", HOST, "--port", str(ports[0]), "--ui-port", str(ports[1]), "--ui-disable-news-fetch"]
+    command += ["--ip", HOST, "--port", str(ports.frontend)]
+    # The web UI answers under any host name, to pages of other sites as well: it is there on demand only.
+    command += ["--headless"] if ports.ui is None else ["--ui-port", str(ports.ui), "--ui-disable-news-fetch"]
     command += ["--log-level", "warn", "--color", "never", "--disable-config-file", "--disable-config-env"]
     for name, value in {**SETTINGS, **_own_settings(home)}.items():
         command += ["--dynamic-config-value", f"{name}={value}"]
@@ -268,6 +288,10 @@ def _reap() -> None:
 def _rotate(log: Path) -> None:
     if log.exists() and log.stat().st_size > LOG_BYTES:
         log.replace(log.with_name(log.name + ".1"))
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _alive_lock(home: Home) -> Path:

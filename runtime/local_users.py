@@ -32,7 +32,7 @@ class ServerUse:
 def begin_use(home: Home) -> ServerUse:
     """Registers a use of the server by this process."""
     directory = _directory(home)
-    directory.mkdir(exist_ok=True)
+    directory.mkdir(exist_ok=True, mode=0o700)
     path = directory / f"{os.getpid()}-{secrets.token_hex(4)}"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

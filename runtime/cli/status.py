@@ -39,7 +39,7 @@ def _lines(status: ServerStatus, configured: str | None) -> list[tuple[str, str]
     if status.server is not None:
         lines += [
             ("address", status.server.address),
-            ("web UI", status.server.ui_url),
+            ("web UI", status.server.ui_url or "off; 'holdfast up --ui' starts it"),
             ("process", f"{status.server.pid}, since {status.server.started_at:%Y-%m-%d %H:%M:%S} UTC"),
         ]
     if status.version is not None:

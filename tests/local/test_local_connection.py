@@ -128,7 +128,7 @@ async def test_embedded_and_by_address(home: Home, monkeypatch: pytest.MonkeyPat
         assert embedded.client.data_converter.payload_converter_class is (
             pydantic_data_converter.payload_converter_class
         )
-        assert embedded.ui_url is not None
+        assert embedded.ui_url is None
         async with connect(Target(embedded.address, "holdfast")) as named:
             assert (named.embedded, named.ui_url) == (None, None)
             assert len((await server_status(home)).users) == 1

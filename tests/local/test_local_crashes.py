@@ -22,7 +22,7 @@ from runtime.home import state_home
 from runtime.local_process import free_ports, launch
 from runtime.temporal_binary import installed_binary
 
-launch(state_home(), installed_binary(), free_ports(None))
+launch(state_home(), installed_binary(), free_ports(None, ui=False))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -52,12 +52,12 @@ async def test_kill_in_mid_write_loses_no_acknowledged_workflow(home: Home) -> N
 
 async def test_a_port_that_is_lost_is_replaced(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process listens on the chosen port first, and is gone when the server has ended: other ports are chosen."""
-    chosen: list[tuple[int, int]] = []
+    chosen: list[local_process.Ports] = []
 
-    def choose(preferred: tuple[int, int] | None) -> tuple[int, int]:
-        chosen.append(free_ports(preferred))
+    def choose(preferred: local_process.Ports | None, *, ui: bool) -> local_process.Ports:
+        chosen.append(free_ports(preferred, ui=ui))
         if len(chosen) == 1:
-            taken.bind(("127.0.0.1", chosen[0][0]))
+            taken.bind(("127.0.0.1", chosen[0].frontend))
             taken.listen()
         return chosen[-1]
 
@@ -71,7 +71,7 @@ async def test_a_port_that_is_lost_is_replaced(home: Home, monkeypatch: pytest.M
     monkeypatch.setattr(local, "_serves", serves)
     with socket.socket() as taken:
         info = await ensure_server(home)
-    assert (len(chosen), info.port) == (2, chosen[1][0])
+    assert (len(chosen), info.port) == (2, chosen[1].frontend)
     await kill(home, info)
 
 

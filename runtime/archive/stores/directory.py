@@ -2,7 +2,8 @@
 
 A file is written without a name (``O_TMPFILE``), synced, and then linked to its name, which fails if the name is
 taken; then its directory is synced. So a kill at any moment leaves either the whole object or nothing, not even a
-leftover. Where the file system has no ``O_TMPFILE``, a named file under ``.tmp`` takes its place; leftovers there
+leftover. Objects are for their owner's eyes alone (0600, in directories of 0700): they are what models were told.
+Where the file system has no ``O_TMPFILE``, a named file under ``.tmp`` takes its place; leftovers there
 are never listed and are removed a day later.
 """
 
@@ -21,6 +22,7 @@ from runtime.failpoints import failpoint
 
 _TMP = ".tmp"
 _LEFTOVER_AGE_S = 86_400
+_PRIVATE_FILE, _PRIVATE_DIRECTORY = 0o600, 0o700
 _O_TMPFILE = getattr(os, "O_TMPFILE", None)
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _UNSUPPORTED = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EPERM}
@@ -36,7 +38,7 @@ class DirectoryStore:
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
+            self.root.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_DIRECTORY)
         except OSError as error:
             raise ArchiveError(f"cannot create the archive directory {self.root}: {error.strerror}") from error
         self._unnamed = _O_TMPFILE is not None and Path("/proc/self/fd").is_dir()
@@ -123,7 +125,7 @@ class DirectoryStore:
         if not folder.is_dir():
             self._make_directory(folder.parent)
             with suppress(FileExistsError):
-                folder.mkdir()
+                folder.mkdir(mode=_PRIVATE_DIRECTORY)
         if folder != self.root:
             _sync_directory(folder.parent)
         self._known.add(folder)
@@ -134,7 +136,7 @@ class DirectoryStore:
             return
         assert _O_TMPFILE is not None
         try:
-            descriptor = os.open(path.parent, _O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(path.parent, _O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, _PRIVATE_FILE)
         except OSError as error:
             if error.errno not in _UNSUPPORTED:
                 raise
@@ -150,7 +152,7 @@ class DirectoryStore:
 
     def _write_named(self, path: Path, data: bytes) -> None:
         folder = self.root / _TMP
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True, mode=_PRIVATE_DIRECTORY)
         descriptor, name = tempfile.mkstemp(dir=folder)
         try:
             try:
