@@ -131,7 +131,7 @@ def _statement(path: Path) -> str:
     if not text.strip():
         raise InputError(f"--edit {path}: it is empty, and a statement is expected")
     try:
-        objection = check(text, "", {}, frozenset())
+        objection = check(text, "", {}, frozenset()).refusal
     except GaveUp:
         return text
     if objection is not None and objection.type == "SyntaxError":

@@ -34,6 +34,7 @@ from runtime.interpreter.bounds import TOO_LARGE, too_large
 from runtime.interpreter.echo import echo
 from runtime.interpreter.handles import HANDLE_TYPES, Handles
 from runtime.interpreter.host import Answer, Effect, Failure, Given, Host, NotHandled
+from runtime.interpreter.objections import explained
 from runtime.interpreter.os_values import VIRTUAL_ROOT
 from runtime.interpreter.records import ExceptionInfo
 from runtime.interpreter.stopwatch import Stopwatch
@@ -95,6 +96,7 @@ class StatementRun:
     _printed: int = 0
     _ms: int = 0
     _weight: int = 0
+    _warnings: str = ""
 
     def advance(self, answer: Answer | None = None, recorded: Verdict | None = None) -> Stretch:
         """Run the next stretch: from the start, or from the effect that ``answer`` answers.
@@ -120,7 +122,8 @@ class StatementRun:
             status = VerdictStatus.TIMEOUT
         elif not replayed and digest and self._weight > pool.MAX_SESSION_BYTES:
             status, detail = VerdictStatus.MEMORY, KEPT
-        verdict = Verdict(status=status, digest=digest, ms=self._ms, checked=checked, detail=detail)
+        warned = self._warnings if checked is Checked.PASSED else ""
+        verdict = Verdict(status=status, digest=digest, ms=self._ms, checked=checked, warned=warned, detail=detail)
         return Stretch(verdict=verdict, effect=self._effect)
 
     def settle(self, verdict: Verdict) -> None:
@@ -155,17 +158,19 @@ class StatementRun:
             GaveUp: if the checker has no time now for the objection that it had: whatever called must try again later.
         """
         if recorded is not None and recorded.checked not in {Checked.REFUSED, Checked.UNKNOWN}:
+            self._warnings = recorded.warned
             return recorded.checked
         names = {name: info.type for name, info in self.before.names.variables.items()}
         try:
-            problem = typecheck.check(self.source, self.stubs, names, HANDLE_TYPES)
+            said = typecheck.check(self.source, self.stubs, names, HANDLE_TYPES)
         except typecheck.GaveUp:
             if recorded is not None and recorded.checked is Checked.REFUSED:
                 raise
             return Checked.NO
-        if problem is None:
+        if said.refusal is None:
+            self._warnings = said.warnings
             return Checked.PASSED
-        self.exception, self.session = problem, self.before
+        self.exception, self.session = said.refusal, self.before
         return Checked.REFUSED
 
     def _run(self, answer: Answer | None, *, replay: bool) -> tuple[Effect | None, bytes | None]:
@@ -184,7 +189,7 @@ class StatementRun:
                 status = VerdictStatus.TIMEOUT if crash.timed_out else VerdictStatus.CRASHED
                 raise _TakenBack(status) from crash
             except MontyError as error:
-                self.exception, effect = _exception(error), None
+                self.exception, effect = explained(_exception(error), self._warnings), None
                 if _TIME_LIMIT.match(self.exception.message):
                     raise _TakenBack(VerdictStatus.TIMEOUT) from error
                 # Not left to the statement as an exception: its text tells bytes that are others in another process.

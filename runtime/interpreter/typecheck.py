@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pydantic_monty import FunctionSnapshot, MontyCrashedError, MontyError, MontySyntaxError, MontyTypingError
 
 from runtime.interpreter import output, pool
+from runtime.interpreter.objections import MESSAGE_CHARS, NO_OBJECTION, Opinion, opinion
 from runtime.interpreter.records import ExceptionInfo
 
 GATE = "holdfast_gate"
@@ -27,7 +28,6 @@ _GENERIC = {
     "tuple": "tuple[Any, ...]",
 }
 _LOCATION = re.compile(r"^main\.py:(\d+):(\d+): ")
-_MESSAGE_CHARS = 2_000
 _MISSING = """
 class FileExistsError(OSError): ...
 class FileNotFoundError(OSError): ...
@@ -56,8 +56,8 @@ class GaveUp(Exception):
     """The checker needed too much time or memory: some sound loops make it go through all paths."""
 
 
-def check(source: str, stubs: str, names: Mapping[str, str], handle_types: frozenset[str]) -> ExceptionInfo | None:
-    """What the parser or the checker has against ``source``, or None.
+def check(source: str, stubs: str, names: Mapping[str, str], handle_types: frozenset[str]) -> Opinion:
+    """What the parser or the checker has against ``source``.
 
     ``names`` maps existing variables to their type names; types beyond the built-in ones and ``handle_types`` count as ``Any``.
 
@@ -74,9 +74,9 @@ def check(source: str, stubs: str, names: Mapping[str, str], handle_types: froze
             while isinstance(snapshot, FunctionSnapshot) and snapshot.function_name == "import_stubs":
                 snapshot = snapshot.resume_not_handled()
     except MontyTypingError as error:
-        return _objection(_own_lines(str(error)))
+        return opinion(_own_lines(str(error)), stubs=stubs, handle_types=handle_types, source=source)
     except MontySyntaxError as error:
-        return ExceptionInfo(type="SyntaxError", message=output.bounded(str(error), _MESSAGE_CHARS))
+        return _refused("SyntaxError", str(error))
     except MontyCrashedError as crash:
         pool.raise_if_stopped(crash)
         raise GaveUp(_NO_TIME) from crash
@@ -84,23 +84,18 @@ def check(source: str, stubs: str, names: Mapping[str, str], handle_types: froze
         inner = error.exception()
         if isinstance(inner, MemoryError | TimeoutError):
             raise GaveUp(_NO_TIME) from error
-        return ExceptionInfo(type=type(inner).__name__, message=output.bounded(str(inner), _MESSAGE_CHARS))
-    return None
+        return _refused(type(inner).__name__, str(inner))
+    return NO_OBJECTION
+
+
+def _refused(kind: str, message: str) -> Opinion:
+    return Opinion(refusal=ExceptionInfo(type=kind, message=output.bounded(message, MESSAGE_CHARS)))
 
 
 def _annotation(kind: str, handle_types: frozenset[str]) -> str:
     if kind in _PLAIN or kind in handle_types:
         return kind
     return _GENERIC.get(kind, "Any")
-
-
-def _objection(diagnostics: list[str]) -> ExceptionInfo | None:
-    """The checker's diagnostics as an exception. None without any: it may object to the preamble alone."""
-    if not diagnostics:
-        return None
-    syntax = any("error[invalid-syntax]" in line for line in diagnostics)
-    message = output.bounded("\n".join(diagnostics), _MESSAGE_CHARS)
-    return ExceptionInfo(type="SyntaxError" if syntax else "TypeCheckError", message=message)
 
 
 def _own_lines(text: str) -> list[str]:

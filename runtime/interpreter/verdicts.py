@@ -30,7 +30,7 @@ class VerdictStatus(StrEnum):
 
 
 class Checked(StrEnum):
-    """What the type checker had to say before the stretch: nothing asked or no answer in time, no objection, or one.
+    """What the type checker had to say before the stretch: nothing asked or no answer in time, no objection that refuses, or one.
 
     ``UNKNOWN`` stands for a stretch of which only the outcome is known, and is never recorded.
     """
@@ -45,6 +45,7 @@ class Verdict(Compact):
     """What is made durable of a stretch.
 
     ``ms`` is the live compute time, without the check and without what it takes to restore and keep the session; ``digest`` that of the outcome, empty if there is none to come back to;
+    ``warned`` is what the checker noted without refusing the statement;
     ``detail`` names what a ``NAMES`` or ``ATTRIBUTES`` verdict is about.
     """
 
@@ -52,6 +53,7 @@ class Verdict(Compact):
     digest: str = ""
     ms: int = 0
     checked: Checked = Checked.NO
+    warned: str = ""
     detail: str = ""
 
 

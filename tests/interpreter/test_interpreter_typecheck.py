@@ -20,12 +20,13 @@ LACKED = {"EnvironmentError", "IOError", "copyright", "credits", "exit", "help",
 
 def test_the_message_has_the_statements_own_lines_and_nothing_ran(run: Run) -> None:
     """Line 3 is line 3, however many variables there are."""
-    loop = run("x = 1\ny = 'a'", "print('never')\n\nx + y", "print(x)")
+    loop = run("x = 1\ny = 'a'", "print('never')\n\nview(x)", "print(x)")
     execution = loop.executions[1]
     assert execution.exception is not None
     assert execution.exception.type == "TypeCheckError"
     assert execution.exception.message == (
-        "line 3, column 1: error[unsupported-operator] Operator `+` is not supported between objects of type `int` and `str`"
+        "line 3, column 6: error[invalid-argument-type] Argument to function `view` is incorrect: "
+        "Expected `str | PathLike[str] | IO[Any]`, found `int`"
     )
     assert (execution.stdout, loop.executions[2].stdout) == ("", "1\n")
 
@@ -63,13 +64,65 @@ def test_what_monty_does_not_have_is_told(run: Run) -> None:
     assert told[0] is not None
     assert told[0].type == "NotImplementedError"
     assert told[1] is not None
-    assert told[1].message == "line 1, column 8: error[unresolved-import] Cannot resolve imported module `numpy`"
+    assert told[1].message == "No module named 'numpy'"
+
+
+@pytest.mark.parametrize(
+    ("source", "stdout"),
+    [
+        ("d = {'a': 1, 'b': 2}\nprint(sum({'a': 1, 'b': 2.5, 'c': 3}.values()))", "6.5\n"),
+        ("counts = {'x': 1, 'y': 'z'}\nprint(sum(v for v in counts.values() if isinstance(v, int)))", "1\n"),
+        ("try:\n    import yaml\nexcept ImportError:\n    yaml = None\nprint(yaml)", "None\n"),
+        ("import re\nm = re.search('a(b)', 'ab')\nprint(m.group(1))", "b\n"),
+        ("import json\ndata = json.loads('{\"a\": [1]}')\nprint(data['a'][0] + 1)", "2\n"),
+        ("try:\n    unknown\nexcept NameError:\n    print('none')", "none\n"),
+        ("def f(flag):\n    return 'a' if flag else None\nprint(search(f(True)))", "['a 0', 'a 1']\n"),
+    ],
+)
+def test_what_the_checker_cannot_be_sure_of_runs(run: Run, source: str, stdout: str) -> None:
+    """Sound Python that a type checker objects to is no error, and its objection is told to nobody."""
+    execution = run(source).executions[0]
+    assert execution.exception is None
+    assert execution.stdout == stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "rule"),
+    [
+        ("print('never'); view('a', nope=1)", "unknown-argument"),
+        ("print('never'); view()", "missing-argument"),
+        ("print('never'); finish(1, 2)", "too-many-positional-arguments"),
+        ("print('never'); search(5)", "invalid-argument-type"),
+        ("print('never'); foo.SetLod('high')", "invalid-argument-type"),
+        ("print('never'); foo.Nope()", "unresolved-attribute"),
+        ("print('never'); foo.tokens = 3", "invalid-assignment"),
+        ("print('never'); nothing", "unresolved-reference"),
+    ],
+)
+def test_what_is_sure_to_fail_is_refused_before_it_runs(run: Run, source: str, rule: str) -> None:
+    """Wrong calls of what the contract declares, and names that nothing defines."""
+    execution = run("foo = view('a.txt')", source).executions[1]
+    assert execution.exception is not None
+    assert (execution.exception.type, execution.stdout) == ("TypeCheckError", "")
+    assert f"error[{rule}]" in execution.exception.message
+
+
+def test_a_warning_is_told_with_the_exception_that_it_foretold(run: Run) -> None:
+    """Also by a replay, which does not ask the checker again."""
+    execution = run("print('so far')\n'a' + 1").executions[0]
+    assert execution.exception is not None
+    assert execution.exception.type == "TypeError"
+    assert execution.stdout == "so far\n"
+    assert execution.exception.trace_summary.endswith(
+        "\n\nThe type checker had noted:\nline 2, column 1: error[unsupported-operator] "
+        'Operator `+` is not supported between objects of type `Literal["a"]` and `Literal[1]`'
+    )
 
 
 def test_variables_may_have_the_names_of_types(run: Run) -> None:
     """Objections to the framework's own declarations are no objections to the statement."""
     names = {"list": "list", "Any": "int", "IO": "str", "ViewHandle": "int", "int": "str", "open": "int"}
-    assert check("print(1)", STUBS, names, HANDLE_TYPES) is None
+    assert check("print(1)", STUBS, names, HANDLE_TYPES).refusal is None
 
 
 @pytest.mark.parametrize("name", [name for name in dir(builtins) if not name.startswith("_")])
@@ -81,6 +134,6 @@ def test_the_checker_knows_the_builtins_that_the_interpreter_has(name: str) -> N
             runs = True
         except MontyError:
             runs = False
-    accepted = check(name, STUBS, {}, HANDLE_TYPES) is None
+    accepted = check(name, STUBS, {}, HANDLE_TYPES).refusal is None
     assert accepted or not runs
     assert (accepted and not runs) == (name in LACKED)
