@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import httpx
 
-from activities._recorder import CallRecorder, SentRequest, Silence, current
+from activities._recorder import CallRecorder, SentRequest, Silence, TooLarge, current
 from runtime.archive.records import Capture
 
 
@@ -59,7 +59,7 @@ def _recording(recorder: CallRecorder) -> aiohttp.ClientMiddlewareType:
                 response = await send(request)
             recorder.answering(response.status, dict(response.headers))
             response._body = await _read(response, recorder)
-        except (aiohttp.ClientError, OSError, Silence) as error:
+        except (aiohttp.ClientError, OSError, Silence, TooLarge) as error:
             raise _carried(error, recorder) from error
         return response
 
@@ -71,9 +71,10 @@ async def _read(response: aiohttp.ClientResponse, recorder: CallRecorder) -> byt
     while True:
         async with recorder.patience():
             piece = await anext(pieces, None)
-        if piece is None:
+        if piece is not None:
+            recorder.received(piece)
+        if piece is None or recorder.cut:
             return recorder.body
-        recorder.received(piece)
 
 
 def _carried(error: Exception, recorder: CallRecorder) -> httpx.TransportError:
@@ -81,5 +82,5 @@ def _carried(error: Exception, recorder: CallRecorder) -> httpx.TransportError:
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         error = Silence(f"no connection within {recorder.limits.connect:g} s")
     carried = httpx.ReadError(str(error) or type(error).__name__)
-    recorder.failure = recorder.failure or (error if isinstance(error, Silence) else carried)
+    recorder.failure = recorder.failure or (error if isinstance(error, Silence | TooLarge) else carried)
     return carried

@@ -12,11 +12,14 @@ from typing import Any
 import httpx
 from temporalio.exceptions import ApplicationError
 
-from activities._recorder import CallRecorder, Silence
+from activities._recorder import CallRecorder, Silence, TooLarge
 from runtime.history.condensers.window_errors import is_window_error
 
 MOST_WORDS = 2_000
 """Bytes of a provider's message that are kept; a failure stands in the workflow's history."""
+
+MOST_READ = 8_000
+"""Characters of it in which a reason is looked for: some patterns take the square of their number."""
 
 LONGEST_WAIT = timedelta(hours=24)
 
@@ -85,11 +88,14 @@ _LITELLM = re.compile(r"^(litellm\.)?\w*(Error|Exception|Timeout)\s*:\s*(\w+(Exc
 def failure_of(error: Exception, recorder: CallRecorder) -> ApplicationError:
     """The error to raise for ``error``, which ended the call that ``recorder`` recorded."""
     cause = _unwrapped(error)
-    words = _words(cause, recorder)
+    # Masked first: half a secret is found by no search.
+    words = recorder.secrets.mask(_words(cause, recorder))[:MOST_READ]
     kind = _kind(cause, words, recorder)
-    message = _bounded(recorder.secrets.mask(words))
+    message = _bounded(words)
     if recorder.status is not None and recorder.status >= 400:
-        message = f"{message} (HTTP {recorder.status})"
+        message = (
+            f"{message} (HTTP {recorder.status}{', the first megabyte of a longer answer' if recorder.cut else ''})"
+        )
     delay = _retry_after(recorder.headers, datetime.now(UTC)) if kind.retryable else None
     return ApplicationError(message, type=kind.value, non_retryable=not kind.retryable, next_retry_delay=delay)
 
@@ -104,7 +110,7 @@ def _kind(cause: Exception, words: str, recorder: CallRecorder) -> FailureKind:
     refused = recorder.status is not None and recorder.status >= 400
     if isinstance(failure, Silence):
         return FailureKind.TIMEOUT
-    if isinstance(failure, StreamBroken):
+    if isinstance(failure, StreamBroken | TooLarge):
         return FailureKind.BROKEN
     if isinstance(failure, httpx.TransportError) and not refused:
         return FailureKind.BROKEN if recorder.size else FailureKind.CONNECTION

@@ -21,6 +21,12 @@ from runtime.failpoints import failpoint
 MOST_CHUNKS = 65_536
 """How many chunk times are kept for one response; what arrives after that counts to the last chunk."""
 
+MOST_REPLY = 128 * 1024 * 1024
+"""Bytes of a reply. A stream spends some 300 on a token, and no model writes 400,000 at once: more is a server gone wrong."""
+
+MOST_ERROR = 1024 * 1024
+"""Bytes of an error's body that are read and kept; what it says stands at its beginning."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -46,6 +52,10 @@ class Silence(Exception):
     """Nothing arrived for as long as the call's limits allow. The message says what did not, and for how long."""
 
 
+class TooLarge(Exception):
+    """A reply did not end within ``MOST_REPLY`` bytes."""
+
+
 class CallRecorder:
     """The record of one attempt at a model call. ``archive`` writes a request and returns its attempt's key."""
 
@@ -69,6 +79,7 @@ class CallRecorder:
 
     def _forget(self) -> None:
         self.failure: Exception | None = None
+        self.cut = False
         self.status: int | None = None
         self.headers: dict[str, str] = {}
         self._body = bytearray()
@@ -87,7 +98,8 @@ class CallRecorder:
     def sending_now(self, request: SentRequest) -> None:
         """``sending``, for threads. A body that holds a secret is masked, and no longer passes for the wire's."""
         self.secrets.add_headers(request.headers)
-        body = self.secrets.mask_bytes(request.body)
+        # What has the form of a key was masked before it got into the prompt; by chance it stands in what is signed.
+        body = self.secrets.mask_values(request.body)
         capture = request.capture if body == request.body else Capture.HANDED_OVER
         safe = SentRequest(capture, body, request.method, self.secrets.mask(request.url), request.headers)
         try:
@@ -103,10 +115,24 @@ class CallRecorder:
         self.status = status
         self.headers = dict(headers)
 
-    def received(self, data: bytes) -> None:
-        """A piece of the response's body arrived."""
-        if not data:
-            return
+    def received(self, data: bytes) -> bytes:
+        """A piece of the response's body arrived. Returns what of it is kept: the caller reads on while that is all.
+
+        Raises:
+            TooLarge: a reply is larger than any is. Of an error's body the rest is left unread.
+        """
+        refused = self.status is not None and self.status >= 400
+        room = (MOST_ERROR if refused else MOST_REPLY) - len(self._body)
+        if len(data) > room:
+            data, self.cut = data[:room], True
+        if data:
+            self._keep(data)
+        if self.cut and not refused:
+            self.failure = TooLarge(f"the reply did not end within {MOST_REPLY:,} bytes")
+            raise self.failure
+        return data
+
+    def _keep(self, data: bytes) -> None:
         self._body += data
         failpoint("model.mid_reply")
         chunk = Chunk(at_us=int((time.monotonic() - self._sent) * 1e6), size=len(data))

@@ -8,6 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from runtime.redaction.marks import keyless_mark
+from runtime.redaction.shapes import mask_shapes
+
 MASK = "[masked]"
 
 _NAME = re.compile(r"(key|token|secret|password|passwd|credentials?|authorization|cookie)$", re.IGNORECASE)
@@ -42,15 +45,20 @@ class Secrets:
                 self.add(value)
 
     def mask(self, text: str) -> str:
-        """``text`` with each secret replaced, the longest first, for one may be part of another."""
-        for value in self._longest_first():
-            text = text.replace(value, MASK)
-        return text
+        """``text`` with each secret replaced: these values, and what has the form of a key."""
+        data = text.encode("utf-8", "surrogatepass")
+        masked = self.mask_bytes(data)
+        return text if masked is data else masked.decode("utf-8", "surrogatepass")
 
     def mask_bytes(self, data: bytes) -> bytes:
-        """``data`` with each secret replaced."""
+        """``data`` with each secret replaced, as in ``mask``."""
+        return mask_shapes(self.mask_values(data), keyless_mark)
+
+    def mask_values(self, data: bytes) -> bytes:
+        """``data`` with each of these values replaced, the longest first, for one may be part of another."""
         for value in self._longest_first():
-            data = data.replace(value.encode("utf-8", "surrogatepass"), MASK.encode())
+            if (raw := value.encode("utf-8", "surrogatepass")) in data:
+                data = data.replace(raw, MASK.encode())
         return data
 
     def _longest_first(self) -> list[str]:

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import httpx
 
-from activities._recorder import CallRecorder, SentRequest, Silence, current
+from activities._recorder import CallRecorder, SentRequest, Silence, TooLarge, current
 from runtime.archive.records import Capture
 
 WRITE_SECONDS = 60.0
@@ -115,8 +115,13 @@ class _AsyncRecording(httpx.AsyncByteStream):
                 raise _carried(error, self._recorder, self._request) from error
             if piece is None:
                 return
-            self._recorder.received(piece)
-            yield piece
+            try:
+                kept = self._recorder.received(piece)
+            except TooLarge as error:
+                raise _carried(error, self._recorder, self._request) from error
+            yield kept
+            if self._recorder.cut:
+                return
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -132,8 +137,9 @@ class _SyncRecording(httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         try:
             for piece in self._inner:
-                self._recorder.received(piece)
-                yield piece
+                yield self._recorder.received(piece)
+                if self._recorder.cut:
+                    return
         except Exception as error:
             raise _carried(error, self._recorder, self._request) from error
 

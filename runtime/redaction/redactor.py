@@ -6,14 +6,15 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, AnyStr
+from typing import Any
+from urllib.parse import quote
 
 from runtime.redaction.key import redaction_key
-from runtime.redaction.marks import MARK, RAW_MARK, mark_of
+from runtime.redaction.marks import RAW_MARK, mark_of
+from runtime.redaction.patterns import compiled
 from runtime.redaction.rules import Redaction
-from runtime.redaction.shapes import SHAPES
+from runtime.redaction.shapes import mask_shapes
 
 SHORTEST = 12
 """A variable's value with fewer characters is no key, and masking it would hit ordinary words."""
@@ -36,35 +37,27 @@ class Redactor:
         for name, value in (*named, *_secrets(environment)):
             values.setdefault(value, name)
             values.setdefault(json.dumps(value)[1:-1], name)
+            values.setdefault(quote(value, safe="", errors="surrogateescape"), name)
         # The longest first: one value may be part of another.
-        self._values = sorted(values.items(), key=lambda item: (-len(item[0]), item[0]))
-        self._patterns = [(f"pattern-{n}", _compiled(text)) for n, text in enumerate(rules.patterns, 1)]
+        longest = sorted(values.items(), key=lambda item: (-len(item[0]), item[0]))
+        self._values = [(_encoded(value)[0], name) for value, name in longest]
+        self._patterns = [(f"pattern-{n}", compiled(text)) for n, text in enumerate(rules.patterns, 1)]
         self._key = key
 
     def text(self, text: str) -> str:
         """``text`` with every secret replaced by its mark."""
-        for value, name in self._values:
-            if value in text:
-                text = text.replace(value, self._mark(name, value))
-        for shape in SHAPES:
-            if shape.hint in text:
-                text = self._masked(text, shape.name, shape.pattern, MARK)
-        return self._by_patterns(text)
+        raw, errors = _encoded(text)
+        masked = self.data(raw)
+        return text if masked is raw else masked.decode("utf-8", errors)
 
     def data(self, data: bytes) -> bytes:
         """``data`` with every secret in it that is UTF-8 replaced by its mark. Without secrets it is not copied."""
         for value, name in self._values:
-            raw = _encoded(value)
-            if raw in data:
-                data = data.replace(raw, _encoded(self._mark(name, value)))
-        for shape in SHAPES:
-            if shape.hint.encode() in data:
-                data = self._masked(data, shape.name, shape.raw, RAW_MARK)
-        if self._patterns:
-            # Only a text's own patterns are asked: what \w is depends on the letters, not on their bytes.
-            text = data.decode("utf-8", "surrogateescape")
-            masked = self._by_patterns(text)
-            data = data if masked == text else _encoded(masked)
+            if value in data:
+                data = data.replace(value, self._mark(name, value))
+        data = mask_shapes(data, self._mark)
+        for name, pattern in self._patterns:
+            data = self._masked(data, name, pattern)
         return data
 
     def value(self, value: Any) -> Any:
@@ -83,40 +76,32 @@ class Redactor:
             case _:
                 return value
 
-    def _by_patterns(self, text: str) -> str:
-        for name, pattern in self._patterns:
-            text = self._masked(text, name, pattern, MARK)
-        return text
-
-    def _masked(self, text: AnyStr, name: str, pattern: re.Pattern[AnyStr], mark: re.Pattern[AnyStr]) -> AnyStr:
-        """``text`` with what ``pattern`` finds masked, but where there are marks already."""
-        pieces: list[AnyStr] = []
-        done, marks = 0, None
-        for found in pattern.finditer(text):
+    def _masked(self, data: bytes, name: str, pattern: Any) -> bytes:
+        """``data`` with what ``pattern`` finds masked, but where there are marks already. Both are looked at once, in order."""
+        pieces: list[bytes] = []
+        done, marks = 0, RAW_MARK.finditer(data)
+        mark = next(marks, None)
+        for found in pattern.finditer(data):
             start, stop = found.span()
-            if marks is None:
-                marks = [place.span() for place in mark.finditer(text)]
-            if start == stop or any(a < stop and start < b for a, b in marks):
+            while mark is not None and mark.end() <= start:
+                mark = next(marks, None)
+            if start == stop or (mark is not None and mark.start() < stop):
                 continue
-            pieces += (text[done:start], self._mark(name, found[0]))
+            pieces += (data[done:start], self._mark(name, found[0]))
             done = stop
-        if not pieces:
-            return text
-        pieces.append(text[done:])
-        return text[:0].join(pieces)
+        return b"".join([*pieces, data[done:]]) if pieces else data
 
-    def _mark(self, name: str, value: AnyStr) -> AnyStr:
-        if isinstance(value, bytes):
-            return _encoded(mark_of(name, value, self._key()))
-        return mark_of(name, _encoded(value), self._key())
+    def _mark(self, name: str, value: bytes) -> bytes:
+        return mark_of(name, value, self._key()).encode()
 
 
-def _encoded(text: str) -> bytes:
+def _encoded(text: str) -> tuple[bytes, str]:
+    """The text in UTF-8, and how lone surrogates were encoded."""
     try:
-        return text.encode("utf-8", "surrogateescape")
+        return text.encode("utf-8", "surrogateescape"), "surrogateescape"
     except UnicodeEncodeError:
         # A lone surrogate that stands for no byte: JSON can spell one.
-        return text.encode("utf-8", "surrogatepass")
+        return text.encode("utf-8", "surrogatepass"), "surrogatepass"
 
 
 def redactor_of(rules: Redaction) -> Redactor:
@@ -129,8 +114,3 @@ def _secrets(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, value in environment.items():
         if _SECRET.search(name) and len(value) >= SHORTEST and not Path(value).is_absolute():
             yield name, value
-
-
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)

@@ -9,7 +9,7 @@ class Redaction(Compact):
     """What to mask beyond the keys that are always masked.
 
     ``env`` are names of environment variables of the worker whose values are secret; one that is not set masks nothing.
-    ``patterns`` are Python regular expressions; the n-th one's marks are named ``pattern-n``.
+    ``patterns`` are regular expressions of RE2's; the n-th one's marks are named ``pattern-n``.
     """
 
     env: tuple[str, ...] = ()

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from runtime.errors import InputError
+from runtime.redaction.patterns import compiled
 from runtime.spec.durations import PATTERN, parse_duration
 from runtime.spec.models import (
     DEFAULT_CONCURRENCY,
@@ -203,7 +205,9 @@ class WrittenRedaction(Written):
         description="Names of the worker's environment variables whose values are secret.",
     )
     patterns: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
-        default=[], max_length=MAX_REDACTIONS, description="Python regular expressions; what matches one is masked."
+        default=[],
+        max_length=MAX_REDACTIONS,
+        description="Regular expressions (RE2's: Python's without look-around and back-references); what matches one is masked.",
     )
 
     @field_validator("patterns")
@@ -211,9 +215,9 @@ class WrittenRedaction(Written):
     def _compile(cls, patterns: list[str]) -> list[str]:
         for pattern in patterns:
             try:
-                empty = re.compile(pattern).fullmatch("") is not None
-            except re.error as error:
-                raise wrong(f"expected regular expressions, got {shown(pattern)}: {error}") from None
+                empty = compiled(pattern).fullmatch(b"") is not None
+            except InputError as error:
+                raise wrong(f"expected regular expressions: {error}") from None
             if empty:
                 raise wrong(f"expected a pattern that matches no empty text, got {shown(pattern)}")
         return patterns

@@ -12,6 +12,7 @@ import pytest
 from model_calls import KEY, RUN, Job, anthropic_server, attempt, model_at, openai_server, readable, run
 from temporalio.exceptions import ApplicationError
 
+from activities import _recorder
 from runtime.archive.stores import MemoryStore
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.errors import ArchiveError
@@ -66,6 +67,34 @@ async def test_an_error_response(
     assert job.archive.find_step(RUN, 1) is None
     assert KEY.encode() not in readable(job.store)
     assert KEY not in caplog.text
+
+
+@SERVERS
+@STREAMING
+async def test_an_error_of_many_megabytes_is_read_and_kept_in_part(make: Make, stream: bool) -> None:
+    """Its beginning tells what happened; what is kept says that there was more, and no key's form stands in it."""
+    words = "Slow down, " + "sk-a1b2c3d4e5f6g7h8i9j0 " * 200_000
+    async with make(lambda _m, _n: {"fail": {"status": 429, "message": words}}).serving() as server:
+        job = Job(model_at(server, stream=stream))
+        error = await failure(job)
+    assert (error.type, error.non_retryable) == ("RateLimitError", False)
+    assert error.message.endswith("… (HTTP 429, the first megabyte of a longer answer)")
+    assert "Slow down, [masked:api-key] [masked:api-key]" in error.message and len(error.message) < 2_100
+    assert b"sk-a1" not in readable(job.store)
+
+
+@SERVERS
+async def test_a_reply_without_end_is_broken_off_and_asked_for_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Past the bound nothing is read; what came until then is kept with the failure."""
+    monkeypatch.setattr(_recorder, "MOST_REPLY", 20_000)
+    async with make(lambda _m, _n: TEXT * 400).serving() as server:
+        job = Job(model_at(server))
+        error = await failure(job)
+    assert (error.type, error.non_retryable) == ("StreamBroken", False)
+    assert error.message == "the reply did not end within 20,000 bytes"
+    assert job.archive.find_step(RUN, 1) is None
 
 
 @SERVERS

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import InputError
@@ -39,6 +40,18 @@ SHAPES = {
 }
 
 
+BESIDE = {
+    "aws-secret-key": ("AWS_SECRET_ACCESS_KEY={}", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+    "slack-webhook": ("https://hooks.slack.com/services/{} x", "T00000000/B00000000/abcdefghijklmnopqrstuvwx"),
+    "discord-webhook": ("https://discord.com/api/webhooks/{}", "123456789/abcdefghij-klmnopqrst_uvwx"),
+    "url-password": ("postgres://app:{}@db.internal/x", "hunter2"),
+    "url-token": ("https://example.org/v1?a=b&access_token={}#x", "0123456789abcdef"),
+    "authorization": ('{{"Authorization": "Bearer {}"}}', "abcdef0123456789"),
+    "x-api-key": ("x-api-key: {}", "abcdef0123456789"),
+    "cookie": ("Cookie: {}", "session=abcdef0123456789"),
+}
+
+
 def redactor(*patterns: str, env: tuple[str, ...] = ("TEAM_PIN",)) -> Redactor:
     return Redactor(Redaction(env=env, patterns=patterns), ENVIRONMENT, lambda: KEY)
 
@@ -66,6 +79,63 @@ def test_well_known_shapes_are_masked(name: str, secret: str) -> None:
     assert redactor().data(text.encode()) == redactor().text(text).encode()
 
 
+@pytest.mark.parametrize(("name", "around", "secret"), [(n, *pair) for n, pair in BESIDE.items()])
+def test_what_stands_beside_a_label_is_masked_and_the_label_stays(name: str, around: str, secret: str) -> None:
+    """Passwords and tokens in URLs, webhooks, headers, and an AWS key by its variable's name."""
+    assert redactor().text(around.format(secret)) == around.format(mark(name, secret))
+
+
+def test_an_aws_secret_near_its_id_is_masked_without_a_label_and_a_digest_is_not() -> None:
+    """Forty characters of mixed case near an access key's id; a SHA-1 is forty digits and small letters."""
+    id, secret, sha = (
+        "AKIAABCDEFGH12345678",
+        "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+    )
+    text = f"{id},{secret}\n{sha}\n"
+    assert redactor().text(text) == f"{mark('aws-access-key-id', id)},{mark('aws-secret-key', secret)}\n{sha}\n"
+    assert redactor().text(f"{secret}\n{sha}") == f"{secret}\n{sha}"
+
+
+def test_a_mark_made_around_a_secret_hides_nothing() -> None:
+    """What looks like a mark is no shelter for a key."""
+    key = SHAPES["github-token"]
+    assert key not in redactor().text(f"[masked:{key}:0123456789abcdef] [masked:{key}]")
+
+
+ADVERSARIAL = (
+    "sk-", "sk-a1", " sk-abcdefghijklmnopqrstuv1 ", "-----BEGIN PRIVATE KEY-----", "PRIVATE KEY----- -----BEGIN ",
+    "eyJaaaaaaaaaa.", "eyJaaaaaaaaaa", "AKIAABCDEFGH12345678 ", "AKIAABCDEFGH12345678 ASIAABCDEFGH12345678 ", "AKIA", "a://", "a://b:",
+    "://b:c", "?token=", "&a-token", "authorization: ", "authorization:bearer ", "cookie: a=", "secret_access_key=", "hooks.slack.com/services/",
+    "ghp_", "npm_", "SG.aaaaaaaaaaaaaaaaa", "[masked:a]", "[masked:", "a1", "-", " ", "\n", "ä",
+)  # fmt: skip
+
+
+def _work(text: str) -> float:
+    """Seconds of this thread's processor time for masking, the least of three."""
+    masker, times = redactor(r"(\w+-)+\d{3}"), []
+    for _ in range(3):
+        started = time.thread_time()
+        masker.text(text)
+        times.append(time.thread_time() - started)
+    return min(times)
+
+
+@pytest.mark.parametrize("piece", ADVERSARIAL)
+def test_the_work_grows_as_the_text_does(piece: str) -> None:
+    """Sixteen times the text is nowhere near 256 times the work; a fixed share stands for the clock's grain."""
+    small, large = (piece * (size // len(piece)) for size in (30_000, 480_000))
+    assert _work(large) < 64 * (_work(small) + 0.001)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(ADVERSARIAL), min_size=1, max_size=6).map("".join))
+def test_no_text_costs_much_more_than_another_of_its_length(piece: str) -> None:
+    """Mixtures: a kilobyte may take ten times as long as one in which each word is a key to be marked."""
+    usual = _work(" sk-abcdefghijklmnopqrstuv1 " * 2_000) / 56
+    assert _work(piece * (200_000 // len(piece))) < 10 * 200 * usual
+
+
 @pytest.mark.parametrize(
     "text", ["class sk-fading-circle-of-dots-large {}", "task-runner", "through", "an eyJ", "AKIAsomething", "hf_x"]
 )
@@ -75,7 +145,8 @@ def test_what_only_looks_a_little_like_a_key_stays(text: str) -> None:
 
 
 def test_a_jobs_patterns_are_masked() -> None:
-    """Patterns are Python's regular expressions over text, also in bytes."""
+    """Patterns know all letters and digits, also in bytes."""
+    assert redactor(r"[\w]\W[^\]\d]").text("aé!x") == "a" + mark("pattern-1", "é!x")
     text = "Ticket ÄB-1234 and ÄB-99"
     expected = f"Ticket {mark('pattern-1', 'ÄB-1234')} and {mark('pattern-1', 'ÄB-99')}"
     assert redactor(r"\w\w-\d+").text(text) == expected
@@ -103,7 +174,23 @@ def test_a_secret_in_escaped_json_is_masked() -> None:
     assert "pass" not in json.loads(masked)["password"]
 
 
-@given(st.lists(st.sampled_from([PROVIDER, TEAM, *SHAPES.values(), "plain ", "\n", "[masked:X:", "é"]), max_size=8))
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                PROVIDER,
+                TEAM,
+                *SHAPES.values(),
+                *(around.format(secret) for around, secret in BESIDE.values()),
+                "plain ",
+                "\n",
+                "[masked:X:",
+                "é",
+            ]
+        ),
+        max_size=8,
+    )
+)
 def test_masking_again_changes_nothing(pieces: list[str]) -> None:
     """Marks are never masked, whatever the pattern; text and bytes give the same."""
     masker = redactor(r"[a-z0-9]{3,}")
