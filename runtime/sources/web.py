@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 import httpx
 
 from runtime.digests import digest_bytes
+from runtime.sources.guarded import GuardedTransport
 from runtime.sources.source import Known, Opened
+from runtime.sources.url_rules import is_allowed
 
 MOST_BYTES = 8 * 1024 * 1024
 """Of a longer page so much is read."""
@@ -77,7 +79,7 @@ class Pages:
 
 @dataclass
 class WebSource:
-    """The page at ``url``. ``allowed`` are the URL prefixes and hosts of the jobs file."""
+    """The page at ``url``. ``allowed`` are the rules of the jobs file."""
 
     url: str
     allowed: Sequence[str]
@@ -113,7 +115,8 @@ class WebSource:
     async def _fetch(self) -> Opened:
         self._check(self.url)
         page, url = self.pages.get(self.url), self.url
-        async with httpx.AsyncClient(timeout=TIMEOUT, follow_redirects=False) as client:
+        transport = GuardedTransport(self.allowed)
+        async with httpx.AsyncClient(timeout=TIMEOUT, follow_redirects=False, transport=transport) as client:
             for _ in range(REDIRECTS + 1):
                 async with client.stream("GET", url, headers=_conditions(page)) as response:
                     if page is not None and response.status_code == 304:
@@ -139,27 +142,6 @@ class WebSource:
         if not is_allowed(url, self.allowed):
             listed = ", ".join(self.allowed) or "none"
             raise PermissionError(f"{url!r} is not among the URLs that the jobs file allows: {listed}")
-
-
-def is_allowed(url: str, allowed: Sequence[str]) -> bool:
-    """Whether ``url`` is beneath one of the ``allowed``: URLs (``https://host/path/``), or hosts (``host``, ``*.host``)."""
-    try:
-        asked = httpx.URL(url)
-    except (httpx.InvalidURL, UnicodeError):
-        return False
-    path = asked.path
-    if asked.scheme not in ("http", "https") or asked.userinfo or ".." in path.split("/") or "\\" in path:
-        return False
-    return any(_beneath(asked, entry) for entry in allowed)
-
-
-def _beneath(asked: httpx.URL, entry: str) -> bool:
-    if "://" not in entry:
-        suffix = entry.removeprefix("*")
-        return asked.host == entry or (entry.startswith("*.") and asked.host.endswith(suffix))
-    base = httpx.URL(entry)
-    same = (asked.scheme, asked.host, asked.port) == (base.scheme, base.host, base.port)
-    return same and (asked.path == base.path or asked.path.startswith(base.path.rstrip("/") + "/"))
 
 
 def _conditions(page: Page | None) -> dict[str, str]:

@@ -169,7 +169,7 @@ class JobSpec(Spec):
     summary_model: ModelSettings | None = None
     """The model that sums up views and groups at level 2; None: the job's own, unless that is a script; ``NO_MODEL``: none."""
     urls: tuple[str, ...] = ()
-    """The web pages that views may show: URLs beneath which all are, or hosts (``docs.python.org``, ``*.example.org``)."""
+    """The web pages that views may show, as ``UrlRule`` reads them: URLs beneath which all are, or hosts (``docs.python.org``)."""
     projection: ProjectionPolicy = ProjectionPolicy.AUTO
     """Whether views that changed are shown anew at their old places, or told of further down."""
     encoding: str = DEFAULT_ENCODING

@@ -8,11 +8,22 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from runtime.errors import InputError
 from runtime.redaction.patterns import compiled
+from runtime.sources.url_rules import PATTERN as PATTERN_OF_URLS
+from runtime.sources.url_rules import UrlRule
 from runtime.spec.durations import PATTERN, parse_duration
 from runtime.spec.models import (
     DEFAULT_CONCURRENCY,
@@ -31,7 +42,6 @@ MAX_TOOLS = 64
 MAX_COUNT = 10**12
 MAX_REDACTIONS = 64
 MAX_URLS = 64
-URL_PATTERN = r"^(https?://[A-Za-z0-9][A-Za-z0-9.:-]*(/[^\s?#@]*)?|(\*\.)?[A-Za-z0-9][A-Za-z0-9-]*(\.[A-Za-z0-9-]+)*)$"
 MAX_OPTION_BYTES = 64 * 1024
 STORE_SCHEMES = ("file", "s3")
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -98,6 +108,14 @@ def _duration(value: Any) -> float:
         return parse_duration(value)
     except ValueError:
         raise wrong(f"expected a duration such as 6h or 90m, got {shown(value)}") from None
+
+
+def _url(value: str) -> str:
+    try:
+        UrlRule.of(value)
+    except ValueError as error:
+        raise wrong(f"{error}, got {shown(value)}") from None
+    return value
 
 
 def _goal(value: Any) -> Any:
@@ -373,11 +391,14 @@ class WrittenSettings(Written):
         description="The model that sums up views and groups at level of detail 2, in the background; a cheaper one will do. The "
         "job's own if left out, and none for a scripted one. 'none': nothing is summed up, the structure is shown instead.",
     )
-    urls: list[Annotated[str, Field(pattern=URL_PATTERN)]] = Field(
-        default=[],
-        max_length=MAX_URLS,
-        description="Web pages that the job may view: URLs beneath which everything is allowed, or hosts such as "
-        "docs.python.org or *.example.org. None by default.",
+    urls: list[Annotated[str, WithJsonSchema({"type": "string", "pattern": PATTERN_OF_URLS}), AfterValidator(_url)]] = (
+        Field(
+            default=[],
+            max_length=MAX_URLS,
+            description="Web pages that the job may view: URLs beneath which everything is allowed, or hosts such as "
+            "docs.python.org, *.example.org or wiki.corp:8443, which mean https. Loopback and private addresses only where one is "
+            "named, as http://localhost:8000 or 10.0.3.7. None by default.",
+        )
     )
     workspace: str | None = Field(
         default=None,

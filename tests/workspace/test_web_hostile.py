@@ -94,8 +94,9 @@ def read(tmp_path: Path) -> Iterator[Callable[..., ReadResult]]:
         server.daemon_threads = True
         servers.append(server)
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        request = ReadRequest(obj_id="n1", path=f"http://127.0.0.1:{server.server_address[1]}/page", tokens=50)
-        batch = ReadBatch(workspace=str(tmp_path), requests=(request,), encoding="cl100k_base", urls=("127.0.0.1",))
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        request = ReadRequest(obj_id="n1", path=f"{address}/page", tokens=50)
+        batch = ReadBatch(workspace=str(tmp_path), requests=(request,), encoding="cl100k_base", urls=(address,))
         return WorkspaceActivities(pages=Pages(seconds=seconds)).read_sources(batch).results[0]
 
     yield go
