@@ -115,6 +115,11 @@ class AnswerBuilder:
             self._finish_reason = choice.finish_reason or ""
             self._part(choice.message)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether what was added says nothing: no text, call, thought or refusal."""
+        return not (any(self._text) or self._calls or self._thinking or any(self._refusal))
+
     def answer(self) -> Answer:
         """What was added so far."""
         answer = Answer(

@@ -12,7 +12,9 @@ from typing import Any
 import httpx
 from temporalio.exceptions import ApplicationError
 
+from activities._packages import package_missing
 from activities._recorder import CallRecorder, Silence, TooLarge
+from activities._unstreamed import EmptyResponse, ErrorReply, NotAModel, fault_in
 from runtime.history.condensers.window_errors import is_window_error
 
 MOST_WORDS = 2_000
@@ -39,6 +41,8 @@ class FailureKind(StrEnum):
     TIMEOUT = "ModelTimeout"
     CONNECTION = "ConnectionFailed"
     BROKEN = "StreamBroken"
+    PACKAGE = "MissingPackage"
+    NOT_A_MODEL = "NotAModel"
 
     @property
     def retryable(self) -> bool:
@@ -106,18 +110,24 @@ def _unwrapped(error: Exception) -> Exception:
 
 
 def _kind(cause: Exception, words: str, recorder: CallRecorder) -> FailureKind:
-    failure = recorder.failure or cause
-    refused = recorder.status is not None and recorder.status >= 400
+    failure = recorder.failure or fault_in(recorder) or cause
+    refused = isinstance(failure, ErrorReply) or (recorder.status is not None and recorder.status >= 400)
+    if isinstance(failure, NotAModel):
+        return FailureKind.NOT_A_MODEL
+    if _package(cause, recorder) is not None:
+        return FailureKind.PACKAGE
     if isinstance(failure, Silence):
         return FailureKind.TIMEOUT
-    if isinstance(failure, StreamBroken | TooLarge):
+    if isinstance(failure, StreamBroken | TooLarge | EmptyResponse):
         return FailureKind.BROKEN
     if isinstance(failure, httpx.TransportError) and not refused:
         return FailureKind.BROKEN if recorder.size else FailureKind.CONNECTION
     if recorder.attempt is None and recorder.status is None and _CREDENTIALS.search(words):
         return FailureKind.AUTHENTICATION
     status = recorder.status if refused else getattr(cause, "status_code", None)
-    status = status if isinstance(status, int) else 500
+    if isinstance(failure, ErrorReply):
+        status = _code_in(recorder)
+    status = status if isinstance(status, int) and status >= 400 else 500
     named = _BY_CLASS.get(type(cause).__name__)
     if named is not None and status < 500:
         return named
@@ -129,14 +139,24 @@ def _kind(cause: Exception, words: str, recorder: CallRecorder) -> FailureKind:
     return FailureKind.BAD_REQUEST if 400 <= status < 500 else FailureKind.SERVER
 
 
+def _package(cause: Exception, recorder: CallRecorder) -> str | None:
+    """What to install for a call that sent nothing, for a package was missing."""
+    told = getattr(cause, "status_code", None)
+    refused = isinstance(told, int) and told < 500
+    return None if recorder.attempt is not None or refused else package_missing(cause)
+
+
 def _words(cause: Exception, recorder: CallRecorder) -> str:
     """What the provider said; where it said nothing, what the transport or litellm did."""
     if recorder.status is not None and recorder.status >= 400 and recorder.size:
         said = _said(recorder)
         if said:
             return said
-    if recorder.failure is not None and (recorder.status is None or recorder.status < 400):
-        return str(recorder.failure) or type(recorder.failure).__name__
+    failure = recorder.failure or fault_in(recorder)
+    if failure is not None and (recorder.status is None or recorder.status < 400):
+        return str(failure) or type(failure).__name__
+    if (package := _package(cause, recorder)) is not None:
+        return package
     text = str(getattr(cause, "message", None) or cause) or type(cause).__name__
     while (shorter := _LITELLM.sub("", text, count=1)) != text and shorter:
         text = shorter

@@ -23,7 +23,9 @@ from activities._answer import Answer, AnswerBuilder, refusal_in
 from activities._failures import StreamBroken
 from activities._options import ModelOptions
 from activities._recorder import CallRecorder, Silence, current
+from activities._responses import as_chat, response_in
 from activities._script import replies_in
+from activities._unstreamed import fault_in, is_whole, played, unread
 from activities._wire import AsyncWire, SyncWire, Verify
 
 _lock = Lock()
@@ -34,6 +36,12 @@ _STREAM_ENDS = re.compile(
     re.IGNORECASE,
 )
 """What tells that a stream of server-sent events is complete, in the protocols of litellm's providers."""
+
+_ERROR = re.compile(rb"\"error\"\s*:\s*[{\"]")
+"""What tells that an event of a stream is an error, of which litellm makes one of its own."""
+
+_STATELESS = frozenset({"openai", "azure"})
+"""Providers whose Responses API encrypts reasoning items, so that it need not keep them itself."""
 
 _USAGE = re.compile(rb"\"(prompt_tokens|input_tokens|promptTokenCount|prompt_eval_count|inputTokens)\"\s*:\s*\d")
 
@@ -64,7 +72,8 @@ async def ask(
         Exception: whatever litellm or the transport raises; ``failure_of`` reads it.
     """
     lite = await asyncio.to_thread(library)
-    arguments = {**options.arguments, **_fixed(options, messages, tools)}
+    provider = await asyncio.to_thread(_responses_provider, lite, options, tools)
+    arguments = _arguments(options, messages, tools, provider)
     builder = AnswerBuilder(recorder.turn)
     token = current.set(recorder)
     try:
@@ -81,12 +90,57 @@ async def ask(
             recorder.failure = Silence(f"the reply was not complete after {options.timeout:g} s")
             raise recorder.failure from error
         raise
+    except Exception as error:
+        if is_whole(recorder) and not options.stream and _is_litellms_own(error):
+            recorder.failure = recorder.failure or fault_in(recorder) or unread(recorder)
+        told = recorder.failure is not None or _ERROR.search(recorder.body) or not _is_cut(recorder)
+        if told and not (options.stream and is_whole(recorder)):
+            raise
     finally:
         current.reset(token)
-    if _is_event_stream(recorder) and not _STREAM_ENDS.search(recorder.body):
+    if _is_cut(recorder):
         recorder.failure = StreamBroken("the stream ended before the reply was complete")
         raise recorder.failure
-    answer = builder.answer()
+    if builder.is_empty and recorder.status == 200 and recorder.headers:
+        builder = await _reread(lite, arguments, recorder)
+    return _as_received(builder.answer(), options, recorder)
+
+
+async def _reread(lite: Any, arguments: dict[str, Any], recorder: CallRecorder) -> AnswerBuilder:
+    """The reply in a response that was asked for as a stream and had none: a whole one, which litellm reads as such.
+
+    Raises:
+        NotAModel: what came is no reply.
+        ErrorReply: it says that the call failed.
+    """
+    builder = AnswerBuilder(recorder.turn)
+    recorder.failure = fault_in(recorder)
+    if recorder.failure is not None:
+        raise recorder.failure
+    if not is_whole(recorder):
+        return builder
+    token = played.set(recorder.body)
+    try:
+        whole = {name: value for name, value in arguments.items() if name != "stream_options"}
+        builder.add_response(await lite.acompletion(**{**whole, "stream": False}))
+    except Exception as error:
+        recorder.failure = unread(recorder)
+        raise recorder.failure from error
+    finally:
+        played.reset(token)
+    if builder.is_empty and not reports_usage(recorder):
+        recorder.failure = unread(recorder)
+        raise recorder.failure
+    return builder
+
+
+def _as_received(answer: Answer, options: ModelOptions, recorder: CallRecorder) -> Answer:
+    """``answer`` with what litellm drops from the bytes that were received."""
+    response = response_in(recorder.body)
+    if response is not None:
+        builder = AnswerBuilder(recorder.turn)
+        builder.add_response(as_chat(response))
+        return replace(builder.answer(), usage=answer.usage)
     return replace(answer, refusal=answer.refusal or refusal_in(recorder.body)) if options.stream else answer
 
 
@@ -103,6 +157,50 @@ def price(options: ModelOptions, usage: Any) -> float:
         return float(lite.completion_cost(completion_response=response, model=options.name))
     except Exception:  # noqa: BLE001 - litellm raises many types for a model it has no price of
         return 0.0
+
+
+def _responses_provider(lite: Any, options: ModelOptions, tools: list[dict[str, Any]] | None) -> str | None:
+    """The provider whose Responses API litellm calls for this call, else None. What it needs for that is imported here.
+
+    Raises:
+        ImportError: a package that it needs is not installed.
+    """
+    main: Any = import_module("litellm.main")
+    given = options.arguments
+    try:
+        model, provider, _, base = lite.get_llm_provider(options.name, api_base=given.get("api_base"))
+    except Exception:  # noqa: BLE001 - the call itself says that the model is unknown
+        return None
+    info, _ = main.responses_api_bridge_check(
+        model=model,
+        custom_llm_provider=provider,
+        tools=tools,
+        reasoning_effort=given.get("reasoning_effort"),
+        reasoning_summary=given.get("reasoning_summary"),
+        api_base=given.get("api_base") or base,
+    )
+    if info.get("mode") != "responses":
+        return None
+    # It takes a second, which the event loop may not stand still for.
+    import_module("litellm.responses.mcp.litellm_proxy_mcp_handler")
+    return str(provider)
+
+
+def _arguments(
+    options: ModelOptions,
+    messages: Sequence[dict[str, Any]],
+    tools: list[dict[str, Any]] | None,
+    responses: str | None,
+) -> dict[str, Any]:
+    """All of litellm's arguments for the call; ``responses`` is the provider whose Responses API it goes to."""
+    if responses is None:
+        messages = [{name: value for name, value in m.items() if name != "reasoning_items"} for m in messages]
+    arguments = {**options.arguments, **_fixed(options, messages, tools)}
+    if responses in _STATELESS and not arguments.keys() & {"store", "include"}:
+        # The archive holds all of a prompt: nothing in it may be a reference to what the provider keeps for a while.
+        stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
+        arguments["extra_body"] = {**stateless, **arguments.get("extra_body", {})}
+    return arguments
 
 
 def _fixed(
@@ -126,9 +224,17 @@ def _fixed(
     return fixed
 
 
-def _is_event_stream(recorder: CallRecorder) -> bool:
+def _is_litellms_own(error: Exception) -> bool:
+    """Whether an error says no more than that litellm did not get through with a response."""
+    status = getattr(error, "status_code", None)
+    return not isinstance(status, int) or status >= 500
+
+
+def _is_cut(recorder: CallRecorder) -> bool:
+    """Whether the response is a stream of events without the one that ends it."""
     types = [value for name, value in recorder.headers.items() if name.lower() == "content-type"]
-    return any("event-stream" in value for value in types)
+    streamed = any("event-stream" in value for value in types) and not is_whole(recorder)
+    return streamed and not _STREAM_ENDS.search(recorder.body)
 
 
 def _set_up() -> Any:

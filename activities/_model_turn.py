@@ -274,7 +274,13 @@ def _reply_tokens(answer: Answer, encoding_name: str) -> int:
     """What the reply counts in later prompts: its text, its calls and its thinking."""
     count = encoding(encoding_name).count
     calls = sum(count(call.name) + count(call.arguments) for call in answer.tool_calls)
-    return count(answer.text) + calls + sum(count(str(block.get("thinking", ""))) for block in answer.thinking)
+    return count(answer.text) + calls + sum(count(_thought(block)) for block in answer.thinking)
+
+
+def _thought(block: dict[str, Any]) -> str:
+    """The readable text of a thinking block, or of a reasoning item's summary."""
+    parts = [part for part in block.get("summary") or () if isinstance(part, dict)]
+    return "".join([str(block.get("thinking", "")), *(str(part.get("text", "")) for part in parts)])
 
 
 def _counted(layout: Sequence[Segment], tokens: int) -> Usage:

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from activities._recorder import Limits
+from runtime.prices import streams
 
 _WHOLE = "aiohttp_openai/"
 """Models whose replies litellm cannot stream: what is asked for is what it can give."""
@@ -31,8 +32,8 @@ class ModelOptions(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_streams(cls, data: Any) -> Any:
-        whole = isinstance(data, dict) and str(data.get("name", "")).startswith(_WHOLE)
-        return {**data, "stream": False} if whole else data
+        name = str(data.get("name", "")) if isinstance(data, dict) else ""
+        return {**data, "stream": False} if name.startswith(_WHOLE) or (name and not streams(name)) else data
 
     @property
     def limits(self) -> Limits:

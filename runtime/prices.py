@@ -35,6 +35,11 @@ def prices_of(model: str) -> Prices:
     return Prices(usd=float(usd), read=round(read / usd, 6), write=max(round((write or 0) / usd, 6), 1.0), marks=marks)
 
 
+def streams(model: str) -> bool:
+    """Whether the model's provider can stream its replies, as far as the table says."""
+    return _entry(model).get("supports_native_streaming") is not False
+
+
 def _entry(model: str) -> dict[str, Any]:
     table = _table()
     found = table.get(model) or table.get(model.partition("/")[2])

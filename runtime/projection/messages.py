@@ -38,6 +38,9 @@ PYTHON_TOOL: dict[str, Any] = {
     },
 }
 
+REASONING = "reasoning"
+"""The type of the items in which OpenAI's Responses API gives a model's reasoning."""
+
 _BETWEEN = "\n\n"
 _NAME_LIMIT = 64
 
@@ -127,8 +130,12 @@ def _exchanges(segments: Sequence[Segment]) -> Iterator[tuple[Segment | None, li
 def _assistant(reply: Segment, names: Sequence[str]) -> Message:
     text = reply.text if reply.text.strip() else ""
     message: Message = {"role": "assistant", "content": text or (None if reply.tool_calls else NO_TEXT)}
-    if reply.thinking:
-        message["thinking_blocks"] = [dict(block) for block in reply.thinking]
+    thoughts = [dict(block) for block in reply.thinking]
+    if blocks := [block for block in thoughts if block.get("type") != REASONING]:
+        message["thinking_blocks"] = blocks
+    # Without its content, which the provider has encrypted, an item is a reference to what the provider may have deleted.
+    if items := [block for block in thoughts if block.get("type") == REASONING and block.get("encrypted_content")]:
+        message["reasoning_items"] = items
     if reply.tool_calls:
         message["tool_calls"] = [
             {"id": name, "type": "function", "function": {"name": _name(call), "arguments": _arguments(call)}}

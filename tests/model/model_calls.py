@@ -21,6 +21,7 @@ from runtime.values import StepRef
 from tests.servers.anthropic_server import AnthropicProtocol
 from tests.servers.openai_server import OpenAIProtocol
 from tests.servers.provider_server import Policy, ProviderServer
+from tests.servers.responses_server import ResponsesProtocol
 
 KEY = "sk-test-0123456789abcdef"
 RUN = "run-1"
@@ -36,10 +37,17 @@ def anthropic_server(policy: Policy) -> ProviderServer:
     return ProviderServer(AnthropicProtocol(), policy)
 
 
+def responses_server(policy: Policy) -> ProviderServer:
+    """A server of OpenAI's Responses API, not yet serving."""
+    return ProviderServer(ResponsesProtocol(), policy)
+
+
 def model_at(server: ProviderServer, **options: Any) -> dict[str, Any]:
     """Model options that reach ``server``."""
     if isinstance(server.protocol, OpenAIProtocol):
         return {"name": "openai/gpt-4o", "api_base": f"{server.address}/v1", "api_key": KEY, **options}
+    if isinstance(server.protocol, ResponsesProtocol):
+        return {"name": "openai/gpt-5-codex", "api_base": f"{server.address}/v1", "api_key": KEY, **options}
     return {"name": "anthropic/claude-sonnet-4-5", "api_base": server.address, "api_key": KEY, **options}
 
 

@@ -1,0 +1,31 @@
+"""Packages that some providers need and litellm does not bring along: a call that lacks one is not made again."""
+
+from __future__ import annotations
+
+_PACKAGES = {
+    "google": "google-auth",
+    "vertexai": "google-cloud-aiplatform",
+    "azure": "azure-identity",
+    "ibm_watsonx_ai": "ibm-watsonx-ai",
+    "yaml": "pyyaml",
+}
+"""Packages that are not called as their modules are."""
+
+
+def package_missing(error: BaseException) -> str | None:
+    """What to install, if ``error`` comes of a module that is not there; else None.
+
+    litellm raises its own errors in place of the import's, sometimes without naming it, so what they came of is asked.
+    """
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        if isinstance(cause, ImportError):
+            module = (cause.name or "").partition(".")[0]
+            if not module:
+                return f"a package that this model needs is not installed: {cause}"
+            package = _PACKAGES.get(module, module)
+            return f"this model needs the package {package}, which is not installed where the worker runs ({cause})"
+        cause = cause.__cause__ or cause.__context__
+    return None

@@ -1,0 +1,108 @@
+"""Responses that are not what was asked for: a whole reply where a stream was, or no reply of a model at all.
+
+A gateway that ignores ``stream`` answers with one JSON object, which is as good a reply. A login page or a proxy's notice
+comes with status 200 too; calling again gets the same page, so it ends the job with the page's words.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from contextvars import ContextVar
+from typing import Any
+
+import httpx
+
+from activities._recorder import CallRecorder
+
+MOST_QUOTED = 300
+"""Characters of a page that are quoted."""
+
+_PAGE = re.compile(rb"\s*(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_UNSEEN = re.compile(r"<(script|style|head)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.IGNORECASE | re.DOTALL)
+_TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
+_MOST_READ = 64 * 1024
+
+
+class NotAModel(Exception):
+    """What answered is no model: the message says what it was and quotes it."""
+
+
+class ErrorReply(Exception):
+    """A response of status 200 that says in JSON that the call failed; the message is the provider's."""
+
+
+class EmptyResponse(Exception):
+    """A response of status 200 without a byte."""
+
+
+played: ContextVar[bytes | None] = ContextVar("holdfast_played_response", default=None)
+"""A recorded response: while it is set, the wire answers a model call with it, and asks nobody."""
+
+
+def played_to(request: httpx.Request) -> httpx.Response | None:
+    """The recorded response to ``request`` while one is played, else None."""
+    body = played.get()
+    if body is None:
+        return None
+    return httpx.Response(200, headers={"content-type": "application/json"}, content=body, request=request)
+
+
+def is_whole(recorder: CallRecorder) -> bool:
+    """Whether the response is one JSON object, and so perhaps the whole reply. One of several lines is a stream of them."""
+    return recorder.status == 200 and bool(recorder.headers) and isinstance(_object_in(recorder.body), dict)
+
+
+def fault_in(recorder: CallRecorder) -> Exception | None:
+    """Why a response of status 200 can be no reply, as far as that shows without knowing the provider's protocol."""
+    if recorder.status != 200 or not recorder.headers:
+        return None
+    body = recorder.body
+    if not body.strip():
+        return EmptyResponse("the response had status 200 and no content")
+    if _PAGE.match(body[:_MOST_READ]) or ("html" in _content_type(recorder) and body.lstrip().startswith(b"<")):
+        return NotAModel(f"a web page answered, not a model: {_words_of(body[:_MOST_READ])}")
+    error = _error_in(_object_in(body))
+    return None if error is None else ErrorReply(error)
+
+
+def unread(recorder: CallRecorder) -> NotAModel:
+    """The fault of a response that no reply was found in."""
+    text = " ".join(recorder.body[:_MOST_READ].decode("utf-8", "replace").split())
+    return NotAModel(f"the response is no reply of a model: {_short(text)}")
+
+
+def _content_type(recorder: CallRecorder) -> str:
+    return next((value.lower() for name, value in recorder.headers.items() if name.lower() == "content-type"), "")
+
+
+def _object_in(body: bytes) -> Any:
+    if not body.lstrip().startswith(b"{"):
+        return None
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _error_in(value: Any) -> str | None:
+    """The message of an object that says nothing but that there was an error."""
+    error = value.get("error") if isinstance(value, dict) else None
+    if not error or value.get("choices") or value.get("output") or value.get("content"):
+        return None
+    message = error.get("message") if isinstance(error, dict) else error
+    return message if isinstance(message, str) and message else json.dumps(error)[:MOST_QUOTED]
+
+
+def _words_of(page: bytes) -> str:
+    """The title and the text of a page, shortened."""
+    text = page.decode("utf-8", "replace")
+    title = _TITLE.search(text)
+    seen = html.unescape(_UNSEEN.sub(" ", text)).split()
+    told = " ".join([*(html.unescape(title[1]).split() if title else ()), *seen])
+    return _short(told) if told else "(it has no text)"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST_QUOTED else text[:MOST_QUOTED] + "…"

@@ -1,0 +1,156 @@
+"""A response of status 200 that is no stream: a whole reply is taken, a page or a notice ends the call with its words."""
+
+import json
+from typing import Any
+
+import pytest
+from aiohttp import web
+from model_calls import KEY, RUN, Job, anthropic_server, openai_server, responses_server
+from temporalio.exceptions import ApplicationError
+
+from runtime.archive.requests import RequestReader
+from tests.servers.provider_server import Protocol, ProviderServer, ServerReply
+
+pytestmark = pytest.mark.usefixtures("litellm")
+
+PAGE = """<!DOCTYPE html>
+<html><head><title>Sign in &amp; go on</title><style>body {{ color: red }}</style><script>var a = "<b>";</script></head>
+<body><h1>Single sign-on</h1><p>Your session of {key} has ended.</p><p>{rest}</p></body></html>"""
+
+REPLY = ServerReply(text="Hello there, here it is. ", code="x = 'é'")
+PROTOCOLS = pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (openai_server, "openai/gpt-4o"),
+        (openai_server, "hosted_vllm/some-model"),
+        (openai_server, "openrouter/some/model"),
+        (anthropic_server, "anthropic/claude-sonnet-4-5"),
+        (responses_server, "openai/gpt-5-codex"),
+    ],
+    ids=["openai", "vllm", "openrouter", "anthropic", "responses"],
+)
+STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+
+
+class Gateway:
+    """A server that answers every POST with one body, and counts them."""
+
+    def __init__(self, body: bytes, content_type: str = "application/json") -> None:
+        self.body, self.content_type = body, content_type
+        self.requests: list[bytes] = []
+
+    async def __aenter__(self) -> str:
+        app = web.Application()
+        app.router.add_post("/{path:.*}", self._answer)
+        self._runner = web.AppRunner(app)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        self.requests.append(await request.read())
+        return web.Response(body=self.body, headers={"content-type": self.content_type})
+
+
+def whole(make: Any, reply: ServerReply) -> bytes:
+    """The reply as one JSON object of the protocol."""
+    server: ProviderServer = make(lambda _m, _n: "")
+    protocol: Protocol = server.protocol
+    return json.dumps(protocol.whole(reply, {"model": "some-model"}, 1)).encode()
+
+
+def job_at(address: str, name: str, **options: Any) -> Job:
+    """A job whose model is at ``address``."""
+    base = address if name.startswith("anthropic") else f"{address}/v1"
+    return Job({"name": name, "api_base": base, "api_key": KEY, **options})
+
+
+@PROTOCOLS
+@pytest.mark.parametrize("content_type", ["application/json", "text/event-stream", "text/plain"])
+async def test_a_whole_reply_is_taken_for_a_stream(make: Any, name: str, content_type: str) -> None:
+    """A gateway that ignores ``stream``: text, call, usage and the exact bytes are the reply's, after one request."""
+    gateway = Gateway(whole(make, REPLY), content_type)
+    async with gateway as address:
+        job = job_at(address, name)
+        reply = await job.take_turn()
+    assert reply.text == REPLY.text
+    assert [json.loads(call.arguments) for call in reply.tool_calls] == [{"code": REPLY.code}]
+    assert reply.finish_reason == "tool_calls"
+    assert (reply.usage.prompt, reply.usage.completion, reply.usage.reported) == (1000, 4, True)
+    assert [job.archive.wire_request(RUN, 1)] == gateway.requests
+    assert job.archive.wire_response(RUN, 1) == gateway.body
+    assert len(job.archive.attempts(RUN, 1)) == 1
+
+
+@STREAMING
+@PROTOCOLS
+async def test_a_page_ends_the_call_with_its_words(make: Any, name: str, stream: bool) -> None:
+    """A login page is no reply and is not asked for again; its text is told, without markup, scripts and secrets."""
+    page = PAGE.format(key=KEY, rest="more " * 200).encode()
+    gateway = Gateway(page, "text/html; charset=utf-8")
+    async with gateway as address:
+        job = job_at(address, name, stream=stream)
+        with pytest.raises(ApplicationError) as failed:
+            await job.take_turn()
+    assert (failed.value.type, failed.value.non_retryable) == ("NotAModel", True)
+    assert failed.value.message.startswith(
+        "a web page answered, not a model: Sign in & go on Single sign-on Your session of "
+    )
+    assert KEY not in failed.value.message
+    assert "color" not in failed.value.message
+    assert len(failed.value.message) < 400
+    assert len(gateway.requests) == 1
+    (attempt,) = job.archive.attempts(RUN, 1)
+    assert RequestReader(job.store.get).wire(attempt.key) == gateway.requests[0]
+    assert b"Single sign-on" in job.archive.failed_response(attempt.key)
+
+
+@STREAMING
+@pytest.mark.parametrize(
+    ("body", "kind", "final", "words"),
+    [
+        (b'{"status": "ok"}', "NotAModel", True, 'the response is no reply of a model: {"status": "ok"}'),
+        (b"", "StreamBroken", False, "the response had status 200 and no content"),
+        (b'{"error": {"message": "Upstream is busy."}}', "ServerError", False, "Upstream is busy."),
+        (b'{"error": {"message": "Slow.", "code": 429}}', "RateLimitError", False, "Slow."),
+        (
+            b'{"error": {"message": "This model\'s maximum context length is 8192 tokens.", "code": 400}}',
+            "ContextWindowExceeded",
+            True,
+            "This model's maximum context length is 8192 tokens.",
+        ),
+    ],
+    ids=["status", "empty", "error", "rate", "window"],
+)
+async def test_what_is_no_reply_is_told(body: bytes, kind: str, final: bool, words: str, stream: bool) -> None:
+    """Another service's JSON ends the call; an error that came with status 200 is the error that it says."""
+    gateway = Gateway(body)
+    async with gateway as address:
+        with pytest.raises(ApplicationError) as failed:
+            await job_at(address, "openai/gpt-4o", stream=stream).take_turn()
+    assert (failed.value.type, failed.value.non_retryable, failed.value.message) == (kind, final, words)
+    assert len(gateway.requests) == 1
+
+
+async def test_an_empty_reply_of_a_model_stays_one() -> None:
+    """A whole reply without text and calls is the model's own, which the job tells the model of."""
+    gateway = Gateway(whole(openai_server, ServerReply(text="")))
+    async with gateway as address:
+        reply = await job_at(address, "openai/gpt-4o").take_turn()
+    assert (reply.text, reply.tool_calls, reply.finish_reason) == ("", (), "stop")
+    assert reply.usage.prompt == 1000
+
+
+async def test_a_missing_package_ends_the_call_by_name() -> None:
+    """Vertex needs a package that litellm does not bring: nothing is sent, and what to install is said."""
+    job = Job({"name": "vertex_ai/gemini-2.5-pro"})
+    with pytest.raises(ApplicationError) as failed:
+        await job.take_turn()
+    assert (failed.value.type, failed.value.non_retryable) == ("MissingPackage", True)
+    assert failed.value.message == (
+        "this model needs the package google-auth, which is not installed where the worker runs"
+        " (No module named 'google.auth')"
+    )
