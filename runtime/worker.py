@@ -25,7 +25,8 @@ from activities.verdicts import record_verdict
 from activities.workspace import WorkspaceActivities
 from runtime.archive.stores import ObjectStore
 from runtime.interpreter import pool
-from runtime.interpreter.typecheck import GaveUp, check
+from runtime.interpreter.checker import GaveUp
+from runtime.interpreter.typecheck import check
 from runtime.job.checkpoint import INTERPRETER
 from runtime.tokens import DEFAULT_ENCODING, encoding
 from workflows.batch import BatchWorkflow
@@ -121,8 +122,8 @@ def warm_up() -> None:
     """
     warm()
     encoding(DEFAULT_ENCODING).count("")
-    # A checker that is slow to start on a busy machine is no reason not to work: what it gives up on is run unchecked.
-    with suppress(GaveUp):
+    # An interpreter that cannot start on a busy machine is no reason not to work: it is tried again when it is needed.
+    with suppress(GaveUp, pool.NoVerdict):
         check("", "", {}, frozenset())
     with pool.session():
         pass

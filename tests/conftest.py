@@ -3,14 +3,9 @@
 import pytest
 from hypothesis import settings
 
-from runtime.interpreter import pool
-
 # Tests assert behaviour and never seconds.
 settings.register_profile("holdfast", deadline=None)
 settings.load_profile("holdfast")
-
-# Whether a check is given up depends on how busy the machine is, and with it what a statement comes to.
-pool._checking.kill_seconds = 30.0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

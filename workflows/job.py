@@ -275,10 +275,12 @@ class JobWorkflow:
         """Run a statement: stretches between effects, each with a durable verdict."""
         self.phase = Phase.EXECUTING
         answer: Answer | None = None
-        while True:
+        while not statement.ended:
             effect = await self.durable(statement, answer)
+            answer = None
             if effect is None:
-                return
+                # The statement has ended, or the stretch was cut and goes on in another activation.
+                continue
             number = len(statement.effects)
             result = await self.effects.perform(effect, self.job.turn, number, self.replaying.effect)
             self.passed()

@@ -178,7 +178,8 @@ def _outcome(step: Step, after: Step | EndRecord | None, source: str | None, pro
         return "not recorded yet" if after is None else "not executed"
     exception = execution.get("exception")
     status = execution.get("status", "recorded")
-    return f"{status} {exception['type']}" if exception else str(status)
+    unchecked = ", not type-checked" if execution.get("unchecked") else ""
+    return (f"{status} {exception['type']}" if exception else str(status)) + unchecked
 
 
 def turn_line(turn: dict[str, Any]) -> str:

@@ -122,7 +122,9 @@ def _check_together(wanted: Wanted) -> None:
 
 def _statement(path: Path) -> str:
     """The text of a statement's file, which must be one that the interpreter can parse."""
-    from runtime.interpreter.typecheck import GaveUp, check
+    from runtime.interpreter.checker import GaveUp
+    from runtime.interpreter.pool import NoVerdict
+    from runtime.interpreter.typecheck import check
 
     try:
         text = path.read_text()
@@ -132,7 +134,7 @@ def _statement(path: Path) -> str:
         raise InputError(f"--edit {path}: it is empty, and a statement is expected")
     try:
         objection = check(text, "", {}, frozenset()).refusal
-    except GaveUp:
+    except (GaveUp, NoVerdict):
         return text
     if objection is not None and objection.type == "SyntaxError":
         raise InputError(f"--edit {path}: {objection.message}")

@@ -28,6 +28,14 @@ _READS = frozenset({"Path.read_text", "Path.read_bytes"})
 MAX_EFFECTS = 1_000
 """File reads and tool calls of one statement: each is a handful of events in the workflow's history."""
 
+MAX_NODES = 1_000
+"""Views, groups and notes of one statement."""
+
+MAX_JOB_NODES = 2_000
+"""Views, groups and notes of a job: of this many, all of them new, a tick and a projection take 0.5 s of processor time."""
+
+_MAKES = frozenset({"view", "group", "note"})
+
 MAX_REQUEST_BYTES = 512 * 1024
 """JSON of one effect's question or of ``finish``'s result. Temporal refuses 2 MiB, and the job would hang."""
 
@@ -81,6 +89,7 @@ class JobHost:
     asked_to_condense: bool = False
     touched: list[str] = field(default_factory=list)
     _effects: int = 0
+    _made: int = 0
     _opened: dict[tuple[str, str], Any] = field(default_factory=dict)
     _output: list[str] = field(default_factory=list)
 
@@ -94,12 +103,29 @@ class JobHost:
             args = (_source(args[0]), *args[1:]) if args else args
             kwargs = {key: _source(value) if key == "path" else value for key, value in kwargs.items()}
         if name in CONTEXT_FUNCTIONS:
-            if (problem := _too_long(name, args, kwargs)) is not None:
+            problem = _too_long(name, args, kwargs) or self._too_many(name)
+            if problem is not None:
                 return problem
             return self._outcome(name, self.graph.call_function(name, args, kwargs, turn=self.turn))
         if name in self.tools:
             return self._asked(EffectKind.TOOL, name, lambda: ToolRequest(tool=name, **_arguments(args, kwargs)))
         return Failure("NameError", f"name '{name}' is not defined")
+
+    def _too_many(self, name: str) -> Failure | None:
+        """Count a node that is to be made, and refuse one too many."""
+        if name not in _MAKES:
+            return None
+        self._made += 1
+        if len(self.graph.obj_ids) >= MAX_JOB_NODES:
+            return Failure(
+                "RuntimeError", f"{name}(): a job may have {MAX_JOB_NODES:,} views, groups and notes; reuse them"
+            )
+        if self._made > MAX_NODES:
+            return Failure(
+                "RuntimeError",
+                f"{name}(): a statement may make {MAX_NODES:,} views, groups and notes; go on in the next one",
+            )
+        return None
 
     def method(self, obj_id: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostAnswer:
         """A method of a node."""

@@ -1,11 +1,10 @@
-"""The one seam to Monty: two pools of sandboxed interpreter processes, one to run statements and one to check them.
+"""The one seam to Monty: a pool of sandboxed interpreter processes. ``checker`` has another, for type checks.
 
 A session is bytes between statements (``dump``), so no process is held across an ``await`` (DESIGN.md section 4). Each pool
-holds as many processes as there are threads that run workflow tasks: a checkout then never waits, and the time that a
-statement is given is not spent in a queue.
+holds as many processes as there are threads that run workflow tasks: a checkout then never waits.
 
-The SDK's deadlock detector allows an activation 2 s. A stretch is checked, then run, so the limits of both together stay
-under it.
+What bounds a statement is counted: processor time (``processor_time``), calls, depth. The wall limit here is for a process
+that does not compute and does not answer either; where it strikes, nothing is known of the statement.
 """
 
 from __future__ import annotations
@@ -21,17 +20,20 @@ from pydantic_monty import Monty, MontySession, OSPolicy, ResourceLimits
 PROCESSES: Final = 8
 """Interpreter processes of each pool, and workflow tasks at a time, in one worker."""
 
-CHECK_SECONDS: Final = 0.4
-"""When a type check is given up, and the statement run without it. The usual one takes 0.03 s."""
-
-HARD_SECONDS: Final = 1.4
-"""What the interpreter stops a statement at."""
-
-KILL_SECONDS: Final = 1.5
-"""When a process that does not stop by itself is killed."""
-
 DECLARED_SECONDS: Final = 1.0
-"""A statement that took longer when live is declared a timeout; the rest is room for a slower replay."""
+"""Processor seconds that a statement may take, the calls that it makes included. One that took more when live is a timeout."""
+
+HARD_SECONDS: Final = 1.2
+"""Processor seconds after which a live stretch is killed."""
+
+REPLAY_SECONDS: Final = 6.0
+"""Processor seconds after which a replayed stretch is killed: one that took 1 s when live may take longer on another processor."""
+
+KEEPING_SECONDS: Final = 6.0
+"""Processor seconds that restoring a session, saving it and listing its variables may take each. The largest takes 0.3 s."""
+
+WALL_SECONDS: Final = 20.0
+"""When a process that does not answer is killed, however little it has computed."""
 
 MAX_MEMORY_BYTES: Final = 64 << 20
 """What a statement may use. The count depends a little on what its process did before."""
@@ -43,7 +45,9 @@ MAX_SESSION_BYTES: Final = 12 << 20
 """What a session may weigh: its process has room for somewhat more, depending on what it did before."""
 
 MAX_RECURSION: Final = 200
-MAX_SUSPENSIONS: Final = 10_000
+
+MAX_CALLS: Final = 10_000
+"""Calls and attributes of the host that one statement may ask for."""
 
 _STOPPED: Final = re.compile(r"\(signal: (1|2|15) ")
 """SIGHUP, SIGINT and SIGTERM: Ctrl-C reaches every process of the terminal, and systemd stops all of a service."""
@@ -53,17 +57,19 @@ class InterpreterStopped(Exception):
     """The interpreter's process was told to end, as the whole worker is. The statement's task must be tried again."""
 
 
+class NoVerdict(Exception):
+    """The interpreter ended, or was too slow to answer, for a reason that is not the statement's: its task must be tried again."""
+
+
 @dataclass
 class _Processes:
     """A pool that starts when it is first used."""
 
-    kill_seconds: float
     pool: Monty | None = None
 
 
 _lock = threading.Lock()
-_running = _Processes(KILL_SECONDS)
-_checking = _Processes(CHECK_SECONDS)
+_running = _Processes()
 
 
 def raise_if_stopped(error: Exception) -> None:
@@ -79,41 +85,48 @@ def raise_if_stopped(error: Exception) -> None:
 
 
 def limits(*, replay: bool = False) -> ResourceLimits:
-    """The limits of one statement. Depth and suspensions count deterministically; time and memory are for verdicts to tell."""
+    """The limits that the interpreter knows itself. Depth counts deterministically; what hits the memory limit is for verdicts to tell."""
     return ResourceLimits(
-        max_feed_duration_secs=HARD_SECONDS,
         max_memory=REPLAY_MEMORY_BYTES if replay else MAX_MEMORY_BYTES,
         max_recursion_depth=MAX_RECURSION,
-        max_suspensions=MAX_SUSPENSIONS,
+        # Above MAX_CALLS, which is counted here, over all stretches of a statement.
+        max_suspensions=2 * MAX_CALLS,
     )
 
 
-def _started(processes: _Processes) -> Monty:
-    with _lock:
-        if processes.pool is None:
-            processes.pool = Monty(min_processes=1, max_processes=PROCESSES, request_timeout=processes.kill_seconds)
-            processes.pool.__enter__()
-            atexit.register(close)
-        return processes.pool
+def started() -> Monty:
+    """A new pool of processes."""
+    made = Monty(min_processes=1, max_processes=PROCESSES, request_timeout=WALL_SECONDS)
+    made.__enter__()
+    return made
+
+
+def pid_of(session: MontySession) -> int:
+    """The id of the process that serves a session between its turns.
+
+    Raises:
+        NoVerdict: if it has none.
+    """
+    pid = session.worker_pid
+    if pid is None:
+        raise NoVerdict("the interpreter has no process")
+    return pid
 
 
 def close() -> None:
     """Stop the interpreter processes. The next checkout starts new ones."""
-    for processes in (_running, _checking):
-        with _lock:
-            pool, processes.pool = processes.pool, None
-        if pool is not None:
-            pool.__exit__(None, None, None)
+    with _lock:
+        pool, _running.pool = _running.pool, None
+    if pool is not None:
+        pool.__exit__(None, None, None)
 
 
 def session(*, seed: str = "", replay: bool = False) -> MontySession:
     """A session for running statements. ``seed`` starts ``random``; the clock asks the host; sleeping takes no time."""
     policy: OSPolicy = {"datetime": "call_host", "sleep": "zero", "timezone": "utc", "random_start": {"seed": seed}}
-    return _started(_running).checkout(limits=limits(replay=replay), os_policy=policy)
-
-
-def checking_session(stubs: str) -> MontySession:
-    """A session whose first feed is type-checked against ``stubs`` and never run past its first name."""
-    return _started(_checking).checkout(
-        limits=limits(), type_check=True, type_check_stubs=stubs, type_check_format="concise"
-    )
+    with _lock:
+        if _running.pool is None:
+            _running.pool = started()
+            atexit.register(close)
+        pool = _running.pool
+    return pool.checkout(limits=limits(replay=replay), os_policy=policy)

@@ -105,6 +105,7 @@ class Execution(Value):
     """One result of one statement.
 
     ``stdout`` and ``stderr`` are bounded, with a marker where text was left out; ``stdout_digest`` is of the bounded text.
+    ``unchecked`` tells that the type checker needed too much processor time for the statement, which ran all the same.
     """
 
     execution_id: str
@@ -121,6 +122,7 @@ class Execution(Value):
     effects: tuple[EffectRecord, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     cost: Cost = Cost()
+    unchecked: bool = False
 
     def archived(self) -> dict[str, Any]:
         """The form that goes into the next step: digests for texts that stand in that step's segments already."""

@@ -5,6 +5,12 @@ fast enough there. So each stretch gives a ``Verdict``, which the workflow makes
 replaying, the recorded verdict is read first: one that ends the statement is obeyed without running anything
 (``abort``), an ok runs the stretch and must give the recorded digest.
 
+A stretch that asks much of the host is cut after ``CALLS_PER_STRETCH`` calls, and the next goes on with the call before which
+it was cut: no workflow task is ever near the SDK's limit. Its verdict tells the number, so a replay cuts at the same place.
+
+Time is processor time, so how busy the machine is makes no verdict. Where an interpreter ends for another reason than
+its statement, or cannot answer, there is none (``pool.NoVerdict``), and the workflow task is tried again.
+
 A statement that ends by a verdict (timeout, crash, too much output) leaves the namespace and the nodes as they were
 before it. One that raises an exception keeps what it did until then, as in any Python session.
 """
@@ -12,7 +18,9 @@ before it. One that raises an exception keeps what it did until then, as in any 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
@@ -29,26 +37,35 @@ from pydantic_monty import (
 )
 
 from runtime.digests import digest_of
-from runtime.interpreter import namespace, output, pool, typecheck
+from runtime.interpreter import checker, namespace, output, pool, typecheck
 from runtime.interpreter.bounds import TOO_LARGE, too_large
 from runtime.interpreter.echo import echo
 from runtime.interpreter.handles import HANDLE_TYPES, Handles
 from runtime.interpreter.host import Answer, Effect, Failure, Given, Host, NotHandled
 from runtime.interpreter.objections import explained
 from runtime.interpreter.os_values import VIRTUAL_ROOT
+from runtime.interpreter.processor_time import Stopwatch, watchdog
 from runtime.interpreter.records import ExceptionInfo
-from runtime.interpreter.stopwatch import Stopwatch
-from runtime.interpreter.verdicts import KEPT, Checked, InterpreterDrift, Verdict, VerdictStatus, exception_of
+from runtime.interpreter.verdicts import KEEPING, KEPT, Checked, InterpreterDrift, Verdict, VerdictStatus, exception_of
 
 __all__ = ["InterpreterDrift", "Session", "StatementRun", "Stretch", "Verdict", "VerdictStatus"]
 
 _EXCEPTIONS = frozenset(get_args(ExcType))
 _MESSAGE_CHARS = 2_000
 _FEED_NAME = re.compile(r"<python-input-\d+>")
-_MEMORY_LIMIT = re.compile(r"memory limit exceeded: \d+ bytes > ")
+_MEMORY_LIMIT = re.compile(r"memory limit exceeded: \d+ bytes > |the worker exceeded its memory limit")
 _TIME_LIMIT = re.compile(r"(feed|turn) time limit exceeded")
-_GONE = (MontyError, RuntimeError)
-"""What a session raises that cannot go on; ``RuntimeError`` says that its process has ended."""
+"""Of sessions that were saved when limits were wall time: the smaller limit holds."""
+_GONE = (MontyError, RuntimeError, ProcessLookupError)
+"""What a session raises that cannot go on; the last two say that its process has ended."""
+
+CALLS_PER_STRETCH = 250
+"""Calls of the host after which a stretch is cut: some 50 ms, where most calls take 0.2 ms."""
+
+_crashes: Counter[tuple[str, str, int]] = Counter()
+"""How often an interpreter ended at a stretch: a seed, a statement and the number of the stretch. The first time may be chance."""
+_CRASHES_KNOWN = 1000
+_UNCUT = -1
 
 
 @dataclass(frozen=True)
@@ -75,6 +92,28 @@ class _TakenBack(Exception):
         self.status, self.detail = status, detail
 
 
+@dataclass(frozen=True)
+class _Bounds:
+    """What bounds a stretch: when it is cut, when it is killed, and whether its time is a reason to end the statement.
+
+    ``live`` is False where the outcome must be the recorded one.
+    """
+
+    calls: int
+    seconds: float
+    live: bool
+    timed: bool
+
+    @classmethod
+    def of(cls, recorded: Verdict | None) -> _Bounds:
+        """Those of a stretch with the verdict ``recorded``: one without a digest tells of another run of the statement."""
+        if recorded is None:
+            return cls(calls=CALLS_PER_STRETCH, seconds=pool.HARD_SECONDS, live=True, timed=True)
+        if not recorded.digest:
+            return cls(calls=CALLS_PER_STRETCH, seconds=pool.REPLAY_SECONDS, live=True, timed=False)
+        return cls(calls=recorded.cut or _UNCUT, seconds=pool.REPLAY_SECONDS, live=False, timed=False)
+
+
 @dataclass
 class StatementRun:
     """The run of one statement. The workflow calls ``advance`` for each stretch, or ``abort`` when a verdict says so."""
@@ -93,13 +132,17 @@ class StatementRun:
     session: Session | None = None
     _waiting: bytes | None = None
     _effect: Effect | None = None
+    checked: Checked = Checked.NO
     _printed: int = 0
     _ms: int = 0
     _weight: int = 0
     _warnings: str = ""
+    _calls: int = 0
+    _cut: int = 0
+    _stretches: int = 0
 
     def advance(self, answer: Answer | None = None, recorded: Verdict | None = None) -> Stretch:
-        """Run the next stretch: from the start, or from the effect that ``answer`` answers.
+        """Run the next stretch: from the start, from the effect that ``answer`` answers, or from where the last was cut.
 
         ``recorded`` is the ok verdict of this stretch when it is replayed: time is not measured then, and a check that it
         passed is not repeated.
@@ -107,11 +150,12 @@ class StatementRun:
         checked = self._check(recorded) if self._waiting is None else Checked.NO
         # A verdict without a digest tells of another run of the statement: what is not its time is found out anew.
         replayed = recorded is not None and bool(recorded.digest)
-        self._ms = self._weight = 0
+        self._ms = self._weight = self._cut = 0
+        self._stretches += 1
         status, detail = VerdictStatus.OK, ""
         if checked is not Checked.REFUSED:
             try:
-                self._effect, self._waiting = self._run(answer, replay=replayed)
+                self._effect, self._waiting = self._run(answer, _Bounds.of(recorded))
             except _TakenBack as taken:
                 self._effect = self._waiting = None
                 status, detail = taken.status, taken.detail
@@ -123,12 +167,16 @@ class StatementRun:
         elif not replayed and digest and self._weight > pool.MAX_SESSION_BYTES:
             status, detail = VerdictStatus.MEMORY, KEPT
         warned = self._warnings if checked is Checked.PASSED else ""
-        verdict = Verdict(status=status, digest=digest, ms=self._ms, checked=checked, warned=warned, detail=detail)
+        verdict = Verdict(
+            status=status, digest=digest, ms=self._ms, checked=checked, warned=warned, detail=detail, cut=self._cut
+        )
         return Stretch(verdict=verdict, effect=self._effect)
 
     def settle(self, verdict: Verdict) -> None:
         """Take the durable verdict of the stretch that just ran."""
         self.spent_ms += verdict.ms
+        if verdict.checked is not Checked.NO:
+            self.checked = verdict.checked
         if verdict.status is not VerdictStatus.OK:
             self.abort(verdict)
 
@@ -161,65 +209,112 @@ class StatementRun:
             self._warnings = recorded.warned
             return recorded.checked
         names = {name: info.type for name, info in self.before.names.variables.items()}
+        refused = recorded is not None and recorded.checked is Checked.REFUSED
+        seconds = checker.REPLAY_SECONDS if refused else checker.SECONDS
         try:
-            said = typecheck.check(self.source, self.stubs, names, HANDLE_TYPES)
-        except typecheck.GaveUp:
-            if recorded is not None and recorded.checked is Checked.REFUSED:
+            said = typecheck.check(self.source, self.stubs, names, HANDLE_TYPES, seconds=seconds)
+        except checker.GaveUp:
+            if refused:
                 raise
-            return Checked.NO
+            return Checked.GAVE_UP
         if said.refusal is None:
             self._warnings = said.warnings
             return Checked.PASSED
         self.exception, self.session = said.refusal, self.before
         return Checked.REFUSED
 
-    def _run(self, answer: Answer | None, *, replay: bool) -> tuple[Effect | None, bytes | None]:
+    def _run(self, answer: Answer | None, bounds: _Bounds) -> tuple[Effect | None, bytes | None]:
         handles = Handles(self.obj_ids())
-        with pool.session(seed=self.seed, replay=replay) as session:
-            snapshot = self._loaded(session)
-            watch = Stopwatch()
+        with pool.session(seed=self.seed, replay=not bounds.live) as session:
+            with self._keeping(session):
+                snapshot = self._loaded(session)
+            effect = self._computed(session, snapshot, answer, handles, bounds)
+            with self._keeping(session):
+                if effect is not None or self._cut:
+                    waiting = session.dump()
+                    self._weight = len(waiting)
+                    return effect, waiting
+                self.session = self._listed(session, handles)
+        return None, None
+
+    def _computed(
+        self,
+        session: MontySession,
+        snapshot: SyncSnapshot | None,
+        answer: Answer | None,
+        handles: Handles,
+        bounds: _Bounds,
+    ) -> Effect | None:
+        """Run what is to be timed. Returns the effect that the statement waits for."""
+        with self._ending(), watchdog.limiting(pool.pid_of(session), bounds.seconds) as limit:
+            watch = Stopwatch(limit.pid)
             try:
                 if snapshot is None:
                     snapshot = session.feed_start(self.source, print_callback=self._print, cwd=VIRTUAL_ROOT)
                 elif answer is not None:
                     snapshot = _resume(snapshot, answer, handles)
-                effect = self._drive(snapshot, handles)
+                return self._drive(snapshot, handles, bounds, watch)
             except MontyCrashedError as crash:
                 pool.raise_if_stopped(crash)
-                status = VerdictStatus.TIMEOUT if crash.timed_out else VerdictStatus.CRASHED
-                raise _TakenBack(status) from crash
+                if limit.struck or watch.milliseconds > pool.DECLARED_SECONDS * 1000:
+                    raise _TakenBack(VerdictStatus.TIMEOUT) from crash
+                raise
             except MontyError as error:
-                self.exception, effect = explained(_exception(error), self._warnings), None
+                self.exception = explained(_exception(error), self._warnings)
                 if _TIME_LIMIT.match(self.exception.message):
-                    raise _TakenBack(VerdictStatus.TIMEOUT) from error
+                    raise pool.NoVerdict(f"the interpreter was slow: {self.exception.message}") from error
                 # Not left to the statement as an exception: its text tells bytes that are others in another process.
-                if self.exception.type == "MemoryError" and _MEMORY_LIMIT.match(self.exception.message):
+                if _out_of_memory(self.exception):
                     raise _TakenBack(VerdictStatus.MEMORY) from error
+                return None
             finally:
                 self._ms = watch.milliseconds
+
+    @contextmanager
+    def _keeping(self, session: MontySession) -> Iterator[None]:
+        """Around what restores and saves the session: what it takes is not the statement's time, and has a bound of its own."""
+        with self._ending(), watchdog.limiting(pool.pid_of(session), pool.KEEPING_SECONDS) as limit:
             try:
-                if effect is not None:
-                    waiting = session.dump()
-                    self._weight = len(waiting)
-                    return effect, waiting
-                self.session = self._listed(session, handles)
-            except _GONE as error:
-                pool.raise_if_stopped(error)
-                raise _TakenBack(VerdictStatus.CRASHED) from error
-        return None, None
+                yield
+            except MontyCrashedError as crash:
+                if limit.struck:
+                    raise _TakenBack(VerdictStatus.MEMORY, KEEPING) from crash
+                raise
+            except MontyError as error:
+                if _out_of_memory(_exception(error)):
+                    raise _TakenBack(VerdictStatus.MEMORY, KEEPING) from error
+                raise
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Around all that needs the interpreter's process: what its end means for the statement.
+
+        Raises:
+            InterpreterStopped: if it was told to stop.
+            NoVerdict: if it was too slow to answer, or ended for the first time at this stretch.
+        """
+        try:
+            yield
+        except _GONE as error:
+            pool.raise_if_stopped(error)
+            if isinstance(error, MontyCrashedError) and error.timed_out:
+                raise pool.NoVerdict(f"the interpreter had too little processor time to answer: {error}") from error
+            if len(_crashes) > _CRASHES_KNOWN:
+                _crashes.clear()
+            here = (self.seed, self.source, self._stretches)
+            _crashes[here] += 1
+            if _crashes[here] == 1:
+                raise pool.NoVerdict(f"the interpreter's process ended: {error}") from error
+            raise _TakenBack(VerdictStatus.CRASHED) from error
 
     def _loaded(self, session: MontySession) -> SyncSnapshot | None:
         """The session as the last stretch left it: the suspended statement, or None before the statement's start."""
-        try:
-            if self._waiting is not None:
-                return session.load_snapshot(self._waiting, print_callback=self._print)
-            if self.before.dump is None:
-                session.feed_run(namespace.PRELUDE)
-            else:
-                session.load_session(self.before.dump)
-        except _GONE as error:
-            pool.raise_if_stopped(error)
-            raise _TakenBack(VerdictStatus.CRASHED) from error
+        if self._waiting is not None:
+            return session.load_snapshot(self._waiting, print_callback=self._print)
+        if self.before.dump is None:
+            session.feed_run(namespace.PRELUDE)
+        else:
+            session.load_session(self.before.dump)
         return None
 
     def _listed(self, session: MontySession, handles: Handles) -> Session:
@@ -233,11 +328,21 @@ class StatementRun:
             raise _TakenBack(VerdictStatus.ATTRIBUTES, ", ".join(altered))
         return Session(dump=dump, names=namespace.parse(listing, self.hidden))
 
-    def _drive(self, snapshot: SyncSnapshot, handles: Handles) -> Effect | None:
-        """Answer host calls until the statement ends or one is an effect."""
+    def _drive(self, snapshot: SyncSnapshot, handles: Handles, bounds: _Bounds, watch: Stopwatch) -> Effect | None:
+        """Answer host calls until the statement ends, one is an effect, or the stretch is cut before one."""
+        calls = 0
         while not isinstance(snapshot, MontyComplete):
+            if calls == bounds.calls:
+                self._cut = calls
+                return None
+            calls += 1
+            self._calls += 1
+            if bounds.live and self._calls > pool.MAX_CALLS:
+                raise _TakenBack(VerdictStatus.CALLS)
             answer = self._ask(snapshot, handles)
             self._show(self.host.take_output())
+            if bounds.timed and self.spent_ms + watch.milliseconds > pool.DECLARED_SECONDS * 1000:
+                raise _TakenBack(VerdictStatus.TIMEOUT)
             if isinstance(answer, Effect):
                 return answer
             snapshot = _resume(snapshot, answer, handles)
@@ -278,6 +383,7 @@ class StatementRun:
         names = self.session.names.digest if self.session is not None else None
         effect = self._effect
         asked = [effect.kind, effect.name, repr(effect.request)] if effect is not None else None
+        asked = ["cut", str(self._cut)] if self._cut else asked
         failed = [self.exception.type, self.exception.message] if self.exception is not None else None
         printed = [output.joined(self.parts, stream) for stream in ("stdout", "stderr")]
         return digest_of([names, asked, failed, printed]).removeprefix("sha256:")[:24]
@@ -297,6 +403,10 @@ def _resume(snapshot: SyncSnapshot, answer: Answer, handles: Handles) -> SyncSna
             return snapshot.resume({"exc_type": cast("ExcType", type_ if known else "RuntimeError"), "message": text})
         case _:
             return snapshot.resume_not_handled()
+
+
+def _out_of_memory(exception: ExceptionInfo) -> bool:
+    return exception.type == "MemoryError" and _MEMORY_LIMIT.match(exception.message) is not None
 
 
 def _exception(error: MontyError) -> ExceptionInfo:

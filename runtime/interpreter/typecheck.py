@@ -1,24 +1,25 @@
 """Type-checking a statement before it runs, against the contract's stubs and the variables that exist.
 
 Monty's own checker remembers the source of statements that succeeded, and only of those: names that a failed
-statement did bind would be unknown to it, and its memory would grow with the job. So a statement is checked in a session of
-its own: one line binds the existing names to declarations of their types, and a gate (a name that suspends) stands
-before it, so nothing runs.
+statement did bind would be unknown to it, and its memory would grow with the job. So one line before the statement binds the
+existing names to declarations of their types, and at its start stands the ``checker``'s gate, so nothing runs or is remembered.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
-from pydantic_monty import FunctionSnapshot, MontyCrashedError, MontyError, MontySyntaxError, MontyTypingError
+from pydantic_monty import MontyError, MontySyntaxError, MontyTypingError
 
-from runtime.interpreter import output, pool
+from runtime.interpreter import checker, output
+from runtime.interpreter.checker import GATE
 from runtime.interpreter.objections import MESSAGE_CHARS, NO_OBJECTION, Opinion, opinion
 from runtime.interpreter.records import ExceptionInfo
 
-GATE = "holdfast_gate"
 _DECLARED = "holdfast_is_"
+_ANY = "Any"
 _PLAIN = {"int", "float", "str", "bytes", "bool"}
 _GENERIC = {
     "list": "list[Any]",
@@ -49,41 +50,33 @@ setattr: Any
 """Builtins that Monty 1.4 runs and its checker does not know; a test compares all of them."""
 
 
-_NO_TIME = "the type checker needed too much time or memory"
-
-
-class GaveUp(Exception):
-    """The checker needed too much time or memory: some sound loops make it go through all paths."""
-
-
-def check(source: str, stubs: str, names: Mapping[str, str], handle_types: frozenset[str]) -> Opinion:
+def check(
+    source: str,
+    stubs: str,
+    names: Mapping[str, str],
+    handle_types: frozenset[str],
+    *,
+    seconds: float = checker.SECONDS,
+) -> Opinion:
     """What the parser or the checker has against ``source``.
 
     ``names`` maps existing variables to their type names; types beyond the built-in ones and ``handle_types`` count as ``Any``.
+    ``seconds`` is the processor time that it may take.
 
     Raises:
-        GaveUp: if the checker needs too long.
+        GaveUp: if the checker needs more.
+        NoVerdict: if its process ends without an answer.
     """
-    declarations = [f"{_DECLARED}{name}: {_annotation(kind, handle_types)}" for name, kind in names.items()]
-    bindings = [f"{name} = {_DECLARED}{name}" for name in names]
-    full_stubs = "\n".join(["from typing import Any", _MISSING, stubs, f"{GATE}: Any", *declarations, ""])
+    bindings = [f"{name} = {_DECLARED}{_kind(kind, handle_types)}" for name, kind in names.items()]
     preamble = "; ".join([GATE, *bindings]) + "\n"
     try:
-        with pool.checking_session(full_stubs) as session:
-            snapshot = session.feed_start(preamble + source)
-            while isinstance(snapshot, FunctionSnapshot) and snapshot.function_name == "import_stubs":
-                snapshot = snapshot.resume_not_handled()
+        checker.feed(_declared(stubs, handle_types), preamble + source, seconds)
     except MontyTypingError as error:
         return opinion(_own_lines(str(error)), stubs=stubs, handle_types=handle_types, source=source)
     except MontySyntaxError as error:
         return _refused("SyntaxError", str(error))
-    except MontyCrashedError as crash:
-        pool.raise_if_stopped(crash)
-        raise GaveUp(_NO_TIME) from crash
     except MontyError as error:
         inner = error.exception()
-        if isinstance(inner, MemoryError | TimeoutError):
-            raise GaveUp(_NO_TIME) from error
         return _refused(type(inner).__name__, str(inner))
     return NO_OBJECTION
 
@@ -92,10 +85,16 @@ def _refused(kind: str, message: str) -> Opinion:
     return Opinion(refusal=ExceptionInfo(type=kind, message=output.bounded(message, MESSAGE_CHARS)))
 
 
-def _annotation(kind: str, handle_types: frozenset[str]) -> str:
-    if kind in _PLAIN or kind in handle_types:
-        return kind
-    return _GENERIC.get(kind, "Any")
+@lru_cache(maxsize=64)
+def _declared(stubs: str, handle_types: frozenset[str]) -> str:
+    """``stubs`` with a declaration of each type that a variable may have: the same for all statements of a job."""
+    kinds = {**{kind: kind for kind in sorted(_PLAIN | handle_types)}, **_GENERIC, _ANY: _ANY}
+    declarations = [f"{_DECLARED}{kind}: {annotation}" for kind, annotation in kinds.items()]
+    return "\n".join(["from typing import Any", _MISSING, stubs, f"{GATE}: Any", *declarations, ""])
+
+
+def _kind(kind: str, handle_types: frozenset[str]) -> str:
+    return kind if kind in _PLAIN or kind in handle_types or kind in _GENERIC else _ANY
 
 
 def _own_lines(text: str) -> list[str]:

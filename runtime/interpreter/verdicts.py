@@ -10,32 +10,39 @@ from runtime.values import Compact
 
 _UNDONE = "The variables and context objects are as they were before the statement."
 
-
 KEPT = "kept"
+"""The detail of a ``MEMORY`` verdict on variables that weigh too much."""
+
+KEEPING = "keeping"
+"""The detail of a ``MEMORY`` verdict on variables for which there is not enough memory to save them."""
 
 
 class VerdictStatus(StrEnum):
     """How a stretch ended. All but ``OK`` end the statement and take it back.
 
-    ``MEMORY``: it used too much, or (detail ``KEPT``) left variables that weigh too much. ``NAMES``: it bound a name of the contract; ``ATTRIBUTES``: it assigned an attribute of a handle.
+    ``TIMEOUT``: it took too much processor time. ``CALLS``: it asked too much of the host. ``CRASHED``: the interpreter did, twice.
+    ``MEMORY``: it used too much, or (detail ``KEPT`` or ``KEEPING``) left variables that weigh too much. ``NAMES``: it bound a name of the contract; ``ATTRIBUTES``: it assigned an attribute of a handle.
     """
 
     OK = "ok"
     TIMEOUT = "timeout"
     CRASHED = "crashed"
     OUTPUT = "output"
+    CALLS = "calls"
     NAMES = "names"
     ATTRIBUTES = "attributes"
     MEMORY = "memory"
 
 
 class Checked(StrEnum):
-    """What the type checker had to say before the stretch: nothing asked or no answer in time, no objection that refuses, or one.
+    """What the type checker had to say before the stretch: nothing asked, no objection that refuses, one, or that it takes too long.
 
-    ``UNKNOWN`` stands for a stretch of which only the outcome is known, and is never recorded.
+    Only the first stretch of a statement is checked. ``NO`` in one of an older history may be ``GAVE_UP``. ``UNKNOWN`` stands for a
+    stretch of which only the outcome is known, and is never recorded.
     """
 
     NO = "no"
+    GAVE_UP = "gave_up"
     PASSED = "passed"
     REFUSED = "refused"
     UNKNOWN = "unknown"
@@ -44,9 +51,10 @@ class Checked(StrEnum):
 class Verdict(Compact):
     """What is made durable of a stretch.
 
-    ``ms`` is the live compute time, without the check and without what it takes to restore and keep the session; ``digest`` that of the outcome, empty if there is none to come back to;
-    ``warned`` is what the checker noted without refusing the statement;
-    ``detail`` names what a ``NAMES`` or ``ATTRIBUTES`` verdict is about.
+    ``ms`` is the processor time that it took when live, of the interpreter and of what it called, without the check and without
+    what it takes to restore and keep the session; ``digest`` that of the outcome, empty if there is none to come back to;
+    ``warned`` is what the checker noted without refusing the statement; ``detail`` names what a ``NAMES`` or ``ATTRIBUTES`` verdict is about. ``cut`` is the number of calls after which the stretch
+    was cut, because it is long; 0 for one that ends at an effect or with the statement.
     """
 
     status: VerdictStatus = VerdictStatus.OK
@@ -55,6 +63,7 @@ class Verdict(Compact):
     checked: Checked = Checked.NO
     warned: str = ""
     detail: str = ""
+    cut: int = 0
 
 
 class InterpreterDrift(Exception):
@@ -63,32 +72,46 @@ class InterpreterDrift(Exception):
 
 def exception_of(verdict: Verdict) -> ExceptionInfo:
     """What the model is told of a verdict that ended its statement."""
+    type_, what = _told(verdict)
+    return ExceptionInfo(type=type_, message=f"{what}. {_UNDONE}")
+
+
+def _told(verdict: Verdict) -> tuple[str, str]:
+    """The type of the exception, and what happened."""
     match verdict.status:
         case VerdictStatus.TIMEOUT:
-            type_, what = (
+            return (
                 "TimeoutError",
-                f"the statement computed for more than {pool.DECLARED_SECONDS:g} s and was stopped",
+                f"the statement computed for more than {pool.DECLARED_SECONDS:g} s of processor time, the calls that it made "
+                "included, and was stopped",
+            )
+        case VerdictStatus.CALLS:
+            return (
+                "RuntimeError",
+                f"the statement called functions, methods and attributes of the context more than {pool.MAX_CALLS:,} times "
+                "and was stopped",
             )
         case VerdictStatus.OUTPUT:
-            type_, what = (
-                "MemoryError",
-                f"the statement printed more than {output.OUTPUT_LIMIT_CHARS} characters and was stopped",
-            )
+            limit = output.OUTPUT_LIMIT_CHARS
+            return "MemoryError", f"the statement printed more than {limit} characters and was stopped"
         case VerdictStatus.MEMORY:
-            used = f"used more than {pool.MAX_MEMORY_BYTES >> 20} MB of memory"
-            kept = f"left variables that take more than {pool.MAX_SESSION_BYTES >> 20} MB together"
-            type_, what = "MemoryError", f"the statement {kept if verdict.detail == KEPT else used}"
+            return "MemoryError", f"the statement {_memory(verdict.detail)}"
         case VerdictStatus.NAMES:
-            type_, what = (
-                "NameError",
-                f"{verdict.detail} cannot be assigned: the job needs the name; choose another one",
-            )
+            return "NameError", f"{verdict.detail} cannot be assigned: the job needs the name; choose another one"
         case VerdictStatus.ATTRIBUTES:
-            type_, what = (
+            return (
                 "AttributeError",
                 f"an attribute of {verdict.detail} was assigned: attributes of handles are read-only; "
                 "call methods to change a node (SetPos, SetTokens, SetLod, ...)",
             )
         case _:
-            type_, what = "RuntimeError", "the interpreter crashed or ran out of memory"
-    return ExceptionInfo(type=type_, message=f"{what}. {_UNDONE}")
+            return "RuntimeError", "the interpreter's process crashed in the statement, twice"
+
+
+def _memory(detail: str) -> str:
+    limit = pool.MAX_MEMORY_BYTES >> 20
+    if detail == KEPT:
+        return f"left variables that take more than {pool.MAX_SESSION_BYTES >> 20} MB together"
+    if detail == KEEPING:
+        return f"left variables too large to be kept: they and what it takes to save them need more than {limit} MB"
+    return f"used more than {limit} MB of memory"

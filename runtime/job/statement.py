@@ -20,6 +20,7 @@ from runtime.interpreter.records import (
     Statement,
 )
 from runtime.interpreter.run import Session, StatementRun, Stretch, Verdict, VerdictStatus
+from runtime.interpreter.verdicts import Checked
 from runtime.values import Value
 
 if TYPE_CHECKING:
@@ -96,6 +97,11 @@ class JobStatement:
         return self._host.answered(effect, result)
 
     @property
+    def ended(self) -> bool:
+        """Whether no stretch follows."""
+        return self._run.finished
+
+    @property
     def session(self) -> Session:
         """The interpreter after the statement."""
         if self._run.session is None:
@@ -120,6 +126,7 @@ class JobStatement:
             started_at=_iso(self._started),
             ended_at=_iso(now),
             status=_status(run, aborted=self._aborted),
+            unchecked=run.checked is Checked.GAVE_UP,
             stdout=run.stdout(),
             stderr=run.stderr(),
             exception=run.exception,

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from plain_loop import Entry, PlainLoop, Run, native, statements
 
-from runtime.interpreter import pool
+from runtime.interpreter import job_host, pool
 from runtime.interpreter.records import ExecutionStatus
 from runtime.interpreter.run import Verdict, VerdictStatus
+from runtime.interpreter.verdicts import Checked
 
 BEFORE = "x = 1\nfoo = view('a.txt')"
 AFTER = "print(x, foo.tokens)"
@@ -28,7 +29,9 @@ def verdicts(loop: PlainLoop) -> list[Verdict]:
         ("while True: pass", VerdictStatus.TIMEOUT, "TimeoutError"),
         ("try:\n    while True: pass\nexcept BaseException: pass", VerdictStatus.TIMEOUT, "TimeoutError"),
         ("kept = []\nwhile True: kept.append('abc' * 1000)", VerdictStatus.MEMORY, "MemoryError"),
-        ("kept = ['a' * 30_000_000]\ntake(1)", VerdictStatus.CRASHED, "RuntimeError"),
+        ("kept = ['a' * 30_000_000]\ntake(1)", VerdictStatus.MEMORY, "MemoryError"),
+        ("kept = list(range(1_000_000))", VerdictStatus.MEMORY, "MemoryError"),
+        ("kept = ['a' * 1000 for n in range(200_000)]", VerdictStatus.MEMORY, "MemoryError"),
         ("kept = 'a' * (1 << 30)", VerdictStatus.MEMORY, "MemoryError"),
         ("try:\n    kept = 'a' * (1 << 30)\nexcept MemoryError: pass", VerdictStatus.MEMORY, "MemoryError"),
         ("kept = 'a' * 14_000_000", VerdictStatus.MEMORY, "MemoryError"),
@@ -91,6 +94,35 @@ def test_the_1001st_effect_says_how_to_go_on(run: Run) -> None:
     assert loop.executions[1].stdout == "1000\n"
 
 
+@pytest.mark.parametrize(
+    "source", ["for n in range(700): foo.tokens", "try:\n    while True: foo.SetLod(1)\nexcept BaseException: pass"]
+)
+def test_too_many_calls_are_a_verdict(run: Run, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    """Counted over all stretches of the statement, and no statement can catch it."""
+    monkeypatch.setattr(pool, "MAX_CALLS", 600)
+    loop = run(BEFORE, CHANGE + source, AFTER)
+    exception = loop.executions[1].exception
+    assert exception is not None
+    assert exception.message.startswith(
+        "the statement called functions, methods and attributes of the context more than 600 times and was stopped."
+    )
+    assert verdicts(loop)[-3].status is VerdictStatus.CALLS
+    assert loop.executions[2].stdout == "1 2000\n"
+
+
+def test_nodes_are_counted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the statement and by the job; what was made stays."""
+    monkeypatch.setattr(job_host, "MAX_NODES", 10)
+    monkeypatch.setattr(job_host, "MAX_JOB_NODES", 15)
+    loop = run("for n in range(11): note('x')", "for n in range(11): note('x')")
+    told = [execution.exception.message for execution in loop.executions if execution.exception]
+    assert told == [
+        "note(): a statement may make 10 views, groups and notes; go on in the next one",
+        "note(): a job may have 15 views, groups and notes; reuse them",
+    ]
+    assert [len(turn.nodes) for turn in loop.turns[:2]] == [10, 15]
+
+
 def test_a_timeout_after_an_effect_takes_the_whole_statement_back(run: Run) -> None:
     """The effect's record stays, for it happened; the views and the result it made do not."""
     loop = run("x = 1", "x = search('a')\nfoo = view('a.txt')\nfinish(x)\nwhile True: pass", "print(x)")
@@ -146,14 +178,18 @@ def test_what_is_too_large_for_a_record_does_not_leave_the_statement(run: Run, s
     assert exception.type in ("ValueError", "RuntimeError")
 
 
+UNROLLED = "x = 0\nwhile x == 0:\n" + "".join(f"    y{i} = x if x else 'a'\n    x = (y{i}, x)\n" for i in range(30))
+
+
 def test_no_check_outlives_its_limit(run: Run) -> None:
-    """Loops that the checker unrolls run unchecked."""
-    source = "x = 0\nwhile x == 0:\n" + "".join(f"    y{i} = x if x else 'a'\n    x = (y{i}, x)\n" for i in range(30))
-    loop = run(source + "print(len(x))")
-    assert loop.executions[0].stdout == "2\n"
-
-
-def test_the_limits_of_one_activation_stay_under_the_deadlock_detector() -> None:
-    """A check and a stretch together take less than the SDK's 2 s."""
-    assert pool.CHECK_SECONDS + pool.KILL_SECONDS < 2.0
-    assert pool.DECLARED_SECONDS < pool.HARD_SECONDS < pool.KILL_SECONDS
+    """Loops that the checker unrolls run unchecked, and the record says so."""
+    loop = run("x = 1", UNROLLED + "print(len(x))", "y = 1")
+    assert loop.executions[1].stdout == "2\n"
+    assert [verdict.checked for verdict in verdicts(loop)] == [
+        Checked.PASSED,
+        Checked.GAVE_UP,
+        Checked.PASSED,
+        Checked.PASSED,
+    ]
+    assert [execution.unchecked for execution in loop.executions] == [False, True, False, False]
+    assert [execution.archived().get("unchecked") for execution in loop.executions] == [None, True, None, None]

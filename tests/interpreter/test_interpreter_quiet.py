@@ -10,7 +10,7 @@ import pytest
 PROGRAM = """
 import os, signal, sys
 from pydantic_monty import MontyError
-from runtime.interpreter import pool, typecheck
+from runtime.interpreter import checker, pool, typecheck
 
 def children():
     pid = os.getpid()
@@ -37,9 +37,10 @@ try:
         else:
             session.feed_run({"time": "while True: pass", "memory": "x = [0] * 10**9",
                               "recursion": "def f(n): return f(n + 1)\\nf(0)"}.get(kind, "1"))
-except (MontyError, RuntimeError, typecheck.GaveUp) as error:
+except (MontyError, RuntimeError, checker.GaveUp) as error:
     print(type(error).__name__)
 pool.close()
+checker.close()
 """
 
 

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
-from plain_loop import Run
+from plain_loop import Entry, Run
 
-from runtime.interpreter import pool
-from runtime.interpreter.typecheck import GaveUp
+from runtime.interpreter import checker
+from runtime.interpreter.run import Verdict
+from runtime.interpreter.verdicts import Checked
 
-
-@pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A checker that is stopped before it can answer, as on a machine that is overloaded."""
-    pool.close()
-    monkeypatch.setattr(pool._checking, "kill_seconds", 0.001)
-    yield
-    pool.close()
+SLOW = "x = 0\nwhile x == 0:\n" + "".join(f"    y{i} = x if x else 'a'\n    x = (y{i}, x)\n" for i in range(30))
 
 
-def test_a_refusal_without_time_to_repeat_it_fails_the_task(
-    run: Run, hurried: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Replayed in time it is the same; without, the replay stops where a live statement would have run unchecked."""
-    with monkeypatch.context() as patch:
-        patch.setattr(pool._checking, "kill_seconds", pool.CHECK_SECONDS)
-        loop = run("print('never', view(1))", "x = 1")
-        assert loop.executions[0].exception is not None
-        assert loop.executions[0].exception.type == "TypeCheckError"
-        assert loop.again().run().executions == loop.executions
-    pool.close()
-    with pytest.raises(GaveUp, match="too much time"):
-        loop.again().run()
-    live = run("print('never', view(1))", "x = 1")
-    assert live.executions[0].exception is not None
-    assert live.executions[0].exception.message.startswith("view: path must be")
+def test_a_refusal_is_refused_again(run: Run) -> None:
+    """In the same words."""
+    loop = run("print('never', view(1))", "x = 1")
+    assert loop.executions[0].exception is not None
+    assert loop.executions[0].exception.type == "TypeCheckError"
+    assert loop.again().run().executions == loop.executions
+
+
+def test_a_refusal_without_time_to_repeat_it_fails_the_task(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The replay stops where a live statement would have run unchecked."""
+    monkeypatch.setattr(checker, "REPLAY_SECONDS", 0.2)
+    loop = run(SLOW)
+    index = [entry.kind for entry in loop.history].index("verdict")
+    refused = Entry("verdict", Verdict(digest="d", checked=Checked.REFUSED).model_dump_json())
+    history = [*loop.history[:index], refused]
+    with pytest.raises(checker.GaveUp, match="needs too much time"):
+        replace(loop.again(), history=history).run()

@@ -272,8 +272,9 @@ class PlainLoop:
 
     def _execute(self, statement: JobStatement) -> None:
         answer: Answer | None = None
-        while (effect := self._stretch(statement, answer)) is not None:
-            answer = statement.answered(effect, self._perform(effect))
+        while not statement.ended:
+            effect = self._stretch(statement, answer)
+            answer = None if effect is None else statement.answered(effect, self._perform(effect))
 
     def _stretch(self, statement: JobStatement, answer: Answer | None) -> Effect | None:
         stretch = None
