@@ -50,6 +50,14 @@ BUILD = version("holdfast")
 RELEASE = f"{BUILD}-{INTERPRETER.replace(' ', '-')}"
 """The build id of a versioned worker: Holdfast's version and the interpreter's, since either may change what a replay gives."""
 
+ACTIVATION_SECONDS = 50
+"""How long the SDK waits for an activation of a workflow before it takes the workflow for deadlocked; less than a task's limit.
+
+The SDK's own choice is 2 s of wall time, which says how busy the machine is; a worker whose detector fired has lost a slot
+until the thread comes back, and the task has failed for nothing. What the detector is for is bounded here in other
+ways: a stretch by processor time and by calls, an interpreter that does not answer by ``pool.WALL_SECONDS``. There is no
+option for it but ``debug_mode``, which runs workflows on the event loop, so it is set where the SDK keeps it."""
+
 CALLS = 256
 """Activities at a time: model calls wait on the network, so they are many. Threads are made as they are needed."""
 
@@ -72,7 +80,7 @@ def make_worker(
     model, workspace = ModelActivities(store), WorkspaceActivities(store=store)
     summaries = SummaryActivities(store, workspace, model)
     checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
-    return Worker(
+    worker = Worker(
         client,
         task_queue=task_queue,
         workflows=[JobWorkflow, BatchWorkflow] if deployment is None else [VersionedJob, VersionedBatch],
@@ -107,6 +115,9 @@ def make_worker(
         build_id=BUILD if deployment is None else None,
         deployment_config=_versioned(deployment) if deployment is not None else None,
     )
+    if worker._workflow_worker is not None:
+        worker._workflow_worker._deadlock_timeout_seconds = ACTIVATION_SECONDS
+    return worker
 
 
 def _versioned(version: WorkerDeploymentVersion) -> WorkerDeploymentConfig:

@@ -119,6 +119,8 @@ def replayer() -> Replayer:
         workflow_runner=UnsandboxedWorkflowRunner(),
         # The default is made by compiling every module that is imported, which takes seconds.
         build_id="replay",
+        # Without the limit of 2 s for an activation, which tells how busy the machine is.
+        debug_mode=True,
     )
 
 
