@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from temporalio import activity
@@ -39,8 +39,14 @@ class ReadEffects:
     def __init__(self, store: ObjectStore | None) -> None:
         self._store = store
 
-    def sources(self, batch: ReadBatch, read: Callable[[ReadBatch], ReadBatchResult]) -> ReadBatchResult:
-        """The sources of a batch. A tick that found nothing new leaves nothing in the archive."""
+    def sources(
+        self, batch: ReadBatch, read: Callable[[ReadBatch], ReadBatchResult], uses: Iterable[str] = ()
+    ) -> ReadBatchResult:
+        """The sources of a batch. A tick that found nothing new leaves nothing in the archive.
+
+        ``uses`` are the keys of what the store keeps for all jobs and the results were made from; they are looked at when ``read``
+        has returned.
+        """
         if self._store is None or batch.key is None:
             return read(batch)
         if batch.recorded is not None:
@@ -53,7 +59,8 @@ class ReadEffects:
         changed = any(one.status is not ReadStatus.UNCHANGED for one in result.results)
         if batch.effect >= WAIT_EFFECTS and not changed:
             return result
-        return ReadBatchResult.model_validate(self._kept(self._store, batch.key, batch, result.model_dump(mode="json")))
+        value = result.model_dump(mode="json")
+        return ReadBatchResult.model_validate(self._kept(self._store, batch.key, batch, value, uses))
 
     def file(self, call: FileCall, answer: Callable[[FileCall], FileCallResult]) -> FileCallResult:
         """The result of a file call."""
@@ -68,10 +75,15 @@ class ReadEffects:
         return FileCallResult.model_validate(kept)
 
     def _kept(
-        self, store: ObjectStore, key: JobKey, asked: ReadBatch | FileCall, value: dict[str, Any]
+        self,
+        store: ObjectStore,
+        key: JobKey,
+        asked: ReadBatch | FileCall,
+        value: dict[str, Any],
+        uses: Iterable[str] = (),
     ) -> dict[str, Any]:
         archive, address = self._place(store, key, asked)
-        return archive.write_effect(*address, value)
+        return archive.write_effect(*address, value, uses)
 
     def _place(self, store: ObjectStore, key: JobKey, asked: ReadBatch | FileCall) -> tuple[JobArchive, Address]:
         run = activity.info().workflow_run_id or ""

@@ -72,7 +72,9 @@ class SummaryActivities:
         found = await asyncio.to_thread(cache.found, self._store, members)
         text = fitting(found or NOTHING, members.budget, count)
         result = ReadResult(obj_id=request.obj_id, status=ReadStatus.OK, text=text, tokens=count(text))
-        kept = await asyncio.to_thread(self._workspace.keep, batch, ReadBatchResult(results=(result,)))
+        # A summary that is not there any more was not shown either.
+        used = [batch.material, *([members.key] if found is not None else [])]
+        kept = await asyncio.to_thread(self._workspace.keep, batch, ReadBatchResult(results=(result,)), used)
         return _with_cost(kept, reply)
 
     @activity.defn(name="keep_material")

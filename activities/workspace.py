@@ -8,7 +8,7 @@ Temporal tries again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -75,25 +75,26 @@ class WorkspaceActivities:
     @activity.defn(name="read_sources")
     def read_sources(self, batch: ReadBatch) -> ReadBatchResult:
         """One result for each request, in order. What is past ``BATCH_BYTES`` in all is an error that says so."""
-        return self._effects.sources(batch, self._read_all)
+        used: list[str] = []
+        return self._effects.sources(batch, lambda asked: self._read_all(asked, used), used)
 
     @activity.defn(name="file_call")
     def file_call(self, call: FileCall) -> FileCallResult:
         """The value of one ``open``, ``os`` or ``pathlib`` call, or the exception that it raises."""
         return self._effects.file(call, self._call)
 
-    def keep(self, batch: ReadBatch, result: ReadBatchResult) -> ReadBatchResult:
-        """Archive ``result`` as what was read for ``batch``; what the archive has already stays."""
-        return self._effects.sources(batch, lambda _: result)
+    def keep(self, batch: ReadBatch, result: ReadBatchResult, uses: Iterable[str]) -> ReadBatchResult:
+        """Archive ``result`` as what was read for ``batch``; what the archive has already stays. ``uses``: what it was made from."""
+        return self._effects.sources(batch, lambda _: result, uses)
 
-    def _read_all(self, batch: ReadBatch) -> ReadBatchResult:
+    def _read_all(self, batch: ReadBatch, used: list[str]) -> ReadBatchResult:
         failpoint("read.before")
         sources = self._sources(batch)
         count, redactor = self._counter(batch.encoding), redactor_of(batch.redact)
         results: list[ReadResult] = []
         room = BATCH_BYTES
         for request in batch.requests:
-            result = self._read(sources, request, count, redactor, batch.summary_model)
+            result = self._read(sources, request, count, redactor, batch.summary_model, used)
             size = len(result.model_dump_json())
             if size > room:
                 result = _failed(
@@ -128,6 +129,7 @@ class WorkspaceActivities:
         count: Count,
         redactor: Redactor,
         summary_model: dict[str, Any] | None,
+        used: list[str],
     ) -> ReadResult:
         try:
             source = sources.find(request.path)
@@ -138,7 +140,7 @@ class WorkspaceActivities:
             if basis_of(request, opened.fingerprint) == request.known:
                 return _unchanged(request, opened.fingerprint, opened.size)
             if request.lod == _SUMMARY:
-                return self._summary(request, opened, count, redactor, summary_model)
+                return self._summary(request, opened, count, redactor, summary_model, used)
             return _rendered(request, opened, count, redactor)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and host_trouble(error):
@@ -146,7 +148,13 @@ class WorkspaceActivities:
             return _failed(request, error, redactor)
 
     def _summary(
-        self, request: ReadRequest, opened: Opened, count: Count, redactor: Redactor, model: dict[str, Any] | None
+        self,
+        request: ReadRequest,
+        opened: Opened,
+        count: Count,
+        redactor: Redactor,
+        model: dict[str, Any] | None,
+        used: list[str],
     ) -> ReadResult:
         """Level 2: the summary, if it is written; until then level 1 stands in, and says so."""
         source = _masked(opened, redactor)
@@ -154,6 +162,7 @@ class WorkspaceActivities:
         region = None if none else region_of(request, source, opened.name, model or {}, count)
         text = None if region is None else found(self._store, region)
         if region is not None and text is not None:
+            used.append(region.key)
             text = fitting(text, region.budget, count)
             shown = replace(region.shown, text=text, tokens=count(text))
             return _result(request, opened, shown, basis_of(request, opened.fingerprint), opened.note)

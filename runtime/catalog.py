@@ -11,7 +11,7 @@ from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.digests import canonical_json
-from runtime.errors import NotFound
+from runtime.errors import NotFound, ObjectMissing
 
 LAST = "last"
 _SHOWN = 8
@@ -70,6 +70,14 @@ def archive_id(store: ObjectStore) -> str:
     """The archive's own name, by which it is known under whatever address it is reached; made when first asked for."""
     store.put_if_absent(_ID, canonical_json({"id": str(uuid4())}))
     return str(json.loads(store.get(_ID))["id"])
+
+
+def known_archive_id(store: ObjectStore) -> str | None:
+    """The same, None where nobody asked for it yet: for those who write nothing."""
+    try:
+        return str(json.loads(store.get(_ID))["id"])
+    except (ObjectMissing, ValueError, KeyError, TypeError):
+        return None
 
 
 def _newest(store: ObjectStore, jobs: list[JobName]) -> JobName:

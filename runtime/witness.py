@@ -16,8 +16,9 @@ from runtime.archive.findings import Fault, Finding, Severity
 from runtime.archive.job import JobArchive
 from runtime.archive.records import GIVEN
 from runtime.errors import ArchiveError
+from runtime.plurals import counted
 from runtime.values import ModelReply, StepRef
-from workflows.messages import job_workflow_id
+from workflows.messages import batch_workflow_id, job_key, job_workflow_id
 
 _SCHEDULED = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
 _COMPLETED = EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
@@ -25,8 +26,11 @@ _COMPLETED = EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
 
 @dataclass
 class Witness:
-    """What the histories of a job's runs hold. ``runs`` are those whose history is still there."""
+    """What the histories of a job's runs hold. ``runs`` are those whose history is still there, ``begun`` those that archived
+    the job's definition.
+    """
 
+    begun: list[str] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
     replies: list[TurnReply] = field(default_factory=list)
     ends: list[StepRef] = field(default_factory=list)
@@ -49,7 +53,7 @@ async def witness_of(client: Client, key: JobKey, runs: Iterable[str]) -> Witnes
         types: dict[int, str] = {}
         try:
             async for event in handle.fetch_history_events():
-                await _take(client, event, types, witness)
+                await _take(client, event, types, witness, run)
         except RPCError as error:
             # A run id that Temporal did not give is an invalid argument.
             if error.status not in {RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT}:
@@ -59,7 +63,46 @@ async def witness_of(client: Client, key: JobKey, runs: Iterable[str]) -> Witnes
     return witness
 
 
-async def _take(client: Client, event: HistoryEvent, types: dict[int, str], witness: Witness) -> None:
+async def runs_of(client: Client, key: JobKey) -> list[str]:
+    """The runs of a job that Temporal's list has.
+
+    Raises:
+        RPCError: if the server fails.
+    """
+    query = f"WorkflowType = 'JobWorkflow' AND WorkflowId = {_quoted(job_workflow_id(key))}"
+    return [execution.run_id async for execution in client.list_workflows(query)]
+
+
+async def jobs_of(client: Client, archive: str | None) -> list[JobKey]:
+    """The jobs that Temporal's list has and that were archived under the id ``archive``; none for None.
+
+    A job that a batch started does not say where its archive is; its batch does.
+
+    Raises:
+        RPCError: if the server fails.
+    """
+    if archive is None:
+        return []
+    batches: set[str] = set()
+    async for execution in client.list_workflows("WorkflowType = 'BatchWorkflow'"):
+        if (await execution.memo()).get("archive") == archive:
+            batches.add(execution.id)
+    found: dict[JobKey, None] = {}
+    async for execution in client.list_workflows("WorkflowType = 'JobWorkflow'"):
+        key = job_key(execution.id)
+        if key is None:
+            continue
+        told = (await execution.memo()).get("archive")
+        if told == archive or (told is None and batch_workflow_id(key.batch) in batches):
+            found[key] = None
+    return list(found)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+async def _take(client: Client, event: HistoryEvent, types: dict[int, str], witness: Witness, run: str) -> None:
     if event.event_type == _SCHEDULED:
         types[event.event_id] = event.activity_task_scheduled_event_attributes.activity_type.name
     elif event.event_type == _COMPLETED:
@@ -67,6 +110,8 @@ async def _take(client: Client, event: HistoryEvent, types: dict[int, str], witn
         match types.get(completed.scheduled_event_id):
             case "call_model" | "summarise":
                 witness.replies += await client.data_converter.decode(completed.result.payloads, [TurnReply])
+            case "begin_job":
+                witness.begun.append(run)
             case "end_job":
                 witness.ends += await client.data_converter.decode(completed.result.payloads, [StepRef])
 
@@ -74,6 +119,11 @@ async def _take(client: Client, event: HistoryEvent, types: dict[int, str], witn
 def disagreements(archive: JobArchive, witness: Witness) -> Iterator[Finding]:
     """Where the archive says something else than Temporal's history, beside digests, which ``verify_job`` compares."""
     known = {ref.key for ref in witness.refs}
+    if witness.begun and archive.definition_key() is None:
+        message = f"has no definition, but Temporal's history says that run {witness.begun[0]} archived it"
+        yield _finding(f"{archive.prefix}/definition/0001", Severity.DAMAGE, message)
+    for run in witness.runs:
+        yield from _vanished(archive, witness, run)
     for reply in witness.replies:
         try:
             step = archive.step(reply.step)
@@ -95,6 +145,16 @@ def disagreements(archive: JobArchive, witness: Witness) -> Iterator[Finding]:
                 earlier = bool(witnessed) and key < witnessed[-1]
                 message = "is a step that Temporal's history does not hold"
                 yield _finding(key, Severity.DAMAGE if earlier else Severity.NOTE, message)
+
+
+def _vanished(archive: JobArchive, witness: Witness, run: str) -> Iterator[Finding]:
+    """A run of which Temporal's history has turns, and the archive nothing."""
+    prefix = keys.run_prefix(archive.prefix, run)
+    turns = [ref.key for ref in witness.refs if ref.key.startswith(prefix)]
+    if turns and next(iter(archive.store.list(prefix)), None) is None:
+        message = f"is not there with all its turns, but Temporal's history has {counted(len(turns), 'step')} of it"
+        finding = _finding(keys.run_key(archive.prefix, run), Severity.DAMAGE, message)
+        yield finding.model_copy(update={"run": run})
 
 
 def _finding(key: str, severity: Severity, message: str) -> Finding:

@@ -1,4 +1,5 @@
-"""What outside the archive vouches for a run's chain: Temporal's history, a signature by a trusted key, or object lock.
+"""What outside the archive vouches for a run's chain: Temporal's history, a signature by a trusted key, object lock, or a head
+that was kept elsewhere.
 
 Without any of these a chain is self-attested: it shows that nothing was altered by accident, and not that nobody wrote
 the whole of it anew.
@@ -28,6 +29,8 @@ class AnchorKind(StrEnum):
     HISTORY = "temporal-history"
     SIGNATURE = "signature"
     OBJECT_LOCK = "object-lock"
+    KEPT_HEAD = "kept-head"
+    LATER_RECORD = "later-record"
 
 
 class Anchor(Value):
@@ -66,12 +69,53 @@ class RetainingStore(Protocol):
         ...
 
 
-def run_anchors(archive: JobArchive, trusted: frozenset[str], witnesses: Sequence[StepRef] = ()) -> list[RunAnchors]:
-    """What vouches for each run. ``witnesses`` are what Temporal's history holds of it.
+def run_anchors(
+    archive: JobArchive,
+    trusted: frozenset[str],
+    witnesses: Sequence[StepRef] = (),
+    kept: Sequence[StepRef] = (),
+) -> list[RunAnchors]:
+    """What vouches for each run. ``witnesses`` are what Temporal's history holds of it, ``kept`` what a head does that was kept.
 
     An object that is damaged vouches for nothing; ``verify_job`` reports it.
     """
-    return [_of_run(archive, head, trusted, witnesses) for head in _heads(archive)]
+    runs = [_of_run(archive, head, trusted, witnesses, kept) for head in _heads(archive)]
+    return _with_earlier(archive, runs)
+
+
+def _with_earlier(archive: JobArchive, runs: list[RunAnchors]) -> list[RunAnchors]:
+    """What vouches for a run vouches for those whose heads its start, or its first step, names."""
+    by_run = {one.run: one for one in runs}
+    anchored = [one for one in runs if one.anchored]
+    while anchored:
+        later = anchored.pop()
+        for head, digest in _named_at_start(archive, later.run):
+            earlier = next((one for one in by_run.values() if one.head == head and not one.anchored), None)
+            if earlier is None or _digest_at(archive, head) != digest:
+                continue
+            detail = f"the record of run {later.run}, which is anchored, names its head"
+            anchor = Anchor(kind=AnchorKind.LATER_RECORD, whole=True, detail=detail)
+            vouched = earlier.model_copy(update={"anchors": (*earlier.anchors, anchor)})
+            by_run[earlier.run] = vouched
+            anchored.append(vouched)
+    return [by_run[one.run] for one in runs]
+
+
+def _named_at_start(archive: JobArchive, run: str) -> Iterator[tuple[str, str]]:
+    try:
+        start = archive.objects.get(keys.run_key(archive.prefix, run), "run").header
+    except (ObjectCorrupt, ObjectMissing):
+        return
+    yield from start.get("earlier", {}).items()
+    if start["parent"] is not None:
+        yield start["parent"]["key"], start["parent"]["digest"]
+
+
+def _digest_at(archive: JobArchive, key: str) -> str | None:
+    try:
+        return unseal(key, archive.store.get(key)).digest
+    except (ObjectCorrupt, ObjectMissing):
+        return None
 
 
 def _heads(archive: JobArchive) -> Iterator[str]:
@@ -86,7 +130,9 @@ def _heads(archive: JobArchive) -> Iterator[str]:
     yield from (heads[run] for run in sorted(heads) if not keys.is_side_run(unquote(run)))
 
 
-def _of_run(archive: JobArchive, head: str, trusted: frozenset[str], witnesses: Sequence[StepRef]) -> RunAnchors:
+def _of_run(
+    archive: JobArchive, head: str, trusted: frozenset[str], witnesses: Sequence[StepRef], kept: Sequence[StepRef]
+) -> RunAnchors:
     found = keys.parse_turn_key(head)
     run = found.run if found else head.rpartition("/")[2]
     try:
@@ -94,7 +140,7 @@ def _of_run(archive: JobArchive, head: str, trusted: frozenset[str], witnesses: 
         turn = int(archived.header["turn"])
     except (ObjectCorrupt, ObjectMissing, KeyError, TypeError, ValueError):
         return RunAnchors(run=unquote(run), head=head, turn=found.turn if found else 0, ended=found is None)
-    anchors = [*_history(archived, run, witnesses), *_lock(archive, archived)]
+    anchors = [*_history(archived, run, witnesses), *_lock(archive, archived), *_kept(archived, kept)]
     untrusted = None
     if archived.header.get("signature") is not None:
         signature = Signature.model_validate(archived.header["signature"])
@@ -117,6 +163,11 @@ def _history(head: ArchivedObject, run: str, witnesses: Sequence[StepRef]) -> It
     if turns:
         detail = f"it holds the digests of {len(turns)} steps, the last of turn {max(turns)}"
         yield Anchor(kind=AnchorKind.HISTORY, whole=False, detail=detail)
+
+
+def _kept(head: ArchivedObject, kept: Sequence[StepRef]) -> Iterator[Anchor]:
+    if any((one.key, one.digest) == (head.key, head.digest) for one in kept):
+        yield Anchor(kind=AnchorKind.KEPT_HEAD, whole=True, detail="it lists the digest of the chain's head")
 
 
 def _lock(archive: JobArchive, head: ArchivedObject) -> Iterator[Anchor]:

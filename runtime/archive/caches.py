@@ -42,7 +42,10 @@ class Recent(Generic[V]):
 
 
 class Caches:
-    """Immutable things by their keys: objects never change, so nothing here can be out of date."""
+    """Immutable things by their keys: objects never change, so nothing here can be out of date.
+
+    ``named`` are side runs' records that a step of theirs names, and the starts of those that are done.
+    """
 
     def __init__(self) -> None:
         self.requests = RequestCache()
@@ -50,6 +53,7 @@ class Caches:
         self.objects: Recent[ArchivedObject] = Recent(256)
         self.nodes: Recent[NodeStates] = Recent(128)
         self.starts: dict[str, Mapping[str, Any]] = {}
+        self.named: set[str] = set()
 
 
 _all: WeakKeyDictionary[Any, Caches] = WeakKeyDictionary()

@@ -31,6 +31,7 @@ class Fault(StrEnum):
     UNCOVERED = "uncovered"
     HANDED_OVER = "handed-over"
     HISTORY = "history"
+    UNANCHORED = "unanchored"
 
 
 class Finding(Value):

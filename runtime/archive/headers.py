@@ -12,6 +12,8 @@ from runtime.archive.records import (
     AttemptRecord,
     Chunk,
     EndRecord,
+    Exchange,
+    ExchangeRecord,
     Failure,
     FailureRecord,
     Step,
@@ -44,11 +46,14 @@ def delta_shape(delta: LayoutDelta) -> list[list[Any]]:
 
 
 def attempt_fields(
-    record: AttemptRecord, number: int, previous: StepRef | None, failed: StepRef | None
+    record: AttemptRecord, number: int, previous: StepRef | None, outcome: Mapping[str, StepRef]
 ) -> dict[str, Any]:
-    """What an attempt's header says of the call. ``previous`` is the attempt before at the same turn, ``failed`` its failure."""
+    """What an attempt's header says of the call. ``previous`` is the attempt before at the same turn.
+
+    ``outcome`` is what came of that: what ``failed`` is its failure, what was ``answered`` something else.
+    """
     return {
-        **({} if failed is None else {"failed": reference(failed)}),
+        **{name: reference(ref) for name, ref in outcome.items()},
         "kind": "attempt",
         "run": record.run,
         "turn": record.turn,
@@ -145,6 +150,34 @@ def failure_fields(record: FailureRecord, attempt: ArchivedObject) -> dict[str, 
 def failure_parts(record: FailureRecord) -> tuple[Part, ...]:
     """What was received before the attempt failed, and how it arrived."""
     return _response_parts(record.response, record.chunks, b"")
+
+
+def exchange_fields(record: ExchangeRecord, attempt: ArchivedObject) -> dict[str, Any]:
+    """What an exchange's header says."""
+    return {
+        "kind": "exchange",
+        **record.model_dump(mode="json", exclude={"attempt", "response", "chunks"}),
+        **{name: attempt.header[name] for name in ("run", "turn", "number")},
+        "attempt": {"key": attempt.key, "digest": attempt.digest},
+        "response": {"digest": digest_bytes(record.response), "bytes": len(record.response)},
+    }
+
+
+def exchange_parts(record: ExchangeRecord) -> tuple[Part, ...]:
+    """What came back, and how it arrived; as a step's, where it is a reply."""
+    reply = record.model_dump(mode="json", include={"reply"})["reply"]
+    return _response_parts(record.response, record.chunks, b"" if reply is None else _reply_text(reply))
+
+
+def read_exchange(archived: ArchivedObject) -> Exchange:
+    """The exchange that an object is."""
+    header = archived.header
+    return Exchange(
+        ref=StepRef(key=archived.key, digest=archived.digest),
+        response_digest=header["response"]["digest"],
+        response_bytes=header["response"]["bytes"],
+        **{name: header[name] for name in Exchange.model_fields if name in header},
+    )
 
 
 def read_failure(archived: ArchivedObject) -> Failure:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
 from runtime.archive import headers, keys
 from runtime.archive.naming import Naming
 from runtime.archive.reader import JobReader, ref_of
-from runtime.archive.records import AttemptRecord, EndRecord, FailureRecord, Signature, StepRecord
+from runtime.archive.records import AttemptRecord, EndRecord, ExchangeRecord, FailureRecord, Signature, StepRecord
 from runtime.archive.requests import plan
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.digests import digest_of
+from runtime.digests import digest_bytes, digest_of
 from runtime.errors import ArchiveError
 from runtime.values import StepRef
 
@@ -64,18 +64,17 @@ class JobArchive(JobReader):
             **self.naming.start(attempt),
         }
         previous: StepRef | None = None
-        failed: StepRef | None = None
+        outcome: dict[str, StepRef] = {}
         for number in count(1):
             key = keys.attempt_key(self.prefix, attempt.run, attempt.turn, number)
             flat = attempt.turn % KEYFRAME_EVERY == 0
             planned = plan(key, base, attempt.request, layout.document, flat=flat)
-            described = headers.attempt_fields(attempt, number, previous, failed)
+            described = headers.attempt_fields(attempt, number, previous, outcome)
             written, archived = self.objects.put(key, {**described, **fields, **planned.fields}, planned.parts)
             if written:
                 break
             previous = StepRef(key=key, digest=archived.digest)
-            failure = self.failure(key)
-            failed = failure.ref if failure is not None else None
+            outcome = self._outcome(key)
         self._caches.requests.put(planned.request)
         self._caches.layouts.put(key, layout)
         return key
@@ -88,8 +87,25 @@ class JobArchive(JobReader):
         _, archived = self.objects.put(key, fields, headers.failure_parts(failure))
         return StepRef(key=key, digest=archived.digest)
 
+    def _outcome(self, attempt: str) -> dict[str, StepRef]:
+        """The records of what came back of an attempt, by what the next attempt calls them."""
+        failure, exchange = self.failure(attempt), self.exchange(attempt)
+        found = {"failed": failure, "answered": exchange}
+        return {name: record.ref for name, record in found.items() if record is not None}
+
+    def keep_exchange(self, exchange: ExchangeRecord) -> StepRef:
+        """Archive what came back of an attempt and is not its turn's reply. What is archived first stays."""
+        attempt = self.objects.get(exchange.attempt, "attempt")
+        key = keys.exchange_key(exchange.attempt)
+        _, archived = self.objects.put(
+            key, headers.exchange_fields(exchange, attempt), headers.exchange_parts(exchange)
+        )
+        return StepRef(key=key, digest=archived.digest)
+
     def finish_step(self, step: StepRecord) -> StepRef:
-        """Archive the reply after the call. If the turn has its step already, that one's address is returned."""
+        """Archive the reply after the call. If the turn has its step already, that one's address is returned; then what
+        ``step`` says is archived nowhere (see ``keep_exchange``).
+        """
         attempt = self.objects.get(step.attempt, "attempt")
         if (attempt.header["run"], attempt.header["turn"]) != (step.run, step.turn):
             raise ArchiveError(f"{step.attempt} is no attempt at turn {step.turn} of run {step.run}")
@@ -103,18 +119,26 @@ class JobArchive(JobReader):
             "nodes": list(states.records.values()) if keyframe else list(changed),
             "changed": [record["obj_id"] for record in changed],
             "nodes_digest": states.digest,
-            **self.naming.by_step(step, parent),
+            **(named := self.naming.by_step(step, parent)),
             "definition": None if definition is None else {"key": definition.key, "digest": definition.digest},
         }
         key = keys.step_key(self.prefix, step.run, step.turn)
         written, archived = self.objects.put(key, fields, headers.step_parts(step))
         if written:
             self._caches.nodes.put(key, states)
+            self.naming.remember(named)
         return StepRef(key=key, digest=archived.digest)
 
-    def write_effect(self, run: str, turn: int, effect: int, value: dict[str, Any]) -> dict[str, Any]:
-        """Archive the result of a read or a tool call of the turn's statement. The first one written stays, and is returned."""
-        fields = {"kind": "effect", "run": run, "turn": turn, "effect": effect, "value": value}
+    def write_effect(
+        self, run: str, turn: int, effect: int, value: dict[str, Any], uses: Iterable[str] = ()
+    ) -> dict[str, Any]:
+        """Archive the result of a read or a tool call of the turn's statement. The first one written stays, and is returned.
+
+        ``uses`` are the keys of what the store keeps for all jobs, and this result was made from.
+        """
+        digests = {key: digest_bytes(self.store.get(key)) for key in sorted(set(uses))}
+        used = {"uses": digests} if digests else {}
+        fields = {"kind": "effect", "run": run, "turn": turn, "effect": effect, "value": value, **used}
         _, archived = self.objects.put(keys.effect_key(self.prefix, run, turn, effect), fields)
         return dict(archived.header["value"])
 
@@ -127,6 +151,7 @@ class JobArchive(JobReader):
             "nodes": list(changed),
             "nodes_digest": states.digest,
             **self.naming.after(end.run, end.parent),
+            **self.naming.definition(),
         }
         key = keys.end_key(self.prefix, end.run)
         if signer is not None:

@@ -6,6 +6,7 @@
     BATCH/JOB/runs/RUN                                a run was started, and from which step
     BATCH/JOB/turns/RUN/00000/0000041.attempt-001     a request, written before the call
     BATCH/JOB/turns/RUN/00000/0000041.failure-001     what came back of an attempt that failed, in place of a step
+    BATCH/JOB/turns/RUN/00000/0000041.exchange-001    what came back of an attempt that is not the turn's reply: see ``exchanges``
     BATCH/JOB/turns/RUN/00000/0000041.step            the reply, written after it
     BATCH/JOB/turns/RUN/00000/0000041.effect-000000   the result of a read or a tool call of turn 41's statement
     BATCH/JOB/turns/RUN/00000/0000041.effect-800000   what a tick read while the job slept after turn 41, from 800000 on
@@ -27,7 +28,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 _TURN_KEY = re.compile(
-    r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/\d+/(?P<turn>\d+)\.(?P<kind>attempt|step|effect|failure|checkpoint)(-(?P<number>\d+))?"
+    r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/\d+/(?P<turn>\d+)\.(?P<kind>attempt|step|effect|failure|exchange|checkpoint)(-(?P<number>\d+))?"
 )
 
 
@@ -36,7 +37,7 @@ CLAIM = ".run"
 
 
 class TurnKey(NamedTuple):
-    """A key under ``turns``, taken apart. ``number`` is the attempt's (also of a failure) or the effect's, 0 for a step."""
+    """A key under ``turns``, taken apart. ``number`` is the attempt's (also of a failure or an exchange) or the effect's, 0 for a step."""
 
     job: str
     run: str
@@ -120,6 +121,11 @@ def attempt_key_in(prefix: str, turn: int, number: int) -> str:
 def failure_key(attempt: str) -> str:
     """The key of an attempt's failure, from the attempt's key."""
     return attempt.replace(".attempt-", ".failure-")
+
+
+def exchange_key(attempt: str) -> str:
+    """The key of what came back of an attempt beside the turn's reply, from the attempt's key."""
+    return attempt.replace(".attempt-", ".exchange-")
 
 
 def step_key(job: str, run: str, turn: int) -> str:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from runtime.archive import headers, keys
+from runtime.archive.container import ArchivedObject
 from runtime.archive.lineage import Lineage
 from runtime.archive.objects import Objects
 from runtime.archive.records import AttemptRecord, StepRecord
-from runtime.errors import ObjectMissing
+from runtime.errors import ObjectCorrupt, ObjectMissing
 from runtime.values import StepRef
+
+_OUTCOMES = frozenset({"step", "failure", "exchange"})
+"""What came of a call. Each names its attempt."""
+
+_CALLS = frozenset({"attempt", "failure", "exchange"})
+"""What may stand in a turn beside its step's own attempt."""
 
 
 class Naming:
@@ -21,12 +30,12 @@ class Naming:
         self._lineage = lineage
 
     def after(self, run: str, parent: StepRef | None) -> dict[str, dict[str, str]]:
-        """What the record after a step names, digests by key: the results of the effects of the step's statement, and
-        checkpoints if there are any.
+        """What the record after a step names, digests by key: the results of the effects of the step's statement, and,
+        if there are any, checkpoints and calls that no other record names.
         """
         found = keys.parse_turn_key(parent.key) if parent else None
         if found is None:
-            return {"effects": {}}
+            return {"effects": {}, **_said("beside", self._side_calls(run))}
         # The statement of the last turn before a run may have run on in that run.
         places = {f"{found.prefix}{found.turn // 100:05d}/{found.turn:07d}."}
         places.add(keys.turn_prefix(self._prefix, run, found.turn))
@@ -34,7 +43,8 @@ class Naming:
         effects = {key: self._objects.get(key, "effect").digest for key in listed if ".effect-" in key}
         saved = [key for key in listed if key.endswith(".checkpoint")]
         checkpoints = {key: self._objects.get(key, "checkpoint").digest for key in saved}
-        return {"effects": effects, **({"checkpoints": checkpoints} if checkpoints else {})}
+        calls = {**self._other_calls(listed), **self._side_calls(run)}
+        return {"effects": effects, **_said("checkpoints", checkpoints), **_said("beside", calls)}
 
     def by_step(self, step: StepRecord, parent: StepRef | None) -> dict[str, dict[str, str]]:
         """What a step names of what came before its call: also what was prepared in the background, however long before, and
@@ -52,6 +62,19 @@ class Naming:
                 break
         return named
 
+    def remember(self, named: Mapping[str, Mapping[str, str]]) -> None:
+        """A step was written that names this. What another process wrote is named once more, which does no harm."""
+        for key in named.get("beside", ()):
+            found = keys.parse_turn_key(key)
+            if found is not None and keys.is_side_run(unquote(found.run)):
+                done = found.kind == "step"
+                self._objects.caches.named.add(f"{self._prefix}/runs/{found.run}" if done else key)
+
+    def definition(self) -> dict[str, Any]:
+        """What a run's start and end say of the job's definition."""
+        found = self._objects.last(f"{self._prefix}/definition/", "definition")
+        return {} if found is None else {"definition": {"key": found.key, "digest": found.digest}}
+
     def start(self, attempt: AttemptRecord) -> dict[str, str]:
         """Record the run's start, if this is its first turn. Returns what the attempt's header says of it: its digest.
 
@@ -68,6 +91,7 @@ class Naming:
             "parent": headers.reference(attempt.parent),
             "started_at": attempt.started_at,
             **self._claimed(attempt.run),
+            **({} if keys.is_side_run(attempt.run) else self._before(attempt.run)),
         }
         return {"start": self._objects.put(keys.run_key(self._prefix, attempt.run), fields)[1].digest}
 
@@ -75,4 +99,71 @@ class Naming:
         """The claims of the replays that a run is, digests by key; nothing if it is none."""
         listed = [key for key in self._objects.store.list(f"{self._prefix}/replays/") if key.endswith(keys.CLAIM)]
         claims = [claim for claim in (self._objects.get(key, "claim") for key in listed) if claim.header["run"] == run]
-        return {"claims": {claim.key: claim.digest for claim in claims}} if claims else {}
+        return _said("claims", {claim.key: claim.digest for claim in claims})
+
+    def _before(self, run: str) -> dict[str, Any]:
+        """The definition, and the heads of the runs before: without that a run that nothing goes on from could vanish."""
+        starts = [key for key in self._objects.store.list(f"{self._prefix}/runs/") if _is_main(key)]
+        ends = list(self._objects.store.list(f"{self._prefix}/ends/"))
+        told: dict[str, str] = {}
+        for key in starts:
+            if (start := self._whole(key, "run")) is not None:
+                told |= start.header.get("earlier", {})
+        names = dict.fromkeys(key.rpartition("/")[2] for key in (*starts, *ends))
+        heads = {key: digest for name in names if name != keys.name(run) for key, digest in self._head(name).items()}
+        new = {key: digest for key, digest in heads.items() if told.get(key) != digest}
+        return {**self.definition(), **_said("earlier", new)}
+
+    def _head(self, name: str) -> dict[str, str]:
+        """The last record of a run, named as in its key: its end, its last step with what else its turn has, or its start."""
+        end = self._whole(f"{self._prefix}/ends/{name}", "end")
+        if end is not None:
+            return {end.key: end.digest}
+        listed = self._objects.store.list(f"{self._prefix}/turns/{name}/")
+        steps = [key for key in listed if key.endswith(".step")]
+        if steps:
+            calls = self._other_calls(self._objects.store.list(steps[-1].removesuffix("step")))
+            return {**calls, **self._digests([(steps[-1], "step")])}
+        return self._digests([(f"{self._prefix}/runs/{name}", "run")])
+
+    def _other_calls(self, listed: Iterable[str]) -> dict[str, str]:
+        """The calls of a step's turn beside the one that it is the reply to: those that failed late, or lost a race."""
+        calls = [(key, found.kind) for key in listed if (found := keys.parse_turn_key(key)) is not None]
+        calls = [(key, kind) for key, kind in calls if kind in _CALLS]
+        # Of a turn with one attempt there is nothing to say: its step names it.
+        return self._digests(calls) if len(calls) > 1 else {}
+
+    def _side_calls(self, run: str) -> dict[str, str]:
+        """What came of the calls by which a model wrote summaries for ``run``, as far as no step of this process named it."""
+        if keys.is_side_run(run):
+            return {}
+        named = self._objects.caches.named
+        found: dict[str, str] = {}
+        for start in self._objects.store.list(keys.run_key(self._prefix, keys.side_run(run, ""))):
+            if start in named:
+                continue
+            for key in self._objects.store.list(f"{self._prefix}/turns/{start.rpartition('/')[2]}/"):
+                place = keys.parse_turn_key(key)
+                if place is not None and place.kind in _OUTCOMES and key not in named:
+                    found |= self._digests([(key, place.kind)])
+        return found
+
+    def _digests(self, wanted: Iterable[tuple[str, str]]) -> dict[str, str]:
+        """The digests of objects that are whole. What is damaged can be named no more, and holds no job up: ``verify`` tells."""
+        found = [self._whole(key, kind) for key, kind in wanted]
+        return {one.key: one.digest for one in found if one is not None}
+
+    def _whole(self, key: str, kind: str) -> ArchivedObject | None:
+        try:
+            return self._objects.get(key, kind)
+        except (ObjectCorrupt, ObjectMissing):
+            return None
+
+
+def _is_main(key: str) -> bool:
+    return not keys.is_side_run(unquote(key.rpartition("/")[2]))
+
+
+def _said(name: str, digests: Mapping[str, str]) -> dict[str, Any]:
+    """A header says nothing where there is nothing."""
+    return {name: dict(digests)} if digests else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,6 +53,11 @@ class Objects:
         if found.digest != ref.digest:
             raise ObjectCorrupt(f"{ref.key} has digest {found.digest}, not {ref.digest} by which it is referred to")
         return found
+
+    def last(self, prefix: str, kind: str) -> ArchivedObject | None:
+        """The last object of those under ``prefix``, None if there is none."""
+        last = deque(self.store.list(prefix), maxlen=1)
+        return self.get(last[0], kind) if last else None
 
     def _remembered(self, archived: ArchivedObject) -> ArchivedObject:
         if archived.header["kind"] not in _LARGE:

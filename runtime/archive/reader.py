@@ -13,7 +13,7 @@ from runtime.archive.layouts import Layout, layout_of
 from runtime.archive.lineage import Lineage
 from runtime.archive.nodes import NodeStates
 from runtime.archive.objects import Objects
-from runtime.archive.records import Attempt, Chunk, EndRecord, Failure, Step
+from runtime.archive.records import Attempt, Chunk, EndRecord, Exchange, Failure, Step
 from runtime.archive.requests import RequestReader
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.errors import NotFound, ObjectCorrupt, ObjectMissing
@@ -38,6 +38,10 @@ class JobReader:
         """The definition archived last, or None."""
         last = self._last_definition()
         return None if last is None else dict(last.header["definition"])
+
+    def definition_key(self) -> str | None:
+        """The key of the definition archived last, whole or damaged, or None."""
+        return _last(self.store.list(f"{self.prefix}/definition/"))
 
     def layout(self, parent: StepRef | None) -> tuple[Segment, ...]:
         """The full layout that a step's model was shown; empty for None."""
@@ -139,6 +143,29 @@ class JobReader:
         """
         return headers.read_chunks(self.objects.get(keys.failure_key(attempt), "failure"))
 
+    def exchange(self, attempt: str) -> Exchange | None:
+        """What came back of the attempt of this key beside its turn's reply, if that was archived."""
+        try:
+            return headers.read_exchange(self.objects.get(keys.exchange_key(attempt), "exchange"))
+        except ObjectMissing:
+            return None
+
+    def exchanged_response(self, attempt: str) -> bytes:
+        """The bytes of the response to an attempt that has such an exchange.
+
+        Raises:
+            ObjectMissing: if it has none.
+        """
+        return headers.read_response(self.objects.get(keys.exchange_key(attempt), "exchange"))
+
+    def exchanged_chunks(self, attempt: str) -> tuple[Chunk, ...]:
+        """How those bytes arrived.
+
+        Raises:
+            ObjectMissing: as for ``exchanged_response``.
+        """
+        return headers.read_chunks(self.objects.get(keys.exchange_key(attempt), "exchange"))
+
     def in_flight(self, run: str | None = None) -> Attempt | None:
         """The last attempt of a run (the newest by default) if its turn has no step yet."""
         last = _last(self.lineage.keys(self._run(run)))
@@ -226,8 +253,7 @@ class JobReader:
         )
 
     def _last_definition(self) -> ArchivedObject | None:
-        last = _last(self.store.list(f"{self.prefix}/definition/"))
-        return None if last is None else self.objects.get(last, "definition")
+        return self.objects.last(f"{self.prefix}/definition/", "definition")
 
     def _run(self, run: str | None) -> str:
         if run is not None:

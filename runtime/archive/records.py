@@ -175,6 +175,34 @@ class FailureRecord(Value):
     _headers = field_validator("headers")(allowed_headers)
 
 
+class ExchangeReason(StrEnum):
+    """Why what came back of an attempt is not its turn's reply.
+
+    ``FOLLOWED``: the call went on with another request, as after a redirect, or to fetch a reply that was not ready.
+    ``SUPERSEDED``: another attempt at the turn was faster, and its reply is the turn's.
+    """
+
+    FOLLOWED = "followed"
+    SUPERSEDED = "superseded"
+
+
+class ExchangeRecord(Value):
+    """What came back of an attempt, where that is not the turn's reply. ``reply`` is there if it is one: it was paid for."""
+
+    attempt: str
+    reason: ExchangeReason
+    reply: ReplyRecord | None = None
+    response: bytes = b""
+    chunks: tuple[Chunk, ...] = ()
+    status_code: int | None = None
+    headers: dict[str, str] = {}
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    finished_at: str = ""
+
+    _headers = field_validator("headers")(allowed_headers)
+
+
 class Signature(Value):
     """A signature of a run's end; key and value in base64. See ``signing``."""
 
@@ -235,6 +263,25 @@ class Failure(Value):
     error_type: str
     error_message: str
     failed_at: str
+    response_digest: str
+    response_bytes: int
+
+
+class Exchange(Value):
+    """What came back of an attempt and is not its turn's reply, as archived, without its bytes."""
+
+    ref: StepRef
+    run: str
+    turn: int
+    number: int
+    attempt: StepRef
+    reason: ExchangeReason
+    reply: ReplyRecord | None
+    status_code: int | None
+    headers: dict[str, str]
+    usage: Usage
+    cost_usd: float
+    finished_at: str
     response_digest: str
     response_bytes: int
 

@@ -53,7 +53,10 @@ class DefinitionHeader(Header):
 
 
 class RunHeader(Header):
-    """A run was started at ``turn``, from the step ``parent`` or from nothing. ``claims``: by which it is a replay."""
+    """A run was started at ``turn``, from the step ``parent`` or from nothing. ``claims``: by which it is a replay.
+
+    ``definition`` is the job's at the time; ``earlier`` are the heads of the job's runs before, as far as no other start names them.
+    """
 
     kind: Literal["run"]
     run: str
@@ -61,6 +64,8 @@ class RunHeader(Header):
     parent: StepRef | None
     started_at: str
     claims: dict[str, Digest] = {}
+    definition: StepRef | None = None
+    earlier: dict[str, Digest] = {}
 
 
 class AttemptHeader(Header):
@@ -70,7 +75,7 @@ class AttemptHeader(Header):
     is the attempt that the recipe is relative to; without one it is flat, and ``sources`` names the attempts whose
     literals it uses: ``[run's prefix, turn, number, …]``, each turn as the difference to the one before.
     ``level`` tells how often its oldest literals were rewritten. ``previous`` is the attempt before at this turn,
-    ``failed`` the record of how that failed, if there is one. ``start`` is the digest of the run's start, at its first turn.
+    ``failed`` the record of how that failed, ``answered`` that of what came back of it otherwise, if there is one. ``start`` is the digest of the run's start, at its first turn.
     """
 
     kind: Literal["attempt"]
@@ -79,6 +84,7 @@ class AttemptHeader(Header):
     number: Annotated[int, Field(ge=1)]
     previous: StepRef | None
     failed: StepRef | None = None
+    answered: StepRef | None = None
     start: Digest | None = None
     temporal_attempt: int
     model: dict[str, Any]
@@ -103,7 +109,7 @@ class StepHeader(Header):
 
     ``nodes`` are the records of the nodes that ``changed``, in a ``keyframe`` of all; ``nodes_digest`` is that of
     the digests of all. ``effects`` are the tool results of the statement before, ``checkpoints`` the job's state between the two turns,
-    ``definition`` the job's at the time.
+    ``beside`` the calls since then that no other record names (see ``naming``), ``definition`` the job's at the time.
     """
 
     kind: Literal["step"]
@@ -128,6 +134,7 @@ class StepHeader(Header):
     nodes_digest: Digest
     effects: dict[str, Digest]
     checkpoints: dict[str, Digest] = {}
+    beside: dict[str, Digest] = {}
     definition: StepRef | None
     reset_event_id: int
     started_at: str
@@ -150,14 +157,33 @@ class FailureHeader(Header):
     failed_at: str
 
 
+class ExchangeHeader(Header):
+    """What came back of an attempt and is not its turn's reply. Parts as a step's. ``reply`` is there if it is one."""
+
+    kind: Literal["exchange"]
+    run: str
+    turn: int
+    number: Annotated[int, Field(ge=1)]
+    attempt: StepRef
+    reason: Literal["followed", "superseded"]
+    reply: ReplyRecord | None
+    response: Sized
+    status_code: int | None
+    headers: dict[str, str]
+    usage: Usage
+    cost_usd: float
+    finished_at: str
+
+
 class EffectHeader(Header):
-    """The result of a tool call of a turn's statement."""
+    """The result of a tool call of a turn's statement, or of readings. ``uses``: what the store keeps for all jobs that it shows."""
 
     kind: Literal["effect"]
     run: str
     turn: int
     effect: Count
     value: dict[str, Any]
+    uses: dict[str, Digest] = {}
 
 
 class EndHeader(Header):
@@ -178,6 +204,8 @@ class EndHeader(Header):
     nodes_digest: Digest
     effects: dict[str, Digest]
     checkpoints: dict[str, Digest] = {}
+    beside: dict[str, Digest] = {}
+    definition: StepRef | None = None
     ended_at: str
     signature: Signature | None = None
 
@@ -217,6 +245,7 @@ KINDS: dict[str, type[Header]] = {
     "attempt": AttemptHeader,
     "step": StepHeader,
     "failure": FailureHeader,
+    "exchange": ExchangeHeader,
     "effect": EffectHeader,
     "end": EndHeader,
     "checkpoint": CheckpointHeader,

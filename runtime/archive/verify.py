@@ -9,6 +9,7 @@ every step's digest). Without a witness such a chain is self-attested.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 from runtime.archive import keys
@@ -18,28 +19,45 @@ from runtime.archive.headers import signed_text
 from runtime.archive.job import JobArchive
 from runtime.archive.keys import TurnKey
 from runtime.archive.records import Signature
+from runtime.archive.references import SHARED, references, shared_references
 from runtime.archive.schemas import check_header
 from runtime.archive.signing import is_valid
 from runtime.archive.verify_content import Contents
+from runtime.archive.verify_places import MALFORMED, says_what_its_key_says
 from runtime.context.payloads import is_prepared
 from runtime.digests import digest_bytes
 from runtime.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.values import StepRef
 
-_MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError)
 _ASIDE = frozenset({"effect", "checkpoint"})
 """Kinds of which a turn that is another run's may have some in this one: a reset goes back into the turn before N."""
 
 _Turns = dict[int, dict[str, list[str]]]
 
 
-def verify_job(archive: JobArchive, witnesses: Iterable[StepRef] = ()) -> list[Finding]:
-    """All findings about a job's objects, in the order of their keys; damage and notes. Reads every object once.
+@dataclass(frozen=True)
+class Examination:
+    """What verifying a job's archive came to: findings in the order of their keys, the digests of its objects that are whole,
+    and the keys that these objects name, also those of other jobs' objects and of what all jobs share.
+    """
+
+    findings: tuple[Finding, ...]
+    digests: Mapping[str, str]
+    named: frozenset[str]
+
+
+def examine_job(archive: JobArchive, witnesses: Iterable[StepRef] = ()) -> Examination:
+    """Verify a job's archive. Reads every object once.
 
     Raises:
         ArchiveError: if the store cannot be read.
     """
-    return _Verifier(archive).findings(witnesses)
+    return _Verifier(archive).examination(witnesses)
+
+
+def verify_job(archive: JobArchive, witnesses: Iterable[StepRef] = ()) -> list[Finding]:
+    """All findings about a job's objects, damage and notes; see ``examine_job``."""
+    return list(examine_job(archive, witnesses).findings)
 
 
 def damage(findings: Iterable[Finding]) -> list[Finding]:
@@ -56,8 +74,10 @@ class _Verifier:
         self._found: list[Finding] = []
         self._contents = Contents(self._store)
         self._covered: set[str] = set()
+        self._named: set[str] = set()
+        self._shared: dict[str, str | None] = {}
 
-    def findings(self, witnesses: Iterable[StepRef]) -> list[Finding]:
+    def examination(self, witnesses: Iterable[StepRef]) -> Examination:
         names = list(self._store.list(f"{self._prefix}/"))
         runs = self._sorted_in(names)
         for name in names:
@@ -67,11 +87,16 @@ class _Verifier:
         for run in self._by_start(runs):
             self._run(run, runs[run])
         for name in names:
+            if (one := self._objects[name]) is not None:
+                self._references(one)
+        for name in names:
             self._loose_ends(name, runs)
         for witness in witnesses:
             self._referred(witness.key, witness.digest, "a witness outside the archive")
         order = {name: position for position, name in enumerate(names)}
-        return sorted(dict.fromkeys(self._found), key=lambda f: (order.get(f.key, -1), f.fault))
+        found = sorted(dict.fromkeys(self._found), key=lambda f: (order.get(f.key, -1), f.fault))
+        whole = {name: archived.digest for name in names if (archived := self._objects.get(name)) is not None}
+        return Examination(tuple(found), whole, frozenset(self._named))
 
     def _sorted_in(self, names: Sequence[str]) -> dict[str, _Turns]:
         """The keys of each run's turns by turn and kind; runs as in keys."""
@@ -92,7 +117,7 @@ class _Verifier:
         """Runs so that each comes after the one it started from: a run starts from an older one."""
 
         def started(run: str) -> tuple[str, str]:
-            start = self._object(f"{self._prefix}/runs/{run}")
+            start = self._objects.get(f"{self._prefix}/runs/{run}")
             return (str(start.header.get("started_at", "")) if start else "", run)
 
         return sorted(runs, key=started)
@@ -108,7 +133,7 @@ class _Verifier:
             return
         self._objects[name] = archived
         self._contents.know(archived)
-        if not _says_what_its_key_says(archived, self._prefix):
+        if not says_what_its_key_says(archived, self._prefix):
             self._add(Fault.MISPLACED, name, "is not the object that its key names")
 
     def _object(self, name: str) -> ArchivedObject | None:
@@ -149,13 +174,13 @@ class _Verifier:
         for turn in range(first, last + 1):
             try:
                 self._turn(run, turn, turns.get(turn, {}), is_last=turn == last)
-            except _MALFORMED as error:
+            except MALFORMED as error:
                 key = (turns.get(turn, {}).get("step") or turns.get(turn, {}).get("attempt") or [start_key])[-1]
                 self._add(Fault.CORRUPT, key, f"its contents are malformed: {error!r}")
         try:
             self._start(start_key, turns[first])
             self._end(run, turns)
-        except _MALFORMED as error:
+        except MALFORMED as error:
             self._add(Fault.CORRUPT, start_key, f"its contents are malformed: {error!r}")
 
     def _start(self, key: str, first: Mapping[str, list[str]]) -> None:
@@ -232,8 +257,6 @@ class _Verifier:
             self._add(Fault.MISPLACED, step_key, f"names an attempt at another turn, {chosen['key']}")
         if attempt is not None and attempt.header["parent"] != step.header["parent"]:
             self._add(Fault.ALTERED, step_key, "has another parent than its attempt")
-        if step.header["definition"] is not None:
-            self._referred(**step.header["definition"], by=f"the step of turn {turn}")
         self._effects(step)
         for fault, message in self._contents.check_step(step):
             self._add(fault, step_key, message)
@@ -275,17 +298,18 @@ class _Verifier:
                 self._add(Fault.ALTERED, name, "its state does not have the digest that it gives")
 
     def _failures(self, turn: int, objects: Mapping[str, list[str]]) -> None:
-        """Each failure is that of an attempt at this turn, and holds what it says it received."""
-        for name in objects.get("failure", []):
-            failure = self._object(name)
-            if failure is None:
-                continue
-            attempt = failure.header["attempt"]
-            self._referred(attempt["key"], attempt["digest"], f"a failure at turn {turn}")
-            if name != keys.failure_key(attempt["key"]):
-                self._add(Fault.MISPLACED, name, f"is the failure of another attempt, {attempt['key']}")
-            for fault, message in self._contents.check_response(failure):
-                self._add(fault, name, message)
+        """Each failure or exchange is that of an attempt at this turn, and holds what it says it received."""
+        for kind, key_of in (("failure", keys.failure_key), ("exchange", keys.exchange_key)):
+            for name in objects.get(kind, []):
+                outcome = self._object(name)
+                if outcome is None:
+                    continue
+                attempt = outcome.header["attempt"]
+                self._referred(attempt["key"], attempt["digest"], f"the {kind} at turn {turn}")
+                if name != key_of(attempt["key"]):
+                    self._add(Fault.MISPLACED, name, f"is the {kind} of another attempt, {attempt['key']}")
+                for fault, message in self._contents.check_response(outcome):
+                    self._add(fault, name, message)
 
     def _links(self, attempt: ArchivedObject, turn: int) -> None:
         """The attempt's parent is the step of the turn before, and each attempt names the one before it."""
@@ -316,14 +340,8 @@ class _Verifier:
     def _loose_ends(self, name: str, runs: Mapping[str, _Turns]) -> None:
         """What nothing later names; ends of runs that have no turn."""
         found = keys.parse_turn_key(name)
-        if name not in self._covered:
-            loose = "checkpoint" if found is not None and found.kind == "checkpoint" else None
-            if found is not None and found.kind == "step" and keys.is_side_run(unquote(found.run)):
-                loose = "summary"
-            if name.startswith(f"{self._prefix}/replays/"):
-                loose = "claim" if name.endswith(keys.CLAIM) else "order of a replay"
-            if loose is not None:
-                self._add(Fault.UNCOVERED, name, f"is a {loose} that no later record names", note=True)
+        if name not in self._covered and name not in self._named and (loose := self._loose(name, found)):
+            self._add(Fault.UNCOVERED, name, f"is {loose} that no later record names", note=True)
         if found is not None and found.kind == "failure" and name not in self._covered:
             self._add(Fault.UNCOVERED, name, "is a failed attempt's record that no later attempt names", note=True)
         if found is not None and found.kind == "effect" and name not in self._covered:
@@ -337,6 +355,22 @@ class _Verifier:
             if end is not None and end.header.get("parent") is not None:
                 self._add(Fault.GAP, name, "ends a run that has no turns", note=self._ends_elsewhere(end))
 
+    def _loose(self, name: str, found: TurnKey | None) -> str | None:
+        """What an object is that nothing names, where that is worth a note: heads and attempts in flight are none."""
+        if name.startswith(f"{self._prefix}/replays/"):
+            return "a claim" if name.endswith(keys.CLAIM) else "an order of a replay"
+        if name.startswith(f"{self._prefix}/definition/"):
+            return "a definition"
+        if found is None:
+            return None
+        if found.kind == "step":
+            return "a summary" if keys.is_side_run(unquote(found.run)) else None
+        if found.kind == "attempt":
+            # An attempt whose turn has no step is told of with its turn.
+            step = keys.step_key_in(found.prefix, found.turn)
+            return "an attempt" if step in self._objects else None
+        return {"checkpoint": "a checkpoint", "exchange": "a reply that was not taken"}.get(found.kind)
+
     def _ends_elsewhere(self, end: ArchivedObject) -> bool:
         """A run that ended before its first turn follows a step of another run."""
         parent = end.header["parent"]
@@ -344,8 +378,43 @@ class _Verifier:
         found = keys.parse_turn_key(parent["key"])
         return found is not None and found.run != end.key.rpartition("/")[2]
 
+    def _references(self, archived: ArchivedObject) -> None:
+        """What an object names is there. The links of the chain, of which more is to be said, are looked at with their turns."""
+        try:
+            named = list(references(archived))
+        except MALFORMED as error:
+            self._add(Fault.CORRUPT, archived.key, f"its contents are malformed: {error!r}")
+            return
+        for key, digest, link in named:
+            self._named.add(key)
+            if not link:
+                self._referred(key, digest, archived.key)
+                self._covered.add(key)
+
+    def _look_at_shared(self, key: str, digest: str, by: str) -> None:
+        """``key`` belongs to no job. What it names in turn is looked at once."""
+        if key not in self._shared:
+            try:
+                data = self._store.get(key)
+            except ObjectMissing:
+                self._shared[key] = None
+            else:
+                self._shared[key] = digest_bytes(data)
+                for reference in shared_references(data):
+                    self._named.add(reference.key)
+                    self._covered.add(reference.key)
+                    self._referred(reference.key, reference.digest, key)
+        found = self._shared[key]
+        if found is None:
+            self._add(Fault.MISSING, key, f"is not there, but {by} refers to it")
+        elif found != digest:
+            self._add(Fault.ALTERED, key, f"has digest {found}, but {by} refers to it as {digest}")
+
     def _referred(self, key: str, digest: str | None, by: str) -> None:
         """``key`` must be there and have ``digest``. Damage of the object itself is reported where it is read."""
+        if key.startswith(SHARED) and digest is not None:
+            self._look_at_shared(key, digest, by)
+            return
         try:
             archived = self._object(key)
         except ArchiveError:
@@ -369,31 +438,6 @@ class _Verifier:
                 message=message,
             )
         )
-
-
-def _says_what_its_key_says(archived: ArchivedObject, job: str) -> bool:
-    header = archived.header
-    try:
-        match header["kind"]:
-            case "attempt" | "step" | "effect" | "failure" | "checkpoint" as kind:
-                found = keys.parse_turn_key(archived.key)
-                if found is None or found.kind != kind:
-                    return False
-                alone = kind in {"step", "checkpoint"}
-                number = 0 if alone else header["effect" if kind == "effect" else "number"]
-                return (found.run, found.turn, found.number) == (keys.name(header["run"]), header["turn"], number)
-            case "definition":
-                return archived.key == keys.definition_key(job, header["number"])
-            case "run":
-                return archived.key == keys.run_key(job, header["run"])
-            case "end":
-                return archived.key == keys.end_key(job, header["run"])
-            case "replay" | "claim" as kind:
-                suffix = ".run" if kind == "claim" else ""
-                return archived.key == f"{job}/replays/{keys.name(header['id'])}{suffix}"
-    except _MALFORMED:
-        return False
-    return False
 
 
 def _reason(error: Exception, key: str) -> str:

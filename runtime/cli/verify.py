@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from runtime.cli.options import Address, Json, Namespace, Profile, Store
 from runtime.cli.output import json_document, note, say
 from runtime.errors import InputError
+from runtime.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from runtime.archive.stores import ObjectStore
     from runtime.catalog import JobName
     from runtime.connection import Target
-    from runtime.verification import JobVerdict
+    from runtime.verification import Demands, JobVerdict
 
 DIFFERENCE = 4
 _SHOWN = 20
@@ -32,13 +34,33 @@ def command(
             show_default=False,
         ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Verify every job of the archive.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Verify every job that the archive has, or should have, and what they share.")
+    ] = False,
+    require_anchor: Annotated[
+        bool, typer.Option("--require-anchor", help="Fail where nothing outside the archive vouches for a run.")
+    ] = False,
+    head: Annotated[
+        bool,
+        typer.Option(
+            "--head", help="Print the archive's head (a JOB's, if one is named), to keep elsewhere. It verifies first."
+        ),
+    ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="HEAD-FILE",
+            help="Verify that nothing which this head covers has vanished or changed.",
+            show_default=False,
+        ),
+    ] = None,
     public_key: Annotated[
         list[str] | None,
         typer.Option(
             "--public-key",
             metavar="KEY",
-            help="An ed25519 public key to trust (a file, or base64). Also: HOLDFAST_PUBLIC_KEY.",
+            help="An ed25519 public key that must have signed (a file, or base64). Also to trust: HOLDFAST_PUBLIC_KEY.",
             show_default=False,
         ),
     ] = None,
@@ -50,63 +72,137 @@ def command(
 ) -> None:
     """Prove that nothing in a job's archive was altered or lost.
 
-    Every object, the chain, each request put together anew. Compares with Temporal's history where that is in reach. Exit code 4 if anything is damaged. It says what outside the
-    archive vouches for the chain: Temporal's history, a signature, object lock, or nothing.
+    Every object, the chain, each request put together anew; what should be there by Temporal's list and histories, where
+    those are in reach, or by a head that was kept. Exit code 4 if anything is damaged or gone. It says what outside the
+    archive vouches for the chain: Temporal's history, a signature, object lock, a kept head, or nothing.
     """
-    if every and job is not None:
-        raise InputError(f"--all verifies every job: leave out {job!r}, or leave out --all")
+    if job is not None and (every or against is not None):
+        option = "--all" if every else "--against"
+        raise InputError(f"{option} verifies every job: leave out {job!r}, or leave out {option}")
+    if head and json:
+        raise InputError("--head prints a head, which is JSON already: leave out --json")
     import asyncio
 
+    from runtime.archive.heads import read_head
     from runtime.archive.signing import trusted_keys
-    from runtime.catalog import LAST, all_jobs, find_job
     from runtime.cli.stores import archive_to_read
     from runtime.connection import Target
+    from runtime.verification import Demands
 
     objects = archive_to_read(store)
-    names = list(all_jobs(objects)) if every else [find_job(objects, job or LAST)]
     target = Target(address=address, namespace=namespace, profile=profile)
     trusted = trusted_keys(tuple(public_key or ()))
-    verdicts = asyncio.run(_verified(objects, names, target, trusted, quiet=json))
+    given = trusted_keys(tuple(public_key or ()), {})
+    kept = None if against is None else read_head(against, given)
+    demands = Demands(trusted, signed=bool(given), anchored=require_anchor, head=kept)
+    whole = every or kept is not None or (head and job is None)
+    verdicts = asyncio.run(_Verification(objects, target, demands, job, whole, json or head).verdicts())
+    damaged = any(verdict.damage for verdict in verdicts)
     if json:
-        clean = not any(verdict.damage for verdict in verdicts)
-        json_document({"clean": clean, "jobs": [_document(verdict) for verdict in verdicts]})
-    elif not verdicts:
+        jobs = [_document(verdict) for verdict in verdicts if verdict.job is not None]
+        shared = [_document(verdict) for verdict in verdicts if verdict.job is None]
+        json_document({"clean": not damaged, "jobs": jobs, **({"shared": shared[0]} if shared else {})})
+    elif not verdicts and not head:
         say("the archive has no jobs")
-    if any(verdict.damage for verdict in verdicts):
+    if head:
+        _print_head(objects, verdicts, whole)
+    if damaged:
         raise typer.Exit(DIFFERENCE)
 
 
-async def _verified(
-    objects: ObjectStore, names: list[JobName], target: Target, trusted: frozenset[str], *, quiet: bool
-) -> list[JobVerdict]:
-    from temporalio.service import RPCError
+@dataclass
+class _Verification:
+    """The verification of one JOB, or of the ``whole`` archive; reported as it goes on, unless ``quiet``."""
 
-    from runtime.connection import connect_if_up
-    from runtime.errors import ServerError
-    from runtime.verification import verified
+    objects: ObjectStore
+    target: Target
+    demands: Demands
+    job: str | None
+    whole: bool
+    quiet: bool
+    done: dict[JobName, JobVerdict] = field(default_factory=dict)
 
-    verdicts: list[JobVerdict] = []
+    async def verdicts(self) -> list[JobVerdict]:
+        """One for each job, and for the whole archive one for what jobs share."""
+        from temporalio.service import RPCError
 
-    async def each(client: Any) -> None:
-        for name in names[len(verdicts) :]:
-            verdicts.append(await verified(objects, name, client, trusted))
-            if not quiet:
-                _report(verdicts[-1])
+        from runtime.connection import connect_if_up
+        from runtime.errors import ServerError
 
-    try:
-        async with connect_if_up(target) as connection:
-            if connection is None and names and not quiet:
-                note("without Temporal's history: no server runs ('holdfast up' starts the embedded one)")
-            await each(connection.client if connection is not None else None)
-    except (ServerError, RPCError) as error:
-        note(f"without Temporal's history: {error}")
-        await each(None)
-    return verdicts
+        try:
+            async with connect_if_up(self.target) as connection:
+                if connection is None and not self.quiet:
+                    note("without Temporal's history: no server runs ('holdfast up' starts the embedded one)")
+                await self._each(connection.client if connection is not None else None)
+        except (ServerError, RPCError) as error:
+            note(f"without Temporal's history: {error}")
+            await self._each(None)
+        return list(self.done.values()) + (await self._shared() if self.whole and self.done else [])
+
+    async def _each(self, client: Any) -> None:
+        from runtime.verification import jobs_to_verify, verified
+
+        if self.whole:
+            names = await jobs_to_verify(self.objects, client, self.demands.head)
+        else:
+            names = [await self._named(client)]
+        for name in names:
+            if name not in self.done:
+                self.done[name] = await verified(self.objects, name, client, self.demands)
+                if not self.quiet:
+                    _report(self.done[name])
+
+    async def _named(self, client: Any) -> JobName:
+        """The job that was named: also one of which the archive has nothing any more, and Temporal knows."""
+        from runtime.catalog import LAST, JobName, find_job
+        from runtime.errors import NotFound
+        from runtime.verification import jobs_to_verify
+
+        try:
+            return find_job(self.objects, self.job or LAST)
+        except NotFound:
+            batch, _, id = (self.job or "").partition("/")
+            if client is not None and JobName(batch, id) in await jobs_to_verify(self.objects, client, None):
+                return JobName(batch, id)
+            raise
+
+    async def _shared(self) -> list[JobVerdict]:
+        import asyncio
+
+        from runtime.verification import shared_verdict
+
+        found = await asyncio.to_thread(shared_verdict, self.objects, list(self.done.values()), self.demands.head)
+        if not self.quiet and (found.damage or found.notes):
+            _report(found)
+        return [found]
+
+
+def _print_head(objects: ObjectStore, verdicts: list[JobVerdict], whole: bool) -> None:
+    """The head, of an archive that is whole; else what is wrong with it, on stderr."""
+    from datetime import UTC, datetime
+
+    from runtime.archive.heads import head_of, shared_digests
+    from runtime.archive.signing import signer_of
+    from runtime.catalog import known_archive_id
+
+    damage = [finding for verdict in verdicts for finding in verdict.damage]
+    for finding in damage:
+        note(f"damaged: {finding}")
+    if damage:
+        return
+    head = head_of(
+        [verdict.examination for verdict in verdicts if verdict.examination is not None],
+        shared_digests(objects) if whole else {},
+        archive=known_archive_id(objects),
+        made_at=datetime.now(UTC).isoformat(),
+        signer=signer_of(),
+    )
+    json_document(head.model_dump(mode="json"))
 
 
 def _report(verdict: JobVerdict) -> None:
     damage, notes = verdict.damage, verdict.notes
-    say(f"{verdict.job}: {'clean' if not damage else f'{len(damage)} damaged'}")
+    say(f"{verdict.job or 'what jobs share'}: {'clean' if not damage else f'{len(damage)} damaged'}")
     for finding in damage:
         say(f"  damaged: {finding}")
     shown = list(_together(notes))
@@ -114,6 +210,8 @@ def _report(verdict: JobVerdict) -> None:
         say(f"  note: {line}")
     if len(shown) > _SHOWN:
         say(f"  note: {len(shown) - _SHOWN} more; --json lists them all")
+    if verdict.unnamed and verdict.job is not None:
+        say(f"  {counted(verdict.unnamed, 'object')} named by no other, beside the heads of runs")
     for run in verdict.runs:
         state = "" if run.ended else ", which has not ended"
         if run.anchored:
@@ -158,5 +256,6 @@ def _document(verdict: JobVerdict) -> dict[str, Any]:
         "job": verdict.job,
         "damage": [finding.model_dump(mode="json") for finding in verdict.damage],
         "notes": [finding.model_dump(mode="json") for finding in verdict.notes],
+        "unnamed": verdict.unnamed,
         "runs": [{**run.model_dump(mode="json"), "anchored": run.anchored} for run in verdict.runs],
     }

@@ -11,9 +11,20 @@ from typing import Any
 
 from runtime.archive.checkpoints import write_checkpoint
 from runtime.archive.job import JobArchive
-from runtime.archive.records import AttemptRecord, Capture, Chunk, EndRecord, FailureRecord, ReplyRecord, StepRecord
+from runtime.archive.records import (
+    AttemptRecord,
+    Capture,
+    Chunk,
+    EndRecord,
+    ExchangeReason,
+    ExchangeRecord,
+    FailureRecord,
+    ReplyRecord,
+    StepRecord,
+)
 from runtime.archive.replays import claim_replay, write_replay
 from runtime.archive.stores import ObjectStore
+from runtime.digests import canonical_json, digest_bytes
 from runtime.history.condensed import CondensationRecord
 from runtime.projection.segments import Role, Segment, SegmentKind, delta_between
 from runtime.values import StepRef, ToolCall, Usage
@@ -212,3 +223,53 @@ def eventful_job(store: ObjectStore, batch: str = "nightly", job: str = "licence
         EndRecord(run="b", turn=35, parent=parent, status="succeeded", result={"files": []}, usage=Usage(prompt=9))
     )
     return written
+
+
+def rich_archive(store: ObjectStore) -> dict[str, Written]:
+    """An archive with every kind of object, the jobs by name: ``licences`` (see ``eventful_job``), and ``short``, a fork of it
+    with less than a keyframe's turns and two runs.
+
+    The fork's first run lost a race and followed a redirect, was shown a summary of a group that a model wrote in the background, and
+    tried one in vain; its second went on from the first one's last turn, for the first had been reset to there.
+    """
+    licences = eventful_job(store)
+    short = Written(JobArchive(store, "nightly", "short"))
+    archive, layout_at = short.archive, chat(random.Random(5), 120)
+    archive.write_definition({"goal": "Find files, shortly", "model": "openai/m-1"})
+    write_replay(archive, "fork-1", {"start": 34}, "2026-01-01T00:40:00Z")
+    claim_replay(archive, "fork-1", "first")
+    parent = licences.refs["b", 33]
+
+    def take(run: str, turn: int, parent: StepRef) -> StepRef:
+        layout = layout_at(turn, archive.layout(parent), archive.reply_segment(parent))
+        redirected = short.begin(run, turn, parent, layout)
+        archive.keep_exchange(ExchangeRecord(attempt=redirected, reason=ExchangeReason.FOLLOWED, status_code=307))
+        slow = short.begin(run, turn, parent, layout, attempt=2)
+        step = short.finish(run, turn, short.begin(run, turn, parent, layout, attempt=3))
+        lost = step_record(run, turn, slow)
+        archive.keep_exchange(
+            ExchangeRecord(
+                attempt=slow,
+                reason=ExchangeReason.SUPERSEDED,
+                **lost.model_dump(include={"reply", "response", "status_code", "headers", "usage", "cost_usd"}),
+            )
+        )
+        return step
+
+    parent = take("first", 34, parent)
+    material = canonical_json({"parts": [{"what": "a.py", "text": "x = 1"}]})
+    kept_at = f"_holdfast/material/{digest_bytes(material).removeprefix('sha256:')}"
+    store.put_if_absent(kept_at, material)
+    side = short.finish("first~group-34-0", 35, short.begin("first~group-34-0", 35, parent, [segment("Sum up.")]))
+    in_vain = short.begin("first~group-34-1", 35, parent, [segment("Sum that up.")])
+    archive.fail_attempt(failure_record(in_vain))
+    summary = canonical_json({"text": "It sets x.", "model": {"name": "m"}, "step": side.model_dump()})
+    store.put_if_absent("_holdfast/summaries/5e", summary)
+    store.put_if_absent("_holdfast/summaries/5e.claims/00000001", b'{"over":false,"owner":"first/1"}')
+    archive.write_effect("first", 34, 0, {"results": ["It sets x."]}, uses=[kept_at, "_holdfast/summaries/5e"])
+    branch = parent = take("first", 35, parent)
+    take("first", 36, parent)
+    parent = take("second", 36, branch)
+    write_checkpoint(archive, run="second", turn=36, parent=parent, interpreter="monty", state={"x": 36})
+    short.heads["second"] = archive.write_end(EndRecord(run="second", turn=36, parent=parent, status="succeeded"))
+    return {"licences": licences, "short": short}

@@ -1,0 +1,63 @@
+"""What an archived object names by digest. Whatever one names is covered by its digest, and so on to the heads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from runtime.archive import keys
+from runtime.archive.container import ArchivedObject
+
+SHARED = "_holdfast/"
+"""Under this stand what belongs to no job: bytes as they are, named by their SHA-256."""
+
+_ONE = ("parent", "attempt", "previous", "failed", "answered", "definition")
+_MANY = ("effects", "checkpoints", "beside", "claims", "earlier", "uses")
+
+
+class Reference(NamedTuple):
+    """``key`` must be there and have ``digest``. ``link``: the chain of turns itself, of which readers know more."""
+
+    key: str
+    digest: str
+    link: bool
+
+
+def references(archived: ArchivedObject) -> Iterator[Reference]:
+    """What an object names, in an order of its own. Raises what a malformed header makes: ``KeyError`` and the like."""
+    header = archived.header
+    kind = header["kind"]
+    if kind == "claim":
+        yield Reference(archived.key.removesuffix(keys.CLAIM), header["order"], link=True)
+    if kind == "attempt" and header.get("start"):
+        found = keys.parse_turn_key(archived.key)
+        if found is not None:
+            yield Reference(f"{found.job}/runs/{found.run}", header["start"], link=True)
+    if kind not in _NAMING:
+        return
+    for name in _ONE:
+        one = header.get(name)
+        if one is not None:
+            yield Reference(one["key"], one["digest"], link=name not in _FREE)
+    for name in _MANY:
+        for key, digest in header.get(name, {}).items():
+            yield Reference(key, digest, link=name in _LINKS)
+    for condensation in header.get("condensations", ()):
+        if summary := condensation.get("summary"):
+            yield Reference(summary["key"], summary["digest"], link=True)
+
+
+_NAMING = frozenset({"run", "attempt", "step", "failure", "exchange", "effect", "checkpoint", "end"})
+_FREE = frozenset({"answered", "definition"})
+_LINKS = frozenset({"effects", "checkpoints", "claims"})
+
+
+def shared_references(data: bytes) -> Iterator[Reference]:
+    """What an object under ``SHARED`` names: a summary's text, the step of the call that wrote it."""
+    try:
+        step = json.loads(data).get("step")
+        if isinstance(step, dict):
+            yield Reference(str(step["key"]), str(step["digest"]), link=False)
+    except (ValueError, AttributeError, KeyError, RecursionError):
+        return
