@@ -150,7 +150,7 @@ def reports_usage(recorder: CallRecorder) -> bool:
 
 
 def price(options: ModelOptions, usage: Any) -> float:
-    """The cost of a call in US dollars by litellm's own table, 0.0 for what it does not know."""
+    """The cost of a call in US dollars by litellm's own table, 0.0 for what that does not know."""
     lite = library()
     try:
         response = lite.ModelResponse(model=options.name, usage=usage)

@@ -136,7 +136,7 @@ class ModelTurn:
 
     def _layouts(self) -> tuple[tuple[Segment, ...], tuple[Segment, ...]]:
         """The prompt before, and this one. What prompts cost is looked up too: it is in a file."""
-        self._prices = prices_of(self._options.name)
+        self._prices = prices_of(self._options.name, self._options.price)
         parent = self._call.parent
         before = self._archive.layout(parent)
         return before, self._call.layout.apply(before, self._archive.reply_segment(parent))
@@ -248,7 +248,7 @@ class ModelTurn:
                 status_code=recorder.status,
                 headers=recorder.headers,
                 usage=usage,
-                cost_usd=price(self._options, answer.usage) if reported else 0.0,
+                cost_usd=self._cost(answer, usage),
                 execution=call.execution,
                 nodes=call.nodes,
                 condensations=call.condensations,
@@ -259,6 +259,12 @@ class ModelTurn:
             )
         )
         return self._archive.step(step)
+
+    def _cost(self, answer: Answer, usage: Usage) -> float:
+        """The price of the call in US dollars. Where the provider reported no usage, only the file's own price counts it."""
+        if self._options.price is not None:
+            return self._options.price.cost(usage)
+        return price(self._options, answer.usage) if usage.reported else 0.0
 
 
 def _options(model: dict[str, Any]) -> ModelOptions:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from activities._recorder import Limits
-from runtime.prices import streams
+from runtime.prices import Price, streams
 
 _WHOLE = "aiohttp_openai/"
 """Models whose replies litellm cannot stream: what is asked for is what it can give."""
@@ -28,6 +28,8 @@ class ModelOptions(BaseModel):
     connect: float = Field(default=10.0, gt=0)
     first_byte: float | None = Field(default=None, gt=0)
     stall: float = Field(default=20.0, gt=0)
+    price: Price | None = None
+    """What the jobs file says that tokens cost; None: what litellm's table says."""
 
     @model_validator(mode="before")
     @classmethod

@@ -12,6 +12,12 @@ _PACKAGES = {
 """Packages that are not called as their modules are."""
 
 
+def package_of(module: str) -> str:
+    """What to install for ``module``."""
+    top = module.partition(".")[0]
+    return _PACKAGES.get(top, top)
+
+
 def package_missing(error: BaseException) -> str | None:
     """What to install, if ``error`` comes of a module that is not there; else None.
 
@@ -25,7 +31,6 @@ def package_missing(error: BaseException) -> str | None:
             module = (cause.name or "").partition(".")[0]
             if not module:
                 return f"a package that this model needs is not installed: {cause}"
-            package = _PACKAGES.get(module, module)
-            return f"this model needs the package {package}, which is not installed where the worker runs ({cause})"
+            return f"this model needs the package {package_of(module)}, which is not installed where the worker runs ({cause})"
         cause = cause.__cause__ or cause.__context__
     return None

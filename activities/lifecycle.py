@@ -12,7 +12,7 @@ from runtime.archive.replays import claim_replay
 from runtime.archive.stores import ObjectStore
 from runtime.failpoints import failpoint
 from runtime.job.checkpoint import INTERPRETER
-from runtime.prices import prices_of
+from runtime.prices import Price, prices_of
 
 
 class LifecycleActivities:
@@ -32,6 +32,9 @@ class LifecycleActivities:
         await asyncio.to_thread(archive.write_definition, begin.definition)
         if begin.fork is not None:
             await asyncio.to_thread(claim_replay, archive, begin.fork, activity.info().workflow_run_id or "")
-        prices = await asyncio.to_thread(prices_of, str(begin.definition["model"]["name"]))
+        model = begin.definition["model"]
+        own = (model.get("options") or {}).get("price")
+        price = Price.model_validate(own) if own is not None else None
+        prices = await asyncio.to_thread(prices_of, str(model["name"]), price)
         failpoint("begin.after")
         return JobBegan(interpreter=INTERPRETER, prices=prices)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from runtime.cli.options import Address, Namespace, Profile, Store
-from runtime.cli.output import own_stdout, say, stdout
+from runtime.cli.output import note, own_stdout, say, stdout
 
 if TYPE_CHECKING:
     from runtime.cli.reporters import Reporter
@@ -54,10 +54,11 @@ def command(
 
     Exit code 0: all jobs succeeded; 1: some did not; 2: bad input; 3: a budget stopped some; 130: interrupted.
     """
-    from runtime.spec.load import load_jobs_file
+    from runtime.spec.load import load
 
     with own_stdout():
-        batch = load_jobs_file(jobs_file)
+        loaded = load(jobs_file)
+        batch = loaded.batch
         if store is not None:
             batch = batch.model_copy(update={"store": store})
         if print_config:
@@ -71,8 +72,15 @@ def command(
         from runtime.cli.running import Request, run_batch
         from runtime.cli.running import dry_run as look
         from runtime.connection import Target
+        from runtime.preflight import check
 
         log_in_lines()
+        for line in check(loaded, batch.store):
+            note(line)
+        if dry_run and address is not None:
+            note(
+                f"models were checked with this machine's keys and packages; workers elsewhere on {address} need theirs"
+            )
         again = _again(
             jobs_file, {"--address": address, "--namespace": namespace, "--profile": profile, "--store": store}
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +18,20 @@ from runtime.spec.written import MAX_JOBS, NAME_RULE, WrittenHeader, WrittenJob,
 W = TypeVar("W", bound=BaseModel)
 
 
+@dataclass(frozen=True)
+class Loaded:
+    """A batch without a problem so far, and what takes further ones, which knows the file's lines."""
+
+    batch: BatchSpec
+    problems: Problems
+
+
 def load_jobs_file(path: Path | str) -> BatchSpec:
+    """The batch that the jobs file at ``path`` describes. Errors as ``load``."""
+    return load(path).batch
+
+
+def load(path: Path | str) -> Loaded:
     """The batch that the jobs file at ``path`` describes: YAML, or JSONL by its suffix. Tools are imported.
 
     Raises:
@@ -36,7 +50,7 @@ def load_jobs_file(path: Path | str) -> BatchSpec:
     jobs = tuple(resolver.jobs(written))
     store = resolver.store()
     problems.raise_if_any()
-    return BatchSpec(batch=batch, concurrency=header.concurrency, store=store, jobs=jobs)
+    return Loaded(BatchSpec(batch=batch, concurrency=header.concurrency, store=store, jobs=jobs), problems)
 
 
 def _read(path: Path, problems: Problems) -> dict[str, Any]:

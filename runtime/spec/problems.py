@@ -63,8 +63,20 @@ class Problems:
         if not self.found:
             return
         first, *rest = sorted(self.found.values())
-        parts = [f"{self.file}:{first.line}", first.key, first.text]
-        raise InputError(": ".join(part for part in parts if part) + _others(rest))
+        raise InputError(self._told(first) + _others(rest))
+
+    def raise_all(self) -> None:
+        """Raise every problem, a line each, by line.
+
+        Raises:
+            InputError: if there is any.
+        """
+        if self.found:
+            raise InputError("\n".join(self._told(problem) for problem in sorted(self.found.values())))
+
+    def _told(self, problem: Problem) -> str:
+        parts = [f"{self.file}:{problem.line}", problem.key, problem.text]
+        return ": ".join(part for part in parts if part)
 
 
 def _others(rest: list[Problem]) -> str:

@@ -131,14 +131,17 @@ class Resolver:
 
     def _workspace(self, text: str, at: Location) -> str:
         path = self._path(text)
-        if "\0" in text or not Path(path).is_dir():
-            self._problems.add(at, f"expected a directory, got {shown(text)}, which is none")
+        fault = "which is none" if "\0" in text or not Path(path).is_dir() else workspace_fault(path)
+        if fault is not None:
+            self._problems.add(at, f"expected a directory, got {shown(text)}, {fault}")
         return path
 
     def model(self, written: WrittenModel, at: Location) -> ModelSettings:
         """The model's settings; a scripted model's name gets its script's absolute path."""
         options = dict(written.model_extra or {})
         self._options(options, at)
+        if written.price is not None:
+            options["price"] = written.price.model_dump(exclude_none=True)
         name = written.name
         if name.startswith(SCRIPTED):
             script = name.removeprefix(SCRIPTED)
@@ -243,6 +246,16 @@ class Resolver:
             except InputError as error:
                 self._tools[target] = str(error)
         return self._tools[target]
+
+
+def workspace_fault(path: str) -> str | None:
+    """Why the directory at ``path`` cannot be read, if it cannot."""
+    try:
+        with os.scandir(path) as entries:
+            next(entries, None)
+    except OSError as error:
+        return f"which may not be read ({error.strerror})"
+    return None
 
 
 def _budget(defaults: WrittenBudget, own: WrittenBudget) -> Budget:

@@ -241,6 +241,37 @@ class WrittenRedaction(Written):
         return patterns
 
 
+class WrittenPrice(Written):
+    """US dollars per million tokens: of the prompt, of replies, and read from and written to the provider's cache."""
+
+    input: float = Field(ge=0, description="A million tokens of prompts.")
+    output: float = Field(ge=0, description="A million tokens of replies.")
+    cache_read: float | None = Field(
+        default=None, ge=0, description="Those of prompts that the cache had; as input if left out."
+    )
+    cache_write: float | None = Field(
+        default=None, ge=0, description="Those that were put there; as input if left out."
+    )
+
+
+FREE = "free"
+
+
+def _price(value: Any) -> Any:
+    """``free`` and 0 as what they stand for."""
+    if value == FREE or (value == 0 and not isinstance(value, bool)):
+        return {"input": 0, "output": 0}
+    if not isinstance(value, dict):
+        raise wrong(f"expected {{input: DOLLARS, output: DOLLARS}} per million tokens, or {FREE!r}, got {shown(value)}")
+    return value
+
+
+OwnPrice = Annotated[
+    WrittenPrice,
+    BeforeValidator(_price, json_schema_input_type=WrittenPrice | Literal["free", 0]),
+]
+
+
 class WrittenModel(BaseModel):
     """A litellm model, or scripted/FILE. Further keys are passed to litellm as they are."""
 
@@ -249,6 +280,11 @@ class WrittenModel(BaseModel):
     name: str = Field(
         pattern=r"^\S(.*\S)?$",
         description="A litellm model name such as openai/gpt-5, or scripted/FILE (relative to the jobs file).",
+    )
+    price: OwnPrice | None = Field(
+        default=None,
+        description="What the model's tokens cost, where litellm's table does not know or an endpoint has prices of its own;"
+        " 0 or free for one that costs nothing.",
     )
 
     @model_validator(mode="before")

@@ -208,3 +208,19 @@ def test_a_job_survives_json(load: Load) -> None:
     """A job comes back equal from the JSON in which it travels."""
     job = load(ISSUE).jobs[0]
     assert JobSpec.model_validate_json(job.model_dump_json()) == job
+
+
+@pytest.mark.parametrize(
+    ("written", "price"),
+    [
+        ("{input: 1.25, output: 10}", {"input": 1.25, "output": 10.0}),
+        ("{input: 1, output: 2, cache_read: 0.1, cache_write: 1.25}", None),
+        ("free", {"input": 0.0, "output": 0.0}),
+        ("0", {"input": 0.0, "output": 0.0}),
+    ],
+)
+def test_a_models_price(load: Load, written: str, price: dict[str, float] | None) -> None:
+    """Dollars per million tokens, and two ways to say that there is none to pay."""
+    batch = load(f"jobs: [{{id: a, goal: g, workspace: src, model: {{name: openai/x, price: {written}}}}}]")
+    wanted = price or {"input": 1.0, "output": 2.0, "cache_read": 0.1, "cache_write": 1.25}
+    assert batch.jobs[0].model.options == {"price": wanted}
