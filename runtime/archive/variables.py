@@ -10,7 +10,9 @@ from runtime.errors import NotFound
 
 
 def variables_at(archive: JobArchive, run: str, turn: int) -> dict[str, dict[str, Any]]:
-    """Name, type, short repr and size of the variables when the model was called at ``turn``, by their names.
+    """What the variables were when the model was called at ``turn``, by their names.
+
+    ``paths`` are the places that the statement before changed in those that it did not make anew.
 
     Raises:
         NotFound: if the run has no such turn.
@@ -26,5 +28,9 @@ def variables_at(archive: JobArchive, run: str, turn: int) -> dict[str, dict[str
         for name in diff.get("deleted", ()):
             variables.pop(name, None)
         variables |= diff.get("added", {})
-        variables |= {name: change["after"] for name, change in diff.get("changed", {}).items()}
+        changed = diff.get("changed", {})
+        variables |= {name: change["after"] for name, change in changed.items()}
+        if number == turn:
+            paths = {name: change.get("paths", [name]) for name, change in changed.items()}
+            variables |= {name: {**variables[name], "paths": places} for name, places in paths.items()}
     return variables

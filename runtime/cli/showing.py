@@ -283,11 +283,15 @@ def nodes_text(nodes: dict[str, Any]) -> str:
 
 
 def namespace_text(variables: dict[str, dict[str, Any]]) -> str:
-    """The variables, a line each."""
-    lines = [
-        f"{name}: {info['type']}{'' if info.get('size') is None else '[' + str(info['size']) + ']'} = {info.get('repr', '')}".rstrip(
-            " ="
-        )
-        for name, info in sorted(variables.items())
-    ]
-    return "\n".join(lines) or "(no variables)"
+    """The variables, a line each: what they were, where the statement before changed them, what their digest leaves out."""
+    return "\n".join(_variable(name, info) for name, info in sorted(variables.items())) or "(no variables)"
+
+
+def _variable(name: str, info: Mapping[str, Any]) -> str:
+    size = "" if info.get("size") is None else f"[{info['size']}]"
+    line = f"{name}: {info['type']}{size} = {info.get('repr', '')}".rstrip(" =")
+    if info.get("paths"):
+        line += f"  (changed: {', '.join(info['paths'])})"
+    if info.get("partial"):
+        line += f"  (its digest leaves out: {'; '.join(info['partial'])})"
+    return line

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from runtime.context.outcomes import NodeRef
 from runtime.digests import digest_of
+from runtime.interpreter import walk
+from runtime.interpreter.contents import Contents
+from runtime.interpreter.definitions import NO_DEFINITIONS, Definitions
+from runtime.interpreter.handles import HANDLE_TYPES
 from runtime.interpreter.records import ChangeInfo, NamespaceDiff, TypeInfo
 
 REPR_CHARS = 80
@@ -68,31 +74,46 @@ def holdfast_short(v, type=type, len=len, sized=(str, bytes, list, tuple, dict, 
     except error:
         return (t.__name__, None, "<no repr>", [])
     return (t.__name__, size, text, held)
-"""
+{walk.WALK}"""
 """Fed once, before a session's first statement. It keeps the builtins that it needs: a statement may bind their names."""
 
 LISTING = "[(k, holdfast_short(v)) for k, v in holdfast_locals().items()]"
 """An expression whose value ``parse``, ``taken`` and ``altered`` read, with its handles as ``NodeRef``s."""
 
+SHORT, WHOLE = 1, 2
+"""Schemes of digests: of short reprs alone, as sessions do that were begun before there was a walk, and of all content."""
+
 _OWN = "holdfast_"
+_NAME = re.compile(r"\w+")
 _CONSTANTS = {"All": "-1"}
 """Names of the contract that the interpreter keeps as variables once they were used, with their reprs."""
 
 
 @dataclass(frozen=True)
 class Namespace:
-    """The variables after a statement: their types, and which of them, or of their items, are handles of which node.
+    """The variables after a statement: what they are, and which of them, or of their items, are handles of which node.
 
-    ``handles`` maps ``foo``, ``views[0]`` or ``by_path['a.py']`` to a node; variables come before items.
+    ``aliases`` are pairs of places that hold the same object; ``handles`` maps ``foo``, ``views[0]`` or ``by_path['a.py']`` to a node; variables come before items.
     """
 
     variables: Mapping[str, TypeInfo]
     handles: Mapping[str, str]
+    definitions: Definitions = NO_DEFINITIONS
+    aliases: tuple[tuple[str, str], ...] = ()
+    scheme: int = WHOLE
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """Digest of names, types, sizes, short reprs and handles."""
-        listed = {name: info.model_dump(mode="json") for name, info in self.variables.items()}
+        """Digest of names, types and all content, with what the variables share; by ``SHORT``, of the short reprs."""
+        if self.scheme == SHORT:
+            return self.short_digest
+        listed = {name: info.told for name, info in self.variables.items()}
+        return digest_of([WHOLE, listed, dict(self.handles), self.aliases])
+
+    @cached_property
+    def short_digest(self) -> str:
+        """Digest of names, types, sizes, short reprs and handles, as histories have it that were begun with ``SHORT``."""
+        listed = {name: _short(info) for name, info in self.variables.items()}
         return digest_of([listed, dict(self.handles)])
 
 
@@ -118,29 +139,74 @@ def altered(listing: Iterable[Any]) -> list[str]:
     )
 
 
-def parse(listing: Iterable[Any], hidden: frozenset[str]) -> Namespace:
-    """The namespace from ``LISTING``'s value, without framework names and those in ``hidden``, sorted by name."""
+def parse(listing: Iterable[Any], hidden: frozenset[str], contents: Contents | None) -> Namespace:
+    """The namespace from ``LISTING``'s value, without framework names and those in ``hidden``, sorted by name.
+
+    ``contents`` is what the walk told; None in a session that was begun without one.
+    """
     variables: dict[str, TypeInfo] = {}
     handles: dict[str, str] = {}
     items: dict[str, str] = {}
     for name, (kind, size, text, held) in sorted(listing, key=lambda item: str(item[0])):
         if name.startswith(_OWN) or name in hidden:
             continue
-        variables[name] = TypeInfo(type=kind, repr=text, size=size)
+        info = TypeInfo(type=kind, repr=text, size=size)
+        variables[name] = info if contents is None else _told(name, info, contents)
         for place, node, _ in held:
             (items if place else handles)[name + place] = node.obj_id
-    return Namespace(variables=variables, handles=handles | items)
+    if contents is None:
+        return Namespace(variables=variables, handles=handles | items, scheme=SHORT)
+    return Namespace(
+        variables=variables,
+        handles=handles | items,
+        definitions=contents.definitions,
+        aliases=contents.aliases,
+    )
 
 
-def diff(before: Namespace, after: Namespace) -> NamespaceDiff:
-    """What a statement did to the variables."""
+def diff(before: Namespace, after: Namespace, paths: Mapping[str, tuple[str, ...]]) -> NamespaceDiff:
+    """What a statement did to the variables; ``paths`` are the places that changed in those of ``changed``."""
     old, new = before.variables, after.variables
     return NamespaceDiff(
         added={name: info for name, info in new.items() if name not in old},
         changed={
-            name: ChangeInfo(before=old[name], after=info)
-            for name, info in new.items()
-            if name in old and old[name] != info
+            name: ChangeInfo(before=old[name], after=new[name], paths=_inner(name, paths.get(name, ())))
+            for name in changed(before, after)
         },
         deleted=tuple(name for name in old if name not in new),
     )
+
+
+def changed(before: Namespace, after: Namespace) -> list[str]:
+    """The variables that hold something else than before, or that share with another what they did not, or no more."""
+    old, new = before.variables, after.variables
+    names = {name for name, info in new.items() if name in old and old[name].told != info.told}
+    stayed = (old.keys() & new.keys()) - names
+    was, now = ({pair for pair in one.aliases if {*map(_root, pair)} <= stayed} for one in (before, after))
+    names |= {_root(later) for later, _ in was ^ now}
+    return [name for name in new if name in names]
+
+
+def _told(name: str, info: TypeInfo, contents: Contents) -> TypeInfo:
+    """A variable with the digest of all it holds, unless its repr is all of it."""
+    told, root = contents.told[name], contents.roots[name]
+    whole = contents.lines[int(root[1:])] if root.startswith("@") else f"={root}"
+    if whole.startswith("h"):
+        return info.model_copy(update={"repr": f"<{whole[1:]}>"})
+    if whole == f"={info.repr}" and len(info.repr) < REPR_CHARS:
+        return info
+    return info.model_copy(update={"digest": told.digest, "partial": told.partial})
+
+
+def _short(info: TypeInfo) -> dict[str, Any]:
+    return {"type": info.type, "repr": "" if info.type in HANDLE_TYPES else info.repr, "size": info.size}
+
+
+def _inner(name: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Places that say more than the name does."""
+    return () if paths == (name,) else paths
+
+
+def _root(place: str) -> str:
+    """The variable of a place in it."""
+    return _NAME.match(place)[0]  # type: ignore[index]

@@ -48,26 +48,34 @@ class ExceptionInfo(Value):
 
 
 class TypeInfo(Value):
-    """A variable as the namespace listing shows it: type name, short repr, and length where it has one."""
+    """A variable as the namespace listing shows it: type name, short repr, and length where it has one.
+
+    ``digest`` is of all that it holds, and empty where the repr is all of it, or in records of releases that took no such
+    digest. ``partial`` names what the digest does not cover.
+    """
 
     type: str
     repr: str = ""
     size: int | None = None
+    digest: str = ""
+    partial: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> tuple[str, str, int | None, tuple[str, ...]]:
+        """What tells one value from another: the repr of a set, which has its order, only where there is no digest."""
+        return self.type, self.digest or self.repr, self.size, self.partial
 
 
 class ChangeInfo(Value):
-    """A variable whose value or type changed: what it was and what it is."""
+    """A variable that changed: what it was, what it is, and at which places within it, where these can be told."""
 
     before: TypeInfo
     after: TypeInfo
+    paths: tuple[str, ...] = ()
 
 
 class NamespaceDiff(Value):
-    """Variables that a statement added, changed and deleted.
-
-    Containers count as changed when their type, length or short repr changes (section 3.2: tracked objects and
-    primitives are compared; the inside of a large container is not).
-    """
+    """Variables that a statement added, changed and deleted; changed is what holds anything else than before."""
 
     added: dict[str, TypeInfo] = Field(default_factory=dict)
     changed: dict[str, ChangeInfo] = Field(default_factory=dict)

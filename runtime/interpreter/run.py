@@ -37,7 +37,7 @@ from pydantic_monty import (
 )
 
 from runtime.digests import digest_of
-from runtime.interpreter import checker, namespace, output, pool, typecheck
+from runtime.interpreter import checker, listing, namespace, output, pool, typecheck
 from runtime.interpreter.bounds import TOO_LARGE, too_large
 from runtime.interpreter.echo import echo
 from runtime.interpreter.handles import HANDLE_TYPES, Handles
@@ -56,6 +56,7 @@ _FEED_NAME = re.compile(r"<python-input-\d+>")
 _MEMORY_LIMIT = re.compile(r"memory limit exceeded: \d+ bytes > |the worker exceeded its memory limit")
 _TIME_LIMIT = re.compile(r"(feed|turn) time limit exceeded")
 """Of sessions that were saved when limits were wall time: the smaller limit holds."""
+_WHOLE = f"{namespace.WHOLE}:"
 _GONE = (MontyError, RuntimeError, ProcessLookupError)
 """What a session raises that cannot go on; the last two say that its process has ended."""
 
@@ -130,6 +131,7 @@ class StatementRun:
     parts: list[tuple[str, str]] = field(default_factory=list)
     exception: ExceptionInfo | None = None
     session: Session | None = None
+    paths: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _waiting: bytes | None = None
     _effect: Effect | None = None
     checked: Checked = Checked.NO
@@ -161,7 +163,7 @@ class StatementRun:
                 status, detail = taken.status, taken.detail
         if self._printed > output.OUTPUT_LIMIT_CHARS:
             status = VerdictStatus.OUTPUT
-        digest = self._digest() if status is VerdictStatus.OK else ""
+        digest = self._digest(recorded) if status is VerdictStatus.OK else ""
         if recorded is None and digest and self.spent_ms + self._ms > pool.DECLARED_SECONDS * 1000:
             status = VerdictStatus.TIMEOUT
         elif not replayed and digest and self._weight > pool.MAX_SESSION_BYTES:
@@ -321,12 +323,27 @@ class StatementRun:
         # The interpreter keeps the source of all it is fed: what is listed after the dump does not add to it.
         dump = session.dump()
         self._weight = len(dump)
-        listing = handles.incoming(session.feed_run(namespace.LISTING))
-        if taken := namespace.taken(listing, self.hidden):
+        listed = handles.incoming(session.feed_run(namespace.LISTING))
+        if taken := namespace.taken(listed, self.hidden):
             raise _TakenBack(VerdictStatus.NAMES, ", ".join(taken))
-        if altered := namespace.altered(listing):
+        if altered := namespace.altered(listed):
             raise _TakenBack(VerdictStatus.ATTRIBUTES, ", ".join(altered))
-        return Session(dump=dump, names=namespace.parse(listing, self.hidden))
+        before = self.before.names
+        if before.scheme == namespace.SHORT:
+            return Session(dump=dump, names=namespace.parse(listed, self.hidden, None))
+        definitions = before.definitions.after(self.source)
+        contents = listing.contents_of(session, definitions, self.source, self.hidden)
+        names = namespace.parse(listed, self.hidden, contents)
+        self.paths = listing.paths(before, names, contents, self._restored, self.hidden)
+        listing.keep(names, contents)
+        return Session(dump=dump, names=names)
+
+    @contextmanager
+    def _restored(self) -> Iterator[MontySession]:
+        """The session as it was before the statement, beside the one that runs."""
+        with pool.session(seed=self.seed, replay=True) as session:
+            session.load_session(self.before.dump or b"")
+            yield session
 
     def _drive(self, snapshot: SyncSnapshot, handles: Handles, bounds: _Bounds, watch: Stopwatch) -> Effect | None:
         """Answer host calls until the statement ends, one is an effect, or the stretch is cut before one."""
@@ -379,14 +396,18 @@ class StatementRun:
             return Failure("RuntimeError", "this handle belongs to no node of the job")
         return self.host.method(obj_id, snapshot.function_name, args, kwargs)
 
-    def _digest(self) -> str:
-        names = self.session.names.digest if self.session is not None else None
+    def _digest(self, recorded: Verdict | None) -> str:
+        """The digest of the outcome, by the scheme of the recorded one; it tells its scheme unless that is ``SHORT``."""
+        names = self.session.names if self.session is not None else None
+        short = names is None or names.scheme == namespace.SHORT
+        short = short or (recorded is not None and recorded.digest[:2] not in ("", _WHOLE))
+        held = None if names is None else names.short_digest if short else names.digest
         effect = self._effect
         asked = [effect.kind, effect.name, repr(effect.request)] if effect is not None else None
         asked = ["cut", str(self._cut)] if self._cut else asked
         failed = [self.exception.type, self.exception.message] if self.exception is not None else None
         printed = [output.joined(self.parts, stream) for stream in ("stdout", "stderr")]
-        return digest_of([names, asked, failed, printed]).removeprefix("sha256:")[:24]
+        return ("" if short else _WHOLE) + digest_of([held, asked, failed, printed]).removeprefix("sha256:")[:24]
 
 
 def _resume(snapshot: SyncSnapshot, answer: Answer, handles: Handles) -> SyncSnapshot:

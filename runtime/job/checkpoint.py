@@ -21,7 +21,8 @@ from runtime.errors import InputError
 from runtime.history.codec import event_from_json, event_to_json
 from runtime.history.events import ActionEvent, MessageEvent, ShownEvent, is_shown
 from runtime.history.log import EventLog
-from runtime.interpreter.namespace import Namespace
+from runtime.interpreter.definitions import Definitions
+from runtime.interpreter.namespace import SHORT, WHOLE, Namespace
 from runtime.interpreter.records import Execution, TypeInfo
 from runtime.interpreter.run import Session
 from runtime.job.dropped import Dropped
@@ -60,6 +61,9 @@ class JobCheckpoint(Value):
     session: str | None = None
     variables: dict[str, TypeInfo]
     handles: dict[str, str]
+    definitions: Definitions = Definitions()
+    aliases: tuple[tuple[str, str], ...] = ()
+    scheme: int = SHORT
     budget: Budget
     usage: Usage
     cost_usd: float
@@ -99,6 +103,9 @@ def dump(job: Job) -> dict[str, Any]:
         session=None if job.session.dump is None else base64.b64encode(job.session.dump).decode(),
         variables=dict(job.session.names.variables),
         handles=dict(job.session.names.handles),
+        definitions=job.session.names.definitions,
+        aliases=job.session.names.aliases,
+        scheme=job.session.names.scheme,
         budget=ledger.budget,
         usage=ledger.usage,
         cost_usd=ledger.cost_usd,
@@ -144,7 +151,7 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     properties = job.log.view.properties
     job.log = EventLog.resumed(events, unhandled_request=saved.condensation_requested, properties=properties)
     job.graph = job.surface.graph = ContextGraph.load(saved.graph, count, writer=spec.writer is not None)
-    job.session = Session(dump=session, names=Namespace(variables=saved.variables, handles=saved.handles))
+    job.session = Session(dump=session, names=_names(saved))
     job.ledger.budget, job.ledger.usage, job.ledger.cost_usd = saved.budget, saved.usage, saved.cost_usd
     job.ledger.untold = list(saved.untold)
     job.fitter.limit, job.fitter.size, job.condensing.cached_tokens = saved.limit, saved.size, saved.cached_tokens
@@ -164,6 +171,16 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     job.sleeping.state = saved.sleep
     job._events = saved.event_count
     return job
+
+
+def _names(saved: JobCheckpoint) -> Namespace:
+    return Namespace(
+        variables=saved.variables,
+        handles=saved.handles,
+        definitions=saved.definitions,
+        aliases=saved.aliases,
+        scheme=WHOLE if saved.session is None else saved.scheme,
+    )
 
 
 def _replies(job: Job, shown: list[ShownEvent]) -> list[Reply]:

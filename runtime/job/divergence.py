@@ -116,17 +116,32 @@ def _asked(effect: Mapping[str, Any] | None) -> str | None:
 
 
 def _namespace(turn: int, recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Divergence]:
-    """Variables that a statement made something else of."""
+    """Variables that a statement made something else of, at the places within them that it changed."""
     before, after = _made_of(recorded), _made_of(now)
     for name in dict.fromkeys([*before, *after]):
-        if before.get(name) != after.get(name):
-            yield _made(turn, Aspect.NAMESPACE, name, before.get(name), after.get(name))
+        old, new = before.get(name), after.get(name)
+        if _content(old, new) != _content(new, old):
+            places = list(dict.fromkeys([*_places(recorded, name), *_places(now, name)]))
+            yield _made(turn, Aspect.NAMESPACE, ", ".join(places) or name, old, new)
 
 
 def _made_of(diff: Mapping[str, Any]) -> dict[str, Any]:
     """What each variable that was touched is afterwards."""
     changed = {name: change["after"] for name, change in diff.get("changed", {}).items()}
     return {**diff.get("added", {}), **changed, **dict.fromkeys(diff.get("deleted", ()), "(deleted)")}
+
+
+def _content(info: Any, other: Any) -> Any:
+    """What can be compared of a variable: records of earlier releases have no digests, and no reprs of handles."""
+    if not (isinstance(info, Mapping) and isinstance(other, Mapping)):
+        return info
+    told = next((name for name in ("digest", "repr") if info.get(name) and other.get(name)), "type")
+    return {name: info.get(name) for name in ("type", "size", told)}
+
+
+def _places(diff: Mapping[str, Any], name: str) -> Iterable[str]:
+    paths: Iterable[str] = diff.get("changed", {}).get(name, {}).get("paths", ())
+    return paths
 
 
 def _by_name(artifacts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -163,7 +178,8 @@ def _shown(value: Any) -> str:
             text = " ".join([*(f"{k}={value[k]}" for k in ("type", "path", "pos") if k in value), str(digest)])
         case {"type": kind, **rest}:
             size = f" of {rest['size']}" if rest.get("size") is not None else ""
-            text = f"{kind}{size} {rest.get('repr', '')}".rstrip()
+            digest = f" ({rest['digest']})" if rest.get("digest") else ""
+            text = f"{kind}{size} {rest.get('repr', '')}".rstrip() + digest
         case _:
             text = str(value)
     return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"

@@ -130,7 +130,7 @@ class JobStatement:
             stdout=run.stdout(),
             stderr=run.stderr(),
             exception=run.exception,
-            state_diff=namespace.diff(run.before.names, self.session.names),
+            state_diff=namespace.diff(run.before.names, self.session.names, run.paths),
             namespace_digest=self.session.names.digest,
             effects=tuple(self.effects),
             artifacts=(Artifact(name="result", digest=digest_of(result.result)),) if result is not None else (),

@@ -78,18 +78,21 @@ def test_a_long_exception_message_is_bounded(run: Run) -> None:
 
 def test_the_namespace_diff_names_what_a_statement_did(run: Run) -> None:
     """Added and changed variables, with type, size and short repr."""
-    loop = run("a = 1\nb = [1, 2]\nfoo = view('a.txt')", "a = 'x'\nb.append([3])\nfoo = None")
+    loop = run("a = 1\nb = [1, 2]\nfoo = view('a.txt')", "a = 'x'\nb.append(3)\nfoo = None")
+    view = TypeInfo(type="ViewHandle", repr="<view-1>")
     assert loop.executions[0].state_diff.added == {
         "a": TypeInfo(type="int", repr="1"),
         "b": TypeInfo(type="list", repr="[1, 2]", size=2),
-        "foo": TypeInfo(type="ViewHandle"),
+        "foo": view,
     }
     assert loop.executions[1].state_diff.changed == {
         "a": ChangeInfo(before=TypeInfo(type="int", repr="1"), after=TypeInfo(type="str", repr="'x'", size=1)),
         "b": ChangeInfo(
-            before=TypeInfo(type="list", repr="[1, 2]", size=2), after=TypeInfo(type="list", repr="[1, 2, [3]]", size=3)
+            before=TypeInfo(type="list", repr="[1, 2]", size=2),
+            after=TypeInfo(type="list", repr="[1, 2, 3]", size=3),
+            paths=("b[2]",),
         ),
-        "foo": ChangeInfo(before=TypeInfo(type="ViewHandle"), after=TypeInfo(type="NoneType", repr="None")),
+        "foo": ChangeInfo(before=view, after=TypeInfo(type="NoneType", repr="None")),
     }
 
 
@@ -169,5 +172,6 @@ def test_odd_exceptions_are_ordinary_errors(run: Run, source: str, kind: str) ->
 def test_a_huge_int_can_be_computed_with(run: Run) -> None:
     """It is listed without a repr, since printing it is refused."""
     loop = run("x = 10 ** 5000", "print(x % 7)\nx")
-    assert loop.executions[0].state_diff.added == {"x": TypeInfo(type="int", repr="<no repr>")}
+    (info,) = loop.executions[0].state_diff.added.values()
+    assert (info.type, info.repr, len(info.digest)) == ("int", "<no repr>", 16)
     assert loop.executions[1].stdout.startswith("2\n<int: Exceeds the limit")
