@@ -129,8 +129,8 @@ class _Archived:
 async def _durable(spec: JobSpec, path: Path) -> float:
     """The job on an embedded server with a worker in this process; the time is that of the workflow's run."""
     from temporalio.client import Client
-    from temporalio.contrib.pydantic import pydantic_data_converter
 
+    from runtime.authentic import key_of, signed_converter
     from runtime.local import NAMESPACE
     from runtime.worker import running_worker
     from workflows.job import JobWorkflow
@@ -139,7 +139,9 @@ async def _durable(spec: JobSpec, path: Path) -> float:
     home = Home(path / "home")
     home.server.mkdir(parents=True)
     async with server_in_use(home) as server:
-        client = await Client.connect(server.address, namespace=NAMESPACE, data_converter=pydantic_data_converter)
+        client = await Client.connect(
+            server.address, namespace=NAMESPACE, data_converter=signed_converter(key_of(home))
+        )
         async with running_worker(client, open_store(str(path / "archive"))):
             order = JobOrder(key=JobKey(batch="bench", job=spec.id), spec=spec, definition="")
             handle = await client.start_workflow(JobWorkflow.run, order, id="bench", task_queue=TASK_QUEUE)

@@ -128,7 +128,7 @@ async def told(home: Path, statements: int) -> Long:
     replays = []
     for history in histories:
         started = time.perf_counter()
-        await replayer().replay_workflow(history)
+        await replayer(Home(home)).replay_workflow(history)
         replays.append(time.perf_counter() - started)
     spans = [sum(step.run == run for step in steps) for run in runs]
     return Long(

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.envconfig import ClientConfigProfile
 from temporalio.service import RPCError, RPCStatusCode
 
+from runtime.authentic import NotSigned, key_of, signed_converter
 from runtime.errors import InputError, ServerError
 from runtime.home import Home, state_home
 from runtime.local import NAMESPACE, ServerState, server_in_use, server_status
@@ -85,42 +85,45 @@ async def connect(target: Target | None = None, *, home: Home | None = None) -> 
     """A connection to the server of ``target``, else to the embedded one of ``home``, which is kept until the end.
 
     Raises:
-        InputError: if Temporal's configuration is wrong.
+        InputError: if Temporal's configuration is wrong, or the key is, or another than what is read was signed with.
         ServerError: if the server cannot be started or reached.
     """
     profile = load_profile(target or Target())
     if profile.address:
-        connection = await _connect_to(profile)
+        connection = await _connect_to(profile, home)
         with _told_as_server_error(connection.address):
             yield connection
         return
     home = home or state_home()
     async with server_in_use(home) as server:
         embedded = ClientConfigProfile(address=server.address, namespace=NAMESPACE)
-        connection = await _connect_to(embedded)
+        connection = await _connect_to(embedded, home)
         with _told_as_server_error(connection.address):
             yield dataclasses.replace(connection, embedded=home, ui_url=server.ui_url)
 
 
 @contextmanager
 def _told_as_server_error(address: str) -> Iterator[None]:
-    """What the server answers to a request that it does not fulfil, as an error for users."""
+    """What the server answers to a request that it does not fulfil, and what it holds that is not authentic, for users."""
     try:
         yield
+    except NotSigned as error:
+        raise InputError(error.message) from error
     except RPCError as error:
         raise ServerError(f"the Temporal server at {address} answered {error.status.name}: {_reason(error)}") from error
 
 
-async def _connect_to(profile: ClientConfigProfile) -> Connection:
+async def _connect_to(profile: ClientConfigProfile, home: Home | None) -> Connection:
     address, namespace = str(profile.address), profile.namespace or "default"
     try:
         config = profile.to_client_connect_config()
     except OSError as error:
         raise InputError(f"a TLS file of Temporal's configuration cannot be read: {error}") from error
     config["namespace"] = namespace
+    converter = signed_converter(await asyncio.to_thread(key_of, home))
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            client = await Client.connect(**config, data_converter=pydantic_data_converter)
+            client = await Client.connect(**config, data_converter=converter)
             await _check_namespace(client, address)
     except TimeoutError as error:
         raise _unreachable(address, f"it did not answer within {CONNECT_SECONDS:.0f} s") from error

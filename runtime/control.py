@@ -26,6 +26,7 @@ from activities.contracts import JobKey
 from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
+from runtime.authentic import NotSigned, Refusal, in_workflow
 from runtime.catalog import archive_id
 from runtime.errors import DefinitionChanged, InputError, NotFound
 from runtime.failpoints import failpoint
@@ -42,6 +43,7 @@ from workflows.messages import (
     JobOrder,
     JobOutcome,
     JobProgress,
+    Note,
     Submission,
     batch_queue,
     batch_workflow_id,
@@ -167,7 +169,7 @@ class Control:
         try:
             state: BatchState = await handle.query("state", result_type=BatchState, rpc_timeout=_SHORT)
             return state
-        except (RPCError, WorkflowQueryFailedError):
+        except (RPCError, WorkflowQueryFailedError, NotSigned):
             return BatchState()
 
     async def send(self, key: JobKey, text: str) -> None:
@@ -179,7 +181,7 @@ class Control:
         try:
             archive = JobArchive(self.store, key.batch, key.job)
             masked = await asyncio.to_thread(masked_message, archive, text)
-            await self._job(key).signal(JobWorkflow.message, masked)
+            await self._job(key).signal(JobWorkflow.message, Note.of(masked))
         except RPCError as error:
             raise _not_running(key, error) from error
 
@@ -190,7 +192,7 @@ class Control:
             NotFound: if the job does not run.
         """
         try:
-            await self._job(key).signal(JobWorkflow.condense)
+            await self._job(key).signal(JobWorkflow.condense, Note.of())
         except RPCError as error:
             raise _not_running(key, error) from error
 
@@ -211,7 +213,7 @@ class Control:
         """
         if await self.waits(key):
             batch = self.client.get_workflow_handle_for(BatchWorkflow.run, batch_workflow_id(key.batch))
-            await batch.signal(BatchWorkflow.withdraw, key.job)
+            await batch.signal(BatchWorkflow.withdraw, Note.of(key.job))
             return
         # The server accepts the cancellation of a run that has ended, and does nothing.
         if await self.outcome(key) is not None:
@@ -268,7 +270,7 @@ class Control:
         way = "start it anew with --rerun-failed, " if failed else ""
         async for event in handle.fetch_history_events(page_size=1):
             started = event.workflow_execution_started_event_attributes.input.payloads
-            (order,) = await self.client.data_converter.decode(started, [JobOrder])
+            (order,) = await in_workflow(self.client, handle.id).decode(started, [JobOrder])
             differences = changes(order.spec, spec)
             raise DefinitionChanged(
                 f"job {spec.id!r} was started with another definition: {'; '.join(differences)}. Nothing was started: "
@@ -287,10 +289,11 @@ class Control:
     async def _submitted(self, batch: str) -> set[str]:
         """The jobs that were given to the batch's newest run."""
         names: set[str] = set()
+        converter = in_workflow(self.client, batch_workflow_id(batch))
         async for event in self.client.get_workflow_handle(batch_workflow_id(batch)).fetch_history_events():
             accepted = event.workflow_execution_update_accepted_event_attributes.accepted_request.input
             if accepted.name == "submit":
-                (submission,) = await self.client.data_converter.decode(accepted.args.payloads, [Submission])
+                (submission,) = await converter.decode(accepted.args.payloads, [Submission])
                 names |= {order.key.job for order in submission.jobs}
         return names
 
@@ -298,7 +301,7 @@ class Control:
         """Where a running job stands, asked of its worker; None if none answers now."""
         try:
             return await handle.query(JobWorkflow.progress, rpc_timeout=_SHORT)
-        except (RPCError, WorkflowQueryFailedError):
+        except (RPCError, WorkflowQueryFailedError, NotSigned):
             return None
 
     async def _ended(self, key: JobKey, description: WorkflowExecutionDescription) -> JobOutcome:
@@ -312,8 +315,15 @@ class Control:
                 await ended.result()
             except WorkflowFailureError as error:
                 reason = f"{reason}: {error.cause}"
+            except NotSigned as error:
+                reason = f"{reason}: {error.message}"
             return JobOutcome(key=key, run=run, status=JobStatus.FAILED, reason=reason)
-        outcome: JobOutcome = await ended.result()
+        try:
+            outcome: JobOutcome = await ended.result()
+        except NotSigned as error:
+            if error.refusal is Refusal.OTHER_KEY:
+                raise
+            return JobOutcome(key=key, run=run, status=JobStatus.FAILED, reason=f"ended from outside: {error.message}")
         return outcome
 
     def _job(self, key: JobKey) -> WorkflowHandle[JobWorkflow, JobOutcome]:

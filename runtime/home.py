@@ -3,6 +3,7 @@
 ::
 
     HOME/archive/             the object store of the embedded stack
+    HOME/key                  what payloads are signed with: who can read it can drive this user's workers
     HOME/server/temporal.db   the Temporal dev server's SQLite file (and its -wal and -shm)
     HOME/server/server.json   who serves now: process id and ports
     HOME/server/server.log    what the server wrote
@@ -37,6 +38,11 @@ class Home:
     def archive(self) -> Path:
         """The directory of the archive's objects."""
         return self.path / "archive"
+
+    @property
+    def key(self) -> Path:
+        """The file with the key that payloads are signed with."""
+        return self.path / "key"
 
     @property
     def bin(self) -> Path:

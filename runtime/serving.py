@@ -18,6 +18,7 @@ from temporalio.worker import Worker
 
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
+from runtime.authentic import NotSigned
 from runtime.catalog import archive_id
 from runtime.errors import ServerError
 from runtime.worker import make_worker, warm_up
@@ -28,6 +29,9 @@ LOOK_SECONDS = 2.0
 
 WORKFLOW_TASKS = 2
 """Of each batch at a time: the batches share the interpreter processes."""
+
+MOST_REFUSED = 256
+"""Batches that are told to be refused; anybody who reaches a server can start some."""
 
 OPEN_BATCHES = "WorkflowType = 'BatchWorkflow' AND ExecutionStatus = 'Running'"
 OPEN_JOBS = "WorkflowType = 'JobWorkflow' AND ExecutionStatus = 'Running'"
@@ -80,7 +84,7 @@ class BatchWorkers:
 
     async def _look(self, own: str) -> None:
         try:
-            batches = {batch.queue: batch for batch in await open_batches(self.client)}
+            batches = await self._open()
             batches |= await self._replayed(own, batches)
         except RPCError as error:
             self.tell(f"the server does not answer ({error.message}); asking again")
@@ -92,11 +96,29 @@ class BatchWorkers:
         for batch in batches.values():
             if batch.archive == own:
                 self._start(batch)
-            elif batch.queue not in self._refused:
-                self._refused.add(batch.queue)
-                self.tell(
-                    f"not working on batch {batch.name}: its archive is {batch.store}, this worker's is {self.store}"
-                )
+            else:
+                self._refuse(batch.queue, f"its archive is {batch.store}, this worker's is {self.store}")
+
+    async def _open(self) -> dict[str, OpenBatch]:
+        """The batches that run on the server, whoever works on them. What is not signed with this worker's key is told of."""
+        batches: dict[str, OpenBatch] = {}
+        async for execution in self.client.list_workflows(OPEN_BATCHES):
+            queue = execution.task_queue
+            try:
+                memo = await execution.memo()
+            except NotSigned as error:
+                self._refuse(queue, error.message)
+                continue
+            # Whoever has the key names the archive; without a memo there is nothing to sign.
+            if "archive" in memo:
+                batches[queue] = OpenBatch(queue, str(memo["archive"]), str(memo.get("store", "")))
+        return batches
+
+    def _refuse(self, queue: str, reason: str) -> None:
+        """Tell, once, why there is no work on a queue."""
+        if queue not in self._refused and len(self._refused) < MOST_REFUSED:
+            self._refused.add(queue)
+            self.tell(f"not working on batch {queue.removeprefix(batch_queue(''))}: {reason}")
 
     async def _replayed(self, own: str, batches: Mapping[str, OpenBatch]) -> dict[str, OpenBatch]:
         """The batches that have ended, but for a job of this archive that was reset or forked."""
@@ -105,7 +127,11 @@ class BatchWorkers:
         async for execution in self.client.list_workflows(OPEN_JOBS + others):
             if (queue := execution.task_queue) in found:
                 continue
-            memo = await execution.memo()
+            try:
+                memo = await execution.memo()
+            except NotSigned as error:
+                self._refuse(queue, error.message)
+                continue
             archive = str(memo.get("archive", "")) or await asyncio.to_thread(self._archive_with, execution.id, own)
             if archive:
                 found[queue] = OpenBatch(queue, archive, str(memo.get("store", "")))
@@ -129,12 +155,3 @@ class BatchWorkers:
         stopped = [self._running.pop(queue) for queue in queues]
         await asyncio.gather(*(worker.shutdown() for worker, _ in stopped))
         await asyncio.gather(*(task for _, task in stopped), return_exceptions=True)
-
-
-async def open_batches(client: Client) -> list[OpenBatch]:
-    """The batches that run on the server, whoever works on them."""
-    batches = []
-    async for execution in client.list_workflows(OPEN_BATCHES):
-        memo = await execution.memo()
-        batches.append(OpenBatch(execution.task_queue, str(memo.get("archive", "")), str(memo.get("store", ""))))
-    return batches

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecution, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.contracts import JobKey, TurnReply
@@ -15,6 +16,7 @@ from runtime.archive import keys
 from runtime.archive.findings import Fault, Finding, Severity
 from runtime.archive.job import JobArchive
 from runtime.archive.records import GIVEN
+from runtime.authentic import NotSigned, Refusal, in_activity
 from runtime.errors import ArchiveError
 from runtime.plurals import counted
 from runtime.values import ModelReply, StepRef
@@ -50,10 +52,10 @@ async def witness_of(client: Client, key: JobKey, runs: Iterable[str]) -> Witnes
     witness = Witness()
     for run in runs:
         handle = client.get_workflow_handle(job_workflow_id(key), run_id=run)
-        types: dict[int, str] = {}
+        scheduled: dict[int, tuple[str, str]] = {}
         try:
             async for event in handle.fetch_history_events():
-                await _take(client, event, types, witness, run)
+                await _take(client, handle, event, scheduled, witness)
         except RPCError as error:
             # A run id that Temporal did not give is an invalid argument.
             if error.status not in {RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT}:
@@ -85,35 +87,58 @@ async def jobs_of(client: Client, archive: str | None) -> list[JobKey]:
         return []
     batches: set[str] = set()
     async for execution in client.list_workflows("WorkflowType = 'BatchWorkflow'"):
-        if (await execution.memo()).get("archive") == archive:
+        if (await _memo(execution)).get("archive") == archive:
             batches.add(execution.id)
     found: dict[JobKey, None] = {}
     async for execution in client.list_workflows("WorkflowType = 'JobWorkflow'"):
         key = job_key(execution.id)
         if key is None:
             continue
-        told = (await execution.memo()).get("archive")
-        if told == archive or (told is None and batch_workflow_id(key.batch) in batches):
+        memo = await _memo(execution)
+        told = memo.get("archive")
+        if told == archive or (told is None and "definition" in memo and batch_workflow_id(key.batch) in batches):
             found[key] = None
     return list(found)
+
+
+async def _memo(execution: WorkflowExecution) -> Mapping[str, Any]:
+    """What is noted of a workflow; nothing of one that was not started with this key, which may be anybody's."""
+    try:
+        return await execution.memo()
+    except NotSigned:
+        return {}
 
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-async def _take(client: Client, event: HistoryEvent, types: dict[int, str], witness: Witness, run: str) -> None:
+async def _take(
+    client: Client,
+    handle: WorkflowHandle[Any, Any],
+    event: HistoryEvent,
+    scheduled: dict[int, tuple[str, str]],
+    witness: Witness,
+) -> None:
+    """Note what an activity gave. A result that no worker of ours signed is none: the run that it was given to has failed."""
     if event.event_type == _SCHEDULED:
-        types[event.event_id] = event.activity_task_scheduled_event_attributes.activity_type.name
+        attributes = event.activity_task_scheduled_event_attributes
+        scheduled[event.event_id] = (attributes.activity_type.name, attributes.activity_id)
     elif event.event_type == _COMPLETED:
         completed = event.activity_task_completed_event_attributes
-        match types.get(completed.scheduled_event_id):
-            case "call_model" | "summarise":
-                witness.replies += await client.data_converter.decode(completed.result.payloads, [TurnReply])
-            case "begin_job":
-                witness.begun.append(run)
-            case "end_job":
-                witness.ends += await client.data_converter.decode(completed.result.payloads, [StepRef])
+        kind, name = scheduled.get(completed.scheduled_event_id, ("", ""))
+        converter = in_activity(client, handle.id, name)
+        try:
+            match kind:
+                case "call_model" | "summarise":
+                    witness.replies += await converter.decode(completed.result.payloads, [TurnReply])
+                case "begin_job":
+                    witness.begun.append(handle.run_id or "")
+                case "end_job":
+                    witness.ends += await converter.decode(completed.result.payloads, [StepRef])
+        except NotSigned as error:
+            if error.refusal is Refusal.OTHER_KEY:
+                raise
 
 
 def disagreements(archive: JobArchive, witness: Witness) -> Iterator[Finding]:

@@ -30,6 +30,7 @@ from runtime.interpreter.typecheck import check
 from runtime.job.checkpoint import INTERPRETER
 from runtime.tokens import DEFAULT_ENCODING, encoding
 from workflows.batch import BatchWorkflow
+from workflows.doors import Door
 from workflows.job import JobWorkflow
 from workflows.messages import TASK_QUEUE
 from workflows.versioned import VersionedBatch, VersionedJob
@@ -109,7 +110,7 @@ def make_worker(
         max_concurrent_local_activities=CALLS,
         max_cached_workflows=cached_jobs,
         graceful_shutdown_timeout=grace,
-        interceptors=[HeartbeatInterceptor(), PlainErrors()],
+        interceptors=[HeartbeatInterceptor(), PlainErrors(), Door()],
         max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
         sticky_queue_schedule_to_start_timeout=STICKY,
         build_id=BUILD if deployment is None else None,

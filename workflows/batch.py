@@ -17,13 +17,14 @@ from temporalio.workflow import ChildWorkflowHandle, ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
     from runtime.job.stops import JobStatus
+    from workflows.doors import Ordered
     from workflows.job import JobWorkflow
     from workflows.limits import TASK_LIMIT
-    from workflows.messages import BatchOrder, BatchState, JobOrder, JobOutcome, Submission, job_workflow_id
+    from workflows.messages import BatchOrder, BatchState, JobOrder, JobOutcome, Note, Submission, job_workflow_id
 
 
 @workflow.defn(name="BatchWorkflow")
-class BatchWorkflow:
+class BatchWorkflow(Ordered):
     """The queue of one batch. Jobs come by ``submit``; the workflow ends when all that were submitted have ended."""
 
     @workflow.init
@@ -60,12 +61,13 @@ class BatchWorkflow:
         self.open[job.key.job] = asyncio.create_task(self.follow(job))
 
     @workflow.signal
-    def withdraw(self, name: str) -> None:
-        """A user's wish that a job which waits for its place end as cancelled.
+    def withdraw(self, note: Note) -> None:
+        """A user's wish that the job which the note names, and which waits for its place, end as cancelled.
 
         It is started all the same, to end before its first turn: then it is archived, known to Temporal, and given again as any
         cancelled job is. One that has its place by now is cancelled as it would be by itself.
         """
+        name = note.text
         waits = [job for job in self.waiting if job.key.job == name]
         if name in self.unwanted or not (waits or name in self.open):
             return

@@ -25,9 +25,10 @@ with workflow.unsafe.imports_passed_through():
     from runtime.tokens import encoding
     from runtime.values import StepRef
     from workflows.continuing import CHECKPOINT_TURNS, Run, check_interpreter, load, save
+    from workflows.doors import Ordered
     from workflows.effects import Effects
     from workflows.limits import CALL_LIMIT, HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
-    from workflows.messages import JobOrder, JobOutcome, JobProgress, Origin
+    from workflows.messages import JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
     from workflows.sleeping import sleep
@@ -36,7 +37,7 @@ WINDOW_EXCEEDED = "ContextWindowExceeded"
 
 
 @workflow.defn(name="JobWorkflow")
-class JobWorkflow:
+class JobWorkflow(Ordered):
     """One run of one job."""
 
     @workflow.init
@@ -48,6 +49,8 @@ class JobWorkflow:
         self.now = workflow.time()
         self.inbox: list[str] = list(origin.inbox) if origin is not None else []
         self.arrived: list[str] = []
+        # In the order in which they came: a set has none.
+        self.heard = dict.fromkeys(origin.heard) if origin is not None else {}
         self.condense_asked = origin.condense if origin is not None else False
         self.condense_arrived = False
         self.phase = Phase.STARTING
@@ -78,14 +81,16 @@ class JobWorkflow:
         return await asyncio.shield(self.end(stop))
 
     @workflow.signal
-    def message(self, text: str) -> None:
+    def message(self, note: Note) -> None:
         """A user's message; the model sees it at its next turn."""
-        self.arrived.append(text)
+        if self.is_new(note):
+            self.arrived.append(note.text)
 
     @workflow.signal
-    def condense(self) -> None:
+    def condense(self, note: Note) -> None:
         """A user's wish that older turns be forgotten behind a summary, before the next model call."""
-        self.condense_arrived = True
+        if self.is_new(note):
+            self.condense_arrived = True
 
     @workflow.query
     def progress(self) -> JobProgress:
@@ -99,6 +104,13 @@ class JobWorkflow:
             cost_usd=job.ledger.cost_usd,
             statement=job.last_statement,
         )
+
+    def is_new(self, note: Note) -> bool:
+        """Whether the note was not given before. Others can give one again that they find in the history; they cannot make one."""
+        if note.id in self.heard:
+            return False
+        self.heard[note.id] = None
+        return True
 
     def passed(self) -> None:
         """Take note of the time and of what has arrived: after each wait for the server, and at no other moment.
@@ -345,6 +357,7 @@ class JobWorkflow:
             parent=parent,
             seed=self.seed,
             inbox=(*self.inbox, *self.arrived),
+            heard=tuple(self.heard),
             condense=self.condense_asked or self.condense_arrived,
             replied_at=self.replied_at,
             **self.replaying.carried,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -27,8 +28,8 @@ class Origin(Message):
     """Where a run begins that does not begin a job: after ``parent``, in the state of ``checkpoint`` if there is one.
 
     ``seed`` is the key of the job whose random numbers go on. ``restore`` leads from the checkpoint to where the run begins,
-    ``replay`` is what holds from there on. The rest is what the run before had not done yet: messages and a wish that nobody
-    has read, when the last reply came (seconds since 1970), and what a replay found that no step says yet.
+    ``replay`` is what holds from there on. ``heard`` are the ids of the notes that the job was sent. The rest is what the run
+    before had not done yet: messages and a wish that nobody has read, when the last reply came (seconds since 1970), and what a replay found that no step says yet.
     """
 
     checkpoint: StepRef | None = None
@@ -37,6 +38,7 @@ class Origin(Message):
     restore: ReplayOrder | None = None
     replay: ReplayOrder | None = None
     inbox: tuple[str, ...] = ()
+    heard: tuple[str, ...] = ()
     condense: bool = False
     replied_at: float = 0.0
     divergences: tuple[Divergence, ...] = ()
@@ -56,6 +58,18 @@ class JobOrder(Message):
     definition: str
     origin: Origin | None = None
     withdrawn: bool = False
+
+
+class Note(Message):
+    """What a client tells a workflow that runs. ``id`` is another for each: one that is given again is not taken again."""
+
+    id: str
+    text: str = ""
+
+    @classmethod
+    def of(cls, text: str = "") -> Note:
+        """A note for a client to send."""
+        return cls(id=uuid.uuid4().hex, text=text)
 
 
 class JobOutcome(Message):

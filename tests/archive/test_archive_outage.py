@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from s3_server import S3Server
 from temporalio.client import WorkflowHandle
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from activities.model import warm
@@ -19,6 +18,7 @@ from runtime.archive.stores import open_store
 from runtime.archive.verify import damage, verify_job
 from runtime.job.stops import JobStatus
 from runtime.temporal_binary import installed_binary
+from tests.servers.temporal_server import CONVERTER
 from tests.workflow.stage import Stage
 
 pytestmark = [pytest.mark.s3, pytest.mark.server, pytest.mark.kill]
@@ -40,7 +40,7 @@ async def test_a_job_outlives_thirty_seconds_without_its_archive(s3_server: S3Se
     assert binary is not None
     await asyncio.to_thread(warm)
     async with await WorkflowEnvironment.start_local(
-        dev_server_existing_path=str(binary), data_converter=pydantic_data_converter
+        dev_server_existing_path=str(binary), data_converter=CONVERTER
     ) as temporal:
         stage = Stage(temporal.client, tmp_path, "outage")
         stage.store = open_store(s3_server.url(uuid.uuid4().hex))

@@ -119,4 +119,6 @@ async def _replay(batch: str) -> None:
     runs = [run async for run in client.list_workflows(query)]
     assert len(runs) == 2
     for run in runs:
-        await replayer().replay_workflow(await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history())
+        await replayer(state_home()).replay_workflow(
+            await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
+        )

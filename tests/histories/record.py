@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import re
 import sys
 import tempfile
@@ -26,7 +27,7 @@ from runtime.spec.models import CondenserKind, CondenserSpec, ModelSettings
 from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage, events_of
 from workflows.batch import BatchWorkflow
-from workflows.messages import BatchOrder, JobOrder, Submission, batch_workflow_id
+from workflows.messages import BatchOrder, JobOrder, Note, Submission, batch_workflow_id
 
 HERE = Path(__file__).parent
 _IDENTITY = re.compile(r"\d+@[\w.-]+")
@@ -73,7 +74,7 @@ async def simple(stage: Stage) -> None:
 async def effects(stage: Stage) -> None:
     """Reads, a tick, an error, a statement that the checker refuses, a message."""
     handle = await stage.start(stage.spec([{"code": "n = 0", "delay": 0.3}, *EFFECTS], id="job"))
-    await handle.signal("message", "hello")
+    await handle.signal("message", Note.of("hello"))
     await handle.result()
 
 
@@ -99,7 +100,7 @@ async def asleep(stage: Stage) -> None:
     # Each sleep begins with a timer, and each of the three has another for its time.
     while len(events_of(await handle.fetch_history(), "TIMER_STARTED")) < 6:
         pass
-    await handle.signal("message", "wake up")
+    await handle.signal("message", Note.of("wake up"))
     await handle.result()
 
 
@@ -179,10 +180,13 @@ KINDS: dict[str, Callable[[Stage], Awaitable[None]]] = {
 
 def read(kind: str) -> list[WorkflowHistory]:
     """The recorded histories of a kind, oldest run first."""
-    return [
-        WorkflowHistory.from_json(path.name.partition(".")[0], gzip.decompress(path.read_bytes()).decode())
-        for path in sorted(HERE.glob(f"{kind}-*.json.gz"))
-    ]
+    return [_history(gzip.decompress(path.read_bytes()).decode()) for path in sorted(HERE.glob(f"{kind}-*.json.gz"))]
+
+
+def _history(text: str) -> WorkflowHistory:
+    """A history by the workflow id that it is of: its payloads are signed for that."""
+    (first, *_) = json.loads(text)["events"]
+    return WorkflowHistory.from_json(first["workflowExecutionStartedEventAttributes"]["workflowId"], text)
 
 
 async def record(kinds: list[str]) -> None:

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
+from runtime.authentic import key_of, signed_converter
 from runtime.home import Home, state_home
 from runtime.local import NAMESPACE, ensure_server, pin_server
 from runtime.local_process import is_alive, read_info
@@ -197,7 +197,9 @@ class Scene:
     async def client(self) -> Client:
         """A client of the scene's server, which is started if it does not run."""
         info = await ensure_server(self.home)
-        return await Client.connect(info.address, namespace=NAMESPACE, data_converter=pydantic_data_converter)
+        return await Client.connect(
+            info.address, namespace=NAMESPACE, data_converter=signed_converter(key_of(self.home))
+        )
 
     async def _closed(self) -> bool:
         client = await self.client()
@@ -212,7 +214,7 @@ class Scene:
         sizes = {}
         for found in (*batches, *jobs):
             history = await client.get_workflow_handle(found.id, run_id=found.run_id).fetch_history()
-            await replayer().replay_workflow(history)
+            await replayer(self.home).replay_workflow(history)
             sizes[found.run_id] = HistorySize(len(history.events), sum(event.ByteSize() for event in history.events))
         return [sizes[run] for run in self.archive().runs()]
 

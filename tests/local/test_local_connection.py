@@ -5,9 +5,9 @@ import socket
 from pathlib import Path
 
 import pytest
-from temporalio.contrib.pydantic import pydantic_data_converter
 
 from runtime import connection
+from runtime.authentic import key_of, signed_converter
 from runtime.connection import Target, connect, load_profile
 from runtime.errors import InputError, ServerError
 from runtime.home import Home
@@ -126,7 +126,7 @@ async def test_embedded_and_by_address(home: Home, monkeypatch: pytest.MonkeyPat
     async with connect() as embedded:
         assert (embedded.embedded, embedded.namespace) == (home, "holdfast")
         assert embedded.client.data_converter.payload_converter_class is (
-            pydantic_data_converter.payload_converter_class
+            signed_converter(key_of(home)).payload_converter_class
         )
         assert embedded.ui_url is None
         async with connect(Target(embedded.address, "holdfast")) as named:

@@ -19,7 +19,7 @@ from runtime.worker import make_worker
 from tests.kill.oracle import differences
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage
-from workflows.messages import Origin
+from workflows.messages import Note, Origin
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -84,7 +84,7 @@ async def test_messages_reach_the_next_run(stage: Stage) -> None:
     while not waiting.done() and len(sent) < 300:
         text = f"message {len(sent)}"
         try:
-            await stage.client.get_workflow_handle(workflow_id).signal("message", text)
+            await stage.client.get_workflow_handle(workflow_id).signal("message", Note.of(text))
         except Exception:  # noqa: BLE001 the job has ended between the two calls
             break
         sent.append(text)
@@ -107,7 +107,7 @@ async def test_a_message_that_comes_while_a_run_hands_over(stage: Stage) -> None
         assert await asyncio.to_thread(store.reached.wait, 60), "the job ended in its first run"
         history = await _extended(handle)
         for text in ("one", "two"):
-            await handle.signal("message", text)
+            await handle.signal("message", Note.of(text))
         # The task that waits for the checkpoint is begun anew before its time is over, now with the messages.
         await _extended(handle, after=history)
         store.let_go.set()

@@ -17,6 +17,7 @@ from runtime.resets import Reset, outcome_of_reset
 from tests.replay.replays import rerun, reset_job, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage
+from workflows.messages import Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -49,7 +50,9 @@ class Race:
         """Send one message after the other."""
         for number in range(MESSAGES):
             await asyncio.sleep(self.chance.random() * 2 * SPREAD / MESSAGES)
-            await self.stage.client.get_workflow_handle(self.stage.started[0]).signal("message", f"message {number}")
+            await self.stage.client.get_workflow_handle(self.stage.started[0]).signal(
+                "message", Note.of(f"message {number}")
+            )
             self.sent.append(f"message {number}")
 
     async def take_back(self, run: str, start: int) -> Reset:

@@ -15,6 +15,7 @@ from runtime.resets import outcome_of_reset
 from tests.replay.replays import reexecution, replayed, rerun, reset_job, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage
+from workflows.messages import Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -33,7 +34,7 @@ async def _told(stage: Stage, texts: list[str]) -> str:
     archive = archive_of(stage, "job")
     await turn_of(archive, 3)
     for text in texts:
-        await handle.signal("message", text)
+        await handle.signal("message", Note.of(text))
     outcome = await handle.result()
     assert _messages(stage, outcome.run, 14) == texts
     return outcome.run
@@ -80,7 +81,7 @@ async def test_a_second_reset_takes_the_job_over(stage: Stage) -> None:
     run = archive.runs()[0]
     orders = [rerun(stage, "job", run, start, statement=f"who = {start}") for start in (2, 3)]
     made = await asyncio.gather(*(reset_job(stage, "job", order) for order in orders))
-    await handle.signal("message", "to whoever is left")
+    await handle.signal("message", Note.of("to whoever is left"))
     ends = await asyncio.gather(*(outcome_of_reset(stage.client, one) for one in made), return_exceptions=True)
     lost = [end for end in ends if isinstance(end, BaseException)]
     (left,) = [end for end in ends if not isinstance(end, BaseException)]

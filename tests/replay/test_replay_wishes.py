@@ -13,6 +13,7 @@ from tests.replay.replays import fork_job, frozen_again, reexecution, replayed, 
 from tests.replay.timelines import archive_of, sound, timeline
 from tests.workflow.small_windows import SmallWindow
 from tests.workflow.stage import Stage
+from workflows.messages import Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -73,7 +74,7 @@ async def test_a_record_has_its_users_wishes_to_condense(stage: Stage) -> None:
     handle = await stage.start(spec)
     archive = archive_of(stage, spec.id)
     await turn_of(archive, 7)
-    await handle.signal("condense")
+    await handle.signal("condense", Note.of())
     gate.touch()
     outcome = await handle.result()
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, TURNS)

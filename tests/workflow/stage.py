@@ -14,16 +14,20 @@ from typing import Any
 
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle, WorkflowHistory
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from activities.contracts import JobKey
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
+from runtime.authentic import key_of, signed_converter
+from runtime.home import Home
+from runtime.local import NAMESPACE
 from runtime.spec.models import Budget, JobSpec, ModelSettings
 from runtime.worker import make_worker
+from tests.servers.temporal_server import CONVERTER
 from tests.workflow.prompt_rules import unexplained, violations_of
 from workflows.batch import BatchWorkflow
+from workflows.doors import Door
 from workflows.job import JobWorkflow
 from workflows.limits import TASK_LIMIT
 from workflows.messages import TASK_QUEUE, JobOrder, JobOutcome, Origin, job_workflow_id
@@ -111,11 +115,13 @@ class Stage:
             await replayer().replay_workflow(history)
 
 
-def replayer() -> Replayer:
-    """A replayer of Holdfast's workflows."""
+def replayer(home: Home | None = None) -> Replayer:
+    """A replayer of Holdfast's workflows, as they ran on the embedded server of ``home``, else on a server of tests."""
     return Replayer(
         workflows=[JobWorkflow, BatchWorkflow],
-        data_converter=pydantic_data_converter,
+        namespace="default" if home is None else NAMESPACE,
+        data_converter=CONVERTER if home is None else signed_converter(key_of(home)),
+        interceptors=[Door()],
         workflow_runner=UnsandboxedWorkflowRunner(),
         # The default is made by compiling every module that is imported, which takes seconds.
         build_id="replay",

@@ -8,7 +8,7 @@ from stage import Stage, replayer
 from activities.contracts import JobKey
 from runtime.job.stops import JobStatus
 from workflows.batch import BatchWorkflow
-from workflows.messages import BatchOrder, JobOrder, Submission, batch_workflow_id, job_workflow_id
+from workflows.messages import BatchOrder, JobOrder, Note, Submission, batch_workflow_id, job_workflow_id
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -28,7 +28,7 @@ async def test_wishes_are_for_jobs_that_wait_or_run_and_may_come_twice(stage: St
     )
     await handle.execute_update(BatchWorkflow.submit, Submission(jobs=orders, concurrency=1))
     for name in ("second", "second", "first", "first", "nobody"):
-        await handle.signal(BatchWorkflow.withdraw, name)
+        await handle.signal(BatchWorkflow.withdraw, Note.of(name))
     state = await handle.result()
     assert state.ended == {
         "first": JobStatus.CANCELLED,

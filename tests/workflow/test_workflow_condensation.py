@@ -18,7 +18,7 @@ from runtime.projection.project import tokens_of
 from runtime.projection.segments import SegmentKind
 from runtime.spec.models import Budget, CondenserKind, CondenserSpec
 from tests.servers.refusals import REFUSALS
-from workflows.messages import JobOutcome
+from workflows.messages import JobOutcome, Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -264,7 +264,7 @@ async def test_the_model_and_the_user_can_ask(stage: Stage) -> None:
     handle = await stage.start(spec)
     while (await handle.query("progress"))["turn"] < 5:
         pass
-    await handle.signal("condense")
+    await handle.signal("condense", Note.of())
     outcome = await handle.result()
     archive = JobArchive(stage.store, stage.batch, spec.id)
     taken = condensations(archive, outcome)
@@ -301,7 +301,7 @@ async def test_user_messages_can_be_pinned(stage: Stage) -> None:
         budget = Budget(turns=50, tokens=10**9, usd=1000.0, wall_seconds=200.0)
         spec = stage.spec(name, model_options=options, budget=budget, context_tokens=WINDOW, pin_user_messages=True)
         handle = await stage.start(spec)
-        await handle.signal("message", "Never touch b.py.")
+        await handle.signal("message", Note.of("Never touch b.py."))
         outcome = await handle.result()
     archive = JobArchive(stage.store, stage.batch, spec.id)
     assert check_told(archive, outcome)

@@ -6,6 +6,7 @@ import pytest
 from stage import Stage, activities_of, events_of
 
 from runtime.job.stops import JobStatus
+from workflows.messages import Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -78,7 +79,7 @@ async def test_a_message_reaches_the_model(stage: Stage) -> None:
     """A signal's text stands in the next prompt."""
     spec = stage.spec(["x = 1", {"code": "y = 2", "delay": 1.0}, "z = 3", "finish()"])
     handle = await stage.start(spec)
-    await handle.signal("message", "look at b.py too")
+    await handle.signal("message", Note.of("look at b.py too"))
     outcome = await handle.result()
     from runtime.archive.job import JobArchive
 

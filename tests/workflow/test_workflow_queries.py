@@ -13,7 +13,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from runtime.job.stops import JobStatus
 from tests.workflow.stage import Stage
 from workflows.job import JobWorkflow
-from workflows.messages import JobOutcome
+from workflows.messages import JobOutcome, Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -52,7 +52,7 @@ async def test_a_job_that_is_queried_replays(stage: Stage) -> None:
         sent = 0
         while not ended.done():
             try:
-                await handle.signal("message", f"message {sent}")
+                await handle.signal("message", Note.of(f"message {sent}"))
             except RPCError as error:
                 if error.status is not RPCStatusCode.NOT_FOUND:
                     raise

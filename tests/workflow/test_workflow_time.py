@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from stage import Stage, activities_of, events_of, replayer
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from runtime.job.stops import JobStatus
 from runtime.spec.models import Budget
+from tests.servers.temporal_server import CONVERTER
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -26,7 +26,7 @@ async def skipping() -> AsyncIterator[WorkflowEnvironment]:
     """A server whose clock jumps to the next timer when nothing else is to be done."""
     binary = Path(sysconfig.get_path("scripts")) / "temporal-test-server"
     async with await WorkflowEnvironment.start_time_skipping(
-        test_server_existing_path=str(binary), data_converter=pydantic_data_converter
+        test_server_existing_path=str(binary), data_converter=CONVERTER
     ) as environment:
         yield environment
 

@@ -11,7 +11,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from runtime.job.stops import JobStatus
 from runtime.spec.models import Budget
-from workflows.messages import JobOutcome
+from workflows.messages import JobOutcome, Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -38,7 +38,7 @@ async def test_a_message_wakes_a_job(stage: Stage) -> None:
     spec = stage.spec(["wait(86_400)", "finish(1)"], budget=Budget(wall_seconds=10**6))
     handle = await stage.start(spec)
     await asleep(handle)
-    await handle.signal("message", "wake up")
+    await handle.signal("message", Note.of("wake up"))
     outcome = await handle.result()
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 2)
 

@@ -1,0 +1,22 @@
+"""Authentic payloads: what a worker takes from a Temporal server was given by somebody who has the state directory's key.
+
+A local Temporal server asks nobody who they are, and tells every user of the machine its port. So each payload is signed by
+the client or worker that makes it, and whoever takes one checks that: an order, a signal, an update, a result. A payload that
+is unsigned, or signed with another key or for another workflow, is refused by name.
+"""
+
+from runtime.authentic.codec import Refusal, SigningCodec
+from runtime.authentic.converter import NotSigned, in_activity, in_workflow, signed_converter
+from runtime.authentic.key import KEY, PayloadKey, key_of
+
+__all__ = [
+    "KEY",
+    "NotSigned",
+    "PayloadKey",
+    "Refusal",
+    "SigningCodec",
+    "in_activity",
+    "in_workflow",
+    "key_of",
+    "signed_converter",
+]

@@ -1,0 +1,80 @@
+"""The one data converter of all clients and workers: pydantic values as JSON, each payload signed and checked."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from temporalio.api.common.v1 import Payload
+from temporalio.client import Client
+from temporalio.contrib.pydantic import PydanticPayloadConverter
+from temporalio.converter import (
+    ActivitySerializationContext,
+    DataConverter,
+    EncodingPayloadConverter,
+    WorkflowSerializationContext,
+)
+from temporalio.exceptions import ApplicationError
+
+from runtime.authentic.codec import REASON, REFUSED, Refusal, SigningCodec
+from runtime.authentic.key import PayloadKey
+
+
+class NotSigned(ApplicationError):
+    """A payload is not authentic. Where it is a workflow's order, or an activity's result, it ends the workflow.
+
+    The SDK drops a signal and refuses an update or a query for any error in their payloads.
+    """
+
+    def __init__(self, message: str, refusal: Refusal) -> None:
+        super().__init__(message, type="NotSigned", non_retryable=True)
+        self.refusal = refusal
+
+
+class _Refusing(EncodingPayloadConverter):
+    """Raises for the payloads that stand in for refused ones, whatever type they are wanted as."""
+
+    @property
+    def encoding(self) -> str:
+        """See ``EncodingPayloadConverter``."""
+        return REFUSED
+
+    def to_payload(self, value: Any) -> Payload | None:
+        """No value is made into one."""
+        return None
+
+    def from_payload(self, payload: Payload, type_hint: type | None = None) -> NoReturn:
+        """Raises:
+        NotSigned: always.
+        """
+        raise NotSigned(payload.data.decode("utf-8", "replace"), Refusal[payload.metadata[REASON].decode()])
+
+
+class _Converter(PydanticPayloadConverter):
+    def __init__(self) -> None:
+        super().__init__()
+        self._set_converters(*self.converters.values(), _Refusing())
+
+
+def signed_converter(key: PayloadKey) -> DataConverter:
+    """The data converter with which clients and workers that have ``key`` understand one another, and nobody else."""
+    return DataConverter(payload_converter_class=_Converter, payload_codec=SigningCodec(key))
+
+
+def in_workflow(client: Client, workflow_id: str) -> DataConverter:
+    """The client's converter for payloads that are read out of a workflow's history."""
+    context = WorkflowSerializationContext(namespace=client.namespace, workflow_id=workflow_id)
+    return client.data_converter.with_context(context)
+
+
+def in_activity(client: Client, workflow_id: str, activity_id: str) -> DataConverter:
+    """As ``in_workflow``, for what an activity was given, or gave."""
+    context = ActivitySerializationContext(
+        namespace=client.namespace,
+        activity_id=activity_id,
+        activity_type=None,
+        activity_task_queue=None,
+        workflow_id=workflow_id,
+        workflow_type=None,
+        is_local=False,
+    )
+    return client.data_converter.with_context(context)

@@ -1,0 +1,159 @@
+"""The signature of a payload: what it covers, where it stands, and what becomes of a payload without it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from temporalio.api.common.v1 import Payload
+from temporalio.converter import (
+    ActivitySerializationContext,
+    DataConverter,
+    SerializationContext,
+    WorkflowSerializationContext,
+)
+
+from runtime.authentic import NotSigned, PayloadKey, Refusal, signed_converter
+
+OWN, OTHER = PayloadKey(b"o" * 32), PayloadKey(b"x" * 32)
+
+
+def workflow(name: str = "w", namespace: str = "n") -> WorkflowSerializationContext:
+    """A context of the SDK's."""
+    return WorkflowSerializationContext(namespace=namespace, workflow_id=name)
+
+
+def activity(
+    name: str | None = "turn-1", kind: str = "call_model", workflow_id: str = "w", *, local: bool = False
+) -> ActivitySerializationContext:
+    """Another."""
+    return ActivitySerializationContext(
+        namespace="n",
+        activity_id=name,
+        activity_type=kind,
+        activity_task_queue="q",
+        workflow_id=workflow_id,
+        workflow_type="t",
+        is_local=local,
+    )
+
+
+def converter(context: SerializationContext, key: PayloadKey = OWN) -> DataConverter:
+    """The converter of somebody who has ``key``, at a place."""
+    return signed_converter(key).with_context(context)
+
+
+async def refusal(payload: Payload, context: SerializationContext, key: PayloadKey = OWN) -> Refusal | None:
+    """Why it is not taken there; None if it is."""
+    try:
+        await converter(context, key).decode([payload], [str])
+    except NotSigned as error:
+        assert (error.type, error.non_retryable) == ("NotSigned", True)
+        return error.refusal
+    return None
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(value=json_values | st.binary())
+async def test_a_value_comes_back(value: Any) -> None:
+    """Any value, JSON or not, by the converter that signed it."""
+    at = converter(workflow())
+    assert await at.decode(await at.encode([value, value])) == [value, value]
+
+
+@pytest.mark.parametrize("value", [{"a": [1, "é"]}, "text", 3])
+async def test_json_is_shown_by_temporals_tools_as_before(value: Any) -> None:
+    """No metadata but the encoding, without which they show base64, and data that any reader of JSON reads."""
+    [payload] = await converter(workflow()).encode([value])
+    assert dict(payload.metadata) == {"encoding": b"json/plain"}
+    assert json.loads(payload.data) == value
+    assert len(payload.data) - len(payload.data.rstrip()) == 72
+
+
+@pytest.mark.parametrize("value", ["text", b"bytes", None])
+async def test_what_is_changed_is_refused(value: Any) -> None:
+    """Each byte of the data, of the signature and of the metadata counts."""
+    [payload] = await converter(workflow()).encode([value])
+    for place in range(len(payload.data)):
+        data = bytearray(payload.data)
+        data[place] ^= 1
+        assert await refusal(Payload(metadata=payload.metadata, data=bytes(data)), workflow()) is not None
+    for name, text in payload.metadata.items():
+        for place in range(len(text)):
+            changed = bytearray(text)
+            changed[place] ^= 1
+            metadata = {**payload.metadata, name: bytes(changed)}
+            assert await refusal(Payload(metadata=metadata, data=payload.data), workflow()) is not None
+    assert await refusal(Payload(metadata={**payload.metadata, "more": b""}, data=payload.data), workflow()) is not None
+    assert await refusal(Payload(metadata=payload.metadata, data=payload.data + b" "), workflow()) is not None
+    assert await refusal(Payload(metadata=payload.metadata, data=b" " + payload.data), workflow()) is not None
+
+
+@pytest.mark.parametrize("data", [b'"hi"', b'"hi"' + b" " * 72, b"", b" " * 72, b"\t" * 300, b"no json"])
+@pytest.mark.parametrize(
+    "encoding", [b"json/plain", b"json/protobuf", b"binary/plain", b"binary/null", b"holdfast/refused", b""]
+)
+async def test_what_nobody_signed_is_refused(data: bytes, encoding: bytes) -> None:
+    """Whatever it says that it is; also what stands in for a refused payload, and what only looks signed."""
+    payload = Payload(metadata={"encoding": encoding} if encoding else {}, data=data)
+    assert await refusal(payload, workflow()) in {Refusal.UNSIGNED, Refusal.OTHER_KEY}
+
+
+async def test_another_key_is_called_so() -> None:
+    """The error says what to do; it does not say the key."""
+    [payload] = await converter(workflow(), OTHER).encode(["hi"])
+    assert await refusal(payload, workflow()) is Refusal.OTHER_KEY
+    with pytest.raises(
+        NotSigned, match="signed with another key than this one: set HOLDFAST_KEY to the line in the file"
+    ):
+        await converter(workflow()).decode([payload])
+    assert OTHER.text not in repr(OTHER)
+
+
+PLACES: list[SerializationContext] = [
+    workflow(),
+    workflow("other"),
+    workflow("w", "other"),
+    activity(),
+    activity("turn-2"),
+    activity(workflow_id="other"),
+    activity(None, "record_verdict", local=True),
+    activity(None, "save_checkpoint", local=True),
+    activity("record_verdict", "x"),
+]
+
+
+@pytest.mark.parametrize("made", PLACES)
+async def test_a_payload_is_good_for_one_place(made: SerializationContext) -> None:
+    """Not for another workflow, another namespace, or another activity of the same workflow."""
+    [payload] = await converter(made).encode(["hi"])
+    taken = [place for place in PLACES if await refusal(payload, place) is None]
+    assert taken == [made]
+    assert {await refusal(payload, place) for place in PLACES if place != made} == {Refusal.OTHER_PLACE}
+
+
+async def test_both_sides_of_an_activity_agree() -> None:
+    """The worker knows a local activity's number and its queue otherwise than the workflow does."""
+    for one, other in [
+        (activity(None, "record_verdict", local=True), activity("17", "record_verdict", local=True)),
+        (activity("turn-1", "call_model"), activity("turn-1", "")),
+    ]:
+        [payload] = await converter(one).encode(["hi"])
+        assert await refusal(payload, other) is None
+
+
+async def test_nothing_is_raised_before_the_conversion() -> None:
+    """A codec that raised would fail the workflow task, each time anew."""
+    codec = converter(workflow()).payload_codec
+    assert codec is not None
+    [payload] = await codec.decode([Payload(metadata={"encoding": b"json/plain"}, data=b'"hi"')])
+    assert payload.metadata["encoding"] == b"holdfast/refused"

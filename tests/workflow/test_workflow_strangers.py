@@ -1,0 +1,333 @@
+"""What others do with a server that asks nobody who they are: it is refused by name, and no job's task fails for it.
+
+The strangers have the server's address, the SDK, Temporal's CLI and all that the histories hold; they do not have the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from stage import Stage, events_of
+from temporalio import workflow
+from temporalio.api.common.v1 import Payload, Payloads, WorkflowExecution, WorkflowType
+from temporalio.api.enums.v1 import WorkflowTaskFailedCause
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import (
+    RespondActivityTaskCompletedByIdRequest,
+    SignalWorkflowExecutionRequest,
+    StartWorkflowExecutionRequest,
+)
+from temporalio.client import (
+    Client,
+    WorkflowFailureError,
+    WorkflowHandle,
+    WorkflowQueryFailedError,
+    WorkflowUpdateFailedError,
+)
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from activities.contracts import JobKey
+from activities.record import ReplayOrder, RunName
+from runtime.authentic import NotSigned, PayloadKey, Refusal, signed_converter
+from runtime.control import Control
+from runtime.job.stops import JobStatus
+from runtime.resets import outcome_of_reset, reset
+from runtime.temporal_binary import installed_binary
+from workflows.batch import BatchWorkflow
+from workflows.job import JobWorkflow
+from workflows.messages import BatchOrder, JobOrder, Note, Submission, batch_workflow_id, job_workflow_id
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+WAITS = ["wait(600)", "finish('woken')"]
+"""A job that sleeps until it is told something."""
+
+ARGUMENTS: list[Sequence[Any]] = [(), ("hi",), (1,), (None,), ("a", "b"), ({"id": 1},), ([],), (b"\0",)]
+
+
+@workflow.defn(name="JobWorkflow", sandboxed=False)
+class Stolen:
+    """What a stranger's worker makes of a job."""
+
+    @workflow.run
+    async def run(self, order: Any) -> dict[str, Any]:
+        """Says that it succeeded."""
+        return {"key": order["key"], "status": "succeeded"}
+
+
+async def stranger(stage: Stage, key: PayloadKey | None = None) -> Client:
+    """A client without the key, or with another."""
+    converter = pydantic_data_converter if key is None else signed_converter(key)
+    return await Client.connect(stage.address, namespace=stage.client.namespace, data_converter=converter)
+
+
+async def temporal(stage: Stage, *arguments: str) -> tuple[int, str]:
+    """Temporal's CLI: its exit code and what it wrote."""
+    command = [str(installed_binary()), *arguments, "--address", stage.address]
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    said, _ = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, said.decode()
+
+
+async def timers(handle: WorkflowHandle[Any, Any], count: int) -> None:
+    """Wait until the job has started so many timers."""
+    while len(events_of(await handle.fetch_history(), "TIMER_STARTED")) < count:  # noqa: ASYNC110 no event tells
+        await asyncio.sleep(0.02)
+
+
+async def asleep(handle: WorkflowHandle[Any, Any]) -> None:
+    """Wait until the job sleeps, with two timers."""
+    await timers(handle, 2)
+
+
+async def unharmed(handle: WorkflowHandle[Any, Any]) -> None:
+    """No workflow task has failed, and the worker still answers."""
+    await handle.query("progress")
+    history = await handle.fetch_history()
+    failed = [event.workflow_task_failed_event_attributes.cause for event in events_of(history, "WORKFLOW_TASK_FAILED")]
+    # A reset is told as a failure of the task that it goes back to.
+    assert set(failed) <= {WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW}
+    assert events_of(history, "WORKFLOW_TASK_TIMED_OUT") == []
+
+
+async def ended_by(handle: WorkflowHandle[Any, Any]) -> ApplicationError:
+    """The error with which a workflow failed, in the first task that it had."""
+    with pytest.raises(WorkflowFailureError) as caught:
+        await asyncio.wait_for(handle.result(), 60)
+    assert isinstance(caught.value.cause, ApplicationError)
+    assert len(events_of(await handle.fetch_history(), "WORKFLOW_TASK_STARTED")) == 1
+    return caught.value.cause
+
+
+@pytest.mark.parametrize("kind", ["JobWorkflow", "BatchWorkflow"])
+@pytest.mark.parametrize("other", [None, PayloadKey(b"another key of somebody else....")])
+async def test_a_strangers_workflow_ends_at_once(stage: Stage, kind: str, other: PayloadKey | None) -> None:
+    """An order that is whole and unsigned, or signed with another key; nothing of it is begun."""
+    spec = stage.spec(["finish('ran')"])
+    order = JobOrder(key=JobKey(batch=stage.batch, job=spec.id), spec=spec, definition="")
+    client = await stranger(stage, other)
+    given = order if kind == "JobWorkflow" else BatchOrder(batch=stage.batch)
+    handle = await client.start_workflow(kind, given, id=f"{stage.batch}-{kind}", task_queue=stage.queue)
+    error = await ended_by(handle)
+    assert error.type == "NotSigned"
+    expected = "is signed with another key than this one: set HOLDFAST_KEY" if other else "is not signed: it was not"
+    assert error.message.startswith(f"a payload of workflow {stage.batch}-{kind} {expected}")
+    assert stage.archive(spec).definition() is None
+
+
+@pytest.mark.parametrize("kind", ["JobWorkflow", "BatchWorkflow"])
+@pytest.mark.parametrize("values", [(), ("a", "b"), (1, 2, 3), (None,), (b"bytes",)])
+async def test_a_workflow_without_one_order_ends_at_once(stage: Stage, kind: str, values: Sequence[Any]) -> None:
+    """No input, and too much of it, from somebody who has the key."""
+    handle = await stage.client.start_workflow(kind, args=values, id=f"{stage.batch}-{kind}", task_queue=stage.queue)
+    error = await ended_by(handle)
+    assert (error.type, error.message.startswith("a workflow of Holdfast begins with one order, and not so: ")) == (
+        "NoOrder",
+        True,
+    )
+
+
+async def test_an_order_is_for_its_own_job(stage: Stage) -> None:
+    """A stranger gives another workflow the signed order that a history shows."""
+    _, _ = await stage.run(["finish(1)"])
+    started = (await stage.history()).events[0].workflow_execution_started_event_attributes
+    client = await stranger(stage)
+    handle = await _start_raw(client, stage, f"holdfast/{stage.batch}/copy", started.input)
+    error = await ended_by(handle)
+    assert (error.type, "does not have the signature that it would have here" in error.message) == ("NotSigned", True)
+
+
+async def test_no_signal_harms_a_job(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    """By strangers and by the owner: no input, too much, of wrong types, by unknown names. The next real message is heard."""
+    handle = await stage.start(stage.spec(WAITS))
+    await asleep(handle)
+    with caplog.at_level(logging.WARNING):
+        for client in (await stranger(stage), stage.client):
+            signalled = client.get_workflow_handle(handle.id)
+            for name in ("message", "condense", "cancel", "withdraw", "no such signal", "__temporal_x", ""):
+                for values in ARGUMENTS:
+                    if name and not (name.startswith("__") and client is stage.client):
+                        await signalled.signal(name, args=list(values))
+        for inputs in ([], ["--input", '"hi"'], ["--input", "1", "--input", "2"], ["--input", '{"id":"a","text":"b"}']):
+            for name in ("message", "condense", "nothing"):
+                code, said = await temporal(stage, "workflow", "signal", "-w", handle.id, "--name", name, *inputs)
+                assert code == 0, said
+        await unharmed(handle)
+    told = caplog.text
+    assert f"refused: a payload of workflow {handle.id} is not signed: it was not given by Holdfast" in told
+    assert f"dropped the signal 'message' of {handle.id}: missing a required argument: 'note'" in told
+    assert f"dropped the signal 'condense' of {handle.id}: note is no Note" in told
+    assert (await handle.query("progress"))["turn"] == 1
+    await handle.signal("message", Note.of("wake up"))
+    outcome = await handle.result()
+    assert outcome.status is JobStatus.SUCCEEDED
+    await unharmed(handle)
+
+
+async def test_no_signal_harms_a_job_after_a_reset(stage: Stage) -> None:
+    """The server delivers them again, to the run that the reset made."""
+    handle = await stage.start(stage.spec(["n = 1", *WAITS]))
+    await asleep(handle)
+    run = (await handle.describe()).run_id
+    client = await stranger(stage)
+    for values in ARGUMENTS:
+        await client.get_workflow_handle(handle.id).signal("message", args=list(values))
+    key = JobKey(batch=stage.batch, job=handle.id.rpartition("/")[2])
+    source = RunName(batch=key.batch, job=key.job, run=run or "")
+    made = await reset(stage.client, stage.store, key, ReplayOrder(id="again", start=2, source=source))
+    again = stage.client.get_workflow_handle(handle.id, run_id=made.run)
+    await asleep(again)
+    assert len(events_of(await again.fetch_history(), "WORKFLOW_EXECUTION_SIGNALED")) == len(ARGUMENTS)
+    await unharmed(again)
+    await again.signal("message", Note.of("wake up"))
+    assert (await outcome_of_reset(stage.client, made)).status is JobStatus.SUCCEEDED
+
+
+async def test_a_message_is_taken_once(stage: Stage) -> None:
+    """A stranger who gives a signed message again, as the history shows it, is not heard; nor as a wish to condense."""
+    first = ["wait(600)", "wait(600)", "finish('woken twice')"]
+    handle = await stage.start(stage.spec(first))
+    await asleep(handle)
+    await handle.signal("message", Note.of("first"))
+    await timers(handle, 4)
+    [signal] = events_of(await handle.fetch_history(), "WORKFLOW_EXECUTION_SIGNALED")
+    payload = signal.workflow_execution_signaled_event_attributes.input
+    client = await stranger(stage)
+    for name in ("message", "condense"):
+        await _signal_raw(client, handle.id, name, payload)
+    await unharmed(handle)
+    assert (await handle.query("progress"))["turn"] == 2
+    await handle.signal("message", Note.of("first"))
+    outcome = await handle.result()
+    archive = stage.archive(stage.spec(first, id=handle.id.rpartition("/")[2]))
+    heard = [s.text for s in archive.turn_layout(outcome.run, 3) if s.kind == "message"]
+    assert heard == ["first", "first"]
+
+
+async def test_a_strangers_query_and_update_are_refused(stage: Stage) -> None:
+    """With an error; a query without input shows what the history shows, and changes nothing."""
+    batch = await stage.client.start_workflow(
+        BatchWorkflow.run, BatchOrder(batch=stage.batch), id=batch_workflow_id(stage.batch), task_queue=stage.queue
+    )
+    spec = stage.spec(WAITS)
+    order = JobOrder(key=JobKey(batch=stage.batch, job=spec.id), spec=spec, definition="")
+    client = await stranger(stage)
+    theirs = client.get_workflow_handle(batch.id)
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await theirs.execute_update("submit", Submission(jobs=(order,), concurrency=1))
+    assert isinstance(refused.value.cause, ApplicationError)
+    assert refused.value.cause.type == "NotSigned"
+    for values in ARGUMENTS:
+        for updater in (theirs, batch):
+            with pytest.raises(WorkflowUpdateFailedError):
+                await updater.execute_update("submit", args=list(values))
+    with pytest.raises(WorkflowUpdateFailedError):
+        await theirs.execute_update("no such update")
+    with pytest.raises(WorkflowQueryFailedError, match="is not signed"):
+        await theirs.query("state", "hi")
+    code, said = await temporal(stage, "workflow", "update", "execute", "-w", batch.id, "--name", "submit")
+    assert code != 0, said
+    code, said = await temporal(stage, "workflow", "query", "-w", batch.id, "--type", "state", "--input", "1")
+    assert (code != 0, "is not signed" in said) == (True, True)
+    for name in ("withdraw", "nothing"):
+        for values in ARGUMENTS:
+            await theirs.signal(name, args=list(values))
+    assert await batch.query("state") == {"waiting": [], "open": [], "ended": {}}
+    history = await batch.fetch_history()
+    assert events_of(history, "WORKFLOW_TASK_FAILED") == []
+    stage.started.append(job_workflow_id(order.key))
+    await batch.execute_update(BatchWorkflow.submit, Submission(jobs=(order,), concurrency=1))
+    while order.key.job not in (await batch.query("state"))["open"] or not stage.archive(spec).runs():  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+    await stage.client.get_workflow_handle(stage.started[-1]).cancel()
+    assert (await batch.result()).ended == {spec.id: JobStatus.CANCELLED}
+
+
+async def test_a_strangers_answer_ends_a_run_and_not_the_job(stage: Stage) -> None:
+    """Somebody completes a model's call: the run fails by name, what it did stays, and the job goes on from there."""
+    spec = stage.spec(["n = 41", {"code": "n += 1", "delay": 60}, "finish(n)"])
+    handle = await stage.start(spec)
+    archive = stage.archive(spec)
+    run = (await handle.describe()).run_id or ""
+    while not list(archive.attempts(run, 2)):  # noqa: ASYNC110 no event tells
+        await asyncio.sleep(0.02)
+    client = await stranger(stage)
+    step = next(archive.steps(run))
+    forged = Payload(
+        metadata={"encoding": b"json/plain"}, data=b'{"text":"","step":%s}' % step.ref.model_dump_json().encode()
+    )
+    await client.workflow_service.respond_activity_task_completed_by_id(
+        RespondActivityTaskCompletedByIdRequest(
+            namespace=client.namespace,
+            workflow_id=handle.id,
+            activity_id="turn-2",
+            result=Payloads(payloads=[forged]),
+        )
+    )
+    with pytest.raises(WorkflowFailureError) as caught:
+        await handle.result()
+    assert isinstance(caught.value.cause, ApplicationError)
+    assert caught.value.cause.message.startswith(f"a payload of activity turn-2 of workflow {handle.id} is not signed")
+    outcome = await Control(stage.client, stage.store).outcome(JobKey(batch=stage.batch, job=spec.id))
+    assert outcome is not None
+    assert (outcome.status, outcome.reason.startswith("the workflow failed: ")) == (JobStatus.FAILED, True)
+    key = JobKey(batch=stage.batch, job=spec.id)
+    order = ReplayOrder(id="again", start=2, source=RunName(batch=key.batch, job=key.job, run=run), statement="n += 1")
+    made = await reset(stage.client, stage.store, key, order)
+    done = await outcome_of_reset(stage.client, made)
+    assert (done.status, archive.end(made.run).result) == (JobStatus.SUCCEEDED, 42)
+    stage.started.clear()
+
+
+async def test_a_result_by_a_stranger_is_none(stage: Stage) -> None:
+    """Somebody else's worker completes a workflow: its result is not believed, and said so."""
+    key = JobKey(batch=stage.batch, job="stolen")
+    client = await stranger(stage)
+    queue = f"{stage.queue}-stolen"
+    async with Worker(client, task_queue=queue, workflows=[Stolen], workflow_runner=UnsandboxedWorkflowRunner()):
+        spec = stage.spec(["finish(1)"], id="stolen")
+        order = JobOrder(key=key, spec=spec, definition="")
+        handle = await stage.client.start_workflow(JobWorkflow.run, order, id=job_workflow_id(key), task_queue=queue)
+        with pytest.raises(NotSigned) as caught:
+            await handle.result()
+    assert caught.value.refusal is Refusal.UNSIGNED
+    outcome = await Control(stage.client, stage.store).outcome(key)
+    assert outcome is not None
+    assert (outcome.status, outcome.reason) == (
+        JobStatus.FAILED,
+        f"ended from outside: a payload of workflow {handle.id} is not signed: it was not given by Holdfast",
+    )
+
+
+async def _start_raw(client: Client, stage: Stage, workflow_id: str, given: Payloads) -> WorkflowHandle[Any, Any]:
+    await client.workflow_service.start_workflow_execution(
+        StartWorkflowExecutionRequest(
+            namespace=client.namespace,
+            workflow_id=workflow_id,
+            workflow_type=WorkflowType(name="JobWorkflow"),
+            task_queue=TaskQueue(name=stage.queue),
+            input=given,
+            request_id="raw",
+        )
+    )
+    return client.get_workflow_handle(workflow_id)
+
+
+async def _signal_raw(client: Client, workflow_id: str, name: str, given: Payloads) -> None:
+    await client.workflow_service.signal_workflow_execution(
+        SignalWorkflowExecutionRequest(
+            namespace=client.namespace,
+            workflow_execution=WorkflowExecution(workflow_id=workflow_id),
+            signal_name=name,
+            input=given,
+        )
+    )
