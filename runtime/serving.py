@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from temporalio.client import Client
 from temporalio.common import WorkerDeploymentVersion
@@ -57,13 +58,15 @@ class OpenBatch:
 class BatchWorkers:
     """One worker for each open batch of the archive ``store``. ``tell`` is given a line for each that comes or goes.
 
-    With a ``deployment``, the workers are that version of it (Temporal's worker versioning).
+    With a ``deployment``, the workers are that version of it (Temporal's worker versioning). ``allowed`` bounds what they take from
+    this machine, as for ``make_worker``.
     """
 
     client: Client
     store: ObjectStore
     tell: Callable[[str], None]
     deployment: WorkerDeploymentVersion | None = None
+    allowed: tuple[Path, ...] = ()
     _running: dict[str, tuple[Worker, asyncio.Task[None]]] = field(default_factory=dict)
     _refused: set[str] = field(default_factory=set)
 
@@ -146,7 +149,12 @@ class BatchWorkers:
         if batch.queue in self._running:
             return
         worker = make_worker(
-            self.client, self.store, task_queue=batch.queue, workflow_tasks=WORKFLOW_TASKS, deployment=self.deployment
+            self.client,
+            self.store,
+            task_queue=batch.queue,
+            workflow_tasks=WORKFLOW_TASKS,
+            deployment=self.deployment,
+            allowed=self.allowed,
         )
         self._running[batch.queue] = (worker, asyncio.create_task(worker.run()))
         self.tell(f"working on batch {batch.name}")

@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from importlib.metadata import version
+from pathlib import Path
 
 from temporalio.client import Client
 from temporalio.common import WorkerDeploymentVersion
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 
+from activities.bounds import Bounds
 from activities.checkpoints import CheckpointActivities
 from activities.heartbeats import HeartbeatInterceptor
 from activities.lifecycle import LifecycleActivities
@@ -72,11 +74,13 @@ def make_worker(
     cached_jobs: int = 1000,
     workflow_tasks: int = pool.PROCESSES,
     deployment: WorkerDeploymentVersion | None = None,
+    allowed: tuple[Path, ...] = (),
 ) -> Worker:
     """A worker that archives to ``store``. ``cached_jobs`` workflows stay in memory; the others are replayed.
 
     Workflow code runs unsandboxed: its imports are kept pure by the import contract, and every history that a test makes is
-    replayed. With a ``deployment``, jobs stay on the version that they began on until they continue as new. At most ``workflow_tasks`` of them run at a time: as many as there are interpreter processes, so none waits for one.
+    replayed. With a ``deployment``, jobs stay on the version that they began on until they continue as new. At most ``workflow_tasks`` of them run at a time: as many as there are interpreter processes, so none waits for one. Scripts,
+    tools and workspaces are taken from below the ``allowed`` directories; without any, from wherever an order names.
     """
     model, workspace = ModelActivities(store), WorkspaceActivities(store=store)
     summaries = SummaryActivities(store, workspace, model)
@@ -110,7 +114,7 @@ def make_worker(
         max_concurrent_local_activities=CALLS,
         max_cached_workflows=cached_jobs,
         graceful_shutdown_timeout=grace,
-        interceptors=[HeartbeatInterceptor(), PlainErrors(), Door()],
+        interceptors=[HeartbeatInterceptor(), PlainErrors(), Door(), *([Bounds(allowed)] if allowed else [])],
         max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
         sticky_queue_schedule_to_start_timeout=STICKY,
         build_id=BUILD if deployment is None else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from temporalio.common import WorkerDeploymentVersion
@@ -71,7 +72,11 @@ async def dry_run(request: Request, reporter: Reporter) -> int:
 
 
 async def run_workers(
-    target: Target, store_url: str | None, deployment: str | None = None, build: str | None = None
+    target: Target,
+    store_url: str | None,
+    deployment: str | None = None,
+    build: str | None = None,
+    allowed: tuple[Path, ...] = (),
 ) -> int:
     """Work on the open batches until interrupted; returns the exit code."""
     from runtime.serving import BatchWorkers
@@ -86,7 +91,7 @@ async def run_workers(
                 )
                 if version is not None:
                     note(f"version {version.build_id} of deployment {version.deployment_name}")
-                await BatchWorkers(connection.client, store, note, version).serve()
+                await BatchWorkers(connection.client, store, note, version, allowed).serve()
         except asyncio.CancelledError:
             if not interrupts.asked.is_set():
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -33,11 +34,23 @@ def command(
             show_default=False,
         ),
     ] = None,
+    allow: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--allow",
+            metavar="DIR",
+            help="Take scripts, tools and workspaces from below DIR only; may be given several times. Default: from where the jobs say.",
+            show_default=False,
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a worker alone, until Ctrl-C.
 
     It works on every open batch of the server whose archive is this worker's, and on jobs that were reset or forked. Workspaces, tools and scripts are taken from
-    this machine, at the same paths as where 'holdfast run' was given, and the provider's keys from this environment.
+    this machine, at the same paths as where 'holdfast run' was given, and the provider's keys from this environment. On another machine
+    than theirs, HOLDFAST_KEY must be the key that the jobs were started with: the line in the file 'key' of that state directory.
     Give --store or HOLDFAST_STORE if the batches do not have their archive in the state directory: a batch whose archive is
     another one is left alone, and said so.
     """
@@ -55,4 +68,4 @@ def command(
         raise InputError("--build names a version of a deployment: it goes with --deployment")
     log_in_lines()
     target = Target(address=address, namespace=namespace, profile=profile)
-    raise typer.Exit(asyncio.run(run_workers(target, store, deployment, build)))
+    raise typer.Exit(asyncio.run(run_workers(target, store, deployment, build, tuple(allow or ()))))

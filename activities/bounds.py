@@ -1,0 +1,77 @@
+"""Where on a worker's machine an order may take scripts, tools and workspaces from.
+
+Orders are signed, so they say what their owner said, and by default a worker takes what they name. A worker that is given
+directories (``holdfast worker --allow DIR``) takes nothing from elsewhere, whoever has the key. Symbolic links are followed before
+a path is judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
+
+from activities.contracts import FileCall, ReadBatch, SummaryCall, ToolRequest, TurnCall
+
+SCRIPTED = "scripted/"
+
+
+@dataclass(frozen=True)
+class Bounds(Interceptor):
+    """Has activities refuse paths that are not in or below one of ``directories``."""
+
+    directories: tuple[Path, ...]
+
+    def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
+        """See ``Interceptor``."""
+        return _Bounded(next, tuple(directory.resolve() for directory in self.directories))
+
+
+class _Bounded(ActivityInboundInterceptor):
+    def __init__(self, next: ActivityInboundInterceptor, directories: tuple[Path, ...]) -> None:
+        super().__init__(next)
+        self._directories = directories
+
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+        for argument in input.args:
+            for what, path in named_by(argument):
+                if not await asyncio.to_thread(self._allows, path):
+                    allowed = ", ".join(map(str, self._directories))
+                    raise ApplicationError(
+                        f"{what} {path} is not below a directory that this worker was allowed: {allowed}",
+                        type="NotAllowed",
+                        non_retryable=True,
+                    )
+        return await self.next.execute_activity(input)
+
+    def _allows(self, path: Path) -> bool:
+        real = path.resolve()
+        return any(real.is_relative_to(directory) for directory in self._directories)
+
+
+def named_by(argument: Any) -> Iterator[tuple[str, Path]]:
+    """The paths that an activity's argument names, each with what it is."""
+    match argument:
+        case TurnCall(model=model) | SummaryCall(model=model):
+            yield from _script(model)
+        case ReadBatch(workspace=workspace, summary_model=model):
+            yield "the workspace", Path(workspace)
+            yield from _script(model)
+        case FileCall(workspace=workspace):
+            yield "the workspace", Path(workspace)
+        case ToolRequest(tool=tool, search_path=search_path):
+            top = tool.partition(":")[0].partition(".")[0]
+            folder = Path(search_path)
+            module = folder / f"{top}.py"
+            yield f"the module of tool {tool}", module if module.exists() else folder / top
+
+
+def _script(model: dict[str, Any] | None) -> Iterator[tuple[str, Path]]:
+    name = str(model["name"]) if model is not None else ""
+    if name.startswith(SCRIPTED):
+        yield "the script", Path(name.removeprefix(SCRIPTED))
