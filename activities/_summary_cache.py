@@ -13,6 +13,7 @@ from runtime.context.source_text import SourceText
 from runtime.context.sources import ReadRequest
 from runtime.digests import canonical_json, digest_bytes, digest_of
 from runtime.errors import ObjectMissing
+from runtime.fences import fenced, phrase
 from runtime.projection.segments import Role, Segment, SegmentKind
 
 VERSION = 1
@@ -58,8 +59,10 @@ class Region:
 
     def prompt(self, count: Count) -> tuple[Segment, ...]:
         """The prompt by which the summary is asked for."""
-        lines = f"[{self.name}, lines {self.shown.first_line}:{self.shown.last_line} of {self.shown.total_lines}]"
-        return _prompt(_INSTRUCTION.format(tokens=self.budget), f"{lines}\n{self.shown.text}", count)
+        lines = (
+            f"[{phrase(self.name)}, lines {self.shown.first_line}:{self.shown.last_line} of {self.shown.total_lines}]"
+        )
+        return _prompt(_INSTRUCTION.format(tokens=self.budget), f"{lines}\n{fenced(self.shown.text)}", count)
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class Members:
 
     def prompt(self, count: Count) -> tuple[Segment, ...]:
         """The prompt by which the summary is asked for."""
-        text = "\n\n".join(f"[{part.what}]\n{part.text}" for part in self.material.parts)
+        text = "\n\n".join(f"[{phrase(part.what)}]\n{fenced(part.text)}" for part in self.material.parts)
         return _prompt(_GROUP_INSTRUCTION.format(tokens=self.budget), text, count)
 
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from runtime.digests import digest_of
+from runtime.fences import unfenced
 from runtime.values import StepRef
 
 _AT = "at"
@@ -120,7 +121,7 @@ def _identity(turn: int) -> dict[str, str]:
 def _printed(turn: int, shown: Iterable[str]) -> str | None:
     """The digest of what the turn before printed, from the text of its outcome; None if no new text is one."""
     head = f"[turn {turn - 1}: ok]\n"
-    return next((digest_of(text.removeprefix(head) + "\n") for text in shown if text.startswith(head)), None)
+    return next((digest_of(unfenced(text.removeprefix(head)) + "\n") for text in shown if text.startswith(head)), None)
 
 
 def _seconds(iso: Any) -> float | None:

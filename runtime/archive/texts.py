@@ -11,6 +11,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_effect, turn_record
 from runtime.digests import digest_of
 from runtime.errors import NotFound
+from runtime.fences import unfenced
 from runtime.job.divergence import Aspect, Divergence
 from runtime.projection.segments import SegmentKind
 
@@ -94,7 +95,7 @@ def _printed(timeline: Timeline, turn: int, stream: Aspect) -> str | None:
     shown = next((s.text for s in layout if s.kind is SegmentKind.RESULT and s.text.startswith(head)), "")
     exception = execution.get("exception") or {}
     trace = str(exception.get("trace_summary", "")).strip() or f"{exception.get('type')}: {exception.get('message')}"
-    body = shown.partition("\n")[2].removesuffix(trace).removesuffix("\n")
+    body = unfenced(shown.partition("\n")[2]).removesuffix(trace).removesuffix("\n")
     if execution.get("stderr_digest"):
         out, _, err = body.rpartition("stderr:\n")
         body = err if stream is Aspect.STDERR else out.removesuffix("\n")

@@ -32,6 +32,7 @@ from runtime.context.states import (
     Wait,
 )
 from runtime.context.store import Cause, NodeStore
+from runtime.fences import fenced
 
 FUNCTIONS = {signature.name: signature for signature in api.FUNCTIONS}
 METHODS = {kind: api.by_spelling(handle.methods) for kind, handle in api.HANDLES.items()}
@@ -73,7 +74,8 @@ def framed(store: NodeStore, state: AnyNode, lod: int, text: str) -> str:
     if isinstance(state, ViewState) and lod != DIFF_LOD:
         lod = state.rendering.lod
     tokens = state.rendering.tokens if text == state.rendering.text else store.count(text)
-    return f"{header(state, store.name, lod=lod, tokens=tokens)}\n{text}"
+    above = header(state, store.name, lod=lod, tokens=tokens)
+    return f"{above}\n{fenced(text)}" if text else above
 
 
 class Calls:

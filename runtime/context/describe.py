@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from runtime.context.diffs import line_diff
 from runtime.context.sources import ALL_TOKENS
 from runtime.context.states import AnyNode, FreqKind, GroupState, NoteState, RenderedView, ViewState
+from runtime.fences import label, phrase
 from runtime.redaction.marks import count_marks
 
 Names = Callable[[str], str]
@@ -38,7 +39,7 @@ def _fault(before: ViewState, after: ViewState) -> list[str]:
         return []
     if after.fault is None:
         return ["readable again"]
-    return [f"unreadable ({after.fault}); still shows its last known state"]
+    return [f"unreadable ({phrase(after.fault)}); still shows its last known state"]
 
 
 def _content(before: RenderedView, after: RenderedView) -> list[str]:
@@ -58,7 +59,7 @@ def _content(before: RenderedView, after: RenderedView) -> list[str]:
 def _moves(before: ViewState, after: ViewState) -> list[str]:
     if before.pos == after.pos and before.rendering.pos == after.rendering.pos:
         return []
-    return [f"now at {after.pos}"]
+    return [f"now at {label(after.pos)}"]
 
 
 def _members(before: GroupState, after: GroupState, names: Names) -> list[str]:
@@ -82,7 +83,7 @@ def _policy(before: AnyNode, after: AnyNode) -> list[str]:
     if (before.mode, before.freq) != (after.mode, after.freq):
         parts.append(f"now {_mode(after)}")
     if before.pinned != after.pinned:
-        parts.append("unpinned" if after.pinned is None else f"pinned ({after.pinned})")
+        parts.append("unpinned" if after.pinned is None else f"pinned ({phrase(after.pinned)})")
     return parts
 
 
@@ -109,14 +110,14 @@ def header(state: AnyNode, names: Names, *, lod: int, tokens: int) -> str:
     if state.rendering.truncated:
         marks.append("more in the source")
     if state.rendering.note:
-        marks.append(state.rendering.note)
+        marks.append(phrase(state.rendering.note))
     if masked := count_marks(state.rendering.text):
         marks.append(f"{masked} {'value' if masked == 1 else 'values'} masked")
     if state.fault is not None:
-        marks.append(f"last known state, now unreadable: {state.fault}")
+        marks.append(f"last known state, now unreadable: {phrase(state.fault)}")
     elif state.dirty.source_changed:
         marks.append("source changed since; Refresh() shows it")
-    return f"[{name}: view of {state.path} {lines_of(state.rendering)}, {', '.join(marks)}]"
+    return f"[{name}: view of {label(state.path)} {lines_of(state.rendering)}, {', '.join(marks)}]"
 
 
 def lines_of(rendering: RenderedView) -> str:
@@ -129,7 +130,11 @@ def table_line(state: AnyNode, name: str, *, changed: bool) -> str:
     if isinstance(state, NoteState):
         parts = [f"{name} = note"]
     else:
-        what = f"{state.path}@{state.pos}" if isinstance(state, ViewState) else f"{len(state.members)} members"
+        what = (
+            f"{label(state.path)}@{label(state.pos)}"
+            if isinstance(state, ViewState)
+            else f"{len(state.members)} members"
+        )
         parts = [f"{name} = {state.obj_type} {what}", _mode(state), f"lod {state.lod}"]
     parts.append(f"{state.rendering.tokens:,}/{count_text(state.tokens)} tokens")
     if state.pinned is not None:

@@ -10,6 +10,7 @@ from runtime.context.diffs import diff_text
 from runtime.context.index import creation_order
 from runtime.context.states import AnyNode, RenderedView, ViewState
 from runtime.context.store import NodeStore
+from runtime.fences import fenced, one_line
 
 DETAIL_TOKENS = 400
 """The bound of one delta's diff, and the node's own budget where that is smaller."""
@@ -27,8 +28,12 @@ class Delta:
 
     def text(self) -> str:
         """The delta as the model reads it."""
-        head = f"{self.name}: {self.summary}"
-        return f"{head}\n{self.detail}" if self.detail else head
+        head = self.head()
+        return f"{head}\n{fenced(self.detail)}" if self.detail else head
+
+    def head(self) -> str:
+        """The delta without its detail."""
+        return one_line(f"{self.name}: {self.summary}")
 
 
 def pending(store: NodeStore) -> tuple[Delta, ...]:
@@ -70,8 +75,8 @@ class Item:
     def lines(self, *, detailed: bool) -> list[str]:
         """What stands in the prompt. A diff that is left out is told of."""
         if detailed or not self.delta.detail:
-            return self.delta.text().splitlines()
-        return [f"{self.delta.name}: {self.delta.summary} (diff left out for room)"]
+            return self.delta.text().split("\n")
+        return [f"{self.delta.head()} (diff left out for room)"]
 
 
 def compressed(items: Sequence[Item], budget: int | None, most: int, count: Callable[[str], int]) -> list[str]:

@@ -15,6 +15,7 @@ from runtime.context.describe import lines_of
 from runtime.context.diffs import fit_lines
 from runtime.context.sources import ALL_TOKENS
 from runtime.context.states import AnyNode, GroupState, NoteState
+from runtime.fences import label, phrase
 
 Count = Callable[[str], int]
 
@@ -68,13 +69,13 @@ class Member:
             return f"{self.name} ({self.state.obj_id}): group of {len(self.state.members)}{self._marks()}"
         if isinstance(self.state, NoteState):
             return f"{self.name} ({self.state.obj_id}): note{self._marks()}"
-        where = f"{self.state.path} {lines_of(self.state.rendering)}"
+        where = f"{label(self.state.path)} {lines_of(self.state.rendering)}"
         return f"{self.name} ({self.state.obj_id}): {where}{self._marks()}"
 
     def _marks(self) -> str:
         marks = ["pinned"] if self.state.pinned is not None else []
         fault = getattr(self.state, "fault", None)
-        marks += [f"unreadable: {fault}"] if fault else []
+        marks += [f"unreadable: {phrase(fault)}"] if fault else []
         return f" [{', '.join(marks)}]" if marks else ""
 
 

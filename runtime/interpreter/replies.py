@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from runtime.fences import one_line
 from runtime.plurals import counted
 from runtime.values import ToolCall
 
@@ -180,5 +181,5 @@ def _body(source: str) -> str:
 
 
 def short(text: str) -> str:
-    """The beginning of a text, for a sentence about it."""
-    return text if len(text) <= 200 else text[:200] + "…"
+    """The beginning of a text on one line, for a sentence about it."""
+    return one_line(text if len(text) <= 200 else text[:200] + "…")

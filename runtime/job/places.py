@@ -17,6 +17,7 @@ from typing import Protocol
 
 from runtime.context.diffs import line_diff
 from runtime.context.states import RenderedView
+from runtime.fences import fenced, unfenced
 from runtime.projection.prices import Prices
 from runtime.projection.project import MESSAGE_TOKENS, Changes, Standing
 from runtime.spec.models import ProjectionPolicy
@@ -196,17 +197,17 @@ class Places:
         """The message that tells of a change: the diff, or the ``whole``, also where that is shorter."""
         if before == after or not after.shown:
             return after.text
-        head, _, body = after.text.partition("\n")
+        head, body = _parts(after.text)
         text = f"[as it is now, in place of what is shown above]\n{after.text}"
         if not before.shown:
             return text
-        old = before.text.partition("\n")[2]
+        old = _parts(before.text)[1]
         if old == body:
             return f"[now, the text being the same as above]\n{head}"
         lines = line_diff(
             RenderedView(text=old, first_line=before.first_line), RenderedView(text=body, first_line=after.first_line)
         ).lines
-        diff = "\n".join(["[changed since it was last shown above]", head, *lines])
+        diff = "\n".join(["[changed since it was last shown above]", head, fenced("\n".join(lines))])
         return diff if lines and not whole and self.count(diff) < self.count(text) else text
 
     def _cut(
@@ -242,3 +243,9 @@ class Places:
             if cost < least:
                 best, least = cut, cost
         return best
+
+
+def _parts(text: str) -> tuple[str, str]:
+    """A rendering's header, and what is fenced below it."""
+    head, _, body = text.partition("\n")
+    return head, unfenced(body)

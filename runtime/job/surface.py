@@ -15,6 +15,7 @@ from runtime.context.graph import ContextGraph
 from runtime.context.handles import same_names
 from runtime.context.index import number_of
 from runtime.context.states import AnyNode, GroupState, ViewState
+from runtime.fences import label
 from runtime.history.content import NodePart
 from runtime.history.events import ShownEvent, is_result
 from runtime.job.places import Placed, Places
@@ -200,7 +201,7 @@ class Surface:
     def _mark(self, obj_id: str) -> str:
         name = self.name(obj_id)
         state = self.graph.state(obj_id)
-        what = f"{name}: view of {state.path}" if isinstance(state, ViewState) else name
+        what = f"{name}: view of {label(state.path)}" if isinstance(state, ViewState) else name
         if groups := self._shown_by.get(obj_id):
             return f"[{what}; summarised by {', '.join(map(self.name, groups))}]"
         if obj_id not in self._held_as:

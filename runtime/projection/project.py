@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Protocol
 
+from runtime.fences import fenced
 from runtime.history.content import Content, NodePart
 from runtime.history.events import (
     ActionEvent,
@@ -25,6 +26,8 @@ from runtime.projection.segments import Role, Segment, SegmentKind
 
 MESSAGE_TOKENS = 4
 """What a segment is taken to cost beside its text: the provider's framing of messages."""
+
+SUMMARY_HEAD = "[what went before, summed up]"
 
 _KINDS = {
     MessageSource.SYSTEM: SegmentKind.CONTRACT,
@@ -210,7 +213,7 @@ class Projector:
     def _event_parts(self, event: ShownEvent) -> Iterable[Segment | Slot]:
         origin = f"event:{event.id}"
         if isinstance(event, CondensationSummaryEvent):
-            yield self._segment(SegmentKind.SUMMARY, origin, Role.USER, event.summary)
+            yield self._segment(SegmentKind.SUMMARY, origin, Role.USER, f"{SUMMARY_HEAD}\n{fenced(event.summary)}")
             return
         if isinstance(event, MessageEvent):
             role = Role.SYSTEM if event.source is MessageSource.SYSTEM else Role.USER

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from runtime.fences import fenced
 from runtime.interpreter.records import Execution, ExecutionStatus
 
 NOBODY_THERE = (
@@ -14,7 +15,7 @@ NOBODY_THERE = (
 
 def execution_text(execution: Execution, turn: int) -> str:
     """A statement's outcome: status, what it printed, and its exception."""
-    lines = [f"[turn {turn}: {execution.status}]"]
+    head, lines = f"[turn {turn}: {execution.status}]", list[str]()
     if execution.stdout:
         lines.append(execution.stdout.rstrip("\n"))
     if execution.stderr:
@@ -22,9 +23,10 @@ def execution_text(execution: Execution, turn: int) -> str:
     if execution.exception is not None:
         error = execution.exception
         lines.append(error.trace_summary.strip() or f"{error.type}: {error.message}")
-    elif execution.status is ExecutionStatus.OK and len(lines) == 1:
-        lines.append("(no output)")
-    return "\n".join(lines)
+    elif execution.status is ExecutionStatus.OK and not lines:
+        return f"{head}\n(no output)"
+    said = "\n".join(lines)
+    return f"{head}\n{fenced(said)}" if lines else head
 
 
 @dataclass(frozen=True)

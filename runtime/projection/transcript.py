@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from runtime.fences import fenced
 from runtime.interpreter.replies import TOOL_ARGUMENT
 from runtime.projection.messages import Message
 from runtime.projection.segments import Role, Segment, SegmentKind
@@ -29,7 +30,8 @@ def told_text(segment: Segment) -> str:
         return segment.text
     speaker = "agent" if segment.role is Role.ASSISTANT else _SPEAKERS.get(segment.kind, "result")
     parts = [segment.text, *(_code_of(call) for call in segment.tool_calls)]
-    return "\n".join([f"## {speaker}", *(part for part in parts if part.strip())])
+    said = "\n".join(part for part in parts if part.strip())
+    return f"## {speaker}\n{fenced(said)}"
 
 
 def _code_of(call: ToolCall) -> str:

@@ -10,6 +10,7 @@ from runtime.context.excerpts import suffix_of
 from runtime.context.outlines import MAX_ITEMS, Item, outline
 from runtime.context.source_text import SourceText
 from runtime.digests import digest_of
+from runtime.fences import one_line
 from runtime.sources.source import Known, Mask, Opened
 from runtime.workspace import Workspace
 from runtime.workspace_glob import Listed, globbed
@@ -125,7 +126,7 @@ def _listing(
 
 
 def _line(entry: Listed, name: str) -> str:
-    name = name.replace("\n", "?")
+    name = one_line(name)
     if entry.is_dir:
         return f"{name}/{'  link' if entry.is_link else ''}"
     if not entry.is_file:

@@ -6,6 +6,7 @@ import pytest
 from context_memory import Job, numbered, words
 
 from runtime.context.outcomes import NodeRef
+from runtime.fences import fenced, unfenced
 from runtime.history.events import MethodCalled, NodeChanged, TickApplied
 
 
@@ -29,7 +30,7 @@ def test_changed_source_is_a_delta_with_its_diff(job: Job) -> None:
     (delta,) = job.graph.take_deltas()
     assert delta.text() == (
         "foo: its source changed, +1 -1 lines of those shown\n"
-        "@@ -0,5 +0,5 @@\n line0\n line1\n-line2\n+new\n line3\n line4"
+        + fenced("@@ -0,5 +0,5 @@\n line0\n line1\n-line2\n+new\n line3\n line4")
     )
     assert job.graph.take_deltas() == ()
 
@@ -174,6 +175,6 @@ def test_records_hold_what_changed_since_the_last_record(job: Job) -> None:
 def test_render_cuts_by_whole_lines(job: Job) -> None:
     """A projection that has less room than the node's budget says how many lines it left out."""
     foo = job.view("a.txt")
-    text = job.graph.render(foo, tokens=5).splitlines()
-    assert text == ["[view-1: view of a.txt lines 0:6 of 6, lod 0, 5 tokens]", "line0", "... 5 more lines"]
-    assert words("\n".join(text[1:])) == 5
+    text = job.graph.render(foo, tokens=5)
+    assert text == "[view-1: view of a.txt lines 0:6 of 6, lod 0, 5 tokens]\n" + fenced("line0\n... 5 more lines")
+    assert words(unfenced(text.partition("\n")[2])) == 5

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.context.feed import Delta, Item, compressed
+from runtime.fences import fenced
 
 
 def item(number: int, *, rank: int = 2, group: str | None = None, detail: str = "") -> Item:
@@ -17,8 +18,16 @@ def item(number: int, *, rank: int = 2, group: str | None = None, detail: str = 
 def test_what_fits_is_whole() -> None:
     """Each delta with its diff, in the order of the nodes."""
     items = [item(1, detail="+a"), item(2, rank=0)]
-    assert compressed(items, None, 40, words) == ["n1: its source changed", "+a", "n2: its source changed"]
-    assert compressed(items, 9, 40, words) == ["n1: its source changed", "+a", "n2: its source changed"]
+    assert compressed(items, None, 40, words) == [
+        "n1: its source changed",
+        *fenced("+a").split("\n"),
+        "n2: its source changed",
+    ]
+    assert compressed(items, 11, 40, words) == [
+        "n1: its source changed",
+        *fenced("+a").split("\n"),
+        "n2: its source changed",
+    ]
 
 
 def test_diffs_give_way_before_items() -> None:
@@ -27,7 +36,7 @@ def test_diffs_give_way_before_items() -> None:
     assert compressed(items, 30, 40, words) == [
         "n1: its source changed (diff left out for room)",
         "n2: its source changed",
-        "+b " * 10,
+        *fenced("+b " * 10).split("\n"),
         "n3: its source changed",
     ]
 

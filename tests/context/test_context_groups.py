@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from runtime.context.outcomes import NodeRef
 from runtime.context.states import RenderedView, ViewState
 from runtime.context.summary import Member, summarise
+from runtime.fences import fenced
 
 CODE = '"""What it is."""\nimport os\n\nLIMIT = 5\n\nclass A:\n    def f(self):\n        return LIMIT\n\ndef g():\n    pass'
 
@@ -27,8 +28,10 @@ def test_summary_names_members_and_keeps_first_and_structure_lines(job: Job) -> 
     job.tick()
     assert job.graph.render(s) == (
         "[s: group of foo, lod 2, 21 tokens]\n"
-        "foo (view-1): a.py lines 0:11 of 11\n"
-        '  """What it is."""\n  import os\n  LIMIT = 5\n  class A:\n      def f(self):\n  def g():'
+        + fenced(
+            "foo (view-1): a.py lines 0:11 of 11\n"
+            '  """What it is."""\n  import os\n  LIMIT = 5\n  class A:\n      def f(self):\n  def g():'
+        )
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 from context_memory import Job, node_of, raised
 
 from runtime.context.outcomes import NodeRef
+from runtime.fences import fenced
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def job() -> Job:
 def test_a_note_is_shown_as_it_was_written(job: Job) -> None:
     """Its text stands under a header; it is pinned, and it is never stale."""
     note = node_of(job.call("note", "first find the bug\nthen fix it"))
-    assert job.graph.render(note) == "[note-1: note, 7 tokens]\nfirst find the bug\nthen fix it"
+    assert job.graph.render(note) == "[note-1: note, 7 tokens]\n" + fenced("first find the bug\nthen fix it")
     assert [job.get(note, name) for name in ("pinned", "tokens", "mode", "dirty", "obj_type")] == [
         "note",
         500,

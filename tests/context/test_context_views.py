@@ -11,6 +11,7 @@ from runtime.context.outcomes import NeedsRead, NodeRef, Raised, Refused, Return
 from runtime.context.sources import ALL_TOKENS, ReadRequest
 from runtime.context.states import RenderedView, ViewState
 from runtime.context.views import scrolled
+from runtime.fences import fenced
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def test_view_reads_before_it_returns(job: Job) -> None:
     assert job.graph.obj_ids == ()
     assert job.finish(outcome) == Returned(NodeRef("view-1"))
     assert job.graph.render("view-1") == (
-        "[view-1: view of a.txt lines 3:5 of 100, lod 0, 2 tokens, more in the source]\nline3\nline4"
+        "[view-1: view of a.txt lines 3:5 of 100, lod 0, 2 tokens, more in the source]\n" + fenced("line3\nline4")
     )
 
 
@@ -75,7 +76,7 @@ def test_refresh_of_a_vanished_file_raises_and_keeps_the_last_state(job: Job) ->
     assert raised(job.on(foo, "Refresh")).type == "FileNotFoundError"
     assert job.graph.render(foo) == (
         "[view-1: view of a.txt lines 0:1 of 100, lod 0, 1 tokens, more in the source, "
-        "last known state, now unreadable: FileNotFoundError: no such file: a.txt]\nline0"
+        "last known state, now unreadable: FileNotFoundError: no such file: a.txt]\n" + fenced("line0")
     )
 
 
@@ -126,7 +127,8 @@ def test_render_and_show_read_only_for_what_is_not_there(job: Job) -> None:
     assert (job.get(foo, "lod"), job.get(foo, "text").splitlines()[0]) == (0, "import os")
     shown = job.call("show", NodeRef(foo), tokens=2)
     assert shown == Returned(
-        "[view-1: view of code.py lines 0:1 of 4, lod 0, 2 tokens, more in the source]\nimport os", display=True
+        "[view-1: view of code.py lines 0:1 of 4, lod 0, 2 tokens, more in the source]\n" + fenced("import os"),
+        display=True,
     )
 
 
@@ -135,7 +137,8 @@ def test_show_of_a_changed_policy_brings_the_view_up_to_date(job: Job) -> None:
     foo = job.view("a.txt", tokens=1)
     job.on(foo, "SetPos", 7)
     assert job.call("show", NodeRef(foo)) == Returned(
-        "[view-1: view of a.txt lines 7:8 of 100, lod 0, 1 tokens, more in the source]\nline7", display=True
+        "[view-1: view of a.txt lines 7:8 of 100, lod 0, 1 tokens, more in the source]\n" + fenced("line7"),
+        display=True,
     )
     assert job.tick() == []
 

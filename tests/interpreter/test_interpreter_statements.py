@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from plain_loop import Run
 
+from runtime.fences import fenced
 from runtime.interpreter.records import ChangeInfo, ExceptionInfo, ExecutionStatus, TypeInfo
 
 
@@ -32,7 +33,7 @@ def test_print_show_and_echo_come_in_the_order_of_the_calls(run: Run) -> None:
     """What ``show`` displays stands between the prints around it."""
     loop = run("foo = view('a.txt')\nprint('before')\nshow(foo)\nprint('after')\n'last'")
     assert loop.executions[0].stdout == (
-        "before\n[view-1: view of a.txt lines 0:2 of 2, lod 0, 3 tokens]\nhello\nworld\nafter\nlast\n"
+        f"before\n[view-1: view of a.txt lines 0:2 of 2, lod 0, 3 tokens]\n{fenced('hello' + chr(10) + 'world')}\nafter\nlast\n"
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from plain_loop import Messages, PlainLoop, statements
 
+from runtime.fences import fenced
 from runtime.history.events import GroupRecomputed, MethodCalled, NodeChanged, StatementExecuted, TickApplied
 from runtime.interpreter.records import ExecutionStatus
 from runtime.projection.segments import SegmentKind
@@ -144,7 +145,11 @@ def test_criterion_4_the_prompt_has_handles_summaries_and_deltas(workspace: Path
     assert kinds[:7] == ["contract", "goal", "reply", "result", "mark", "reply", "result"]
     assert kinds[7:] == ["group", "delta", "handles", "budget"]
     delta, handles, budget = (segment.text for segment in loop.layouts[2][-3:])
-    assert delta.startswith("[changed since the last turn]\nlive: its source changed, +1 -1 lines of those shown\n@@ ")
+    feed, diff = (
+        "[changed since the last turn]\nlive: its source changed, +1 -1 lines of those shown\n",
+        "@@ -0,1 +0,1 @@\n-one = 1\n+one = 2",
+    )
+    assert delta.startswith(feed + fenced(diff))
     assert handles.splitlines()[1].startswith("live = view live.py@0:0 | running Sync | lod 0 | ")
     assert handles.splitlines()[1].endswith("changed")
     assert budget.startswith("[budget: turn 3 of 1000; ")

@@ -13,6 +13,7 @@ from plain_loop import PlainLoop, Policy, statements
 
 from runtime.context.contract import contract_text
 from runtime.context.excerpts import READER_TOKENS
+from runtime.fences import fenced
 from runtime.interpreter.job_host import MAX_EFFECTS
 from runtime.interpreter.output import SHOWN_CHARS
 from runtime.projection.segments import SegmentKind
@@ -212,7 +213,7 @@ CASES = {
         ),
         (
             "[view-1: view of a.txt lines 120:125 of 500, lod 0, 19 tokens, more in the source]\n"
-            + "\n".join(f"line {n}" for n in range(120, 125)),
+            + fenced("\n".join(f"line {n}" for n in range(120, 125))),
             "125",
         ),
     ),

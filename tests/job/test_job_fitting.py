@@ -59,7 +59,8 @@ def test_old_events_are_condensed_and_the_newest_stay(workspace: Path) -> None:
     """The goal stays the goal, the newest result stays whole, and one condensation is room for several turns."""
     loop = loop_of(workspace, statements(*[f"n = {n}\nprint(text(150))" for n in range(20)]), 3000).run().replayed()
     assert kinds(loop, 20)[:3] == ["contract", "goal", "summary"]
-    assert loop.layouts[19][-2].text.startswith("[turn 19: ok]\nword word")
+    assert loop.layouts[19][-2].text.startswith("[turn 19: ok]\n<<")
+    assert "\nword word" in loop.layouts[19][-2].text
     condensed = [event.turn for event in loop.job.log if isinstance(event, Condensation)]
     assert 1 <= len(condensed) <= 6
 

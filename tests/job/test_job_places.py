@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from plain_loop import PlainLoop, statements
 
+from runtime.fences import fenced
 from runtime.job import checkpoint
 from runtime.projection.prefix import prefix_of
 from runtime.projection.prices import Prices
@@ -85,7 +86,7 @@ def test_a_pinned_view_is_told_in_full(workspace: Path) -> None:
     change, *_ = told(loop.layouts[-1])
     head, _, text = change.partition("\n")
     assert head == "[as it is now, in place of what is shown above]"
-    assert text.partition("\n")[2] == EDITS[6].rstrip("\n")
+    assert text.partition("\n")[2] == fenced(EDITS[6].rstrip("\n"))
 
 
 def test_a_change_that_is_taken_back_is_told_too(workspace: Path) -> None:

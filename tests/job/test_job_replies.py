@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from plain_loop import Messages, PlainLoop, native
 
+from runtime.fences import fenced
 from runtime.job.stops import JobStatus, Stop
 from runtime.projection.results import NOBODY_THERE
 from runtime.values import ModelReply, ToolCall
@@ -139,7 +140,7 @@ def test_the_script_form_has_no_tool_messages(workspace: Path) -> None:
     block = ModelReply(text='Now.\n<script type="text/x-python">\nprint(1)\n</script>', tokens=9)
     loop = run(workspace, block, form="script")
     assert roles(loop.prompts[1]) == ["system", "user", "assistant", "user"]
-    assert last(loop.prompts[1]) == "[turn 1: ok]\n1"
+    assert last(loop.prompts[1]) == "[turn 1: ok]\n" + fenced("1")
 
 
 def test_a_users_message_is_seen_at_the_next_turn(workspace: Path) -> None:

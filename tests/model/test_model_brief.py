@@ -18,6 +18,7 @@ from activities.brief import (
 )
 from activities.contracts import TurnReply
 from runtime.digests import digest_of
+from runtime.fences import fenced
 from runtime.projection.segments import Add, Keep, LayoutDelta, Reply, Segment, SegmentKind
 from runtime.values import StepRef
 
@@ -56,13 +57,13 @@ def execution(**fields: Any) -> dict[str, Any]:
 def test_an_execution_comes_back(changed: dict[str, Any]) -> None:
     """Whatever its fields are."""
     record = execution(**changed)
-    short = brief_execution(record, 8, ["[turn 7: ok]\nsaid"])
-    assert full_execution(short, 8, ["[turn 7: ok]\nsaid"]) == record
+    short = brief_execution(record, 8, ["[turn 7: ok]\n" + fenced("said")])
+    assert full_execution(short, 8, ["[turn 7: ok]\n" + fenced("said")]) == record
 
 
 def test_an_ordinary_execution_is_short() -> None:
     """Its ids, status, cost and printed text can be told from the turn and the prompt."""
-    short = brief_execution(execution(), 8, ["[turn 7: ok]\nsaid"])
+    short = brief_execution(execution(), 8, ["[turn 7: ok]\n" + fenced("said")])
     assert set(short) == {"namespace_digest", "at", "shown"}
 
 

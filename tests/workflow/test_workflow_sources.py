@@ -8,6 +8,7 @@ import pytest
 from stage import Stage
 
 from runtime.cli.main import main
+from runtime.fences import fenced
 from runtime.job.places import Places
 from runtime.job.stops import JobStatus
 from runtime.projection.segments import SegmentKind
@@ -59,7 +60,7 @@ async def test_a_job_views_the_turns_of_another_and_its_own_effects(stage: Stage
         "## Result",
         "",
         "[turn 1: ok]",
-        "the answer is 42",
+        *fenced("the answer is 42").splitlines(),
     ]
     assert job.startswith("# Goal\n\nDo what the script says.\n\n# Turns\n\n1:")
     assert '"x": 42' in job

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from runtime.fences import fenced, one_line
 from runtime.history.condensers.base import Ask, Forget, Keep, Outcome, Situation, Trigger
 from runtime.history.condensers.extract import cut, event_text, extract, speaker_of
 from runtime.history.condensers.hard_reset import CHARACTERS_A_TOKEN
@@ -127,11 +128,11 @@ class LLMSummary:
     def _prompt(self, form: SummaryForm, events: Sequence[ShownEvent], situation: Situation) -> str:
         tokens = self._summary_tokens(situation)
         if form is SummaryForm.AGENT_PREFIX:
-            first, last = (cut(event_text(e), 200) for e in (events[0], events[-1]))
+            first, last = (one_line(cut(event_text(e), 200)) for e in (events[0], events[-1]))
             where = f"above, from the message that begins and ends with <<{first}>> to the one with <<{last}>>"
             return INSTRUCTION.format(where=where, tokens=tokens)
         budget = self._budget(situation)
-        parts = [f"## {speaker_of(event)}\n{_whole(event, situation, budget)}" for event in events]
+        parts = [f"## {speaker_of(event)}\n{fenced(_whole(event, situation, budget))}" for event in events]
         return INSTRUCTION.format(where="below", tokens=tokens) + "\n\n" + "\n\n".join(parts)
 
     def _forget(
