@@ -92,12 +92,12 @@ class CallRecorder:
         Raises:
             ArchiveError: the request cannot be archived, and must not be sent.
         """
-        self.secrets.add_headers(request.headers)
         await asyncio.to_thread(self.sending_now, request)
 
     def sending_now(self, request: SentRequest) -> None:
         """``sending``, for threads. A body that holds a secret is masked, and no longer passes for the wire's."""
         self.secrets.add_headers(request.headers)
+        self.secrets.add_url(request.url)
         # What has the form of a key was masked before it got into the prompt; by chance it stands in what is signed.
         body = self.secrets.mask_values(request.body)
         capture = request.capture if body == request.body else Capture.HANDED_OVER

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from runtime.redaction.marks import keyless_mark
 from runtime.redaction.shapes import mask_shapes
 
 MASK = "[masked]"
 
-_NAME = re.compile(r"(key|token|secret|password|passwd|credentials?|authorization|cookie)$", re.IGNORECASE)
+_NAME = re.compile(
+    r"(key|token|secret|password|passwd|credentials?|authorization|auth|signature|sig|session|cookie)$", re.IGNORECASE
+)
 _SCHEME = re.compile(r"^(bearer|basic|token)\s+", re.IGNORECASE)
 _SHORTEST = 12
 """A value with fewer characters is no key, and masking it would hit ordinary words."""
@@ -30,7 +34,11 @@ class Secrets:
     @classmethod
     def of_call(cls, options: Mapping[str, Any]) -> Secrets:
         """What the environment and a call's options hold under a name that ends like that of a secret."""
-        return cls(_secret_values({**os.environ, **options}))
+        secrets = cls(_secret_values({**os.environ, **options}))
+        for name, value in {**os.environ, **options}.items():
+            if isinstance(value, str) and name.lower().endswith(("api_base", "base_url")):
+                secrets.add_url(value)
+        return secrets
 
     def add(self, value: str) -> None:
         """Treat ``value`` as a secret, without the scheme before it if it is an authorization header's."""
@@ -43,6 +51,16 @@ class Secrets:
         for name, value in headers.items():
             if _NAME.search(name):
                 self.add(value)
+
+    def add_url(self, url: str) -> None:
+        """Treat a URL's password, and the values of its query that go by the name of a secret, as secrets."""
+        with suppress(ValueError):
+            parts = urlsplit(url)
+            self.add(unquote(parts.password or ""))
+            for name, value in parse_qsl(parts.query):
+                if _NAME.search(name):
+                    self.add(value)
+                    self.add(quote(value, safe=""))
 
     def mask(self, text: str) -> str:
         """``text`` with each secret replaced: these values, and what has the form of a key."""

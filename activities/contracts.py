@@ -70,7 +70,7 @@ class TurnCall(Contract):
 
     ``parent`` is the step of the turn before. ``model`` is what litellm is called with (``name`` and options).
     ``execution`` and ``nodes`` are records of the turn before (JSON), archived and not interpreted here.
-    ``condensations`` are those since the parent, ``interim`` is what came before the call. With ``given``, no model is called. ``moved`` says why the prompt does not begin as the one before, if so. ``reset_event_id`` is the event to which a Temporal reset takes the run back to before this call.
+    ``condensations`` are those since the parent, ``interim`` is what came before the call. With ``given``, no model is called. ``redact`` is what is masked once more, by value. ``moved`` says why the prompt does not begin as the one before, if so. ``reset_event_id`` is the event to which a Temporal reset takes the run back to before this call.
     """
 
     key: JobKey
@@ -87,6 +87,7 @@ class TurnCall(Contract):
     interim: Interim = Interim()
     given: Given | None = None
     moved: str = ""
+    redact: Redaction = Redaction()
 
     @field_serializer("parent", when_used="json")
     def _brief_parent(self, parent: StepRef | None) -> Any:
@@ -128,6 +129,7 @@ class SummaryCall(Contract):
     model: dict[str, Any]
     form: ReplyForm = ReplyForm.TOOL
     encoding: str = "cl100k_base"
+    redact: Redaction = Redaction()
     reset_event_id: int
 
 
@@ -243,3 +245,4 @@ class JobEnd(Contract):
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
     condensations: tuple[CondensationRecord, ...] = ()
+    redact: Redaction = Redaction()

@@ -15,6 +15,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities._given import give
 from activities._litellm import warm
+from activities._masked import masked_call, masked_end
 from activities._model_turn import ModelTurn, Prompt, summary_prompt, turn_prompt
 from activities.contracts import JobEnd, SummaryCall, TurnCall, TurnReply
 from runtime.archive import keys
@@ -57,7 +58,8 @@ class ModelActivities:
         """
         run = activity.info().workflow_run_id or ""
         if call.given is not None:
-            return await asyncio.to_thread(give, self._store, call, call.given, run, activity.info().attempt)
+            masked = await asyncio.to_thread(masked_call, call)
+            return await asyncio.to_thread(give, self._store, masked, call.given, run, activity.info().attempt)
         reply = await self._reply(call, run, turn_prompt)
         failpoint("model.before_return")
         return reply
@@ -99,6 +101,7 @@ class ModelActivities:
 
     async def _reply(self, call: TurnCall, run: str, prompt: Prompt) -> TurnReply:
         info = activity.info()
+        call = await asyncio.to_thread(masked_call, call)
         archive = JobArchive(self._store, call.key.batch, call.key.job)
         turn = ModelTurn(call, archive, run=run, temporal_attempt=info.attempt, prompt=prompt)
         async with turn.heartbeats():
@@ -118,6 +121,7 @@ class ModelActivities:
     async def end_job(self, end: JobEnd) -> StepRef:
         """Archive the end of a run. A run that is ended already keeps the end it has."""
         failpoint("end.before")
+        end = await asyncio.to_thread(masked_end, end)
         archive = JobArchive(self._store, end.key.batch, end.key.job)
         record = EndRecord(
             run=activity.info().workflow_run_id or "",

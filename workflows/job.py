@@ -389,6 +389,7 @@ class JobWorkflow(Ordered):
                 execution=self.replaying.with_divergences(execution),
                 nodes=nodes,
                 condensations=job.condensing.taken,
+                redact=self.order.spec.redact,
             ),
             result_type=StepRef,
             activity_id="end",
@@ -433,6 +434,7 @@ class JobWorkflow(Ordered):
             "parent": self.parent,
             "form": spec.form,
             "encoding": spec.encoding,
+            "redact": spec.redact,
             "reset_event_id": workflow.info().get_current_history_length() + 1,
         }
 

@@ -19,6 +19,7 @@ from runtime.digests import canonical_json
 from runtime.interpreter import os_values
 from runtime.interpreter.echo import text_of
 from runtime.interpreter.host import Answer, Effect, EffectKind, Failure, Given, HostAnswer, NotHandled
+from runtime.redaction.computed import without_keys
 from runtime.values import Value
 
 CONTEXT_FUNCTIONS = frozenset(signature.name for signature in api.FUNCTIONS)
@@ -94,7 +95,8 @@ class JobHost:
     _output: list[str] = field(default_factory=list)
 
     def function(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostAnswer:
-        """A contract function, a tool, or a ``NameError``."""
+        """A contract function, a tool, or a ``NameError``. No key that the statement put together leaves it."""
+        args, kwargs = without_keys(args), without_keys(kwargs)
         if name == "finish":
             return self._finish(args, kwargs)
         if name == "condense":
@@ -129,6 +131,7 @@ class JobHost:
 
     def method(self, obj_id: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostAnswer:
         """A method of a node."""
+        args, kwargs = without_keys(args), without_keys(kwargs)
         if (problem := _too_long(name, args, kwargs)) is not None:
             return problem
         return self._outcome(name, self.graph.call_method(obj_id, name, args, kwargs, turn=self.turn))
@@ -148,7 +151,8 @@ class JobHost:
             return Given(self._clock(operation, args))
         if operation not in os_values.READ_OPERATIONS | os_values.WRITE_OPERATIONS:
             return NotHandled()
-        path = os_values.workspace_path(str(getattr(args[0], "path", args[0])))
+        args, kwargs = without_keys(args), without_keys(kwargs)
+        path = os_values.workspace_path(without_keys(str(getattr(args[0], "path", args[0]))))
         if path.startswith("/"):
             return Failure(
                 "PermissionError",

@@ -21,6 +21,7 @@ from runtime.interpreter.records import (
 )
 from runtime.interpreter.run import Session, StatementRun, Stretch, Verdict, VerdictStatus
 from runtime.interpreter.verdicts import Checked
+from runtime.redaction.computed import without_keys
 from runtime.values import Value
 
 if TYPE_CHECKING:
@@ -136,7 +137,8 @@ class JobStatement:
             artifacts=(Artifact(name="result", digest=digest_of(result.result)),) if result is not None else (),
             cost=Cost(time_ms=int((now - self._started) * 1000)),
         )
-        return execution, tuple(self._host.touched)
+        # All that is told of a statement is made here: what it printed, raised and holds.
+        return Execution.model_validate(without_keys(execution.model_dump())), tuple(self._host.touched)
 
 
 def _status(run: StatementRun, *, aborted: bool) -> ExecutionStatus:

@@ -7,8 +7,10 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from runtime.errors import InputError
+from runtime.redaction.computed import without_keys
 from runtime.redaction.rules import Redaction
 from runtime.spec.models import (
     NO_MODEL,
@@ -35,8 +37,11 @@ from runtime.spec.written import (
     WrittenModel,
     WrittenSections,
     is_secret_key,
+    is_secret_name,
 )
 from runtime.tools import describe_tool
+
+_SET_INSTEAD = "set the provider's environment variable instead, such as OPENAI_API_KEY"
 
 SCRIPTED = "scripted/"
 
@@ -202,8 +207,7 @@ class Resolver:
             if is_secret_key(key):
                 self._problems.add(
                     where,
-                    "secrets do not belong in a jobs file; set the provider's environment variable instead, "
-                    "such as OPENAI_API_KEY",
+                    f"secrets do not belong in a jobs file; {_SET_INSTEAD}",
                 )
         for key in sorted({"api_base", "base_url"} & options.keys()):
             base = options[key]
@@ -211,6 +215,11 @@ class Resolver:
                 self._problems.add((*at, key), "expected no credentials in the URL")
             elif not (isinstance(base, str) and base.startswith(("http://", "https://"))):
                 self._problems.add((*at, key), f"expected an http(s) URL, got {shown(base)}")
+            elif any(is_secret_name(name) for name, _ in parse_qsl(urlsplit(base).query)):
+                self._problems.add((*at, key), f"expected no secret in the URL; {_SET_INSTEAD}")
+        for where, text in _texts(options, at):
+            if without_keys(text) != text:
+                self._problems.add(where, f"this looks like a key: {_SET_INSTEAD}")
         try:
             size = len(json.dumps(options, allow_nan=False))
         except ValueError:
@@ -280,6 +289,18 @@ def _keys(value: Any, at: Location) -> Iterator[tuple[Location, str]]:
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _keys(item, (*at, index))
+
+
+def _texts(value: Any, at: Location) -> Iterator[tuple[Location, str]]:
+    """Every text in ``value``, at any depth, with its location."""
+    if isinstance(value, str):
+        yield at, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(item, (*at, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*at, index))
 
 
 def _has_userinfo(url: str) -> bool:

@@ -92,6 +92,13 @@ def is_secret_key(key: str) -> bool:
     return _SECRET_KEY.search(key.lower().replace("-", "_")) is not None
 
 
+def is_secret_name(name: str) -> bool:
+    """Whether a parameter of this name in a URL would hold a secret."""
+    return (
+        is_secret_key(name) or re.search(r"(key|token|secret|signature|sig|auth|password)$", name.lower()) is not None
+    )
+
+
 def is_name(text: str) -> bool:
     """Whether ``text`` may name a batch or a job."""
     return re.fullmatch(NAME_PATTERN, text) is not None and not text.endswith("\n")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from plain_loop import PlainLoop, statements
 
+from runtime.fences import fenced
 from runtime.history.events import Condensation
 from runtime.projection.segments import SegmentKind
 
@@ -25,8 +26,8 @@ def test_a_note_survives_condensations(workspace: Path) -> None:
     notes = [[s.text for s in layout if s.kind is SegmentKind.NOTE] for layout in loop.layouts]
     name = "keep[0]"
     assert notes[0] == []
-    assert notes[1:16] == [[f"[{name}: note, 7 tokens]\nfirst the parser, then the printer"]] * 15
-    assert notes[16] == [f"[{name}: note, 3 tokens]\nnow the printer"]
+    assert notes[1:16] == [[f"[{name}: note, 7 tokens]\n" + fenced("first the parser, then the printer")]] * 15
+    assert notes[16] == [f"[{name}: note, 3 tokens]\n" + fenced("now the printer")]
     assert notes[17:] == [[], []]
     forgotten = [s.origin for s in loop.layouts[15] if s.kind is SegmentKind.REPLY]
     assert "statement:1" not in forgotten

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_calls import KEY, RUN, Job, anthropic_server, attempt, model_at, openai_server, readable, run
+from model_calls import KEY, RUN, Job, anthropic_server, attempt, model_at, openai_server, readable, run, segment
 from temporalio.exceptions import ApplicationError
 
 from activities import _recorder
 from runtime.archive.stores import MemoryStore
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.errors import ArchiveError
+from runtime.projection.segments import Add, LayoutDelta, Role, SegmentKind
+from runtime.redaction.rules import Redaction
 from tests.servers.provider_server import ProviderServer
 
 pytestmark = pytest.mark.usefixtures("litellm")
@@ -95,6 +97,45 @@ async def test_a_reply_without_end_is_broken_off_and_asked_for_again(
     assert (error.type, error.non_retryable) == ("StreamBroken", False)
     assert error.message == "the reply did not end within 20,000 bytes"
     assert job.archive.find_step(RUN, 1) is None
+
+
+async def test_a_token_in_the_address_is_in_no_record(caplog: pytest.LogCaptureFixture) -> None:
+    """Nor a header of one's own, though the provider says them back."""
+    caplog.set_level(logging.DEBUG)
+    token, header = "0123-a-token-of-mine", "a-gateway-s-own-word"
+    words = f"no such token: {token}, {header}"
+    async with openai_server(lambda _m, _n: {"fail": {"status": 403, "message": words}}).serving() as server:
+        model = model_at(server, extra_headers={"X-Gateway-Auth": header})
+        job = Job(model | {"api_base": f"{model['api_base']}?access_token={token}"})
+        error = await failure(job)
+        assert [exchange.status for exchange in server.exchanges] == [403]
+    assert error.message == "no such token: [masked], [masked] (HTTP 403)"
+    for secret in (token, header):
+        assert secret not in error.message
+        assert secret.encode() not in readable(job.store)
+        # The server's own log of what it was asked for is not ours.
+        assert not any(secret in record.getMessage() for record in caplog.records if record.name != "aiohttp.access")
+
+
+async def test_a_value_that_a_statement_put_together_is_masked_before_it_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The workflow does not know the environment's values; the worker that sends a prompt does, and says whose they were."""
+    secret = "correct horse battery"
+    monkeypatch.setenv("DB_PASSWORD", secret)
+    monkeypatch.setenv("TEAM_PIN", "4711-0815")
+    monkeypatch.setenv("HOLDFAST_REDACTION_KEY", "k" * 20)
+    async with openai_server(lambda _m, _n: "Well.").serving() as server:
+        job = Job(model_at(server))
+        told = segment(SegmentKind.RESULT, Role.USER, f"it is {secret} and 4711-0815")
+        call = job.call()
+        layout = LayoutDelta(parts=(*call.layout.parts, Add(segment=told)))
+        update = {"layout": layout, "execution": {"stdout": secret}, "redact": Redaction(env=("TEAM_PIN",))}
+        await run(job.store, call.model_copy(update=update))
+        (exchange,) = server.exchanges
+    for data in (readable(job.store), str(exchange).encode()):
+        assert secret.encode() not in data and b"4711-0815" not in data
+        assert b"[masked:DB_PASSWORD:" in data and b"[masked:TEAM_PIN:" in data
 
 
 @SERVERS

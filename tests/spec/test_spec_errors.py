@@ -106,6 +106,14 @@ def test_a_wrong_file(refuse: Refuse, text: str, message: str) -> None:
         ("{name: x, model: y}", "model.model: not an option of a jobs file; it is called 'name' here"),
         ("{name: x, api_base: localhost}", "model.api_base: expected an http(s) URL, got 'localhost'"),
         ("{name: x, api_base: 'http://me:pw@h/'}", "model.api_base: expected no credentials in the URL"),
+        (
+            "{name: x, api_base: 'https://h/v1?token=0123'}",
+            "model.api_base: expected no secret in the URL; set the provider's environment variable instead, such as OPENAI_API_KEY",
+        ),
+        (
+            "{name: x, extra_headers: {X-Own: sk-proj-0aA1bB2cC3dD4eE5fF6g}}",
+            "model.extra_headers.X-Own: this looks like a key: set the provider's environment variable instead, such as OPENAI_API_KEY",
+        ),
         ("{name: x, base_url: 'me:pw@h'}", "model.base_url: expected no credentials in the URL"),
         ("{name: x, top_p: .nan}", "model: expected JSON values, got a number that is not finite"),
     ],

@@ -1,0 +1,47 @@
+"""The secrets that only a worker knows, by value, kept out of what is archived and sent: the one place that all calls pass.
+
+What comes from outside was masked where it came in; this is for a value that a statement put together from parts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from activities.contracts import JobEnd, TurnCall
+from runtime.history.condensed import CondensationRecord
+from runtime.projection.segments import Add, LayoutDelta, Segment, SegmentKind
+from runtime.redaction.redactor import Redactor, redactor_of
+
+
+def masked_call(call: TurnCall) -> TurnCall:
+    """``call`` with its new segments and records masked. A reply stays: it was masked when it came, and its thinking is signed."""
+    redactor = redactor_of(call.redact)
+    parts = [_part(part, redactor) for part in call.layout.parts]
+    return call.model_copy(update={"layout": LayoutDelta(parts=tuple(parts)), **_records(call, redactor)})
+
+
+def masked_end(end: JobEnd) -> JobEnd:
+    """``end`` with its result, reason and records masked."""
+    redactor = redactor_of(end.redact)
+    told = {"result": redactor.value(end.result), "reason": redactor.text(end.reason)}
+    return end.model_copy(update=told | _records(end, redactor))
+
+
+def _records(call: TurnCall | JobEnd, redactor: Redactor) -> dict[str, Any]:
+    condensations = [redactor.value(record.model_dump()) for record in call.condensations]
+    return {
+        "execution": redactor.value(call.execution),
+        "nodes": redactor.value(call.nodes),
+        "condensations": tuple(map(CondensationRecord.model_validate, condensations)),
+    }
+
+
+def _part(part: Any, redactor: Redactor) -> Any:
+    if not isinstance(part, Add) or part.segment.kind is SegmentKind.REPLY:
+        return part
+    text = redactor.text(part.segment.text)
+    return part if text == part.segment.text else Add(segment=_with_text(part.segment, text))
+
+
+def _with_text(segment: Segment, text: str) -> Segment:
+    return Segment.model_validate(segment.model_dump() | {"text": text})
