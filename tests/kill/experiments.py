@@ -23,6 +23,7 @@ from tests.kill.oracle import (
     record,
 )
 from tests.kill.policy import FAILS_AT
+from tests.kill.processes import Launch, holdfast
 from tests.kill.scene import HistorySize, Plot, Scene
 from tests.kill.strikes import Later, Strike, Victim
 
@@ -140,9 +141,9 @@ def fail_points(path: Path, points: Sequence[str], plot: Plot) -> Survived:
         return _survived(scene, moments, kills=len(moments))
 
 
-def struck(path: Path, planned: Sequence[Strike | Later], plot: Plot) -> Survived:
+def struck(path: Path, planned: Sequence[Strike | Later], plot: Plot, launch: Launch = holdfast) -> Survived:
     """A job that is struck again and again; the command is given anew whenever its process was killed."""
-    with Scene.open(path, plot) as scene:
+    with Scene.open(path, plot, launch) as scene:
         moments = []
         scene.start()
         for plan in planned:

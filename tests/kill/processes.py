@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 ROOT = Path(__file__).parents[2]
 DEADLINE = 240.0
@@ -17,6 +18,32 @@ DEADLINE = 240.0
 
 _HOLDFAST = "from runtime.cli.main import entry; entry()"
 _OURS = ("TEMPORAL_", "HOLDFAST_", "OPENAI_")
+
+
+class Process(Protocol):
+    """What is used of a command's process; ``subprocess.Popen`` has it."""
+
+    @property
+    def pid(self) -> int:
+        """The process id, which is also that of its process group."""
+        ...
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code, if it is known."""
+        ...
+
+    def poll(self) -> int | None:
+        """The exit code, None while it lives."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, when it has ended."""
+        ...
+
+
+Launch = Callable[[Path, Sequence[str], Path, Mapping[str, str]], Process]
+"""Starts a command: its state directory, its arguments, its output's path without suffix, more variables."""
 
 
 def environment(home: Path, extra: Mapping[str, str]) -> dict[str, str]:
@@ -46,7 +73,7 @@ def holdfast(home: Path, arguments: Sequence[str], log: Path, extra: Mapping[str
         )
 
 
-def kill_group(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: Process) -> None:
     """``kill -9`` of a process and all its children."""
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -67,7 +94,7 @@ def processes_of(home: Path) -> dict[int, str]:
     return found
 
 
-def await_interpreters(process: subprocess.Popen[bytes]) -> set[int]:
+def await_interpreters(process: Process) -> set[int]:
     """The ids of a worker's interpreter processes, once there are any."""
     wait_for(lambda: bool(_interpreters_of(process)), "the worker has an interpreter", alive=process)
     return _interpreters_of(process)
@@ -79,7 +106,7 @@ def await_gone(pids: set[int]) -> None:
 
 
 def wait_for(
-    condition: Callable[[], bool], what: str, *, alive: subprocess.Popen[bytes] | None = None, seconds: float = DEADLINE
+    condition: Callable[[], bool], what: str, *, alive: Process | None = None, seconds: float = DEADLINE
 ) -> None:
     """Wait until ``condition()`` holds, while the process ``alive`` lives.
 
@@ -109,7 +136,7 @@ def _children_of(pid: int) -> set[int]:
     return {int(child) for task in tasks for child in (task / "children").read_text().split()}
 
 
-def _interpreters_of(process: subprocess.Popen[bytes]) -> set[int]:
+def _interpreters_of(process: Process) -> set[int]:
     # They get no environment, so ``processes_of`` does not find them.
     found = set()
     for task in Path(f"/proc/{process.pid}/task").iterdir():

@@ -26,7 +26,7 @@ from runtime.home import Home, state_home
 from runtime.local import NAMESPACE, ensure_server, pin_server
 from runtime.local_process import is_alive, read_info
 from tests.kill.policy import turn_of
-from tests.kill.processes import DEADLINE, ROOT, holdfast, kill_group, processes_of, wait_for
+from tests.kill.processes import DEADLINE, ROOT, Launch, Process, holdfast, kill_group, processes_of, wait_for
 from tests.workflow.stage import replayer
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
@@ -81,7 +81,8 @@ class HistorySize:
 class Scene:
     """One job in ``path``. ``runs`` counts the commands given."""
 
-    def __init__(self, path: Path, plot: Plot) -> None:
+    def __init__(self, path: Path, plot: Plot, launch: Launch = holdfast) -> None:
+        self._launch = launch
         self.path = path
         self.plot = plot
         self.patience = max(DEADLINE, 2.0 * plot.turns)
@@ -89,14 +90,14 @@ class Scene:
         self.home: Home = state_home({"HOLDFAST_HOME": str(path / "home")})
         self.requests = path / "requests"
         self.runs = 0
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Process | None = None
 
     @classmethod
     @contextmanager
-    def open(cls, path: Path, plot: Plot) -> Iterator[Scene]:
+    def open(cls, path: Path, plot: Plot, launch: Launch = holdfast) -> Iterator[Scene]:
         """A scene whose processes are gone at the end of the block."""
         path.mkdir(parents=True, exist_ok=True)
-        scene = cls(path, plot)
+        scene = cls(path, plot, launch)
         if plot.run_events is not None:
             settings = {"limit.historyCount.suggestContinueAsNew": plot.run_events}
             scene.home.settings.write_text(json.dumps(settings))
@@ -106,18 +107,20 @@ class Scene:
                 asyncio.run(pin_server(scene.home))
                 yield scene
         finally:
+            if scene.process is not None and scene.process.poll() is None:
+                kill_group(scene.process)
             # The server may be the child of this process, whose environment is another.
             server = scene._server() if is_alive(scene.home) else set()
             for pid in {*server, *processes_of(scene.home.path)}:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
-    def start(self, *, failpoint: str = "", worker: bool = False) -> subprocess.Popen[bytes]:
+    def start(self, *, failpoint: str = "", worker: bool = False) -> Process:
         """Give the command, once more if it was given before; with a fail point on if one is named."""
         self.runs += 1
         arguments = ["worker"] if worker else ["run", str(self.path / "jobs.yaml"), "--json"]
         extra = {"HOLDFAST_FAILPOINT": failpoint, "HOLDFAST_FAILPOINT_ONCE": str(self.once())} if failpoint else {}
-        self.process = holdfast(self.home.path, arguments, self.output(), extra)
+        self.process = self._launch(self.home.path, arguments, self.output(), extra)
         return self.process
 
     def output(self) -> Path:

@@ -149,3 +149,21 @@ def later_strikes(seed: int, kills: int, continuing: int, turns: tuple[int, int]
 def continued_strikes(seed: int) -> list[Later]:
     """Six strikes at a job of ``CONTINUED_TURNS`` turns."""
     return later_strikes(seed, 6, 3, (2, 5))
+
+
+IN_A_CALL = (Mark.ATTEMPT, Mark.REQUEST, Mark.RESPONSE)
+
+
+def many_strikes(seed: int, kills: int, anywhere: int) -> list[Later]:
+    """``kills`` strikes, one or two turns apart: most at a worker in mid-call, one of ``anywhere`` as in ``later_strikes``.
+
+    Anywhere includes workflow tasks, whose end by a death the server learns of after a minute.
+    """
+    chance = random.Random(seed)
+    rare = iter(later_strikes(seed, -(-kills // anywhere), max(1, kills // anywhere // 4), (1, 2)))
+    return [
+        next(rare)
+        if number % anywhere == anywhere - 1
+        else Later(chance.randint(1, 2), chance.choice(IN_A_CALL), 0, Victim.WORKER)
+        for number in range(kills)
+    ]

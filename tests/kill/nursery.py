@@ -1,0 +1,76 @@
+"""Commands forked from a process that has loaded everything, for experiments of very many kills.
+
+Half of what a killed worker costs this machine is the import of libraries, which is the same each
+time. A forked command is a process of its own all the same: it has its own server connection,
+interpreters and threads, none of which exist before the fork.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+from tests.kill.processes import environment, wait_for
+
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["tests.kill.nursery_preload"])
+
+
+class Forked:
+    """A forked command, with the part of ``subprocess.Popen`` that a scene uses."""
+
+    def __init__(self, process: ForkServerProcess) -> None:
+        self._process = process
+        assert process.pid is not None
+        self.pid = process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code; negative for the signal that killed it, None while it lives."""
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        """The same."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; returns the exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: if it does not come in time.
+        """
+        self._process.join(timeout)
+        if (code := self._process.exitcode) is None:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+        return code
+
+
+def forked(home: Path, arguments: Sequence[str], log: Path, extra: Mapping[str, str]) -> Forked:
+    """As ``processes.holdfast``, by a fork. Its environment is not in ``/proc``."""
+    process = _FORKS.Process(target=_command, args=(str(home), list(arguments), str(log), environment(home, extra)))
+    process.start()
+    made = Forked(process)
+    # A kill of its group must not come before the group is there.
+    wait_for(lambda: os.getpgid(made.pid) == made.pid, "the command heads its process group", alive=made)
+    return made
+
+
+def _command(home: str, arguments: list[str], log: str, variables: dict[str, str]) -> None:
+    """Become ``holdfast ARGUMENTS`` as far as a fork can: session, directory, variables, streams."""
+    os.setsid()
+    os.chdir(home)
+    os.environ.clear()
+    os.environ.update(variables)
+    for descriptor, suffix in ((1, ".out"), (2, ".err")):
+        opened = os.open(Path(log).with_suffix(suffix), os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+        os.dup2(opened, descriptor)
+        os.close(opened)
+    from runtime.cli.main import entry
+
+    sys.argv = ["holdfast", *arguments]
+    entry()
