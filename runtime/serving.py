@@ -22,6 +22,8 @@ from runtime.archive.stores import ObjectStore
 from runtime.authentic import NotSigned
 from runtime.catalog import archive_id
 from runtime.errors import ServerError
+from runtime.home import state_home
+from runtime.presence import present
 from runtime.worker import make_worker, warm_up
 from workflows.messages import batch_queue, job_key
 
@@ -69,6 +71,7 @@ class BatchWorkers:
     allowed: tuple[Path, ...] = ()
     _running: dict[str, tuple[Worker, asyncio.Task[None]]] = field(default_factory=dict)
     _refused: set[str] = field(default_factory=set)
+    _identity: str | None = None
 
     async def serve(self) -> None:
         """Work until cancelled; then the calls in flight may end.
@@ -78,12 +81,13 @@ class BatchWorkers:
         """
         await asyncio.to_thread(warm_up)
         own = await asyncio.to_thread(archive_id, self.store)
-        try:
-            while True:
-                await self._look(own)
-                await asyncio.sleep(LOOK_SECONDS)
-        finally:
-            await self._stop(set(self._running))
+        async with present(self.client, state_home()) as self._identity:
+            try:
+                while True:
+                    await self._look(own)
+                    await asyncio.sleep(LOOK_SECONDS)
+            finally:
+                await self._stop(set(self._running))
 
     async def _look(self, own: str) -> None:
         try:
@@ -155,6 +159,7 @@ class BatchWorkers:
             workflow_tasks=WORKFLOW_TASKS,
             deployment=self.deployment,
             allowed=self.allowed,
+            identity=self._identity,
         )
         self._running[batch.queue] = (worker, asyncio.create_task(worker.run()))
         self.tell(f"working on batch {batch.name}")

@@ -26,10 +26,12 @@ from activities.tools import ToolActivities
 from activities.verdicts import record_verdict
 from activities.workspace import WorkspaceActivities
 from runtime.archive.stores import ObjectStore
+from runtime.home import state_home
 from runtime.interpreter import pool
 from runtime.interpreter.checker import GaveUp
 from runtime.interpreter.typecheck import check
 from runtime.job.checkpoint import INTERPRETER
+from runtime.presence import present
 from runtime.tokens import DEFAULT_ENCODING, encoding
 from workflows.batch import BatchWorkflow
 from workflows.doors import Door
@@ -41,7 +43,7 @@ GRACE = timedelta(seconds=20)
 """How long activities in flight may go on after a worker was asked to stop."""
 
 HEARTBEAT_INTERVAL = timedelta(seconds=2)
-"""How often heartbeats are sent at most. The SDK's own choice, 0.8 of the timeout, leaves a busy machine 1 s to send one."""
+"""How often heartbeats are sent at most. The SDK's own choice is 0.8 of the timeout; a cancellation is told by the answer to one."""
 
 STICKY = timedelta(seconds=3)
 """How long a job's next workflow task waits for the worker that has the job in memory, which may be dead; then any worker
@@ -75,6 +77,7 @@ def make_worker(
     workflow_tasks: int = pool.PROCESSES,
     deployment: WorkerDeploymentVersion | None = None,
     allowed: tuple[Path, ...] = (),
+    identity: str | None = None,
 ) -> Worker:
     """A worker that archives to ``store``. ``cached_jobs`` workflows stay in memory; the others are replayed.
 
@@ -88,6 +91,7 @@ def make_worker(
     worker = Worker(
         client,
         task_queue=task_queue,
+        identity=identity,
         workflows=[JobWorkflow, BatchWorkflow] if deployment is None else [VersionedJob, VersionedBatch],
         activities=[
             LifecycleActivities(store).begin_job,
@@ -154,7 +158,8 @@ async def running_worker(
     Raises:
         InputError: if ``HOLDFAST_SIGNING_KEY`` is set to what is no key.
     """
-    worker = make_worker(client, store, task_queue=task_queue, grace=grace)
-    await asyncio.to_thread(warm_up)
-    async with worker:
-        yield worker
+    async with present(client, state_home()) as identity:
+        worker = make_worker(client, store, task_queue=task_queue, grace=grace, identity=identity)
+        await asyncio.to_thread(warm_up)
+        async with worker:
+            yield worker

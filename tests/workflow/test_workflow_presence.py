@@ -1,0 +1,70 @@
+"""Workers that have died are told from those that are slow by the lock that each holds, not by how long they are silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+from stage import Stage
+from temporalio.client import WorkflowHandle
+
+from runtime.home import Home
+from runtime.job.stops import JobStatus
+from runtime.presence import bury, present
+from runtime.worker import make_worker
+from tests.eventually import eventually
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+SLOW_ONCE = """
+import time
+from pathlib import Path
+
+def respond(messages):
+    calls = Path(__file__).with_suffix(".calls")
+    calls.write_text((calls.read_text() if calls.exists() else "") + "call\\n")
+    if calls.read_text() == "call\\n":
+        time.sleep({seconds})
+    return {{"code": "finish(1)"}}
+"""
+
+
+async def identities(handle: WorkflowHandle[Any, Any]) -> list[str]:
+    """The workers that hold the job's activities."""
+    return [pending.last_worker_identity for pending in (await handle.describe()).raw_description.pending_activities]
+
+
+async def test_the_call_of_a_dead_worker_is_made_again_at_once(tmp_path: Path, stage: Stage) -> None:
+    """While its lock is held nothing is taken from a worker; then its call is another's, long before it is missed."""
+    home = Home(tmp_path / "home")
+    home.workers.mkdir(parents=True)
+    script = stage.path / "slow.py"
+    script.write_text(SLOW_ONCE.format(seconds=20))
+    stage.queue += "-dead"
+    lock = FileLock(home.workers / "1@here-dead.lock")
+    lock.acquire()
+    async with make_worker(stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"):
+        handle = await stage.start(stage.spec(f"scripted/{script}"))
+        calls = script.with_suffix(".calls")
+        await eventually(calls.exists, "the model is called")
+        assert await bury(stage.client, home) == 0
+        assert await identities(handle) == ["1@here-dead"]
+        lock.release()
+        assert await bury(stage.client, home) == 1
+        assert list(home.workers.iterdir()) == []
+        outcome = await handle.result()
+    assert outcome.status is JobStatus.SUCCEEDED
+    assert calls.read_text() == "call\ncall\n"
+
+
+async def test_a_worker_that_is_present_is_found_and_leaves_nothing(stage: Stage, tmp_path: Path) -> None:
+    """Its lock is held for as long as it works, and its file goes with it."""
+    home = Home(tmp_path / "home")
+    home.path.mkdir()
+    async with present(stage.client, home) as identity:
+        assert [path.name for path in home.workers.iterdir()] == [f"{identity}.lock"]
+        assert await bury(stage.client, home) == 0
+        assert [path.name for path in home.workers.iterdir()] == [f"{identity}.lock"]
+    assert list(home.workers.iterdir()) == []
