@@ -31,6 +31,9 @@ with workflow.unsafe.imports_passed_through():
 CHECKPOINT_TURNS = 64
 """Turns between two checkpoints: what a fork may have to restore turn by turn."""
 
+REPLAY_SHARE = 4
+"""The part of a workflow task that replaying a run's statements may take: one of so many."""
+
 LEAST_EVENTS = 200
 """A run that began with a large checkpoint does not go on in another before it has this many events more."""
 
@@ -70,7 +73,7 @@ class Run:
 
     def is_full(self, task_timeout: timedelta) -> bool:
         """Whether the job should go on in another run."""
-        used_up = self.statement_ms > task_timeout.total_seconds() * 1000 / 4
+        used_up = self.statement_ms > task_timeout.total_seconds() * 1000 / REPLAY_SHARE
         return used_up or (self.asked_to_end and self.events - self.first_events > LEAST_EVENTS)
 
 

@@ -24,6 +24,7 @@ from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.forks import ForkPoint, fork
 from runtime.resets import outcome_of_reset, reset
 from runtime.spec.models import CondenserKind, CondenserSpec, ModelSettings
+from tests.eventually import eventually, until_phase, until_turn
 from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage, events_of
 from workflows.batch import BatchWorkflow
@@ -98,8 +99,11 @@ async def asleep(stage: Stage) -> None:
     """Periodic readings in a sleep, a wait that times out, and one that a message ends."""
     handle = await stage.start(stage.spec(SLEEPS, id="job"))
     # Each sleep begins with a timer, and each of the three has another for its time.
-    while len(events_of(await handle.fetch_history(), "TIMER_STARTED")) < 6:
-        pass
+
+    async def asleep_for_the_third_time() -> bool:
+        return len(events_of(await handle.fetch_history(), "TIMER_STARTED")) >= 6
+
+    await eventually(asleep_for_the_third_time, "the job sleeps for the third time")
     await handle.signal("message", Note.of("wake up"))
     await handle.result()
 
@@ -113,8 +117,8 @@ async def background(stage: Stage) -> None:
 async def cancelled(stage: Stage) -> None:
     """A job whose user cancels it while the model thinks."""
     handle = await stage.start(stage.spec(["n = 1", {"code": "n = 2", "delay": 60}], id="job"))
-    while (await handle.query("progress")).get("phase") != "model" or (await handle.query("progress"))["turn"] < 2:
-        pass
+    await until_turn(handle, 2)
+    await until_phase(handle, "model")
     await handle.cancel()
     await handle.result()
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,5 +25,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     if is_alive(home) and info is not None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(info.pid, signal.SIGKILL)
+        end = time.monotonic() + 60
         while is_alive(home):
-            pass
+            assert time.monotonic() < end, "the server does not end"
+            time.sleep(0.02)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,32 +11,48 @@ from temporalio.client import WorkflowHandle
 from runtime.archive.divergences import divergences
 from runtime.job.stops import JobStatus
 from runtime.spec.models import ModelSettings
+from tests.eventually import eventually, until_phase, until_turn
 from tests.replay.replays import frozen_again, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage
+from workflows import continuing
+from workflows.limits import TASK_LIMIT
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 BUSY = "n = 0\nwhile n < 2_000_000:\n    n += 1"
-"""Some 190 ms of the interpreter on a fast machine: two of them fill a run whose workflow task may take a second."""
+"""Some 190 ms of processor time on a fast machine."""
+FILLS_MS = 50
+"""What fills a run: much less than ``BUSY`` takes on any machine, and much more than a view does."""
 
 
 async def _until_asleep(handle: WorkflowHandle[Any, Any]) -> None:
-    while (await handle.query("progress")).get("phase") != "asleep":
-        pass
+    await until_phase(handle, "asleep")
 
 
-async def test_a_job_sleeps_on_in_its_next_run(stage: Stage) -> None:
+@pytest.fixture
+def soon_full() -> Iterator[None]:
+    """Runs that are full after ``FILLS_MS``, also when they are replayed after the test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(continuing, "REPLAY_SHARE", TASK_LIMIT.total_seconds() * 1000 / FILLS_MS)
+        yield
+
+
+# The fixtures' order counts: what is set is undone after the stage has replayed what it did.
+async def test_a_job_sleeps_on_in_its_next_run(soon_full: None, stage: Stage) -> None:
     """A run that is full when its job falls asleep hands the sleep to the next, with what is waited for."""
     path = stage.workspace / "log.txt"
     path.write_text("one\n")
-    spec = stage.spec([f"log = view('log.txt', freq='Sync')\n{BUSY}", f"{BUSY}\nwait_for(log)", "finish(log.text)"])
-    handle = await stage.start(spec, timedelta(seconds=1))
+    spec = stage.spec(["log = view('log.txt', freq='Sync')", f"{BUSY}\nwait_for(log)", "finish(log.text)"])
+    handle = await stage.start(spec)
     archive = archive_of(stage, spec.id)
     await turn_of(archive, 2)
     before = archive.runs()[-1]
-    while (await handle.describe()).run_id == before:
-        pass
+
+    async def in_another_run() -> bool:
+        return (await handle.describe()).run_id != before
+
+    await eventually(in_another_run, "the job goes on in another run")
     await _until_asleep(stage.client.get_workflow_handle(handle.id))
     path.write_text("two\n")
     outcome = await handle.result()
@@ -63,8 +79,7 @@ async def test_a_frozen_replay_of_a_sleep_takes_no_time(stage: Stage) -> None:
     handle = await stage.start(spec)
     await _until_asleep(handle)
     path.write_text("two\n")
-    while (await handle.query("progress"))["turn"] < 3:
-        pass
+    await until_turn(handle, 3)
     await _until_asleep(handle)
     path.write_text("three\n")
     outcome = await handle.result()

@@ -10,6 +10,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from runtime.context.payloads import PREPARED_EFFECTS
 from runtime.job.stops import JobStatus
+from tests.eventually import until_phase
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -20,8 +21,7 @@ async def _edited_asleep(stage: Stage, statements: list[str]) -> tuple[object, o
     path.write_text("one\n")
     spec = stage.spec(statements)
     handle = await stage.start(spec)
-    while (await handle.query("progress")).get("phase") != "asleep":
-        pass
+    await until_phase(handle, "asleep")
     path.write_text("two\n")
     return await handle.result(), stage.archive(spec)
 

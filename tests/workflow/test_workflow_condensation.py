@@ -17,6 +17,7 @@ from runtime.job.stops import JobStatus
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import SegmentKind
 from runtime.spec.models import Budget, CondenserKind, CondenserSpec
+from tests.eventually import until_turn
 from tests.servers.refusals import REFUSALS
 from workflows.messages import JobOutcome, Note
 
@@ -262,8 +263,7 @@ async def test_the_model_and_the_user_can_ask(stage: Stage) -> None:
         ["x = 1", "x += 1", "x += 1\ncondense()", "x += 1", {"code": "x += 1", "delay": 1.0}, "x += 1", "finish(x)"]
     )
     handle = await stage.start(spec)
-    while (await handle.query("progress"))["turn"] < 5:
-        pass
+    await until_turn(handle, 5)
     await handle.signal("condense", Note.of())
     outcome = await handle.result()
     archive = JobArchive(stage.store, stage.batch, spec.id)

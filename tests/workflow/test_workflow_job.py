@@ -6,6 +6,7 @@ import pytest
 from stage import Stage, activities_of, events_of
 
 from runtime.job.stops import JobStatus
+from tests.eventually import until_phase
 from workflows.messages import Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -98,8 +99,7 @@ async def test_cancel_ends_a_call_in_flight(stage: Stage) -> None:
     """A job that waits for its model ends as cancelled, with its end in the archive."""
     spec = stage.spec([{"code": "x = 1", "delay": 60}])
     handle = await stage.start(spec)
-    while (await handle.query("progress")).get("phase") != "model":
-        pass
+    await until_phase(handle, "model")
     await handle.cancel()
     outcome = await handle.result()
     assert outcome.status is JobStatus.CANCELLED

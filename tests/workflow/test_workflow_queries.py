@@ -11,6 +11,7 @@ from temporalio.client import WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.job.stops import JobStatus
+from tests.eventually import eventually
 from tests.workflow.stage import Stage
 from workflows.job import JobWorkflow
 from workflows.messages import JobOutcome, Note
@@ -76,8 +77,11 @@ async def test_a_job_that_is_queried_and_cancelled_replays(stage: Stage, seed: i
     )
     ended = asyncio.create_task(handle.result())
     asking = [asyncio.create_task(ask_until(handle, ended)) for _ in range(3)]
-    while await ask_once(handle) < turn:
-        pass
+
+    async def there() -> bool:
+        return await ask_once(handle) >= turn
+
+    await eventually(there, f"the job is in turn {turn}")
     await handle.cancel()
     assert (await ended).status is JobStatus.CANCELLED
     await asyncio.gather(*asking)

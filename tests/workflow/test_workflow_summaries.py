@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from temporalio.testing import WorkflowEnvironment
 from runtime.archive.verify import damage, verify_job
 from runtime.job.stops import JobStatus
 from runtime.spec.models import ModelSettings
+from tests.eventually import eventually
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -161,8 +163,7 @@ async def test_two_workers_that_want_one_summary_at_once_pay_for_one(
         specs = [stage.spec(statements, summary_model=model) for stage in stages]
         handles = [await stage.start(spec) for stage, spec in zip(stages, specs, strict=True)]
         for handle in handles:
-            while "summarise_source" not in await started(handle):
-                pass
+            await eventually(partial(summarising, handle), "a summary is being written")
         slow.with_suffix(".go").touch()
         outcomes = [await handle.result() for handle in handles]
     archives = [stage.archive(spec) for stage, spec in zip(stages, specs, strict=True)]
@@ -173,6 +174,11 @@ async def test_two_workers_that_want_one_summary_at_once_pay_for_one(
     assert sorted(map(len, runs)) == [0, 1]
     for stage in stages:
         await stage.replay_all()
+
+
+async def summarising(handle: WorkflowHandle[Any, Any]) -> bool:
+    """Whether a worker is writing a summary of a source."""
+    return "summarise_source" in await started(handle)
 
 
 async def started(handle: WorkflowHandle[Any, Any]) -> list[str]:

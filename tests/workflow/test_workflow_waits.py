@@ -11,6 +11,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from runtime.job.stops import JobStatus
 from runtime.spec.models import Budget
+from tests.eventually import until_phase
 from workflows.messages import JobOutcome, Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -18,8 +19,7 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 async def asleep(handle: WorkflowHandle[object, JobOutcome]) -> None:
     """Waits until the job sleeps."""
-    while (await handle.query("progress")).get("phase") != "asleep":
-        pass
+    await until_phase(handle, "asleep")
 
 
 async def test_a_wait_is_two_timers(stage: Stage) -> None:

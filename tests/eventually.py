@@ -1,0 +1,52 @@
+"""Waiting in tests: with a pause, so that what is waited for has a processor, and with a limit that says what did not come."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from temporalio.client import WorkflowHandle
+
+PAUSE = 0.02
+SECONDS = 240.0
+"""Longer than anything takes on a busy machine; a test that waits for it has failed."""
+
+
+async def eventually(condition: Callable[[], bool | Awaitable[bool]], what: str, seconds: float = SECONDS) -> None:
+    """Wait until ``condition`` holds.
+
+    Raises:
+        AssertionError: if it does not come true.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        held = condition()
+        if await held if inspect.isawaitable(held) else held:
+            return
+        assert time.monotonic() < end, f"this did not come true within {seconds:.0f} s: {what}"
+        await asyncio.sleep(PAUSE)
+
+
+async def until_phase(handle: WorkflowHandle[Any, Any], phase: str) -> None:
+    """Wait until a job is in a phase. A job that ends first never will be."""
+
+    async def there() -> bool:
+        now = (await handle.query("progress")).get("phase")
+        assert now != "ending" or phase == "ending", f"the job ended, and was to be {phase}"
+        return bool(now == phase)
+
+    await eventually(there, f"the job is {phase}")
+
+
+async def until_turn(handle: WorkflowHandle[Any, Any], turn: int) -> None:
+    """Wait until a job has come to a turn. A job that ends first never will."""
+
+    async def there() -> bool:
+        now = await handle.query("progress")
+        assert now.get("phase") != "ending" or now["turn"] >= turn, f"the job ended in turn {now['turn']}"
+        return bool(now["turn"] >= turn)
+
+    await eventually(there, f"the job is in turn {turn}")
