@@ -60,8 +60,8 @@ _WHOLE = f"{namespace.WHOLE}:"
 _GONE = (MontyError, RuntimeError, ProcessLookupError)
 """What a session raises that cannot go on; the last two say that its process has ended."""
 
-CALLS_PER_STRETCH = 250
-"""Calls of the host after which a stretch is cut: some 50 ms, where most calls take 0.2 ms."""
+CALLS_PER_STRETCH = 100
+"""Calls of the host after which a stretch is cut: some 20 ms, where most calls take 0.2 ms; each is two changes of the process."""
 
 _crashes: Counter[tuple[str, str, int]] = Counter()
 """How often an interpreter ended at a stretch: a seed, a statement and the number of the stretch. The first time may be chance."""
