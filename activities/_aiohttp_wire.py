@@ -41,6 +41,8 @@ class AiohttpWire:
                 total=None, sock_connect=None if recorder is None else recorder.limits.connect
             ),
             trust_env=True,
+            # What is recorded is what came over the wire; it is decoded for the reader alone.
+            auto_decompress=recorder is None,
         ) as session:
             response = await session.post(url, **arguments)
             await response.read()
@@ -58,7 +60,8 @@ def _recording(recorder: CallRecorder) -> aiohttp.ClientMiddlewareType:
             async with recorder.patience():
                 response = await send(request)
             recorder.answering(response.status, dict(response.headers))
-            response._body = await _read(response, recorder)
+            await _read(response, recorder)
+            response._body = recorder.content
         except (aiohttp.ClientError, OSError, Silence, TooLarge) as error:
             raise _carried(error, recorder) from error
         return response
@@ -66,7 +69,7 @@ def _recording(recorder: CallRecorder) -> aiohttp.ClientMiddlewareType:
     return record
 
 
-async def _read(response: aiohttp.ClientResponse, recorder: CallRecorder) -> bytes:
+async def _read(response: aiohttp.ClientResponse, recorder: CallRecorder) -> None:
     pieces = aiter(response.content.iter_any())
     while True:
         async with recorder.patience():
@@ -74,7 +77,7 @@ async def _read(response: aiohttp.ClientResponse, recorder: CallRecorder) -> byt
         if piece is not None:
             recorder.received(piece)
         if piece is None or recorder.cut:
-            return recorder.body
+            return
 
 
 def _carried(error: Exception, recorder: CallRecorder) -> httpx.TransportError:

@@ -180,7 +180,7 @@ def _said(recorder: CallRecorder) -> str:
 def _code_in(recorder: CallRecorder) -> str | int | None:
     """The provider's own code for the error, where its body has one."""
     try:
-        error = json.loads(recorder.body).get("error")
+        error = json.loads(recorder.content).get("error")
         code = error.get("code") if isinstance(error, dict) else None
     except (ValueError, AttributeError, RecursionError):
         return None

@@ -141,12 +141,12 @@ def _as_received(answer: Answer, options: ModelOptions, recorder: CallRecorder) 
         builder = AnswerBuilder(recorder.turn)
         builder.add_response(as_chat(response))
         return replace(builder.answer(), usage=answer.usage)
-    return replace(answer, refusal=answer.refusal or refusal_in(recorder.body)) if options.stream else answer
+    return replace(answer, refusal=answer.refusal or refusal_in(recorder.content)) if options.stream else answer
 
 
 def reports_usage(recorder: CallRecorder) -> bool:
     """Whether the provider's response itself states the tokens used; where it does not, litellm makes figures up."""
-    return _USAGE.search(recorder.body) is not None
+    return _USAGE.search(recorder.content) is not None
 
 
 def price(options: ModelOptions, usage: Any) -> float:
@@ -234,7 +234,7 @@ def _is_cut(recorder: CallRecorder) -> bool:
     """Whether the response is a stream of events without the one that ends it."""
     types = [value for name, value in recorder.headers.items() if name.lower() == "content-type"]
     streamed = any("event-stream" in value for value in types) and not is_whole(recorder)
-    return streamed and not _STREAM_ENDS.search(recorder.body)
+    return streamed and not _STREAM_ENDS.search(recorder.content)
 
 
 def _set_up() -> Any:

@@ -24,7 +24,17 @@ from activities._secrets import Secrets
 from activities.contracts import TurnCall
 from runtime.archive.allowed import clean_model
 from runtime.archive.job import JobArchive
-from runtime.archive.records import AttemptRecord, Capture, FailureRecord, PrefixRecord, ReplyRecord, Step, StepRecord
+from runtime.archive.records import (
+    AttemptRecord,
+    Capture,
+    ExchangeReason,
+    ExchangeRecord,
+    FailureRecord,
+    PrefixRecord,
+    ReplyRecord,
+    Step,
+    StepRecord,
+)
 from runtime.digests import canonical_json
 from runtime.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.failpoints import failpoint
@@ -97,6 +107,7 @@ class ModelTurn:
             secrets=Secrets.of_call(self._options.arguments),
             turn=call.turn,
             temporal_attempt=temporal_attempt,
+            followed=self._keep_followed,
         )
 
     @property
@@ -186,20 +197,44 @@ class ModelTurn:
     def _fail(self, failure: ApplicationError) -> None:
         """Archive what came back until the attempt failed."""
         recorder = self._recorder
-        held = held_in_pieces(recorder.body, recorder.secrets)
-        body = WITHHELD if held else recorder.secrets.mask_bytes(recorder.body)
+        held = held_in_pieces(recorder.content, recorder.secrets)
         self._archive.fail_attempt(
             FailureRecord(
                 attempt=recorder.attempt or "",
-                response=body,
-                chunks=recorder.chunks if body == recorder.body else (),
-                status_code=recorder.status,
-                headers=recorder.headers,
+                **_received(recorder, withheld=held),
                 error_type=failure.type or "",
                 error_message=failure.message,
                 failed_at=datetime.now(UTC).isoformat(),
             )
         )
+
+    def _keep_followed(self) -> None:
+        """Archive what came back of a request with which the call did not end: it goes on with another one."""
+        held = held_in_pieces(self._recorder.content, self._recorder.secrets)
+        self._archive.keep_exchange(
+            ExchangeRecord(
+                attempt=self._recorder.attempt or "",
+                reason=ExchangeReason.FOLLOWED,
+                **_received(self._recorder, withheld=held),
+                finished_at=datetime.now(UTC).isoformat(),
+            )
+        )
+
+    def _keep_superseded(self, step: StepRecord) -> None:
+        """Archive a reply that lost the race for its turn's step: it was paid for."""
+        fields = (
+            "attempt",
+            "reply",
+            "response",
+            "chunks",
+            "status_code",
+            "headers",
+            "usage",
+            "cost_usd",
+            "finished_at",
+        )
+        said = {name: getattr(step, name) for name in fields}
+        self._archive.keep_exchange(ExchangeRecord(reason=ExchangeReason.SUPERSEDED, **said))
 
     async def _kept(self, layout: Sequence[Segment], answer: Answer, prefix: PrefixRecord | None) -> Step:
         """Archive the step. A reply is paid for: while the archive cannot be written, it is held, and tried again."""
@@ -220,51 +255,66 @@ class ModelTurn:
             await asyncio.sleep(HELD_PAUSE)
 
     def _finish(self, layout: Sequence[Segment], answer: Answer, prefix: PrefixRecord | None) -> Step:
-        """Archive the step, and read it back: if another attempt archived the turn's step first, that one counts."""
+        """Archive the step, and read it back: if another attempt archived the turn's step first, that one counts, and this
+        reply is archived beside it.
+        """
         recorder, call = self._recorder, self._call
         clean = without_secrets(answer, recorder.secrets)
         # A stream cuts a secret into pieces that no search finds, so such a response is not kept at all.
-        body = WITHHELD if clean != answer else recorder.secrets.mask_bytes(recorder.body)
+        received = _received(recorder, withheld=clean != answer)
         answer = clean
         tokens = _reply_tokens(answer, call.encoding)
         reported = answer.usage is not None and reports_usage(recorder)
         usage = _reported(answer.usage) if reported else _counted(layout, tokens)
-        step = self._archive.finish_step(
-            StepRecord(
-                run=self._run,
-                turn=call.turn,
-                attempt=recorder.attempt or "",
-                reply=ReplyRecord(
-                    text=answer.text,
-                    tool_calls=answer.tool_calls,
-                    thinking=answer.thinking,
-                    finish_reason=answer.finish_reason,
-                    response_id=answer.response_id,
-                    refusal=answer.refusal,
-                    tokens=tokens,
-                ),
-                response=body,
-                chunks=recorder.chunks if body == recorder.body else (),
-                status_code=recorder.status,
-                headers=recorder.headers,
-                usage=usage,
-                cost_usd=self._cost(answer, usage),
-                execution=call.execution,
-                nodes=call.nodes,
-                condensations=call.condensations,
-                interim=call.interim,
-                prefix=prefix,
-                reset_event_id=call.reset_event_id,
-                finished_at=datetime.now(UTC).isoformat(),
-            )
+        record = StepRecord(
+            run=self._run,
+            turn=call.turn,
+            attempt=recorder.attempt or "",
+            reply=ReplyRecord(
+                text=answer.text,
+                tool_calls=answer.tool_calls,
+                thinking=answer.thinking,
+                finish_reason=answer.finish_reason,
+                response_id=answer.response_id,
+                refusal=answer.refusal,
+                tokens=tokens,
+            ),
+            **received,
+            usage=usage,
+            cost_usd=self._cost(answer, usage),
+            execution=call.execution,
+            nodes=call.nodes,
+            condensations=call.condensations,
+            interim=call.interim,
+            prefix=prefix,
+            reset_event_id=call.reset_event_id,
+            finished_at=datetime.now(UTC).isoformat(),
         )
-        return self._archive.step(step)
+        step = self._archive.step(self._archive.finish_step(record))
+        if step.attempt.key != record.attempt:
+            self._keep_superseded(record)
+        return step
 
     def _cost(self, answer: Answer, usage: Usage) -> float:
         """The price of the call in US dollars. Where the provider reported no usage, only the file's own price counts it."""
         if self._options.price is not None:
             return self._options.price.cost(usage)
         return price(self._options, answer.usage) if usage.reported else 0.0
+
+
+def _received(recorder: CallRecorder, *, withheld: bool) -> dict[str, Any]:
+    """What came back, as records have it: the bytes as received, but where a secret stands in them."""
+    content, body = recorder.content, recorder.body
+    if withheld or (content != body and recorder.secrets.mask_bytes(content) != content):
+        safe = WITHHELD
+    else:
+        safe = recorder.secrets.mask_bytes(body)
+    return {
+        "response": safe,
+        "chunks": recorder.chunks if safe == body else (),
+        "status_code": recorder.status,
+        "headers": recorder.headers,
+    }
 
 
 def _options(model: dict[str, Any]) -> ModelOptions:

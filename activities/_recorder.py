@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+import httpx
+
 from activities._secrets import Secrets
 from runtime.archive.records import Capture, Chunk
 from runtime.failpoints import failpoint
@@ -57,7 +59,11 @@ class TooLarge(Exception):
 
 
 class CallRecorder:
-    """The record of one attempt at a model call. ``archive`` writes a request and returns its attempt's key."""
+    """The record of one attempt at a model call. ``archive`` writes a request and returns its attempt's key.
+
+    A call may take more than one request: a redirect, or a reply that is fetched when it is ready. Each is an attempt of its own;
+    ``followed`` archives what came back of one when the next is about to be sent.
+    """
 
     def __init__(
         self,
@@ -67,8 +73,11 @@ class CallRecorder:
         secrets: Secrets,
         turn: int,
         temporal_attempt: int,
+        followed: Callable[[], None] = lambda: None,
     ) -> None:
         self._archive = archive
+        self._followed = followed
+        self._hosts: set[str] = set()
         self.limits = limits
         self.secrets = secrets
         self.turn = turn
@@ -98,11 +107,14 @@ class CallRecorder:
         """``sending``, for threads. A body that holds a secret is masked, and no longer passes for the wire's."""
         self.secrets.add_headers(request.headers)
         self.secrets.add_url(request.url)
+        self._hosts.add(httpx.URL(request.url).host)
         # What has the form of a key was masked before it got into the prompt; by chance it stands in what is signed.
         body = self.secrets.mask_values(request.body)
         capture = request.capture if body == request.body else Capture.HANDED_OVER
         safe = SentRequest(capture, body, request.method, self.secrets.mask(request.url), request.headers)
         try:
+            if self.attempt is not None:
+                self._followed()
             self.attempt = self._archive(safe)
         except Exception as error:
             self.failure = error
@@ -114,6 +126,12 @@ class CallRecorder:
         """The response's status and headers arrived."""
         self.status = status
         self.headers = dict(headers)
+        if location := httpx.Headers(self.headers).get("location"):
+            self._hosts.add(httpx.URL(location).host)
+
+    def goes_on_at(self, host: str) -> bool:
+        """Whether a request to ``host`` goes on with this call: one was sent there already, or was sent on to there."""
+        return self.attempt is not None and host in self._hosts
 
     def received(self, data: bytes) -> bytes:
         """A piece of the response's body arrived. Returns what of it is kept: the caller reads on while that is all.
@@ -167,6 +185,17 @@ class CallRecorder:
     def body(self) -> bytes:
         """The response's body as received so far."""
         return bytes(self._body)
+
+    @property
+    def content(self) -> bytes:
+        """The body without the content encoding that the provider chose, though it was asked for none; cut where it broke off."""
+        encoding = httpx.Headers(self.headers).get("content-encoding")
+        if encoding is None:
+            return self.body
+        try:
+            return httpx.Response(self.status or 200, headers={"content-encoding": encoding}, content=self.body).content
+        except httpx.DecodingError:
+            return self.body
 
     @property
     def size(self) -> int:

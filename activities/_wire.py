@@ -1,7 +1,8 @@
 """The HTTP transports under litellm's clients, which see the bytes that the server sees.
 
 ``AsyncWire`` and ``SyncWire`` carry every request as httpx would. A request that is part of a model call (a POST of
-JSON while a ``CallRecorder`` is current, but no question about the model) is archived before it is sent, and what comes back is recorded as it arrives.
+JSON while a ``CallRecorder`` is current, but no question about the model; and whatever follows it to the same host, or to where it
+was redirected) is archived before it is sent, and what comes back is recorded as it arrives.
 Other requests, such as an exchange of tokens, are carried and never recorded, for they hold secrets.
 """
 
@@ -50,7 +51,7 @@ class AsyncWire(httpx.AsyncBaseTransport):
             return response
         pool = self._pool(_proxy_of(request.url))
         recorder = current.get()
-        if recorder is None or not _is_model_call(request):
+        if recorder is None or not _is_part_of(request, recorder):
             return await pool.handle_async_request(request)
         body = await request.aread()
         # Reading is timed by the recorder, which knows a first byte from a later one.
@@ -87,7 +88,7 @@ class SyncWire(httpx.HTTPTransport):
         if (response := played_to(request)) is not None:
             return response
         recorder = current.get()
-        if recorder is None or not _is_model_call(request):
+        if recorder is None or not _is_part_of(request, recorder):
             return super().handle_request(request)
         body = request.read()
         _prepare(request, connect=recorder.limits.connect, read=recorder.limits.first_byte)
@@ -150,6 +151,13 @@ class _SyncRecording(httpx.SyncByteStream):
 
     def close(self) -> None:
         self._inner.close()
+
+
+def _is_part_of(request: httpx.Request, recorder: CallRecorder) -> bool:
+    """Whether a request is the call's, or goes on with it: a reply that is fetched when it is ready comes with a GET."""
+    if request.method in {"GET", "HEAD"}:
+        return recorder.goes_on_at(request.url.host) and not request.url.path.endswith("/api/show")
+    return _is_model_call(request)
 
 
 def _is_model_call(request: httpx.Request) -> bool:

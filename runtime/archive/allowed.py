@@ -29,6 +29,7 @@ _HEADERS = frozenset(
         "x-request-id",
         "cf-ray",
         "retry-after",
+        "location",
         "x-should-retry",
         "x-stainless-lang",
         "x-stainless-package-version",
@@ -46,6 +47,8 @@ _SECRET_NAME = re.compile(
 def allowed_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers that are recorded, names in lower case. Nothing outside the list is, whatever it looks like."""
     lowered = {name.lower(): value for name, value in headers.items()}
+    if "location" in lowered:
+        lowered["location"] = clean_url(lowered["location"])
     return {n: v for n, v in sorted(lowered.items()) if n in _HEADERS or n.startswith(_HEADER_PREFIXES)}
 
 

@@ -81,12 +81,17 @@ def _attempts(archive: JobArchive, run: str, turn: int) -> list[dict[str, Any]]:
 
 
 def _attempt(archive: JobArchive, key: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """An attempt with its request, and how it failed with what was received, if it did."""
+    """An attempt with its request; how it failed, or what else came back of it, with what was received."""
     failure = archive.failure(key)
     failed = {}
     if failure is not None:
         failed = {"failure": {**failure.model_dump(mode="json"), "response": _text(archive.failed_response(key))}}
-    return {**fields, "request": _text(RequestReader(archive.store.get).wire(key)), **failed}
+    exchange = archive.exchange(key)
+    other = {}
+    if exchange is not None:
+        told = {**exchange.model_dump(mode="json"), "response": _text(archive.exchanged_response(key))}
+        other = {"exchange": told}
+    return {**fields, "request": _text(RequestReader(archive.store.get).wire(key)), **failed, **other}
 
 
 def _layout(before: tuple[Segment, ...], after: tuple[Segment, ...]) -> dict[str, Any]:

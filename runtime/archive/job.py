@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import count
 from typing import Any
 
 from runtime.archive import headers, keys
@@ -65,7 +64,9 @@ class JobArchive(JobReader):
         }
         previous: StepRef | None = None
         outcome: dict[str, StepRef] = {}
-        for number in count(1):
+        number = 0
+        while True:
+            number += 1
             key = keys.attempt_key(self.prefix, attempt.run, attempt.turn, number)
             flat = attempt.turn % KEYFRAME_EVERY == 0
             planned = plan(key, base, attempt.request, layout.document, flat=flat)
@@ -75,6 +76,7 @@ class JobArchive(JobReader):
                 break
             previous = StepRef(key=key, digest=archived.digest)
             outcome = self._outcome(key)
+            number = max(number, self._last_attempt(attempt))
         self._caches.requests.put(planned.request)
         self._caches.layouts.put(key, layout)
         return key
@@ -86,6 +88,11 @@ class JobArchive(JobReader):
         fields = headers.failure_fields(failure, attempt)
         _, archived = self.objects.put(key, fields, headers.failure_parts(failure))
         return StepRef(key=key, digest=archived.digest)
+
+    def _last_attempt(self, attempt: AttemptRecord) -> int:
+        """The number before the last attempt's at a turn: a reply that is polled for makes many, and each names the one before."""
+        prefix = keys.turn_prefix(self.prefix, attempt.run, attempt.turn)
+        return sum(1 for _ in self.store.list(f"{prefix}attempt-")) - 1
 
     def _outcome(self, attempt: str) -> dict[str, StepRef]:
         """The records of what came back of an attempt, by what the next attempt calls them."""

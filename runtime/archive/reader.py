@@ -271,6 +271,14 @@ class JobReader:
         if inherited != own:
             yield f"{inherited}step"
 
+    def _asking(self, key: str) -> str:
+        """The attempt that asked for what the attempt ``key`` got: a reply may be fetched by a request that says nothing."""
+        attempt = self.objects.get(key, "attempt").header
+        while not attempt["request"]["bytes"] and attempt["previous"] is not None:
+            key = attempt["previous"]["key"]
+            attempt = self.objects.get(key, "attempt").header
+        return key
+
     def _found_step(self, run: str, turn: int) -> ArchivedObject:
         for key in self._step_keys(run, turn):
             try:
@@ -282,7 +290,7 @@ class JobReader:
     def _attempt_key(self, run: str, turn: int) -> str:
         step = self.find_step(run, turn)
         if step is not None:
-            return step.attempt.key
+            return self._asking(step.attempt.key)
         attempts = self.attempts(run, turn)
         if not attempts:
             raise NotFound(f"the archive has no turn {turn} of run {run} of {unquote(self.prefix)}")

@@ -66,9 +66,12 @@ def spent(archive: JobArchive) -> dict[str, Any]:
         place = keys.parse_turn_key(key)
         if place is not None and place.kind == "failure":
             found["failed_attempts"] += 1
-        if place is None or place.kind != "step":
+        if place is None or place.kind not in {"step", "exchange"}:
             continue
-        header = unseal(key, archive.store.get(key), "step").header
+        header = unseal(key, archive.store.get(key), place.kind).header
+        # A reply that lost the race for its turn was paid for, too; a redirect was not.
+        if place.kind == "exchange" and header["reply"] is None:
+            continue
         usage = Usage.model_validate(header["usage"])
         found["calls"] += 1
         found["unreported"] += not usage.reported

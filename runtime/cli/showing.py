@@ -10,7 +10,7 @@ from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import layout_of
 from runtime.archive.recorded import turn_record
-from runtime.archive.records import Attempt, Capture, Failure, Step
+from runtime.archive.records import Attempt, Capture, ExchangeReason, Failure, Step
 from runtime.archive.requests import RequestReader
 from runtime.archive.variables import variables_at
 from runtime.cli.turns import statement_of
@@ -81,7 +81,9 @@ class ShownTurn:
         Raises:
             NotFound: if nothing came back.
         """
-        failed = self._failed()
+        exchanged, failed = self._exchanged(), self._failed()
+        if exchanged is not None:
+            return self.archive.exchanged_response(exchanged)
         if failed is not None:
             return self.archive.failed_response(failed)
         return self.archive.wire_response(self.run, self.turn)
@@ -122,15 +124,21 @@ class ShownTurn:
         for attempt in self.archive.attempts(self.run, self.turn):
             failure = self.archive.failure(attempt.key)
             row = attempt.model_dump(mode="json", include=_SHOWN_OF_ATTEMPT)
-            outcome = "answered" if attempt.key == answered else "failed" if failure else "no answer recorded"
+            exchange = self.archive.exchange(attempt.key)
+            other = "no answer recorded" if exchange is None else _OTHERWISE[exchange.reason]
+            outcome = "answered" if attempt.key == answered else "failed" if failure else other
             failed = None if failure is None else failure.model_dump(mode="json", include=_SHOWN_OF_FAILURE)
-            rows.append({**row, "outcome": outcome, "failure": failed})
+            told = None if exchange is None else exchange.model_dump(mode="json", include=_SHOWN_OF_EXCHANGE)
+            rows.append({**row, "outcome": outcome, "failure": failed, "exchange": told})
         return rows
 
     def chunks(self) -> list[dict[str, int]]:
         """When each piece of the reply arrived, in microseconds since the request was sent, and its size in bytes."""
-        failed = self._failed()
-        pieces = self.archive.failed_chunks(failed) if failed else self.archive.chunks(self._step().run, self.turn)
+        exchanged, failed = self._exchanged(), self._failed()
+        if exchanged is not None:
+            pieces = self.archive.exchanged_chunks(exchanged)
+        else:
+            pieces = self.archive.failed_chunks(failed) if failed else self.archive.chunks(self._step().run, self.turn)
         return [{"at_us": chunk.at_us, "bytes": chunk.size} for chunk in pieces]
 
     def nodes(self) -> dict[str, Any]:
@@ -147,12 +155,17 @@ class ShownTurn:
         step = self.archive.find_step(self.run, self.turn)
         return None if step is None else step.attempt.key
 
+    def _exchanged(self) -> str | None:
+        """The key of the attempt that was asked for, if what came back of it is not the turn's reply."""
+        key = None if self._attempt is None else self._attempt.key
+        return key if key is not None and self.archive.exchange(key) is not None else None
+
     def _failed(self) -> str | None:
         """The key of the failed attempt that was asked for; without one, the last of a turn that was not answered."""
         if self._attempt is None:
             refused = self._refused()
             return None if refused is None else refused[0].key
-        if self._attempt.key == self._answered():
+        if self._attempt.key == self._answered() or self._exchanged() is not None:
             return None
         if self.archive.failure(self._attempt.key) is None:
             raise NotFound(f"attempt {self._attempt.number} at {self.address} has no response in the archive")
@@ -201,6 +214,11 @@ class ShownTurn:
 
 
 _SHOWN_OF_ATTEMPT = {"number", "temporal_attempt", "started_at", "capture", "url", "request_bytes", "key", "digest"}
+_SHOWN_OF_EXCHANGE = {"reason", "status_code", "usage", "cost_usd", "finished_at", "response_bytes"}
+_OTHERWISE = {
+    ExchangeReason.FOLLOWED: "followed by another request",
+    ExchangeReason.SUPERSEDED: "answered, but another attempt was faster",
+}
 _SHOWN_OF_FAILURE = {"error_type", "error_message", "status_code", "failed_at", "response_bytes"}
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gzip
 import importlib.util
 import inspect
 import json
 import signal
 import sys
+import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -32,6 +34,8 @@ class ServerReply(ScriptedReply):
     ``hang_after`` and ``error_after`` are numbers of characters, as ``break_after`` is; 0 is right after the headers.
     ``end_after`` ends the stream in good order, but without saying that the reply is complete. Like ``fail``, they happen on
     the first ``times`` requests of the same bytes. ``hang`` answers nothing at all. ``blocks`` are thinking blocks.
+    ``gzip`` compresses, whatever was asked for. ``redirect`` is a status by which the client is sent to another place, where the
+    reply is: with its request again (307), or to fetch it with a GET (303).
     """
 
     hang: bool = False
@@ -40,6 +44,8 @@ class ServerReply(ScriptedReply):
     end_after: int | None = None
     error: dict[str, Any] = {"type": "overloaded_error", "message": "Overloaded"}
     blocks: tuple[dict[str, Any], ...] = ()
+    gzip: bool = False
+    redirect: int | None = None
     usage: dict[str, Any] | None = None
     ids: tuple[str, ...] = ()
     """Ids of the native calls; by default ``call_N_I`` with the number of the request."""
@@ -51,6 +57,7 @@ class Exchange:
 
     request: bytes
     headers: dict[str, str]
+    method: str = "POST"
     status: int = 0
     response: bytes = b""
 
@@ -66,12 +73,14 @@ class ProviderServer:
     exchanges: list[Exchange] = field(default_factory=list)
     address: str = ""
     _seen: Counter[bytes] = field(default_factory=Counter)
+    _moved: dict[str, bytes] = field(default_factory=dict)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[ProviderServer]:
         """Serve until the end of the block, and then drop what still hangs."""
         app = web.Application(client_max_size=1 << 28)
         app.router.add_post("/{path:.*}", self._handle)
+        app.router.add_get("/moved/{path:.*}", self._handle)
         runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", self.port)
@@ -85,14 +94,20 @@ class ProviderServer:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
-        exchange = Exchange(request=body, headers=dict(request.headers))
+        exchange = Exchange(request=body, headers=dict(request.headers), method=request.method)
         self.exchanges.append(exchange)
         number = len(self.exchanges)
         self._keep(number, "request", body)
         self._seen[body] += 1
-        asked = json.loads(body)
+        moved = request.path.startswith("/moved/")
+        asked = json.loads(body or self._moved[request.path])
         said = await asyncio.to_thread(self.policy, self.protocol.messages(asked), number)
         reply = ServerReply(text=said) if isinstance(said, str) else ServerReply.model_validate(said)
+        if reply.redirect is not None and not moved:
+            place = f"/moved/{number}"
+            self._moved[place] = body
+            exchange.status, exchange.response = reply.redirect, b'{"moved": true}'
+            return web.Response(status=reply.redirect, body=exchange.response, headers={"location": place})
         answer = _Answering(self.protocol, request, exchange, reply, asked, number)
         try:
             return await answer.give(bad=self._seen[body] <= reply.times)
@@ -140,6 +155,7 @@ class _Answering:
     reply: ServerReply
     asked: dict[str, Any]
     number: int
+    _packer: Any = field(default_factory=lambda: zlib.compressobj(wbits=31))
 
     async def give(self, *, bad: bool) -> web.StreamResponse:
         reply = self.reply
@@ -156,13 +172,16 @@ class _Answering:
 
     def _json(self, status: int, value: dict[str, Any], headers: dict[str, str]) -> web.Response:
         self.exchange.status = status
-        self.exchange.response = json.dumps(value).encode()
+        text = json.dumps(value).encode()
+        self.exchange.response = gzip.compress(text) if self.reply.gzip else text
+        encoding = {"content-encoding": "gzip"} if self.reply.gzip else {}
         return web.Response(
-            status=status, body=self.exchange.response, content_type="application/json", headers=headers
+            status=status, body=self.exchange.response, content_type="application/json", headers=headers | encoding
         )
 
     async def _stream(self, *, bad: bool) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"content-type": "text/event-stream; charset=utf-8"})
+        encoding = {"content-encoding": "gzip"} if self.reply.gzip else {}
+        response = web.StreamResponse(headers={"content-type": "text/event-stream; charset=utf-8", **encoding})
         response.enable_chunked_encoding()
         self.exchange.status = 200
         await response.prepare(self.request)
@@ -176,11 +195,17 @@ class _Answering:
             return response
         for event in self.protocol.endings(self.reply, self.asked, self.number):
             await self._write(response, event)
+        if self.reply.gzip:
+            await self._send(response, self._packer.flush())
         return response
 
     async def _write(self, response: web.StreamResponse, event: bytes) -> None:
-        self.exchange.response += event
-        await response.write(event)
+        packed = self._packer.compress(event) + self._packer.flush(zlib.Z_SYNC_FLUSH) if self.reply.gzip else event
+        await self._send(response, packed)
+
+    async def _send(self, response: web.StreamResponse, data: bytes) -> None:
+        self.exchange.response += data
+        await response.write(data)
 
     async def _went_wrong(self, response: web.StreamResponse, characters: int) -> bool:
         """Do what the reply says should happen before so many characters are sent. True: there is no more to send."""

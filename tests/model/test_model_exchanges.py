@@ -1,0 +1,122 @@
+"""A call that takes more than one request, a response that nobody asked to be compressed, and a reply that came second."""
+
+import asyncio
+import gzip
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from model_calls import KEY, RUN, Job, anthropic_server, attempt, model_at, openai_server, run
+from temporalio.exceptions import ApplicationError
+
+from runtime.archive.records import Capture, ExchangeReason
+from runtime.archive.requests import RequestReader
+from runtime.archive.verify import damage, verify_job
+from tests.servers.provider_server import ProviderServer
+
+pytestmark = pytest.mark.usefixtures("litellm")
+
+SERVERS = pytest.mark.parametrize("make", [openai_server, anthropic_server], ids=["openai", "anthropic"])
+STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+Make = Callable[[Any], ProviderServer]
+TEXT = "Reply é \U0001f642 " * 50
+
+
+def aiohttp_model(server: ProviderServer, **options: Any) -> dict[str, Any]:
+    address = f"{server.address}/v1/chat/completions"
+    return {"name": "aiohttp_openai/gpt-4o", "api_base": address, "api_key": KEY, **options}
+
+
+@SERVERS
+@STREAMING
+async def test_a_compressed_reply_is_read_and_archived_as_it_came(make: Make, stream: bool) -> None:
+    """A provider that compresses although it was asked not to: one attempt, the text, and the compressed bytes."""
+    async with make(lambda _m, _n: {"text": TEXT, "code": "x = 1", "gzip": True}).serving() as server:
+        job = Job(model_at(server, stream=stream))
+        reply = await job.take_turn()
+        assert len(server.exchanges) == 1
+        received = job.archive.wire_response(RUN, 1)
+        # Nobody reads on behind a stream's last event: the end of the compressed form may stand there.
+        assert server.exchanges[0].response.startswith(received)
+        assert stream or received == server.exchanges[0].response
+    step = job.archive.step(reply.step)
+    assert (reply.text, [call.name for call in reply.tool_calls]) == (TEXT, ["python"])
+    assert (step.capture, step.headers["content-encoding"]) == (Capture.WIRE, "gzip")
+    assert reply.usage.reported is True
+    unpacked = zlib.decompressobj(47).decompress(received)
+    assert (b"data:" if stream else b"Reply") in unpacked
+
+
+async def test_a_compressed_reply_is_read_where_litellm_uses_aiohttp() -> None:
+    """The provider without a stream and without httpx."""
+    async with openai_server(lambda _m, _n: {"text": TEXT, "gzip": True}).serving() as server:
+        job = Job(aiohttp_model(server))
+        reply = await job.take_turn()
+        assert job.archive.wire_response(RUN, 1) == server.exchanges[0].response
+    assert reply.text == TEXT
+    assert gzip.decompress(job.archive.wire_response(RUN, 1)).startswith(b"{")
+
+
+async def test_a_compressed_stream_that_ends_early_is_a_broken_one() -> None:
+    """Whether a stream is complete is looked for in what it says, and what came is archived as it came."""
+    async with openai_server(lambda _m, _n: {"text": TEXT, "gzip": True, "end_after": 40}).serving() as server:
+        job = Job(model_at(server))
+        with pytest.raises(ApplicationError) as failed:
+            await job.take_turn()
+        sent = server.exchanges[0].response
+    (only,) = job.archive.attempts(RUN, 1)
+    assert failed.value.type == "StreamBroken"
+    assert job.archive.failed_response(only.key) == sent
+    assert b"data:" in zlib.decompressobj(47).decompress(sent)
+
+
+@pytest.mark.parametrize(("status", "method"), [(307, "POST"), (303, "GET")])
+@pytest.mark.parametrize("model", [model_at, aiohttp_model], ids=["httpx", "aiohttp"])
+async def test_every_request_of_a_call_is_archived(
+    status: int, method: str, model: Callable[..., dict[str, Any]]
+) -> None:
+    """A redirect, and a reply that is fetched with a GET: two attempts, what came back of the first, and the reply."""
+    async with openai_server(lambda _m, n: {"text": f"Reply {n}.", "redirect": status}).serving() as server:
+        job = Job(model(server))
+        reply = await job.take_turn()
+        await job.take_turn()
+        first, second, *_ = server.exchanges
+        assert [e.method for e in server.exchanges] == ["POST", method] * 2
+    asked, got = job.archive.attempts(RUN, 1)
+    reader = RequestReader(job.store.get)
+    assert [reader.wire(asked.key), reader.wire(got.key)] == [first.request, second.request]
+    assert [asked.method, got.method] == ["POST", method]
+    exchange = job.archive.exchange(asked.key)
+    assert exchange is not None
+    assert (exchange.reason, exchange.status_code, exchange.headers["location"]) == (
+        ExchangeReason.FOLLOWED, status, "/moved/1",
+    )  # fmt: skip
+    assert job.archive.exchanged_response(asked.key) == first.response
+    assert (reply.text, job.archive.step(reply.step).attempt.key) == ("Reply 2.", got.key)
+    assert job.archive.wire_response(RUN, 1) == second.response
+    assert job.archive.wire_request(RUN, 1) == first.request, "what was asked, also where the reply was fetched"
+    assert damage(verify_job(job.archive)) == []
+
+
+async def test_the_reply_that_lost_a_race_is_archived_too() -> None:
+    """Two attempts run at a time: one is the turn's step, the other's reply stands beside it, with what it cost."""
+
+    def respond(_messages: list[dict[str, Any]], number: int) -> dict[str, Any]:
+        return {"text": f"Reply {number}.", "delay": 0.3 * (number - 1)}
+
+    async with openai_server(respond).serving() as server:
+        job = Job(model_at(server))
+        call = job.call()
+        one, other = await asyncio.gather(run(job.store, call, attempt(1)), run(job.store, call, attempt(2)))
+        assert one == other
+        sent = {e.response for e in server.exchanges}
+        assert len(sent) == 2
+    lost = [key for a in job.archive.attempts(RUN, 1) if job.archive.exchange(key := a.key) is not None]
+    (beside,) = lost
+    exchange = job.archive.exchange(beside)
+    assert exchange is not None and exchange.reply is not None
+    assert exchange.reason is ExchangeReason.SUPERSEDED
+    assert {exchange.reply.text, one.text} == {"Reply 1.", "Reply 2."}
+    assert exchange.cost_usd > 0
+    assert {job.archive.exchanged_response(beside), job.archive.wire_response(RUN, 1)} == sent
