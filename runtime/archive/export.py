@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runtime.archive.calls import recorded_effects, side_calls
+from runtime.archive.gaps import UNREADABLE, Gap, gap_of, readable
 from runtime.archive.inspect import diff_layouts
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
@@ -33,13 +34,20 @@ def export_lines(archive: JobArchive, run: str | None = None) -> Iterator[dict[s
     summaries = side_calls(archive, run)
     before: tuple[Segment, ...] = ()
     last: StepRef | None = None
-    for step, (_, _, layout) in zip(archive.steps(run), prompts(archive, run), strict=False):
-        yield from _effects(archive, step.effects)
+    gaps: list[Gap] = []
+    layouts = {turn: layout for turn, _, layout in prompts(archive, run, gaps=gaps)}
+    found = readable(archive, run)
+    for step in found.steps:
+        while gaps and (gaps[0].turn or 0) < step.turn:
+            yield {"type": "damaged", **gaps.pop(0).document()}
+        yield from _whole(_effects(archive, step.effects), step)
         while summaries and summaries[0].turn <= step.turn:
             call = summaries.pop(0)
-            yield from _summary(call.archive, call.run, call.turn)
-        yield {"type": "step", **_step(archive, step), **_layout(before, layout)}
+            yield from _whole(_summary(call.archive, call.run, call.turn), step)
+        layout = layouts.get(step.turn, ())
+        yield from _whole(_steps(archive, step, before, layout), step)
         before, last = layout, step.ref
+    yield from ({"type": "damaged", **gap.document()} for gap in gaps)
     yield from _effects(archive, archive.naming.after(run, last)["effects"])
     for call in summaries:
         yield from _summary(call.archive, call.run, call.turn)
@@ -48,9 +56,23 @@ def export_lines(archive: JobArchive, run: str | None = None) -> Iterator[dict[s
         layout = archive.turn_layout(attempt.run, attempt.turn)
         fields = _attempt(archive, attempt.key, attempt.model_dump(mode="json"))
         yield {"type": "attempt", **fields, **_layout(before, layout)}
-    end = archive.end(run)
-    if end is not None:
-        yield {"type": "end", **end.model_dump(mode="json")}
+    if found.end is not None:
+        yield {"type": "end", **found.end.model_dump(mode="json")}
+
+
+def _whole(lines: Iterator[dict[str, Any]], step: Step) -> Iterator[dict[str, Any]]:
+    """Lines, as far as what they are made from can be read; then one that says what cannot."""
+    try:
+        yield from lines
+    except UNREADABLE as error:
+        key = str(error).partition(": ")[0]
+        yield {"type": "damaged", **gap_of(error, key if "/" in key else step.ref.key, step.turn).document()}
+
+
+def _steps(
+    archive: JobArchive, step: Step, before: tuple[Segment, ...], layout: tuple[Segment, ...]
+) -> Iterator[dict[str, Any]]:
+    yield {"type": "step", **_step(archive, step), **_layout(before, layout)}
 
 
 def _effects(archive: JobArchive, effects: Mapping[str, str]) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from runtime.archive.gaps import readable
 from runtime.archive.job import JobArchive
 from runtime.history.condensed import CondensationRecord
 from runtime.projection.segments import Segment, SegmentKind
@@ -33,10 +34,10 @@ class Gone:
 
 
 def forgettings(archive: JobArchive, run: str) -> Iterator[Forgetting]:
-    """The condensations of a run, with those of the runs that it started from, in order."""
+    """The condensations of a run, with those of the runs that it started from, in order; as far as they can be read."""
     spans: dict[str, tuple[int, int]] = {}
-    end = archive.end(run)
-    for holder in (*archive.steps(run), *(() if end is None else (end,))):
+    found = readable(archive, run)
+    for holder in (*found.steps, *(() if found.end is None else (found.end,))):
         for record in holder.condensations:
             inner = [spans.get(event_id, (turn_of(event_id),) * 2) for event_id in record.forgotten]
             turns = min(first for first, _ in inner), max(last for _, last in inner)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from runtime.archive.gaps import UNREADABLE, Gap, gap_of, readable
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import lines_of
 from runtime.archive.requests import RequestReader
@@ -15,26 +16,40 @@ Prompt = tuple[int, str, tuple[Segment, ...]]
 """A turn, the key of the attempt that was answered (or made last), and its layout."""
 
 
-def prompts(archive: JobArchive, run: str, last: int | None = None) -> Iterator[Prompt]:
+def prompts(archive: JobArchive, run: str, last: int | None = None, gaps: list[Gap] | None = None) -> Iterator[Prompt]:
     """Each turn's prompt, up to turn ``last``, also one in flight. Reads each object once, parses each segment once.
 
+    With ``gaps``, turns that cannot be read are left out, and what is the matter with them is put in there.
+
     Raises:
-        ObjectCorrupt, ObjectMissing: for what is damaged or lost.
+        ObjectCorrupt, ObjectMissing: without ``gaps``, for what is damaged or lost.
     """
     reader = RequestReader(archive.store.get)
     known: dict[bytes, Segment] = {}
-    for turn, key in _answered(archive, run):
+    for turn, key in _answered(archive, run, gaps):
         if last is not None and turn > last:
             return
-        lines = lines_of(reader.layout(key))
+        try:
+            lines = lines_of(reader.layout(key))
+        except UNREADABLE as error:
+            if gaps is None:
+                raise
+            gaps.append(gap_of(error, key, turn))
+            continue
         # Only what this prompt has is kept: a segment that comes back is parsed anew.
         known = {line: known.get(line) or _segment(line, key) for line in lines}
         yield turn, key, tuple(known[line] for line in lines)
 
 
-def _answered(archive: JobArchive, run: str) -> Iterator[tuple[int, str]]:
-    for step in archive.steps(run):
-        yield step.turn, step.attempt.key
+def _answered(archive: JobArchive, run: str, gaps: list[Gap] | None) -> Iterator[tuple[int, str]]:
+    if gaps is None:
+        for step in archive.steps(run):
+            yield step.turn, step.attempt.key
+    else:
+        found = readable(archive, run)
+        gaps += found.gaps
+        for step in found.steps:
+            yield step.turn, step.attempt.key
     flying = archive.in_flight(run)
     if flying is not None:
         yield flying.turn, flying.key

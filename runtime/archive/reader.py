@@ -106,6 +106,14 @@ class JobReader:
         """The step at an address, its digest checked."""
         return headers.read_step(self.objects.step(ref))
 
+    def step_at(self, key: str) -> Step:
+        """The step of a key.
+
+        Raises:
+            ObjectMissing: if there is none.
+        """
+        return headers.read_step(self.objects.get(key, "step"))
+
     def steps(self, run: str | None = None) -> Iterator[Step]:
         """The steps of a run (the newest by default) in turn order, with those of the runs that it started from."""
         for key in self.lineage.keys(self._run(run)):
@@ -119,6 +127,15 @@ class JobReader:
             headers.read_attempt(self.objects.get(key, "attempt"))
             for key in self.store.list(f"{prefix}attempt-")
         ]  # fmt: skip
+
+    def has_turn(self, run: str, turn: int) -> bool:
+        """Whether there is anything of a turn's call, whole or damaged."""
+        listed = self.store.list(self.lineage.turn_prefix(run, turn))
+        return any(key.endswith(".step") or ".attempt-" in key for key in listed)
+
+    def attempt_count(self, run: str, turn: int) -> int:
+        """How many attempts at a turn there are, whole or damaged."""
+        return sum(1 for _ in self.store.list(f"{self.lineage.turn_prefix(run, turn)}attempt-"))
 
     def failure(self, attempt: str) -> Failure | None:
         """How the attempt of this key failed, if that was archived."""
@@ -248,9 +265,14 @@ class JobReader:
 
     def _started(self) -> list[tuple[str, str]]:
         listed = self.store.list(f"{self.prefix}/runs/")
-        return sorted(
-            (self.objects.get(key, "run").header["started_at"], unquote(key.rpartition("/")[2])) for key in listed
-        )
+        return sorted((self._started_at(key), unquote(key.rpartition("/")[2])) for key in listed)
+
+    def _started_at(self, key: str) -> str:
+        """When a run started; nothing of one whose start is damaged, so that the others can be read."""
+        try:
+            return str(self.objects.get(key, "run").header["started_at"])
+        except ObjectCorrupt:
+            return ""
 
     def _last_definition(self) -> ArchivedObject | None:
         return self.objects.last(f"{self.prefix}/definition/", "definition")
@@ -288,7 +310,11 @@ class JobReader:
         raise NotFound(f"turn {turn} of run {run} of {unquote(self.prefix)} has no reply in the archive")
 
     def _attempt_key(self, run: str, turn: int) -> str:
-        step = self.find_step(run, turn)
+        try:
+            step = self.find_step(run, turn)
+        except ObjectCorrupt:
+            # What was sent can be read although what came back cannot.
+            step = None
         if step is not None:
             return self._asking(step.attempt.key)
         attempts = self.attempts(run, turn)

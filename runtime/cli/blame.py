@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.cli.chosen import JobAtTurn, Run
 from runtime.cli.options import Json, Store
-from runtime.cli.output import json_document, say
+from runtime.cli.output import json_document, note, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from runtime.archive.gaps import Gap
     from runtime.archive.inspect import Blame
     from runtime.cli.showing import ShownTurn
 
@@ -24,23 +25,26 @@ def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = F
     from runtime.cli.stores import archive_to_read
 
     turn = chosen_turn(archive_to_read(store), job, run)
-    report(turn, blamed(turn), json)
+    gaps: list[Gap] = []
+    report(turn, blamed(turn, gaps), gaps, json)
 
 
-def blamed(turn: ShownTurn) -> tuple[Blame, ...]:
-    """The blame of the turn's prompt, from the prompts of all turns up to it."""
+def blamed(turn: ShownTurn, gaps: list[Gap]) -> tuple[Blame, ...]:
+    """The blame of the turn's prompt, from the prompts of all turns up to it; ``gaps`` gets those that cannot be read."""
     from runtime.archive.inspect import blame
     from runtime.archive.prompts import prompts
 
     turn.prompt()
-    return blame((number, layout) for number, _, layout in prompts(turn.archive, turn.run, turn.turn))
+    return blame((number, layout) for number, _, layout in prompts(turn.archive, turn.run, turn.turn, gaps))
 
 
-def report(turn: ShownTurn, blames: Sequence[Blame], json: bool) -> None:
-    """Print blames, as JSON or as lines."""
+def report(turn: ShownTurn, blames: Sequence[Blame], gaps: Sequence[Gap], json: bool) -> None:
+    """Print blames, as JSON or as lines; what came in at a turn that cannot be read seems to come from the next one."""
     from runtime.cli.segments import about, first_words
 
     sources = source_names(turn)
+    for gap in () if json else gaps:
+        note(f"turn {gap.turn} is left out: {gap}: run 'holdfast verify {turn.name}'")
     if json:
         rows: list[dict[str, Any]] = [
             {
@@ -52,7 +56,15 @@ def report(turn: ShownTurn, blames: Sequence[Blame], json: bool) -> None:
             }
             for one in blames
         ]
-        json_document({"job": turn.name, "run": turn.run, "turn": turn.turn, "segments": rows})
+        json_document(
+            {
+                "job": turn.name,
+                "run": turn.run,
+                "turn": turn.turn,
+                "segments": rows,
+                "damaged": [gap.document() for gap in gaps],
+            }
+        )
         return
     for one in blames:
         name = sources.get(one.segment.origin)
@@ -65,5 +77,12 @@ def report(turn: ShownTurn, blames: Sequence[Blame], json: bool) -> None:
 
 
 def source_names(turn: ShownTurn) -> dict[str, str]:
-    """The path of each view, by the origin of its segments."""
-    return {f"node:{obj_id}": str(record["path"]) for obj_id, record in turn.nodes().items() if record.get("path")}
+    """The path of each view, by the origin of its segments; none where the nodes cannot be read."""
+    from runtime.archive.gaps import UNREADABLE
+
+    try:
+        nodes = turn.nodes()
+    except UNREADABLE as error:
+        note(f"the views' paths are left out: {error}")
+        return {}
+    return {f"node:{obj_id}": str(record["path"]) for obj_id, record in nodes.items() if record.get("path")}

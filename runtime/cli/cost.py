@@ -58,17 +58,23 @@ def spent(archive: JobArchive) -> dict[str, Any]:
     """What all archived calls of a job used. Tokens read from a provider's cache are among the prompt's."""
     from runtime.archive import keys
     from runtime.archive.container import unseal
+    from runtime.archive.gaps import UNREADABLE
     from runtime.values import Usage
 
     found = dict.fromkeys(_COUNTED, 0)
     cost = lost = 0.0
+    damaged: list[str] = []
     for key in archive.store.list(f"{archive.prefix}/turns/"):
         place = keys.parse_turn_key(key)
         if place is not None and place.kind == "failure":
             found["failed_attempts"] += 1
         if place is None or place.kind not in {"step", "exchange"}:
             continue
-        header = unseal(key, archive.store.get(key), place.kind).header
+        try:
+            header = unseal(key, archive.store.get(key), place.kind).header
+        except UNREADABLE:
+            damaged.append(key)
+            continue
         # A reply that lost the race for its turn was paid for, too; a redirect was not.
         if place.kind == "exchange" and header["reply"] is None:
             continue
@@ -81,13 +87,14 @@ def spent(archive: JobArchive) -> dict[str, Any]:
         if (prefix := header.get("prefix")) is not None:
             found["moved_prefixes"] += bool(prefix["broken"])
             lost += prefix["lost_usd"]
-    return {**found, "cost_usd": round(cost, 9), "lost_usd": round(lost, 9)}
+    return {**found, "cost_usd": round(cost, 9), "lost_usd": round(lost, 9), "damaged": damaged}
 
 
 def total(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """The sums of rows."""
     listed = list(rows)
-    return {name: round(sum(row[name] for row in listed), 9) for name in _COUNTED}
+    lost = [key for row in listed for key in row["damaged"]]
+    return {**{name: round(sum(row[name] for row in listed), 9) for name in _COUNTED}, "damaged": lost}
 
 
 def _jobs(objects: ObjectStore, name: str | None) -> list[JobName]:
@@ -100,6 +107,7 @@ def _jobs(objects: ObjectStore, name: str | None) -> list[JobName]:
 
 def _text(row: dict[str, Any]) -> str:
     extra = [f"{row[name]} {words}" for name, words in _REMARKS if row[name]]
+    extra += [f"{len(row['damaged'])} calls cannot be read: run 'holdfast verify'"] if row["damaged"] else []
     return (
         f"{row['calls']:>6} {'call ' if row['calls'] == 1 else 'calls'}  {row['prompt']:>12,} prompt ({row['cache_read']:,} from cache) "
         f"{row['completion']:>10,} completion  ${row['cost_usd']:.4f}" + "".join(f"  {remark}" for remark in extra)

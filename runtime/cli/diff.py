@@ -9,8 +9,8 @@ import typer
 
 from runtime.cli.chosen import JobAtTurn, Run
 from runtime.cli.options import Json, Store
-from runtime.cli.output import json_document, say
-from runtime.errors import InputError, NotFound
+from runtime.cli.output import json_document, note, say
+from runtime.errors import InputError, NotFound, ObjectMissing
 
 if TYPE_CHECKING:
     from runtime.archive.inspect import Change, LayoutDifference
@@ -51,14 +51,18 @@ def command(
     from runtime.archive.inspect import diff_layouts
 
     found = diff_layouts(before.prompt(), after.prompt())
-    cause = _cause(before, after)
-    step = after.archive.find_step(after.run, after.turn) if _follows(before, after) else None
+    gaps = [gap for gap in (before.gap(), after.gap()) if gap is not None]
+    cause = None if gaps else _cause(before, after)
+    step = after.archive.find_step(after.run, after.turn) if _follows(before, after) and not gaps else None
     if json:
         recorded = None if step is None or step.prefix is None else step.prefix.model_dump(mode="json")
         usage = None if step is None else step.usage.model_dump(mode="json")
-        cause_and_cost = {"broken_by_statement": cause, "prefix": recorded, "usage": usage}
+        damaged = [gap.document() for gap in gaps]
+        cause_and_cost = {"broken_by_statement": cause, "prefix": recorded, "usage": usage, "damaged": damaged}
         json_document({**_about(before, after), **difference_document(found), **cause_and_cost})
         return
+    for gap in gaps:
+        note(f"not all of turn {gap.turn} can be read: {gap}: run 'holdfast verify {after.name}'")
     say(f"{before.address} -> {after.address}")
     say(_prefix_line(found))
     if found.broken_by is not None:
@@ -96,9 +100,12 @@ def difference_document(found: LayoutDifference) -> dict[str, Any]:
 
 
 def _before(turn: ShownTurn) -> ShownTurn:
+    from runtime.archive.gaps import readable
     from runtime.cli.showing import ShownTurn
 
-    if turn.archive.find_step(turn.run, turn.turn - 1) is None:
+    if not turn.archive.has_turn(turn.run, turn.turn - 1):
+        if (gap := readable(turn.archive, turn.run).missing(turn.turn - 1)) is not None:
+            raise ObjectMissing(f"turn {gap.turn} cannot be compared: {gap}: run 'holdfast verify {turn.name}'")
         raise NotFound(f"{turn.address} is the first turn of its run: name the two turns to compare")
     return ShownTurn(turn.archive, turn.name, turn.run, turn.turn - 1)
 
@@ -175,6 +182,7 @@ def _wire(before: ShownTurn, after: ShownTurn, json: bool) -> None:
     from runtime.archive.wire_changes import wire_changes
 
     old, new = before.wire(), after.wire()
+    captured = {side: turn.is_wire() for side, turn in (("before", before), ("after", after))}
     changes = list(wire_changes(old, new))
     if json:
         listed = [
@@ -186,9 +194,18 @@ def _wire(before: ShownTurn, after: ShownTurn, json: bool) -> None:
             }
             for change in changes
         ]
-        document = {**_about(before, after), "old_bytes": len(old), "new_bytes": len(new), "changes": listed}
+        document = {
+            **_about(before, after),
+            "on_the_wire": captured,
+            "old_bytes": len(old),
+            "new_bytes": len(new),
+            "changes": listed,
+        }
         json_document(document)
         return
+    for turn, seen in ((before, captured["before"]), (after, captured["after"])):
+        if not seen:
+            note(f"the bytes of {turn.address} went over no wire: they are what was handed to the provider")
     say(f"{before.address} ({len(old):,} bytes) -> {after.address} ({len(new):,} bytes)")
     for change in changes:
         say(f"@ {change.old_start} -{len(change.removed)}  {change.new_start} +{len(change.added)}")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from runtime.cli.options import Job, Json, Store
-from runtime.cli.output import json_document, say
+from runtime.cli.output import json_document, note, say
 from runtime.cli.text import one_line
 from runtime.errors import InputError
+from runtime.plurals import counted
 
 if TYPE_CHECKING:
+    from runtime.archive.gaps import Gap, Readable
     from runtime.archive.job import JobArchive
-    from runtime.archive.records import EndRecord, Failure, Step
+    from runtime.archive.records import Attempt, EndRecord, Failure, Step
 
 
 def command(
@@ -44,18 +47,25 @@ def command(
         _graph(str(name), archive, json)
         return
     chosen = chosen_run(archive, str(name), run) if run is not None or archive.runs() else None
-    turns = turns_of(archive, chosen) if chosen else []
-    summaries = summaries_of(archive, chosen) if chosen else []
-    end = archive.end(chosen) if chosen else archive.unbegun_end()
+    from runtime.archive.gaps import Readable, readable
+
+    found = readable(archive, chosen) if chosen else Readable(end=archive.unbegun_end())
+    gaps: list[Gap] = found.gaps
+    turns = turns_of(archive, chosen, found) if chosen else []
+    summaries = summaries_of(archive, chosen, gaps) if chosen else []
+    end = found.end
     condensed = condensations_of(archive, chosen) if chosen else []
     if json:
         told: dict[str, Any] = {"turns": turns, "summaries": summaries, "condensations": condensed}
-        document = {"job": str(name), "run": chosen, **told}
+        document = {"job": str(name), "run": chosen, **told, "damaged": [gap.document() for gap in gaps]}
         json_document({**document, "end": end.model_dump(mode="json") if end else None})
         return
     say(f"{name}  run {chosen}" if chosen else f"{name}: no turn has begun")
-    for line in lines_of(turns, summaries, condensed):
+    for line in lines_of(turns, summaries, condensed, gaps):
         say(line)
+    if gaps:
+        say(f"{counted(len(gaps), 'object')} cannot be read: run 'holdfast verify {name}'")
+    _tell_capture(turns)
     if end is not None:
         say(f"end: {end.status}" + (f": {one_line(end.reason)}" if end.reason and end.status != "succeeded" else ""))
 
@@ -68,15 +78,37 @@ def condensations_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
     return [condensation_row(told) for told in forgettings(archive, run)]
 
 
+def _tell_capture(turns: list[dict[str, Any]]) -> None:
+    """Say of calls that no wire was seen of, or that no model was asked in."""
+    from collections import Counter
+
+    found = Counter(turn["capture"] for turn in turns if turn["capture"] != "wire")
+    for capture, number in found.items():
+        note(f"not captured on the wire: {counted(number, 'turn')} ({capture})")
+
+
+def gap_line(gap: Gap) -> str:
+    """``   3  DAMAGED                 BATCH/JOB/turns/... is not there``."""
+    turn = "" if gap.turn is None else gap.turn
+    return f"{turn:4}  {'DAMAGED':<22}  {gap}"
+
+
 def lines_of(
-    turns: list[dict[str, Any]], summaries: list[dict[str, Any]], condensed: list[dict[str, Any]]
+    turns: list[dict[str, Any]],
+    summaries: list[dict[str, Any]],
+    condensed: list[dict[str, Any]],
+    gaps: Sequence[Gap] = (),
 ) -> Iterator[str]:
-    """The turns' lines, each behind those of the summaries and condensations that made its prompt; last those that made none."""
+    """The turns' lines, each behind those of the summaries and condensations that made its prompt; last those that made none.
+
+    A turn that cannot be read has a line of its own that says so.
+    """
     from runtime.cli.condensations import condensation_line
 
     told = [(row["turn"], 0, summary_line(row)) for row in summaries]
     told += [(row["turn"], 1, f"      {condensation_line(row)}") for row in condensed]
     told += [(row["turn"], 2, turn_line(row)) for row in turns]
+    told += [(sys.maxsize if gap.turn is None else gap.turn, 2, gap_line(gap)) for gap in gaps]
     # Of one turn's lines of a kind each stays behind the one before it.
     yield from (line for _, _, line in sorted(told, key=lambda row: row[:2]))
 
@@ -92,38 +124,44 @@ def _graph(name: str, archive: JobArchive, json: bool) -> None:
         say(line)
 
 
-def turns_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
-    """The turns of a run, finished or in flight. A statement's outcome stands in the record that follows its turn."""
-    from runtime.archive.recorded import end_after
+def turns_of(archive: JobArchive, run: str, found: Readable) -> list[dict[str, Any]]:
+    """The turns of a run that can be read, finished or in flight. A statement's outcome stands in the record that follows its turn."""
     from runtime.cli.turns import statement_of
 
-    steps = list(archive.steps(run))
-    end = archive.end(run)
+    steps, end = found.steps, found.end
     turns = []
-    last = end_after(archive, run, steps[-1]) if steps else None
-    for step, after in zip(steps, [*steps, last][1:], strict=True):
+    following: dict[str, Step | EndRecord] = {step.parent.key: step for step in steps if step.parent is not None}
+    if end is not None and end.parent is not None:
+        following.setdefault(end.parent.key, end)
+    for step in steps:
+        after = following.get(step.ref.key)
         source, problem = statement_of(archive, step)
+        unknown = after is None and (found.missing(step.turn + 1) or found.missing_end)
         turns.append(
             {
                 "turn": step.turn,
                 "statement": source,
-                "outcome": "not executed"
+                "outcome": "not known"
+                if unknown
+                else "not executed"
                 if after is None and end is not None
                 else _outcome(step, after, source, problem),
+                "capture": str(step.capture),
                 "tokens": {"prompt": step.usage.prompt, "completion": step.usage.completion},
                 "cost_usd": step.cost_usd,
                 "started_at": step.started_at,
                 "finished_at": step.finished_at,
-                "attempts": len(archive.attempts(run, step.turn)),
+                "attempts": archive.attempt_count(run, step.turn),
             }
         )
-    flying = archive.in_flight(run)
+    flying = _flying(archive, run, found)
     if flying is not None:
         turns.append(
             {
                 "turn": flying.turn,
                 "statement": None,
                 "outcome": "in flight" if end is None else _unanswered(archive.failure(flying.key)),
+                "capture": str(flying.capture),
                 "tokens": {"prompt": 0, "completion": 0},
                 "cost_usd": 0.0,
                 "started_at": flying.started_at,
@@ -134,16 +172,33 @@ def turns_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
     return turns
 
 
-def summaries_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
+def _flying(archive: JobArchive, run: str, found: Readable) -> Attempt | None:
+    """The attempt in flight; none where it cannot be read, which is a gap."""
+    from runtime.archive.gaps import UNREADABLE, gap_of
+
+    try:
+        return archive.in_flight(run)
+    except UNREADABLE as error:
+        key = str(error).partition(": ")[0]
+        found.gaps.append(gap_of(error, key, max((step.turn for step in found.steps), default=0) + 1))
+        return None
+
+
+def summaries_of(archive: JobArchive, run: str, gaps: list[Gap]) -> list[dict[str, Any]]:
     """The calls by which a model wrote summaries for a run. ``turn`` is the one before whose call it was made."""
     from runtime.archive.calls import side_calls
+    from runtime.archive.gaps import UNREADABLE, gap_of
 
     rows = []
     for call in side_calls(archive, run):
-        step, attempts = call.step, call.attempts
-        if not attempts:
+        try:
+            step, attempts = call.step, call.attempts
+            if not attempts:
+                continue
+            failure = call.archive.failure(attempts[-1].key) if step is None else None
+        except UNREADABLE as error:
+            gaps.append(gap_of(error, str(error).partition(": ")[0], call.turn))
             continue
-        failure = call.archive.failure(attempts[-1].key) if step is None else None
         outcome = "ok" if step is not None else _unanswered(failure)
         rows.append(
             {

@@ -10,6 +10,7 @@ from runtime.cli.options import Address, Json, Namespace, Profile, Store
 from runtime.cli.output import json_document, note, say
 from runtime.cli.reporters import OPEN
 from runtime.cli.text import one_line
+from runtime.plurals import counted
 
 if TYPE_CHECKING:
     from runtime.archive.stores import ObjectStore
@@ -49,8 +50,18 @@ def command(
     for row in rows:
         say(
             f"{row['job']:<{width}}  {row['status']:<10}  {row['turns']:>4} {'turn ' if row['turns'] == 1 else 'turns'}  {row['tokens']:>12,} tokens  "
-            f"${row['cost_usd']:.4f}  {one_line(row['reason'])}".rstrip()
+            f"${row['cost_usd']:.4f}  {one_line(row['reason'])}{_damaged(row)}".rstrip()
         )
+
+
+DAMAGED = "damaged"
+"""How a job stands whose end cannot be read."""
+
+
+def _damaged(row: dict[str, Any]) -> str:
+    if not row["damaged"]:
+        return ""
+    return f"{counted(len(row['damaged']), 'object')} cannot be read: run 'holdfast verify {row['job']}'"
 
 
 async def listed(store: ObjectStore, batch: str | None, target: Target) -> list[dict[str, Any]]:
@@ -67,19 +78,28 @@ async def listed(store: ObjectStore, batch: str | None, target: Target) -> list[
 
 def _row(store: ObjectStore, name: JobName) -> dict[str, Any]:
     archive = name.archive(store)
+    from runtime.archive.gaps import readable
+    from runtime.errors import ObjectCorrupt
+
     run = next(iter(archive.runs()[-1:]), None)
-    end = archive.unbegun_end()
-    if end is not None:
-        run = end.run
-    elif run is not None:
-        end = archive.end(run)
-    row: dict[str, Any] = {"job": str(name), "batch": name.batch, "id": name.job, "run": run}
+    row: dict[str, Any] = {"job": str(name), "batch": name.batch, "id": name.job, "run": run, "damaged": []}
+    try:
+        end = archive.unbegun_end()
+        if end is not None:
+            row["run"] = run = end.run
+        elif run is not None:
+            end = archive.end(run)
+    except ObjectCorrupt as error:
+        row["damaged"] = [str(error)]
+        end = None
     if end is not None:
         status, reason = end.status, end.reason if end.status != "succeeded" else ""
         spent = {"turns": end.turn, "tokens": end.usage.total, "cost_usd": end.cost_usd}
     else:
-        status, reason = OPEN, ""
-        steps = list(archive.steps(run)) if run else []
+        status, reason = DAMAGED if row["damaged"] else OPEN, ""
+        found = readable(archive, run) if run else None
+        steps = found.steps if found else []
+        row["damaged"] = [str(gap) for gap in found.gaps] if found else row["damaged"]
         spent = {
             "turns": steps[-1].turn if steps else 0,
             "tokens": sum(step.usage.total for step in steps),

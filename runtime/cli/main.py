@@ -45,7 +45,7 @@ from runtime.cli import (
 from runtime.cli.logs import DEBUG
 from runtime.cli.output import note
 from runtime.cli.text import one_line
-from runtime.errors import HoldfastError
+from runtime.errors import HoldfastError, ObjectCorrupt, ObjectMissing
 
 INTERRUPTED = 130
 
@@ -100,6 +100,10 @@ def main(arguments: Sequence[str]) -> int:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except (ObjectCorrupt, ObjectMissing) as error:
+        advice = "" if "holdfast verify" in str(error) else ": 'holdfast verify' tells what is damaged"
+        _report(f"{error}{advice}")
+        return error.exit_code
     except HoldfastError as error:
         _report(str(error))
         return error.exit_code

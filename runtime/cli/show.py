@@ -120,20 +120,32 @@ def command(
             note("these bytes went over no wire: they are what was handed to the provider and what it returned")
         return
     value, text = _part_of(turn, part)
+    gap = turn.gap()
     if json:
-        json_document({"job": str(name), "run": turn.run, "turn": turn.turn, str(part): value})
-    else:
-        say(text)
+        damaged = {} if gap is None else {"damaged": gap.document()}
+        json_document({"job": str(name), "run": turn.run, "turn": turn.turn, str(part): value, **damaged})
+        return
+    if gap is not None:
+        note(f"not all of turn {turn.turn} can be read: {gap}: run 'holdfast verify {name}'")
+    say(text)
 
 
 def _print_all(shown: list[ShownTurn], part: Part, json: bool) -> None:
-    parts = [_part_of(turn, part) for turn in shown]
+    from runtime.archive.gaps import UNREADABLE
+
+    rows: list[dict[str, Any]] = []
+    for turn in shown:
+        about = {"job": turn.name, "run": turn.run, "turn": turn.turn}
+        try:
+            value, text = _part_of(turn, part)
+        except UNREADABLE as error:
+            value, text = None, f"DAMAGED: {error}"
+            about |= {"damaged": str(error)}
+        rows.append({**about, str(part): value})
+        if not json:
+            say(f"=== {turn.address} ===\n{text}")
     if json:
-        pairs = zip(shown, parts, strict=True)
-        json_document([{"job": t.name, "run": t.run, "turn": t.turn, str(part): value} for t, (value, _) in pairs])
-        return
-    for turn, (_, text) in zip(shown, parts, strict=True):
-        say(f"=== {turn.address} ===\n{text}")
+        json_document(rows)
 
 
 def _part_of(turn: ShownTurn, part: Part) -> tuple[Any, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from runtime.archive import keys
+from runtime.archive.gaps import Gap, readable
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import layout_of
 from runtime.archive.recorded import turn_record
@@ -14,7 +15,7 @@ from runtime.archive.records import Attempt, Capture, ExchangeReason, Failure, S
 from runtime.archive.requests import RequestReader
 from runtime.archive.variables import variables_at
 from runtime.cli.turns import statement_of
-from runtime.errors import NotFound
+from runtime.errors import NotFound, ObjectCorrupt
 from runtime.projection.segments import Segment
 from runtime.redaction.marks import count_marks
 
@@ -59,6 +60,17 @@ class ShownTurn:
         """``BATCH/JOB@N``."""
         return f"{self.name}@{self.turn}"
 
+    def gap(self) -> Gap | None:
+        """What cannot be read of the turn, if its step is damaged or missing."""
+        return None if self._found() is not None else readable(self.archive, self.run).missing(self.turn)
+
+    def _found(self, before: int = 0) -> Step | None:
+        """The step of the turn, or of so many turns before; None also where it cannot be read (see ``gap``)."""
+        try:
+            return self.archive.find_step(self.run, self.turn - before)
+        except ObjectCorrupt:
+            return None
+
     def prompt(self) -> tuple[Segment, ...]:
         """The segments that the model was shown, in order."""
         if self._attempt is not None:
@@ -92,7 +104,7 @@ class ShownTurn:
         """Whether the recorded bytes went over a wire; else they are the request as handed to the provider."""
         if self._attempt is not None:
             return self._attempt.capture is Capture.WIRE
-        step = self.archive.find_step(self.run, self.turn)
+        step = self._found()
         capture = step.capture if step else self.archive.attempts(self.run, self.turn)[-1].capture
         return capture is Capture.WIRE
 
@@ -143,16 +155,17 @@ class ShownTurn:
 
     def nodes(self) -> dict[str, Any]:
         """The nodes as they stood at this turn's call; of a turn in flight, at the call before."""
-        step = self.archive.find_step(self.run, self.turn) or self.archive.find_step(self.run, self.turn - 1)
+        self._whole()
+        step = self._found() or self._found(before=1)
         return self.archive.nodes(None if step is None else step.ref)
 
     def changed_nodes(self) -> list[str]:
         """The ids of the nodes that changed since the call before; none of a turn in flight."""
-        step = self.archive.find_step(self.run, self.turn)
+        step = self._found()
         return [] if step is None else list(step.changed)
 
     def _answered(self) -> str | None:
-        step = self.archive.find_step(self.run, self.turn)
+        step = self._found()
         return None if step is None else step.attempt.key
 
     def _exchanged(self) -> str | None:
@@ -183,9 +196,17 @@ class ShownTurn:
                 return attempt
         raise NotFound(f"{self.address} has no attempt {number} in run {self.run}")
 
+    def _whole(self) -> None:
+        gap = self.gap()
+        if gap is not None:
+            raise ObjectCorrupt(
+                f"turn {self.turn} of {self.name} cannot be read: {gap}: run 'holdfast verify {self.name}'"
+            )
+
     def _step(self) -> Step:
-        step = self.archive.find_step(self.run, self.turn)
+        step = self._found()
         if step is None:
+            self._whole()
             refused = self._refused()
             raise NotFound(
                 f"turn {self.turn} of {self.name} has no reply yet: only what was sent can be shown"
@@ -196,7 +217,7 @@ class ShownTurn:
         return step
 
     def _existing(self, turn: int) -> int:
-        if self.archive.find_step(self.run, turn) is None and not self.archive.attempts(self.run, turn):
+        if not self.archive.has_turn(self.run, turn) and readable(self.archive, self.run).missing(turn) is None:
             found = (keys.parse_turn_key(key) for key in self.archive.lineage.keys(self.run))
             turns = [key.turn for key in found if key is not None and key.kind == "attempt"]
             has = f"it has turns {turns[0]} to {turns[-1]}" if turns else "it has none"
@@ -204,13 +225,11 @@ class ShownTurn:
         return turn
 
     def _newest(self) -> int:
-        flying = self.archive.in_flight(self.run)
-        if flying is not None:
-            return flying.turn
-        turns = [step.turn for step in self.archive.steps(self.run)]
+        found = (keys.parse_turn_key(key) for key in self.archive.lineage.keys(self.run))
+        turns = [key.turn for key in found if key is not None and key.kind in {"attempt", "step"}]
         if not turns:
             raise NotFound(f"{self.name} has no turn in run {self.run}")
-        return turns[-1]
+        return max(turns)
 
 
 _SHOWN_OF_ATTEMPT = {"number", "temporal_attempt", "started_at", "capture", "url", "request_bytes", "key", "digest"}

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from runtime.archive.job import JobArchive
 from runtime.archive.records import Step
+from runtime.errors import ObjectCorrupt
 from runtime.interpreter.replies import parse_reply
 
 
 def statement_of(archive: JobArchive, step: Step) -> tuple[str | None, str | None]:
     """The statement that a turn's reply holds, and what was wrong with the reply; either may be None."""
-    definition = archive.definition() or {}
+    try:
+        definition = archive.definition() or {}
+    except ObjectCorrupt:
+        # The reply can be read all the same, in the form that most jobs have.
+        definition = {}
     reply = step.reply
     parsed = parse_reply(
         reply.text, reply.tool_calls, reply.finish_reason, reply.refusal, str(definition.get("form", "tool"))

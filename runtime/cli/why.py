@@ -22,13 +22,15 @@ def command(
 
     Each part that holds it, with its event, statement or node and the turns that brought it in and last changed it.
     """
+    from runtime.archive.gaps import Gap
     from runtime.archive.inspect import why
     from runtime.cli.blame import blamed, report
     from runtime.cli.chosen import chosen_turn
     from runtime.cli.stores import archive_to_read
 
     turn = chosen_turn(archive_to_read(store), job, run)
-    found = why(blamed(turn), text)
+    gaps: list[Gap] = []
+    found = why(blamed(turn, gaps), text)
     if not found:
         raise NotFound(f"{text!r} does not stand in the prompt of {turn.address}")
-    report(turn, found, json)
+    report(turn, found, gaps, json)

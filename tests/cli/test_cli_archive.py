@@ -189,6 +189,7 @@ def test_cost_adds_up_every_call(read: Reader) -> None:
         "lost_usd": 0.0,
     }
     twice = {name: round(2 * value, 9) for name, value in one.items()}
+    one, twice = {**one, "damaged": []}, {**twice, "damaged": []}
     jobs = [{"job": "nightly/licences", **one}, {"job": "nightly/second", **one}]
     assert found == {"jobs": jobs, "batches": {"nightly": twice}, "total": twice}
     assert json.loads(read.ok("cost", "licences", "--json"))["total"] == one
@@ -282,6 +283,7 @@ def test_verify_tells_clean_from_damaged(read: Reader) -> None:
         [
             "nightly/licences: clean",
             "  note: turn 35: is an attempt whose turn has no step [nightly/licences/turns/a/00000/0000035.attempt-001]",
+            "  1 object named by no other, beside the heads of runs",
             "  run a, which has not ended: only self-attested",
             "  run b: only self-attested",
         ],

@@ -1,0 +1,97 @@
+"""What of a run cannot be read, and all that can: a step that is missing or damaged hides no other turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from runtime.archive import keys
+from runtime.archive.reader import JobReader
+from runtime.archive.records import EndRecord, Step
+from runtime.errors import ObjectCorrupt, ObjectMissing
+
+UNREADABLE = (ObjectCorrupt, ObjectMissing)
+"""What reading one damaged or missing object raises; a store that cannot be reached raises something else."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """An object that cannot be read, and why. ``turn`` is None for what belongs to no turn."""
+
+    turn: int | None
+    key: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.problem}"
+
+    def document(self) -> dict[str, object]:
+        """As JSON."""
+        return {"turn": self.turn, "key": self.key, "problem": self.problem}
+
+
+@dataclass
+class Readable:
+    """The steps of a run that can be read, in turn order; its end, if it has one; and the ``gaps``."""
+
+    steps: list[Step] = field(default_factory=list)
+    end: EndRecord | None = None
+    gaps: list[Gap] = field(default_factory=list)
+
+    @property
+    def missing_end(self) -> bool:
+        """The run has an end that cannot be read."""
+        return any(gap.turn is None for gap in self.gaps)
+
+    def missing(self, turn: int) -> Gap | None:
+        """What cannot be read of a turn."""
+        return next((gap for gap in self.gaps if gap.turn == turn), None)
+
+
+def gap_of(error: Exception, key: str, turn: int | None = None) -> Gap:
+    """The gap where reading ``key`` raised ``error``."""
+    words = "is not there" if isinstance(error, ObjectMissing) else str(error).removeprefix(f"{key}: ")
+    return Gap(turn, key, words if words == "is not there" else f"is damaged: {words}")
+
+
+def readable(archive: JobReader, run: str) -> Readable:
+    """All of a run, and of the runs that it started from, that can be read.
+
+    Raises:
+        ObjectCorrupt: if the start of one of these runs is damaged, so that nobody knows which turns are the run's.
+        ArchiveError: if the store cannot be read.
+    """
+    found = Readable()
+    end_key = keys.end_key(archive.prefix, run)
+    try:
+        found.end = archive.end(run)
+    except ObjectCorrupt as error:
+        found.gaps.append(gap_of(error, end_key))
+    for turn, key, there in _steps(archive, run, found.end):
+        if not there:
+            found.gaps.append(Gap(turn, key, "is not there"))
+            continue
+        try:
+            found.steps.append(archive.step_at(key))
+        except UNREADABLE as error:
+            found.gaps.append(gap_of(error, key, turn))
+    found.gaps.sort(key=lambda gap: (gap.turn is None, gap.turn or 0))
+    return found
+
+
+def _steps(archive: JobReader, run: str, end: EndRecord | None) -> Iterator[tuple[int, str, bool]]:
+    """Each turn that has, or should have, a step: its key, and whether it is there. One in flight should not."""
+    turns: dict[int, str | None] = {}
+    for key in archive.lineage.keys(run):
+        place = keys.parse_turn_key(key)
+        if place is not None and place.kind in {"attempt", "step"}:
+            turns[place.turn] = key if place.kind == "step" else turns.get(place.turn)
+    spans = archive.lineage.spans(run)
+    last = keys.parse_turn_key(end.parent.key) if end is not None and end.parent is not None else None
+    answered = [turn for turn, key in turns.items() if key is not None]
+    stop = max([*answered, *([last.turn] if last is not None else []), max(turns, default=1) - 1])
+    start = spans[0].first or min(turns, default=1)
+    for turn in range(start, stop + 1):
+        of = next((span for span in spans if span.holds(turn)), spans[-1])
+        found = turns.get(turn)
+        yield turn, found or keys.step_key_in(of.prefix, turn), found is not None

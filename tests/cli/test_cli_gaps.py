@@ -1,0 +1,124 @@
+"""A record that is missing or damaged is told by every command that reads a job, and hides none of the others."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from runtime.archive.stores import open_store
+from runtime.cli.main import main
+from tests.cli.command_line import Done
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
+from archive_jobs import Written, eventful_job
+
+STEP = "nightly/licences/turns/b/00000/0000033.step"
+KEYFRAME = "nightly/licences/turns/a/00000/0000032.step"
+END = "nightly/licences/ends/b"
+
+
+class Damaged:
+    """Commands on an archive of which one object is harmed."""
+
+    def __init__(self, store: Path, capture: pytest.CaptureFixture[str]) -> None:
+        self.store = store
+        self.written: Written = eventful_job(open_store(str(store)))
+        self.capture = capture
+
+    def delete(self, key: str) -> None:
+        (self.store / key).unlink()
+
+    def flip(self, key: str) -> None:
+        path = self.store / key
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.chmod(0o600)
+        path.write_bytes(bytes(data))
+
+    def __call__(self, *arguments: str) -> Done:
+        self.capture.readouterr()
+        code = main(list(arguments))
+        return Done(code, *self.capture.readouterr())
+
+
+@pytest.fixture
+def given(
+    tmp_path: Path, clean_environment: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Damaged:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "archive"))
+    return Damaged(tmp_path / "archive", capsys)
+
+
+@pytest.mark.parametrize("harm", [Damaged.delete, Damaged.flip], ids=["missing", "damaged"])
+def test_log_marks_the_turn_and_shows_the_others(given: Damaged, harm: object) -> None:
+    """A line where the turn should be, advice, and a field for programs; before it stands what is not known any more."""
+    harm(given, STEP)  # type: ignore[operator]
+    log = given("log", "licences")
+    assert log.code == 0
+    lines = log.out.splitlines()
+    (marked,) = [line for line in lines if "DAMAGED" in line]
+    assert marked.startswith("  33  DAMAGED") and STEP in marked
+    assert any("run 'holdfast verify nightly/licences'" in line for line in lines)
+    told = given("log", "licences", "--json").json()
+    assert [turn["turn"] for turn in told["turns"]] == [30, 31, 32, 34, 35]
+    assert [(gap["turn"], gap["key"]) for gap in told["damaged"]] == [(33, STEP)]
+    assert next(turn["outcome"] for turn in told["turns"] if turn["turn"] == 32) == "not known"
+
+
+@pytest.mark.parametrize("harm", [Damaged.delete, Damaged.flip], ids=["missing", "damaged"])
+def test_show_prints_what_was_sent_and_says_what_is_gone(given: Damaged, harm: object) -> None:
+    """The prompt of the turn can be read without its reply; the reply cannot, and other turns are as they were."""
+    before = given("show", "licences@34").out
+    harm(given, STEP)  # type: ignore[operator]
+    prompt = given("show", "licences@33")
+    assert (prompt.code, "Result 33" in prompt.out, STEP in prompt.err) == (0, True, True)
+    assert given("show", "licences@33", "--json").json()["damaged"]["key"] == STEP
+    reply = given("show", "licences@33", "--response")
+    assert (reply.code, "holdfast verify" in reply.err) == (4, True)
+    assert given("show", "licences@34").out == before
+    several = given("show", "licences", "--turns", "32..34", "--response", "--json").json()
+    assert [(row["turn"], "damaged" in row) for row in several] == [(32, False), (33, True), (34, False)]
+
+
+def test_cost_export_diff_and_blame_read_the_rest(given: Damaged) -> None:
+    """Each says what is left out; none of them fails over one turn of six."""
+    calls = given("cost", "licences", "--json").json()["jobs"][0]["calls"]
+    given.flip(STEP)
+    cost = given("cost", "licences", "--json").json()["jobs"][0]
+    assert (cost["calls"], cost["damaged"]) == (calls - 1, [STEP])
+    assert "1 calls cannot be read" in given("cost", "licences").out
+    exported = given("export", "licences")
+    assert exported.code == 0
+    kinds = [(line["type"], line.get("turn")) for line in map(json.loads, exported.out.splitlines())]
+    assert [turn for kind, turn in kinds if kind == "step"] == [30, 31, 32, 34, 35]
+    assert ("damaged", 33) in kinds
+    assert kinds.index(("step", 32)) < kinds.index(("damaged", 33)) < kinds.index(("step", 34))
+    diff = given("diff", "licences@33", "--json")
+    assert (diff.code, [gap["turn"] for gap in diff.json()["damaged"]]) == (0, [33])
+    blame = given("blame", "licences@34", "--json")
+    assert (blame.code, [gap["key"] for gap in blame.json()["damaged"]]) == (0, [STEP])
+    assert blame.json()["segments"]
+
+
+def test_nodes_are_readable_again_from_the_next_keyframe(given: Damaged) -> None:
+    """Without a keyframe the nodes of the turns behind it cannot be put together: the error names it; earlier ones can."""
+    given.flip(KEYFRAME)
+    assert given("show", "licences@31", "--nodes").code == 0
+    behind = given("show", "licences@33", "--nodes")
+    assert (behind.code, KEYFRAME in behind.err) == (4, True)
+    assert given("show", "licences@33", "--response").code == 0
+    assert [g["key"] for g in given("log", "licences", "--json").json()["damaged"]] == [KEYFRAME]
+
+
+def test_a_run_whose_end_is_damaged_is_listed_as_such(given: Damaged) -> None:
+    """ls and log go on, and say that the end cannot be read."""
+    given.flip(END)
+    (row,) = given("ls", "--json").json()
+    assert row["status"] == "damaged"
+    assert any(END in one for one in row["damaged"])
+    assert "holdfast verify" in given("ls").out
+    assert [gap["key"] for gap in given("log", "licences", "--json").json()["damaged"]] == [END]
