@@ -83,6 +83,13 @@ LOCK_SECONDS = 150.0
 _log = logging.getLogger(__name__)
 
 
+DAMAGED = ("file is not a database", "database disk image is malformed", "no such table")
+"""What SQLite says of a file that is no database, or no whole one."""
+
+FULL = ("database or disk is full", "no space left on device")
+"""What SQLite and the system say of a disk without room."""
+
+
 class ServerState(StrEnum):
     """What a state directory's server is doing."""
 
@@ -321,6 +328,18 @@ async def _not_started(home: Home, launched: Launched) -> ServerError:
     await terminate(home)
     what = f"did not serve within {START_SECONDS:.0f} s" if code is None else f"ended with exit code {code}"
     tail = log_tail(home, launched.log_start)
+    said = log_since(home, launched.log_start)
+    if any(words in said for words in DAMAGED):
+        return ServerError(
+            f"the embedded Temporal server cannot read its database {home.database}: it is damaged. Move it away together with "
+            f"{home.database.name}-wal and {home.database.name}-shm, then give 'holdfast run JOBS_FILE --from-archive': what "
+            f"ended stays as the archive has it, and what was open goes on from there. The server's log is {home.log}:\n{tail}"
+        )
+    if any(words in said for words in FULL):
+        return ServerError(
+            f"the embedded Temporal server cannot write to {home.server}: the disk is full. Free space, then give the same "
+            f"command again; nothing is lost. The server's log is {home.log}:\n{tail}"
+        )
     return ServerError(f"the embedded Temporal server {what}; its log is {home.log}" + (f":\n{tail}" if tail else ""))
 
 
