@@ -31,6 +31,7 @@ from runtime.catalog import archive_id
 from runtime.errors import DefinitionChanged, InputError, NotFound
 from runtime.failpoints import failpoint
 from runtime.job.stops import JobStatus
+from runtime.lost import archived_plan
 from runtime.plans import JobPlan, Plan, Start
 from runtime.redaction.submission import masked_message, masked_spec
 from runtime.spec.changes import changes, definition_digest
@@ -92,8 +93,10 @@ class Control:
     client: Client
     store: ObjectStore
 
-    async def plan(self, batch: BatchSpec, *, rerun_failed: bool) -> Plan:
+    async def plan(self, batch: BatchSpec, *, rerun_failed: bool, anew: bool = False) -> Plan:
         """What to do with each job of ``batch``. Starts nothing.
+
+        A job that Temporal does not know, and the archive does, is done if it ended there; else it is lost, or with ``anew`` new.
 
         Raises:
             DefinitionChanged: if a job that was started is defined otherwise now.
@@ -104,7 +107,7 @@ class Control:
 
         async def one(spec: JobSpec) -> JobPlan:
             async with limit:
-                return await self._plan_job(batch.batch, masked_spec(spec), rerun_failed=rerun_failed)
+                return await self._plan_job(batch.batch, masked_spec(spec), rerun_failed=rerun_failed, anew=anew)
 
         return Plan(batch.batch, batch.concurrency, tuple(await asyncio.gather(*map(one, batch.jobs))))
 
@@ -228,12 +231,16 @@ class Control:
         end = JobArchive(self.store, outcome.key.batch, outcome.key.job).end(outcome.run)
         return None if end is None else end.result
 
-    async def _plan_job(self, batch: str, spec: JobSpec, *, rerun_failed: bool) -> JobPlan:
+    async def _plan_job(self, batch: str, spec: JobSpec, *, rerun_failed: bool, anew: bool) -> JobPlan:
         key = JobKey(batch=batch, job=spec.id)
         handle = self._job(key)
         description = await _describe(handle)
         if description is None:
-            return JobPlan(spec, Start.NEW)
+            known = await asyncio.to_thread(archived_plan, self.store, key, spec)
+            failed = known.outcome is not None and known.outcome.status is not JobStatus.SUCCEEDED
+            if failed and rerun_failed:
+                return JobPlan(spec, Start.RERUN, before=known.before)
+            return JobPlan(spec, Start.NEW) if anew and known.start is Start.LOST else known
         run = description.run_id or ""
         running = description.status is WorkflowExecutionStatus.RUNNING
         outcome = None if running else await self._ended(key, description)

@@ -7,6 +7,7 @@ and goes on as ordered. Its first step has the other job's step before as its pa
 from __future__ import annotations
 
 import asyncio
+import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -26,6 +27,7 @@ from runtime.catalog import archive_id
 from runtime.errors import InputError, NotFound
 from runtime.failpoints import failpoint
 from runtime.job.stops import JobStatus
+from runtime.plans import Plan, Start
 from runtime.resets import Reset
 from runtime.spec.changes import definition_digest
 from runtime.spec.models import JobSpec
@@ -52,12 +54,41 @@ async def fork(
         InputError: if there is a job of that name already.
         ArchiveError: if the archive cannot be read.
     """
-    source = point.source
     job_order = await asyncio.to_thread(_order_of, store, point, name, order)
     key = job_order.key
-    archive = JobArchive(store, key.batch, key.job)
-    if archive.runs():
+    if JobArchive(store, key.batch, key.job).runs():
         raise InputError(f"there is a job {key} already: name the fork otherwise")
+    return await _start(client, store, point, job_order, order, queue or batch_queue(key.batch))
+
+
+async def resume_lost(client: Client, store: ObjectStore, plan: Plan) -> None:
+    """Start each lost job of the plan under its own name. Errors as ``go_on``."""
+    for job in plan.counted(Start.LOST):
+        await go_on(client, store, RunName(batch=plan.batch, job=job.spec.id, run=job.before))
+
+
+async def go_on(client: Client, store: ObjectStore, source: RunName) -> Reset:
+    """Start a job that Temporal has lost under its own name, after the last turn that the archive has of it.
+
+    Raises:
+        NotFound: if the archive has too little of it.
+        InputError: if Temporal has it after all.
+        ArchiveError: if the archive cannot be read.
+    """
+    archive = JobArchive(store, source.batch, source.job)
+    turn = await asyncio.to_thread(next_statement, archive, source.run)
+    order = ReplayOrder(id=uuid.uuid4().hex, start=turn, source=source)
+    point = ForkPoint(source, turn)
+    job_order = await asyncio.to_thread(_order_of, store, point, source.job, order)
+    return await _start(client, store, point, job_order, order, batch_queue(source.batch))
+
+
+async def _start(
+    client: Client, store: ObjectStore, point: ForkPoint, job_order: JobOrder, order: ReplayOrder, queue: str
+) -> Reset:
+    """Archive the order, and start the workflow."""
+    source, key = point.source, job_order.key
+    archive = JobArchive(store, key.batch, key.job)
     await asyncio.to_thread(
         write_replay,
         archive,
@@ -65,7 +96,6 @@ async def fork(
         order.model_dump(mode="json", exclude_defaults=True),
         datetime.now(UTC).isoformat(),
     )
-    queue = queue or batch_queue(key.batch)
     memo = {
         "definition": job_order.definition,
         "archive": await asyncio.to_thread(archive_id, store),
@@ -94,7 +124,7 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
     """What the fork is started with."""
     source = point.source
     archive = JobArchive(store, source.batch, source.job)
-    if not 1 <= point.turn <= (last := _last(archive, source.run)):
+    if not 1 <= point.turn <= (last := next_statement(archive, source.run)):
         raise NotFound(
             f"run {source.run} of {source.batch}/{source.job} has no statement {point.turn}: they are numbered 1 to {last}"
         )
@@ -126,7 +156,7 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
     )
 
 
-def _last(archive: JobArchive, run: str) -> int:
+def next_statement(archive: JobArchive, run: str) -> int:
     """The last statement before which a fork may begin: one more than a run has, unless that finished its job."""
     end = archive.end(run)
     finished = end is not None and end.status == JobStatus.SUCCEEDED

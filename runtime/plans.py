@@ -20,6 +20,8 @@ class Start(StrEnum):
     """It has not begun; an earlier command may have submitted it."""
     RESUMED = "resumed"
     DONE = "done"
+    LOST = "lost"
+    """The archive has it open, and Temporal does not know it."""
     RERUN = "rerun"
 
 
@@ -27,7 +29,7 @@ class Start(StrEnum):
 class JobPlan:
     """One job of the command: what is done with it, the turns it has had, and its outcome if it has ended.
 
-    ``before`` is the run that a rerun follows; its end is not this command's.
+    ``before`` is the run that a rerun follows, whose end is not this command's, or the archived run of a lost job.
     """
 
     spec: JobSpec
@@ -61,7 +63,7 @@ class Plan:
             parts.append(f"{failed} ended without success")
         if resumed := self.counted(Start.RESUMED):
             parts.append(f"{len(resumed)} resumed at {_turns([job.turn for job in resumed])}")
-        for start, words in ((Start.RERUN, "started anew"), (Start.NEW, "new")):
+        for start, words in ((Start.LOST, "lost"), (Start.RERUN, "started anew"), (Start.NEW, "new")):
             if jobs := self.counted(start):
                 parts.append(f"{len(jobs)} {words}")
         return ", ".join(parts) or "no jobs"

@@ -11,6 +11,7 @@ import typer
 
 from runtime.cli.options import Address, Namespace, Profile, Store
 from runtime.cli.output import note, own_stdout, say, stdout
+from runtime.errors import InputError
 
 if TYPE_CHECKING:
     from runtime.cli.reporters import Reporter
@@ -30,6 +31,16 @@ def command(
             "--rerun-failed",
             help="Start the jobs anew that ended without success: failed, stopped by a budget, or cancelled. They may be defined otherwise now.",
         ),
+    ] = False,
+    from_archive: Annotated[
+        bool,
+        typer.Option(
+            "--from-archive",
+            help="Go on with jobs that the archive has open and Temporal does not know, after the last turn that is archived.",
+        ),
+    ] = False,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Run such jobs from their first turn again, and pay for it again.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, say what would happen, start nothing.")
@@ -56,6 +67,8 @@ def command(
     """
     from runtime.spec.load import load
 
+    if from_archive and anew:
+        raise InputError("--from-archive and --anew: give one of them")
     with own_stdout():
         loaded = load(jobs_file)
         batch = loaded.batch
@@ -69,7 +82,7 @@ def command(
         import asyncio
 
         from runtime.cli.logs import log_in_lines
-        from runtime.cli.running import Request, run_batch
+        from runtime.cli.running import Lost, Request, run_batch
         from runtime.cli.running import dry_run as look
         from runtime.connection import Target
         from runtime.preflight import check
@@ -85,7 +98,8 @@ def command(
             jobs_file, {"--address": address, "--namespace": namespace, "--profile": profile, "--store": store}
         )
         target = Target(address=address, namespace=namespace, profile=profile)
-        request = Request(batch, target, rerun_failed, again)
+        lost = Lost.ANEW if anew else Lost.RESUMED if from_archive else Lost.REFUSED
+        request = Request(batch, target, rerun_failed, again, lost)
         work = look if dry_run else run_batch
         raise typer.Exit(asyncio.run(work(request, _reporter(json, draws=not dry_run))))
 

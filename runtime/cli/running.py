@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,24 @@ from runtime.cli.reporters import OPEN, Reporter
 from runtime.cli.stores import archive_of
 from runtime.connection import Connection, Target, connect
 from runtime.control import Control
+from runtime.forks import resume_lost
 from runtime.job.stops import JobStatus
-from runtime.plans import Plan
+from runtime.lost import refuse_lost
+from runtime.plans import Plan, Start
 from runtime.spec.models import BatchSpec
 from runtime.watch import Ended, Silent, Watch
 from runtime.worker import GRACE, RELEASE, running_worker
 from workflows.messages import JobOutcome, JobProgress, batch_queue
 
 SOME_FAILED, BUDGET = 1, 3
+
+
+class Lost(Enum):
+    """What is done with jobs that the archive has open and Temporal does not know."""
+
+    REFUSED = "refused"
+    RESUMED = "from the archive"
+    ANEW = "anew"
 
 
 @dataclass(frozen=True)
@@ -34,6 +45,7 @@ class Request:
     target: Target
     rerun_failed: bool
     again: str
+    lost: Lost = Lost.REFUSED
 
 
 @dataclass
@@ -65,9 +77,11 @@ async def dry_run(request: Request, reporter: Reporter) -> int:
     """Say what ``run_batch`` would do, and start nothing but the embedded server to ask."""
     store = await asyncio.to_thread(archive_of, request.batch.store)
     async with connect(request.target) as connection:
-        plan = await Control(connection.client, store).plan(request.batch, rerun_failed=request.rerun_failed)
+        plan = await _planned(Control(connection.client, store), request)
     reporter.planned(plan, "dry run: nothing is started")
     reporter.listed(plan)
+    if request.lost is Lost.REFUSED:
+        refuse_lost(plan, connection.address, request.again)
     return 0
 
 
@@ -110,7 +124,12 @@ async def _run(
     request: Request, reporter: Reporter, connection: Connection, store: ObjectStore, interrupts: Interrupts
 ) -> int:
     control = Control(connection.client, store)
-    plan = await control.plan(request.batch, rerun_failed=request.rerun_failed)
+    plan = await _planned(control, request)
+    if plan.counted(Start.LOST):
+        if request.lost is Lost.REFUSED:
+            refuse_lost(plan, connection.address, request.again)
+        await resume_lost(control.client, store, plan)
+        plan = await _planned(control, request)
     reporter.planned(plan, _where(connection))
     seen = Seen({job.spec.id: job.outcome for job in plan.jobs if job.outcome is not None})
     interrupted = False
@@ -123,6 +142,10 @@ async def _run(
     summary = await asyncio.to_thread(_summary, control, plan, seen)
     reporter.closed(summary, request.again if interrupted else None)
     return INTERRUPTED if interrupted else exit_code(seen.outcomes)
+
+
+async def _planned(control: Control, request: Request) -> Plan:
+    return await control.plan(request.batch, rerun_failed=request.rerun_failed, anew=request.lost is Lost.ANEW)
 
 
 async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: Interrupts) -> bool:
