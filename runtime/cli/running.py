@@ -11,6 +11,8 @@ from typing import Any
 from temporalio.common import WorkerDeploymentVersion
 
 from runtime.archive.stores import ObjectStore
+from runtime.archive.stores.directory import DirectoryStore
+from runtime.cli.disks import tell_of_full_disks
 from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import note
 from runtime.cli.reporters import OPEN, Reporter
@@ -18,6 +20,7 @@ from runtime.cli.stores import archive_of
 from runtime.connection import Connection, Target, connect
 from runtime.control import Control
 from runtime.forks import resume_lost
+from runtime.home import state_home
 from runtime.job.stops import JobStatus
 from runtime.lost import refuse_lost
 from runtime.plans import Plan, Start
@@ -138,10 +141,22 @@ async def _run(
             # From here on jobs run: an interrupt lets the calls in flight end.
             interrupts.patient = True
             await control.submit(plan)
-            interrupted = await _until_done(Watch(control, plan), reporter, seen, interrupts)
+            watching = asyncio.create_task(
+                tell_of_full_disks(_written(connection, store), note, request.again), name="disks"
+            )
+            try:
+                interrupted = await _until_done(Watch(control, plan), reporter, seen, interrupts)
+            finally:
+                watching.cancel()
     summary = await asyncio.to_thread(_summary, control, plan, seen)
     reporter.closed(summary, request.again if interrupted else None)
     return INTERRUPTED if interrupted else exit_code(seen.outcomes)
+
+
+def _written(connection: Connection, store: ObjectStore) -> list[Path]:
+    """The directories of this machine that a batch writes to."""
+    folders = [state_home().server] if connection.embedded is not None else []
+    return [*folders, store.root] if isinstance(store, DirectoryStore) else folders
 
 
 async def _planned(control: Control, request: Request) -> Plan:

@@ -1,0 +1,70 @@
+"""A disk without room, under the archive and under the server: it is told at once, and the jobs go on when there is some."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import CommandLine, counting, wait_for
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 40 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", folder], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def _fill(folder: Path) -> Path:
+    """A file that takes what room there is."""
+    path = folder / "ballast"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
+    try:
+        for size in (65536, 512):
+            try:
+                while True:
+                    os.write(descriptor, b"\0" * size)
+            except OSError:
+                continue
+    finally:
+        os.close(descriptor)
+    return path
+
+
+@pytest.mark.parametrize("place", ["archive", "server"])
+def test_a_full_disk_is_told_and_outlived(
+    own_cli: CommandLine, small_disk: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it is full the command says so and runs on; with room again the job ends as if nothing had been."""
+    home, store = (own_cli.home, small_disk) if place == "archive" else (small_disk / "home", own_cli.path / "store")
+    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    turns = 16
+    own_cli.write("m.py", counting(turns, 0.5))
+    file = own_cli.jobs("id: a, model: scripted/m.py", batch="b")
+    log = own_cli.path / "told"
+    process = own_cli.start("run", file, "--store", str(store))
+    with log.open("wb") as told:
+        assert process.stderr is not None
+        reader = subprocess.Popen(["cat"], stdin=process.stderr, stdout=told)
+    wait_for(lambda: len(list((store / "b" / "a").rglob("*.step"))) >= 2, "two turns", process)
+    ballast = _fill(small_disk)
+    disk = store if place == "archive" else home / "server"
+    wait_for(lambda: f"the disk of {disk} is full: free space" in log.read_text(), "it is told", process)
+    ballast.unlink()
+    wait_for(lambda: f"the disk of {disk} has room again" in log.read_text(), "that there is room is told", process)
+    assert process.wait(timeout=200) == 0
+    reader.wait(timeout=20)
+    assert "Traceback" not in log.read_text()
+    assert len(list((store / "b" / "a").rglob("*.step"))) == turns + 1
+    assert own_cli("down").code == 0
