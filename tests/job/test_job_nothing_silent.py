@@ -75,7 +75,9 @@ def check(job: Job, layout: Sequence[Segment]) -> None:
             assert place.told.shown and all(f"event:{update}" in told for update in place.updates)
             text = place.told.text
         whole = job.graph.render(obj_id).partition("\n")[2]
-        assert text.endswith(whole) or re.search(r"\.\.\. \d+ more (lines|members|diff lines)$", text), text
+        assert text.endswith(whole) or re.search(r"\.\.\. \d+ more (lines|members|diff lines)\n[0-9a-f]+>>$", text), (
+            text
+        )
     messages = {e.id for e in job.log if isinstance(e, MessageEvent) and e.source is MessageSource.USER}
     errors = errors_of(job)
     for event in job.log.view:

@@ -132,7 +132,7 @@ def test_ids_that_a_provider_uses_again_are_no_trouble(workspace: Path) -> None:
     """Every turn's call is ``call_0``: each has its own result."""
     loop = run(workspace, *[calls("call_0", code=f'{{"code": "print({n})"}}') for n in range(4)])
     results = [message["content"] for message in loop.prompts[-1] if message["role"] == "tool"]
-    assert [result.split("\n")[1] for result in results] == ["0", "1", "2", "3"]
+    assert [result.split("\n")[2] for result in results] == ["0", "1", "2", "3"]
 
 
 def test_the_script_form_has_no_tool_messages(workspace: Path) -> None:

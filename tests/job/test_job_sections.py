@@ -8,6 +8,7 @@ from typing import Any
 
 from plain_loop import PlainLoop, statements
 
+from runtime.fences import unfenced
 from runtime.history.events import Condensation
 from runtime.projection.segments import Segment, SegmentKind
 from runtime.spec.models import Sections
@@ -64,7 +65,7 @@ def test_notes_are_shown_smaller_and_never_left_out(workspace: Path) -> None:
     lines = "\\n".join(f"point {n} of the plan" for n in range(60))
     loop = loop_of(workspace, Sections(notes=200), f"n = note('{lines}', tokens=900)", "x = 1")
     [note] = [s for s in loop.layouts[-1] if s.kind is SegmentKind.NOTE]
-    assert note.tokens <= 200 and note.text.endswith(" more lines")
+    assert note.tokens <= 200 and unfenced(note.text.partition("\n")[2]).endswith(" more lines")
 
 
 def test_what_was_said_is_condensed_beyond_its_section(workspace: Path) -> None:
