@@ -45,11 +45,16 @@ class ReplyForm(StrEnum):
 
 
 class JobBegin(Contract):
-    """The begin of a run: the job's definition, which the archive keeps; and the id of the order by which it is a fork."""
+    """The begin of a run: the job's definition, which the archive keeps; and the id of the order by which it is a fork.
+
+    ``order`` is the id of the order to run the job, which ``first_run`` and its resets have, and no other run.
+    """
 
     key: JobKey
     definition: dict[str, Any]
     fork: str | None = None
+    order: str = ""
+    first_run: str = ""
 
 
 class JobBegan(Contract):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
 from activities.contracts import JobBegan, JobBegin
 from runtime.archive.job import JobArchive
@@ -26,10 +27,22 @@ class LifecycleActivities:
         """Archive the job's definition, unless it is the one archived last, and claim the order of a fork for its run.
 
         Returns what the worker knows of such a job.
+
+        Raises:
+            ApplicationError: type ``OrderTaken``, if the order was given to another run before: whoever can read a history has it,
+                and would spend its budget once more.
         """
         failpoint("begin.before")
         archive = JobArchive(self._store, begin.key.batch, begin.key.job)
-        await asyncio.to_thread(archive.write_definition, begin.definition)
+        first = await asyncio.to_thread(
+            archive.write_definition, begin.definition, order=begin.order, run=begin.first_run
+        )
+        if not first:
+            raise ApplicationError(
+                "another run has had this order, which is for one alone: somebody has given it a second time",
+                type="OrderTaken",
+                non_retryable=True,
+            )
         if begin.fork is not None:
             await asyncio.to_thread(claim_replay, archive, begin.fork, activity.info().workflow_run_id or "")
         model = begin.definition["model"]

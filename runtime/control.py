@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -344,7 +345,8 @@ class Control:
 
 
 def _order(batch: str, spec: JobSpec) -> JobOrder:
-    return JobOrder(key=JobKey(batch=batch, job=spec.id), spec=spec, definition=definition_digest(spec))
+    key = JobKey(batch=batch, job=spec.id)
+    return JobOrder(key=key, spec=spec, definition=definition_digest(spec), id=uuid.uuid4().hex)
 
 
 def _portions(orders: Iterable[JobOrder]) -> list[tuple[JobOrder, ...]]:

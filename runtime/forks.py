@@ -145,6 +145,7 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
         key=JobKey(batch=source.batch, job=name),
         spec=spec,
         definition=definition_digest(spec),
+        id=order.id,
         origin=Origin(
             checkpoint=checkpoint,
             parent=parent,

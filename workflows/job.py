@@ -147,6 +147,8 @@ class JobWorkflow(Ordered):
                 key=self.order.key,
                 definition=self.order.spec.model_dump(mode="json"),
                 fork=origin.replay.id if origin is not None and origin.replay is not None else None,
+                order=self.order.id,
+                first_run=workflow.info().first_execution_run_id,
             ),
             result_type=JobBegan,
             activity_id="begin",

@@ -50,7 +50,8 @@ class JobOrder(Message):
     """A job to run: its name and its definition. ``definition`` is the digest that tells changed definitions apart.
 
     ``origin`` is None for a job that begins. A ``withdrawn`` job was cancelled while it waited for a place: it ends as
-    cancelled, with its definition and its end in the archive, before its first turn.
+    cancelled, with its definition and its end in the archive, before its first turn. ``id`` is another for each order of a client;
+    one that is given again is refused.
     """
 
     key: JobKey
@@ -58,6 +59,7 @@ class JobOrder(Message):
     definition: str
     origin: Origin | None = None
     withdrawn: bool = False
+    id: str = ""
 
 
 class Note(Message):

@@ -28,16 +28,25 @@ class JobArchive(JobReader):
         super().__init__(store, batch, job)
         self.naming = Naming(self.objects, self.prefix, self.lineage)
 
-    def write_definition(self, definition: dict[str, Any]) -> None:
-        """Archive the job's definition, unless it is the one archived last."""
+    def write_definition(self, definition: dict[str, Any], *, order: str = "", run: str = "") -> bool:
+        """Archive the job's definition, unless it is the one archived last, or with the ``order`` that ``run`` carries out.
+
+        Returns whether the run may: False if another one has had that order, which is for one alone.
+        """
         while True:
-            last = self._last_definition()
-            if last is not None and digest_of(last.header["definition"]) == digest_of(definition):
-                return
-            number = last.header["number"] + 1 if last is not None else 1
-            fields = {"kind": "definition", "number": number, "definition": definition}
+            names = list(self.store.list(f"{self.prefix}/definition/"))
+            archived = [self.objects.get(key, "definition").header for key in (names if order else names[-1:])]
+            for header in archived:
+                if order and header.get("order") == order:
+                    return bool(header["run"] == run)
+            last = archived[-1] if archived else None
+            if not order and last is not None and digest_of(last["definition"]) == digest_of(definition):
+                return True
+            number = last["number"] + 1 if last is not None else 1
+            ordered = {"order": order, "run": run} if order else {}
+            fields = {"kind": "definition", "number": number, "definition": definition, **ordered}
             if self.objects.put(keys.definition_key(self.prefix, number), fields)[0]:
-                return
+                return True
 
     def begin_attempt(self, attempt: AttemptRecord) -> str:
         """Archive a request before the call, as the turn's next attempt in this run. Returns the attempt's key.

@@ -45,11 +45,13 @@ class LayoutSize(Sized):
 
 
 class DefinitionHeader(Header):
-    """A job's definition; ``number`` counts from 1."""
+    """A job's definition; ``number`` counts from 1. ``run`` was begun by the ``order``, by which no other may begin."""
 
     kind: Literal["definition"]
     number: int
     definition: dict[str, Any]
+    order: str = ""
+    run: str = ""
 
 
 class RunHeader(Header):

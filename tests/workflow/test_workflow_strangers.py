@@ -41,6 +41,7 @@ from runtime.resets import outcome_of_reset, reset
 from runtime.temporal_binary import installed_binary
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
+from workflows.limits import TASK_LIMIT
 from workflows.messages import BatchOrder, JobOrder, Note, Submission, batch_workflow_id, job_workflow_id
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -144,6 +145,25 @@ async def test_an_order_is_for_its_own_job(stage: Stage) -> None:
     handle = await _start_raw(client, stage, f"holdfast/{stage.batch}/copy", started.input)
     error = await ended_by(handle)
     assert (error.type, "does not have the signature that it would have here" in error.message) == ("NotSigned", True)
+
+
+async def test_an_order_is_carried_out_once(stage: Stage) -> None:
+    """A stranger gives the job that has ended its own signed order again: no model is called, and no budget spent."""
+    spec = stage.spec(["finish(1)"])
+    key = JobKey(batch=stage.batch, job=spec.id)
+    order = JobOrder(key=key, spec=spec, definition="", id="one")
+    handle = await stage.client.start_workflow(
+        JobWorkflow.run, order, id=job_workflow_id(key), task_queue=stage.queue, task_timeout=TASK_LIMIT
+    )
+    first = await handle.result()
+    assert first.status is JobStatus.SUCCEEDED
+    started = (await handle.fetch_history()).events[0].workflow_execution_started_event_attributes
+    await _start_raw(await stranger(stage), stage, handle.id, started.input)
+    again = await stage.client.get_workflow_handle_for(JobWorkflow.run, handle.id).result()
+    assert (again.status, again.turns, again.run != first.run) == (JobStatus.FAILED, 0, True)
+    assert "OrderTaken: another run has had this order" in again.reason
+    assert [step.run for step in stage.archive(spec).steps(first.run)] == [first.run]
+    assert stage.archive(spec).runs() == [first.run]
 
 
 async def test_no_signal_harms_a_job(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
