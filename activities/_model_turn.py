@@ -305,10 +305,10 @@ class ModelTurn:
 def _received(recorder: CallRecorder, *, withheld: bool) -> dict[str, Any]:
     """What came back, as records have it: the bytes as received, but where a secret stands in them."""
     content, body = recorder.content, recorder.body
-    if withheld or (content != body and recorder.secrets.mask_bytes(content) != content):
-        safe = WITHHELD
-    else:
-        safe = recorder.secrets.mask_bytes(body)
+    clean = recorder.secrets.mask_bytes(content)
+    # In what is compressed nothing can be masked.
+    packed = content != body
+    safe = WITHHELD if withheld or (packed and clean != content) else body if packed else clean
     return {
         "response": safe,
         "chunks": recorder.chunks if safe == body else (),

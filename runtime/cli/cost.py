@@ -12,6 +12,7 @@ from runtime.cli.output import json_document, say
 
 if TYPE_CHECKING:
     from runtime.archive.job import JobArchive
+    from runtime.archive.keys import TurnKey
     from runtime.archive.stores import ObjectStore
     from runtime.catalog import JobName
 
@@ -64,8 +65,12 @@ def spent(archive: JobArchive) -> dict[str, Any]:
     found = dict.fromkeys(_COUNTED, 0)
     cost = lost = 0.0
     damaged: list[str] = []
+    asked: set[TurnKey] = set()
+    answered: set[TurnKey] = set()
     for key in archive.store.list(f"{archive.prefix}/turns/"):
         place = keys.parse_turn_key(key)
+        if place is not None and place.kind in {"attempt", "step"}:
+            (asked if place.kind == "attempt" else answered).add(place._replace(kind="step", number=0))
         if place is not None and place.kind == "failure":
             found["failed_attempts"] += 1
         if place is None or place.kind not in {"step", "exchange"}:
@@ -87,7 +92,19 @@ def spent(archive: JobArchive) -> dict[str, Any]:
         if (prefix := header.get("prefix")) is not None:
             found["moved_prefixes"] += bool(prefix["broken"])
             lost += prefix["lost_usd"]
-    return {**found, "cost_usd": round(cost, 9), "lost_usd": round(lost, 9), "damaged": damaged}
+    damaged += _lost(asked, answered)
+    return {**found, "cost_usd": round(cost, 9), "lost_usd": round(lost, 9), "damaged": sorted(damaged)}
+
+
+def _lost(asked: set[TurnKey], answered: set[TurnKey]) -> list[str]:
+    """The keys of steps that are not there although the run went on: what they cost is not known."""
+    from runtime.archive.keys import step_key_in
+
+    last: dict[str, int] = {}
+    for turn in answered:
+        last[turn.run] = max(turn.turn, last.get(turn.run, 0))
+    lost = (turn for turn in asked - answered if turn.turn < last.get(turn.run, 0))
+    return [step_key_in(turn.prefix, turn.turn) for turn in lost]
 
 
 def total(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -84,6 +84,13 @@ def test_show_prints_what_was_sent_and_says_what_is_gone(given: Damaged, harm: o
     assert [(row["turn"], "damaged" in row) for row in several] == [(32, False), (33, True), (34, False)]
 
 
+def test_cost_tells_of_a_step_that_is_not_there(given: Damaged) -> None:
+    """What the turn cost is not known, and is not silently nothing; an attempt in flight is no loss."""
+    assert given("cost", "licences", "--json").json()["jobs"][0]["damaged"] == []
+    given.delete(STEP)
+    assert given("cost", "licences", "--json").json()["jobs"][0]["damaged"] == [STEP]
+
+
 def test_cost_export_diff_and_blame_read_the_rest(given: Damaged) -> None:
     """Each says what is left out; none of them fails over one turn of six."""
     calls = given("cost", "licences", "--json").json()["jobs"][0]["calls"]
