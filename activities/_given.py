@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from activities.contracts import ReplyForm, TurnCall, TurnReply
 from activities.record import Given
@@ -14,7 +15,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.digests import canonical_json
 from runtime.interpreter.replies import SCRIPT_CLOSE, SCRIPT_OPEN, TOOL_ARGUMENT, TOOL_NAME
 from runtime.tokens import encoding
-from runtime.values import ToolCall, Usage
+from runtime.values import ToolCall
 
 
 def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_attempt: int) -> TurnReply:
@@ -28,7 +29,7 @@ def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_at
         ArchiveError: if the archive cannot be read or written.
     """
     archive = JobArchive(store, call.key.batch, call.key.job)
-    reply, usage, cost, request = _reply(store, call, given)
+    reply, spent, request = _reply(store, call, given)
     done = archive.find_step(run, call.turn)
     if done is None:
         now = datetime.now(UTC).isoformat()
@@ -64,24 +65,24 @@ def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_at
         done = archive.step(ref)
     return TurnReply(
         **dict(done.reply),
-        usage=usage,
-        cost_usd=cost,
+        **spent,
         step=done.ref,
         attempt=temporal_attempt,
         at=replied_at(done),
     )
 
 
-def _reply(store: ObjectStore, call: TurnCall, given: Given) -> tuple[ReplyRecord, Usage, float, bytes]:
+def _reply(store: ObjectStore, call: TurnCall, given: Given) -> tuple[ReplyRecord, dict[str, Any], bytes]:
     """The reply, what it is booked as, and the request that says where it comes from."""
     if given.statement is not None:
-        return _edited(call, given.statement), Usage(), 0.0, given_request(None)
+        return _edited(call, given.statement), {}, given_request(None)
     if given.source is None:
         raise ValueError("a given reply has no source")
     archive = JobArchive(store, given.source.batch, given.source.job)
     step = turn_record(archive, given.source.run, call.turn).step
     origin = origin_of(store, step)
-    return step.reply, origin.usage, origin.cost_usd, given_request(step.ref)
+    spent = {"usage": origin.usage, "cost_usd": origin.cost_usd, "failed": origin.failed}
+    return step.reply, spent, given_request(step.ref)
 
 
 def _edited(call: TurnCall, statement: str) -> ReplyRecord:

@@ -27,6 +27,7 @@ from activities._responses import as_chat, response_in
 from activities._script import replies_in
 from activities._unstreamed import fault_in, is_whole, played, unread
 from activities._wire import AsyncWire, SyncWire, Verify
+from runtime.values import Usage
 
 _lock = Lock()
 _ready: Any = None
@@ -75,6 +76,7 @@ async def ask(
     provider = await asyncio.to_thread(_responses_provider, lite, options, tools)
     arguments = _arguments(options, messages, tools, provider)
     builder = AnswerBuilder(recorder.turn)
+    recorder.heard = builder
     token = current.set(recorder)
     try:
         async with asyncio.timeout(options.timeout) as whole:
@@ -201,6 +203,20 @@ def _arguments(
         stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
         arguments["extra_body"] = {**stateless, **arguments.get("extra_body", {})}
     return arguments
+
+
+def cost_of(options: ModelOptions, usage: Usage) -> float:
+    """The cost of ``usage`` in US dollars: by the file's own price, else by litellm's table."""
+    if options.price is not None:
+        return options.price.cost(usage)
+    whole = library().Usage(
+        prompt_tokens=usage.prompt,
+        completion_tokens=usage.completion,
+        total_tokens=usage.total,
+        cache_read_input_tokens=usage.cache_read,
+        cache_creation_input_tokens=usage.cache_write,
+    )
+    return price(options, whole)
 
 
 def _fixed(

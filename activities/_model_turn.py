@@ -16,12 +16,13 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities._answer import Answer, held_in_pieces, without_secrets
+from activities._failed_attempts import FailedAttempts, failed_attempts, given_up, used_by, wait_after
 from activities._failures import FailureKind, failure_of
-from activities._litellm import ask, price, reports_usage
+from activities._litellm import ask, cost_of, price, reports_usage
 from activities._options import ModelOptions
 from activities._recorder import CallRecorder, SentRequest
 from activities._secrets import Secrets
-from activities.contracts import TurnCall
+from activities.contracts import BUDGET_SPENT, TurnCall
 from runtime.archive.allowed import clean_model
 from runtime.archive.job import JobArchive
 from runtime.archive.records import (
@@ -45,7 +46,7 @@ from runtime.projection.prices import Prices
 from runtime.projection.segments import Segment
 from runtime.projection.transcript import transcript_of
 from runtime.tokens import encoding
-from runtime.values import Usage
+from runtime.values import Failed, Usage
 
 HEARTBEAT_SECONDS = 1.0
 """How often a waiting call tells Temporal that it lives."""
@@ -93,9 +94,13 @@ class ModelTurn:
         *,
         run: str,
         temporal_attempt: int,
+        activity_id: str = "",
         prompt: Prompt = turn_prompt,
     ) -> None:
         self._call = call
+        self._activity_id = activity_id
+        self._began = time.monotonic()
+        self._failed = FailedAttempts()
         self._prompt = prompt
         self._archive = archive
         self._run = run
@@ -103,7 +108,7 @@ class ModelTurn:
         self._prices = Prices()
         self._recorder = CallRecorder(
             self._begin,
-            limits=self._options.limits,
+            limits=self._options.limits(call.retry),
             secrets=Secrets.of_call(self._options.arguments),
             turn=call.turn,
             temporal_attempt=temporal_attempt,
@@ -116,13 +121,21 @@ class ModelTurn:
         return self._recorder.attempt
 
     async def take(self) -> Step:
-        """Call, and archive the reply. Returns the turn's step: this attempt's, or that of another that was faster."""
+        """Call, and archive the reply. Returns the turn's step: this attempt's, or that of another that was faster.
+
+        Raises:
+            ApplicationError: ``BudgetSpent``, if the attempts before have used up what was left.
+        """
         before, layout = await asyncio.to_thread(self._layouts)
+        if self._recorder.temporal_attempt > 1:
+            self._failed = await asyncio.to_thread(self._attempts_before)
+            if (spent := self._spent(self._failed)) is not None:
+                raise spent
         prefix = prefix_of(before, layout)
         marks = Marks(self._prices.marks, prefix.segments)
         messages, tools = self._prompt(layout, self._call.form, marks)
         failpoint("model.before_call")
-        answer = await self._answer(messages, tools)
+        answer = await self._answer(layout, messages, tools)
         failpoint("model.after_call")
         record = PrefixRecord.of(prefix, self._prices, self._call.moved) if self._prompt is turn_prompt else None
         return await self._kept(layout, answer, record)
@@ -152,17 +165,16 @@ class ModelTurn:
         before = self._archive.layout(parent)
         return before, self._call.layout.apply(before, self._archive.reply_segment(parent))
 
-    async def _answer(self, messages: Messages, tools: Tools) -> Answer:
+    async def _answer(self, layout: Sequence[Segment], messages: Messages, tools: Tools) -> Answer:
         try:
-            answer = await ask(self._options, messages, tools, self._recorder)
+            answer = await ask(self._in_time(), messages, tools, self._recorder)
         except Exception as error:  # noqa: BLE001 - litellm raises many types; each becomes one of ours
             if isinstance(self._recorder.failure, ArchiveError):
                 raise self._recorder.failure from None
             failure = failure_of(error, self._recorder)
-            await self._record_unseen(messages, tools)
-            await asyncio.to_thread(self._fail, failure)
+            unseen = await self._record_unseen(messages, tools)
             # The chain of causes may hold headers, and Temporal would keep it.
-            raise failure from None
+            raise await asyncio.to_thread(self._fail, layout, failure, unseen) from None
         if await self._record_unseen(messages, tools):
             self._recorder.received(canonical_json(asdict(answer) | {"usage": None, "tool_calls": _plain(answer)}))
         return answer
@@ -190,12 +202,47 @@ class ModelTurn:
                 url=request.url,
                 headers=dict(request.headers),
                 temporal_attempt=self._recorder.temporal_attempt,
+                activity=self._activity_id,
                 started_at=datetime.now(UTC).isoformat(),
             )
         )
 
-    def _fail(self, failure: ApplicationError) -> None:
-        """Archive what came back until the attempt failed."""
+    def _attempts_before(self) -> FailedAttempts:
+        call = self._call
+        return failed_attempts(
+            self._archive, self._run, call.turn, self._activity_id, self._options, but=self._recorder.attempt or ""
+        )
+
+    def _spent(self, failed: FailedAttempts) -> ApplicationError | None:
+        """The error with which the call ends, if ``failed`` have used up what the job had left."""
+        left, spent = self._call.left, failed.spent
+        if left is None or not (
+            spent.usage.total >= left.tokens > 0 or spent.cost_usd >= left.usd > 0 or spent.seconds >= left.seconds > 0
+        ):
+            return None
+        return ApplicationError(failed.line(), self._call.booked + spent, type=BUDGET_SPENT, non_retryable=True)
+
+    def _in_time(self) -> ModelOptions:
+        """The options, with no more time for the whole call than the job has left to work."""
+        if self._call.left is None:
+            return self._options
+        left = max(self._call.left.seconds - self._failed.spent.seconds, 1.0)
+        return self._options.model_copy(update={"timeout": min(self._options.timeout, left)})
+
+    def _fail(self, layout: Sequence[Segment], failure: ApplicationError, unseen: bool) -> ApplicationError:
+        """Archive what came back until the attempt failed, and what it used. The error to raise, which tells of all attempts."""
+        recorder = self._recorder
+        wait = (
+            None if failure.non_retryable else wait_after(failure, recorder.temporal_attempt, self._failed.recorded + 1)
+        )
+        refused = unseen and failure.non_retryable
+        spent = Failed(attempts=1) if refused else used_by(recorder, layout, self._options, self._call.encoding)
+        spent = spent.model_copy(update={"seconds": round(time.monotonic() - self._began + (wait or 0.0), 3)})
+        self._archive_failure(failure, spent)
+        failed = self._failed.more(spent, f"{failure.type}: {failure.message}")
+        return self._spent(failed) or given_up(failure, failed, wait, self._call.retry, self._call.booked)
+
+    def _archive_failure(self, failure: ApplicationError, spent: Failed) -> None:
         recorder = self._recorder
         held = held_in_pieces(recorder.content, recorder.secrets)
         self._archive.fail_attempt(
@@ -204,6 +251,7 @@ class ModelTurn:
                 **_received(recorder, withheld=held),
                 error_type=failure.type or "",
                 error_message=failure.message,
+                spent=spent,
                 failed_at=datetime.now(UTC).isoformat(),
             )
         )
@@ -266,6 +314,7 @@ class ModelTurn:
         tokens = _reply_tokens(answer, call.encoding)
         reported = answer.usage is not None and reports_usage(recorder)
         usage = _reported(answer.usage) if reported else _counted(layout, tokens)
+        failed = self._attempts_before() if recorder.temporal_attempt > 1 else FailedAttempts()
         record = StepRecord(
             run=self._run,
             turn=call.turn,
@@ -282,6 +331,7 @@ class ModelTurn:
             **received,
             usage=usage,
             cost_usd=self._cost(answer, usage),
+            failed=call.booked + failed.spent,
             execution=call.execution,
             nodes=call.nodes,
             condensations=call.condensations,
@@ -296,10 +346,9 @@ class ModelTurn:
         return step
 
     def _cost(self, answer: Answer, usage: Usage) -> float:
-        """The price of the call in US dollars. Where the provider reported no usage, only the file's own price counts it."""
-        if self._options.price is not None:
-            return self._options.price.cost(usage)
-        return price(self._options, answer.usage) if usage.reported else 0.0
+        """The price of the call in US dollars; where the provider reported no usage, that of an estimate."""
+        known = usage.reported and self._options.price is None
+        return price(self._options, answer.usage) if known else cost_of(self._options, usage)
 
 
 def _received(recorder: CallRecorder, *, withheld: bool) -> dict[str, Any]:

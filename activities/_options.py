@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from activities._recorder import Limits
 from runtime.prices import Price, streams
+from runtime.spec.models import Retry
 
 _WHOLE = "aiohttp_openai/"
 """Models whose replies litellm cannot stream: what is asked for is what it can give."""
@@ -17,7 +18,8 @@ class ModelOptions(BaseModel):
     """What a model is called with. Times are in seconds; further options are keyword arguments of litellm's call.
 
     ``connect``, ``first_byte`` and ``stall`` bound the silence of a call, ``timeout`` the whole call. Without streaming the
-    first byte comes with the whole reply, so ``first_byte`` is then ``timeout`` unless it is given.
+    first byte comes with the whole reply, so ``first_byte`` is then ``timeout`` unless it is given. What is not given is as the
+    job's ``retry`` says.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -27,7 +29,7 @@ class ModelOptions(BaseModel):
     timeout: float = Field(default=1800.0, gt=0)
     connect: float = Field(default=10.0, gt=0)
     first_byte: float | None = Field(default=None, gt=0)
-    stall: float = Field(default=20.0, gt=0)
+    stall: float | None = Field(default=None, gt=0)
     price: Price | None = None
     """What the jobs file says that tokens cost; None: what litellm's table says."""
 
@@ -37,11 +39,10 @@ class ModelOptions(BaseModel):
         name = str(data.get("name", "")) if isinstance(data, dict) else ""
         return {**data, "stream": False} if name.startswith(_WHOLE) or (name and not streams(name)) else data
 
-    @property
-    def limits(self) -> Limits:
-        """How long the call may be silent."""
-        first_byte = self.first_byte or (Limits.first_byte if self.stream else self.timeout)
-        return Limits(connect=self.connect, first_byte=first_byte, stall=self.stall)
+    def limits(self, retry: Retry) -> Limits:
+        """How long a call of a job that is patient as ``retry`` says may be silent."""
+        first_byte = self.first_byte or (retry.first_byte if self.stream else self.timeout)
+        return Limits(connect=self.connect, first_byte=first_byte, stall=self.stall or retry.stall)
 
     @property
     def arguments(self) -> dict[str, Any]:

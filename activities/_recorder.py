@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
+from activities._answer import AnswerBuilder
 from activities._secrets import Secrets
 from runtime.archive.records import Capture, Chunk
 from runtime.failpoints import failpoint
@@ -35,8 +36,8 @@ class Limits:
     """How long a call may be silent, in seconds."""
 
     connect: float = 10.0
-    first_byte: float = 120.0
-    stall: float = 20.0
+    first_byte: float = 600.0
+    stall: float = 300.0
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class CallRecorder:
 
     A call may take more than one request: a redirect, or a reply that is fetched when it is ready. Each is an attempt of its own;
     ``followed`` archives what came back of one when the next is about to be sent.
+    ``heard`` is the answer as far as it has come; ``reached`` is False where not even a connection came about.
     """
 
     def __init__(
@@ -84,11 +86,13 @@ class CallRecorder:
         self.temporal_attempt = temporal_attempt
         self.attempt: str | None = None
         self.capture = Capture.HANDED_OVER
+        self.heard: AnswerBuilder | None = None
         self._forget()
 
     def _forget(self) -> None:
         self.failure: Exception | None = None
         self.cut = False
+        self.reached = True
         self.status: int | None = None
         self.headers: dict[str, str] = {}
         self._body = bytearray()

@@ -191,6 +191,7 @@ def _sent(request: httpx.Request, body: bytes) -> SentRequest:
 
 def _carried(error: Exception, recorder: CallRecorder, request: httpx.Request) -> httpx.TransportError:
     """``error`` as one upon which litellm does not send the request again by itself, as it does for two of httpx's."""
+    recorder.reached &= not isinstance(error, httpx.ConnectTimeout | httpx.ConnectError | httpx.ProxyError)
     if isinstance(error, httpx.ConnectTimeout):
         error = Silence(f"no connection within {recorder.limits.connect:g} s")
     recorder.failure = recorder.failure or error

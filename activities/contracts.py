@@ -20,7 +20,11 @@ from runtime.history.condensers.request import SummaryForm
 from runtime.projection.prices import Prices
 from runtime.projection.segments import LayoutDelta
 from runtime.redaction.rules import Redaction
-from runtime.values import Compact, ModelReply, StepRef, Usage
+from runtime.spec.models import Retry
+from runtime.values import Compact, Failed, ModelReply, StepRef, Usage
+
+BUDGET_SPENT = "BudgetSpent"
+"""The type of the error by which a model call ends whose failed attempts have used up what the job had left."""
 
 
 class Contract(Compact):
@@ -70,12 +74,22 @@ class JobBegan(Contract):
         return {"interpreter": data} if isinstance(data, str) else data
 
 
+class Left(Contract):
+    """What a job has left of its budgets as a model call begins. ``seconds`` are of working time."""
+
+    tokens: int
+    usd: float
+    seconds: float
+
+
 class TurnCall(Contract):
     """One turn's model call: how to make the prompt from the previous one, and what the step records beside it.
 
     ``parent`` is the step of the turn before. ``model`` is what litellm is called with (``name`` and options).
     ``execution`` and ``nodes`` are records of the turn before (JSON), archived and not interpreted here.
     ``condensations`` are those since the parent, ``interim`` is what came before the call. With ``given``, no model is called. ``redact`` is what is masked once more, by value. ``moved`` says why the prompt does not begin as the one before, if so. ``reset_event_id`` is the event to which a Temporal reset takes the run back to before this call.
+    ``left`` is what failed attempts may use up (None: anything), ``retry`` how many there may be, and
+    ``booked`` is what earlier calls of the turn used that came to nothing, which the job has booked.
     """
 
     key: JobKey
@@ -93,6 +107,9 @@ class TurnCall(Contract):
     given: Given | None = None
     moved: str = ""
     redact: Redaction = Redaction()
+    left: Left | None = None
+    retry: Retry = Retry()
+    booked: Failed = Failed()
 
     @field_serializer("parent", when_used="json")
     def _brief_parent(self, parent: StepRef | None) -> Any:
@@ -122,7 +139,8 @@ class SummaryCall(Contract):
 
     ``name`` is unique in the run: the call is archived as the side run ``<run>~<name>``, which starts from ``parent``.
     ``layout`` makes its prompt from the parent's; ``prompt`` says whether that is one of its own, or the agent's with the
-    instruction at its end. ``form`` is the agent's.
+    instruction at its end. ``form`` is the agent's. ``left`` and ``retry`` are as in
+    ``TurnCall``.
     """
 
     key: JobKey
@@ -136,6 +154,8 @@ class SummaryCall(Contract):
     encoding: str = "cl100k_base"
     redact: Redaction = Redaction()
     reset_event_id: int
+    left: Left | None = None
+    retry: Retry = Retry()
 
 
 class TurnReply(ModelReply):
@@ -163,7 +183,8 @@ class ReadBatch(Contract):
     """Sources to read in one activity: an effect of a statement, or all that are due at a tick.
 
     ``urls`` are the web pages that may be read, ``summary_model`` is what writes summaries (None: nothing does). ``material`` is
-    where the store has what a group's summary is to be made from, which is then read in place of a source. What is read is archived as effect ``effect`` of the turn's statement, if ``key`` is given; ``recorded`` answers from there.
+    where the store has what a group's summary is to be made from, which is then read in place of a source. ``left`` and ``retry`` bound the
+    call that has a summary written, as in ``TurnCall``. What is read is archived as effect ``effect`` of the turn's statement, if ``key`` is given; ``recorded`` answers from there.
     """
 
     workspace: str
@@ -173,6 +194,8 @@ class ReadBatch(Contract):
     summary_model: dict[str, Any] | None = None
     material: str = ""
     redact: Redaction = Redaction()
+    left: Left | None = None
+    retry: Retry = Retry()
     key: JobKey | None = None
     turn: int = 0
     effect: int = 0

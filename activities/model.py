@@ -8,10 +8,9 @@ an attempt of its own.
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
 
 from activities._given import give
 from activities._litellm import warm
@@ -30,12 +29,6 @@ from runtime.values import StepRef
 
 __all__ = ["ModelActivities", "warm"]
 
-SUMMARY_ATTEMPTS = 8
-"""Calls of a model for one summary that may fail before the job goes on without it."""
-
-LONGEST_SUMMARY_WAIT = timedelta(minutes=20)
-"""A provider that asks to be called again later than that is not asked for a summary again."""
-
 
 class ModelActivities:
     """The activities ``call_model``, ``summarise`` and ``end_job``, writing to one object store.
@@ -53,7 +46,8 @@ class ModelActivities:
         """Call the model for one turn, or return the reply that the archive has of it already.
 
         Raises:
-            ApplicationError: of a ``FailureKind``; the message is the provider's own, without secrets.
+            ApplicationError: of a ``FailureKind``; the message is the provider's own, without secrets. Or ``BudgetSpent``: attempts
+                that failed have used up what the job had left. Its details are a ``Failed``, of all attempts of the turn so far.
             ArchiveError: the archive cannot be read or written; nothing was sent, or the reply is lost.
         """
         run = activity.info().workflow_run_id or ""
@@ -76,24 +70,9 @@ class ModelActivities:
         fields = call.model_dump(exclude={"name", "prompt"})
         run = keys.side_run(activity.info().workflow_run_id or "", call.name)
         own = call.prompt is SummaryForm.OWN_PROMPT
-        try:
-            reply = await self._reply(TurnCall.model_validate(fields), run, summary_prompt if own else turn_prompt)
-        except ApplicationError as error:
-            if error.non_retryable or not await asyncio.to_thread(self._is_given_up, call, run, error):
-                raise
-            raise ApplicationError(error.message, type=error.type, non_retryable=True) from None
+        reply = await self._reply(TurnCall.model_validate(fields), run, summary_prompt if own else turn_prompt)
         failpoint("summary.before_return")
         return reply
-
-    def _is_given_up(self, call: SummaryCall, run: str, error: ApplicationError) -> bool:
-        """Whether a summary is not asked for again: a job can go on without it, so it does not wait as for its next reply.
-
-        What the provider answered counts, and not how often a worker died over it: that may not change a job.
-        """
-        archive = JobArchive(self._store, call.key.batch, call.key.job)
-        failed = sum(archive.failure(attempt.key) is not None for attempt in archive.attempts(run, call.turn))
-        too_long = error.next_retry_delay is not None and error.next_retry_delay > LONGEST_SUMMARY_WAIT
-        return failed >= SUMMARY_ATTEMPTS or too_long
 
     async def side_call(self, call: TurnCall, run: str) -> TurnReply:
         """A call with a prompt of its own, archived as the side run ``run``. Errors as ``call_model``."""
@@ -103,7 +82,9 @@ class ModelActivities:
         info = activity.info()
         call = await asyncio.to_thread(masked_call, call)
         archive = JobArchive(self._store, call.key.batch, call.key.job)
-        turn = ModelTurn(call, archive, run=run, temporal_attempt=info.attempt, prompt=prompt)
+        turn = ModelTurn(
+            call, archive, run=run, temporal_attempt=info.attempt, activity_id=info.activity_id, prompt=prompt
+        )
         async with turn.heartbeats():
             done = await asyncio.to_thread(archive.find_step, run, call.turn) or await turn.take()
             own = done.attempt.key == turn.attempt
@@ -112,6 +93,7 @@ class ModelActivities:
             **dict(done.reply),
             usage=done.usage,
             cost_usd=done.cost_usd,
+            failed=done.failed,
             step=done.ref,
             attempt=attempt,
             at=replied_at(done),

@@ -108,6 +108,8 @@ class SummaryActivities:
             form=ReplyForm.SCRIPT,
             encoding=batch.encoding,
             reset_event_id=0,
+            left=batch.left,
+            retry=batch.retry,
         )
         run = keys.side_run(activity.info().workflow_run_id or "", f"{kind}-{batch.turn}-{batch.effect}")
         reply = await self._model.side_call(call, run)
@@ -117,5 +119,8 @@ class SummaryActivities:
 
 
 def _with_cost(result: ReadBatchResult, reply: ModelReply | None) -> ReadBatchResult:
-    usage, cost = (Usage(), 0.0) if reply is None else (reply.usage, reply.cost_usd)
-    return result.model_copy(update={"usage": usage, "cost_usd": cost})
+    """``result``, with what the call and the failed attempts at it cost."""
+    if reply is None:
+        return result.model_copy(update={"usage": Usage(), "cost_usd": 0.0})
+    cost = round(reply.cost_usd + reply.failed.cost_usd, 9)
+    return result.model_copy(update={"usage": reply.usage + reply.failed.usage, "cost_usd": cost})

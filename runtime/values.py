@@ -70,8 +70,32 @@ class Usage(Compact):
         )
 
 
+class Failed(Compact):
+    """What ``attempts`` that failed at one model call used, and the ``seconds`` for which they and the waits between them held it up.
+
+    The usage is as the provider reported it. Where a request was sent and nothing said what it used, it is an estimate, and
+    ``usage.reported`` is False.
+    """
+
+    attempts: int = 0
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    seconds: float = 0.0
+
+    def __add__(self, other: Failed) -> Failed:
+        return Failed(
+            attempts=self.attempts + other.attempts,
+            usage=self.usage + other.usage,
+            cost_usd=round(self.cost_usd + other.cost_usd, 9),
+            seconds=round(self.seconds + other.seconds, 3),
+        )
+
+
 class ModelReply(Compact):
-    """What a model answered. ``tokens`` counts the reply with the job's pinned encoding; ``cost_usd`` is litellm's price."""
+    """What a model answered. ``tokens`` counts the reply with the job's pinned encoding; ``cost_usd`` is litellm's price.
+
+    ``failed`` are the attempts at the same call that came to nothing.
+    """
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -82,3 +106,4 @@ class ModelReply(Compact):
     tokens: int = 0
     usage: Usage = Usage()
     cost_usd: float = 0.0
+    failed: Failed = Failed()

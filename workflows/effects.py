@@ -13,6 +13,7 @@ with workflow.unsafe.imports_passed_through():
         FileCall,
         FileCallResult,
         JobKey,
+        Left,
         ReadBatch,
         ReadBatchResult,
         ToolRequest,
@@ -25,16 +26,16 @@ with workflow.unsafe.imports_passed_through():
     from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult
     from runtime.interpreter.host import Effect, EffectKind
     from runtime.job.sleeping import Sleep
-    from runtime.spec.models import JobSpec
+    from runtime.spec.models import JobSpec, Retry
     from workflows.limits import (
         CALL_LIMIT,
-        FEW_TRIES,
         HEARTBEAT,
         LOCAL_LIMIT,
         PATIENT,
         READ_LIMIT,
         SUMMARY_LIMIT,
         TOOL_LIMIT,
+        summary_retry,
     )
 
 
@@ -100,8 +101,11 @@ class Effects:
             results += (await self._read((request,), f"turn-{turn}-payload-{effect}", place)).results
         return tuple(results)
 
-    async def prepare(self, preparation: Preparation, limit: timedelta) -> workflow.ActivityHandle[ReadBatchResult]:
+    async def prepare(
+        self, preparation: Preparation, limit: timedelta, left: Left
+    ) -> workflow.ActivityHandle[ReadBatchResult]:
         """Start reading for a payload, or writing a group's summary. Nobody waits for it."""
+        summary = preparation.request.lod == SUMMARY_LOD
         kept = "" if preparation.material is None else await self._keep(preparation.material)
         batch = ReadBatch(
             workspace=self.spec.workspace,
@@ -111,9 +115,10 @@ class Effects:
             summary_model=self._summary_model((preparation.request,)),
             redact=self.spec.redact,
             material=kept,
+            left=left if summary else None,
+            retry=summary_retry(self.spec.retry) if summary else Retry(),
             **self._place(preparation.turn, preparation.effect, None),
         )
-        summary = preparation.request.lod == SUMMARY_LOD
         of = preparation.request.path or preparation.obj_id
         return workflow.start_activity(
             "summarise_group" if kept else "summarise_source" if summary else "read_sources",
@@ -123,7 +128,7 @@ class Effects:
             start_to_close_timeout=CALL_LIMIT if summary else READ_LIMIT,
             schedule_to_close_timeout=min(limit, SUMMARY_LIMIT) if summary else limit,
             heartbeat_timeout=HEARTBEAT,
-            retry_policy=FEW_TRIES if summary else PATIENT,
+            retry_policy=PATIENT,
             summary=f"prepare {of}"[:120],
         )
 

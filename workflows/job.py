@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, RetryState, TimeoutError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, ApplicationError, RetryState, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import JobBegan, JobBegin, JobEnd, SummaryCall, TurnCall, TurnReply
+    from activities.contracts import BUDGET_SPENT, JobBegan, JobBegin, JobEnd, Left, SummaryCall, TurnCall, TurnReply
     from activities.verdicts import record_verdict
     from runtime.history.events import RequestSource
     from runtime.interpreter.host import Answer, Effect
@@ -27,7 +27,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.continuing import CHECKPOINT_TURNS, Run, check_interpreter, load, save
     from workflows.doors import Ordered
     from workflows.effects import Effects
-    from workflows.limits import CALL_LIMIT, HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
+    from workflows.failing import cause_of, failed_in
+    from workflows.limits import CALL_LIMIT, HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT, summary_retry
     from workflows.messages import JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
@@ -198,12 +199,14 @@ class JobWorkflow(Ordered):
                 **self.call_fields(),
                 layout=prompt.delta,
                 model=self.model(),
+                retry=self.order.spec.retry,
                 execution=self.replaying.with_divergences(prompt.execution),
                 nodes=prompt.nodes,
                 condensations=prompt.condensations,
                 interim=prompt.interim,
                 given=self.replaying.given,
                 moved=prompt.moved,
+                booked=self.job.ledger.failed,
             )
             try:
                 reply: TurnReply = await workflow.execute_activity(
@@ -218,6 +221,7 @@ class JobWorkflow(Ordered):
                 )
             except ActivityError as error:
                 self.passed()
+                self.job.ledger.add_failed(failed_in(error))
                 cause = error.cause
                 if isinstance(cause, ApplicationError) and cause.type == WINDOW_EXCEEDED:
                     self.job.refused(cause.message)
@@ -263,6 +267,7 @@ class JobWorkflow(Ordered):
             layout=task.delta,
             prompt=task.request.form,
             model=self.model(task.model),
+            retry=summary_retry(self.order.spec.retry),
         )
         try:
             reply: TurnReply = await workflow.execute_activity(
@@ -280,7 +285,7 @@ class JobWorkflow(Ordered):
             if is_cancelled_exception(error):
                 raise
             self.passed()
-            self.job.summarised(cause_of(error))
+            self.job.summarised(cause_of(error), failed=failed_in(error))
         else:
             self.passed()
             self.job.summarised(reply, reply.step)
@@ -420,6 +425,11 @@ class JobWorkflow(Ordered):
             return Stop(JobStatus.FAILED, str(error))
         if isinstance(error, BudgetSpent):
             return Stop(JobStatus.BUDGET, str(error))
+        cause = error.cause if isinstance(error, ActivityError) else None
+        if isinstance(cause, ApplicationError) and cause.type == BUDGET_SPENT:
+            spent = self.job.ledger.stop(self.job.turn - 1, self.now)
+            budget = spent.reason if spent is not None else self.job.ledger.wall_reason()
+            return Stop(JobStatus.BUDGET, f"{budget}; turn {self.job.turn}: {cause.message}")
         last = f"turn {self.job.turn}: {cause_of(error)}"
         # The server gives up as soon as the next attempt would come too late, not when the time is over.
         given_up = isinstance(error, ActivityError) and error.retry_state is RetryState.TIMEOUT
@@ -438,7 +448,13 @@ class JobWorkflow(Ordered):
             "encoding": spec.encoding,
             "redact": spec.redact,
             "reset_event_id": workflow.info().get_current_history_length() + 1,
+            "left": self.left(),
         }
+
+    def left(self) -> Left:
+        """What failed attempts may use up."""
+        tokens, usd = self.job.ledger.left()
+        return Left(tokens=tokens, usd=usd, seconds=max(math.ceil(self.job.ledger.wall_left(self.now)), 1))
 
     def wall_left(self) -> timedelta:
         """How long an activity may take before the wall budget is spent, in whole seconds."""
@@ -450,14 +466,3 @@ class JobWorkflow(Ordered):
             return replayed
         settings = other or self.order.spec.model
         return {"name": settings.name, **settings.options}
-
-
-def cause_of(error: BaseException) -> str:
-    """An activity's error in its own words, with the name of its kind."""
-    cause = error.cause if isinstance(error, ActivityError) else None
-    # An attempt that the server timed out is told with the last failure before it, which says more.
-    while isinstance(cause, TimeoutError) and cause.cause is not None:
-        cause = cause.cause
-    if isinstance(cause, ApplicationError):
-        return f"{cause.type}: {cause.message}" if cause.type else cause.message
-    return str(cause or error)

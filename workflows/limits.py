@@ -6,6 +6,8 @@ from datetime import timedelta
 
 from temporalio.common import RetryPolicy
 
+from runtime.spec.models import Retry
+
 HEARTBEAT = timedelta(seconds=30)
 """How long a worker may be silent before its activity is given to another: longer than any busy machine keeps it from speaking.
 
@@ -17,11 +19,19 @@ TOOL_LIMIT = timedelta(hours=6)
 LOCAL_LIMIT = timedelta(seconds=30)
 PATIENT = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60))
 
+SUMMARY_ATTEMPTS = 4
+SUMMARY_SECONDS = 600.0
+"""What a job waits for a summary at most: something else stands in for it."""
+
+
+def summary_retry(retry: Retry) -> Retry:
+    """How long a call that has a summary written is patient, in a job that is patient as ``retry`` says."""
+    return retry.model_copy(
+        update={"attempts": min(retry.attempts, SUMMARY_ATTEMPTS), "time": min(retry.time, SUMMARY_SECONDS)}
+    )
+
+
 SUMMARY_LIMIT = timedelta(minutes=20)
-FEW_TRIES = RetryPolicy(
-    initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60), maximum_attempts=3
-)
-"""For a summary that nobody waits for: something else stands in, and another attempt begins with a later turn."""
 
 TASK_LIMIT = timedelta(seconds=60)
 """How long a workflow task may take: a worker that has a job not in memory replays its run within one."""

@@ -15,6 +15,8 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import ReadBatchResult
     from runtime.context.payloads import Preparation
+    from runtime.values import Failed
+    from workflows.failing import failed_in
 
 if TYPE_CHECKING:
     from workflows.job import JobWorkflow
@@ -26,7 +28,7 @@ class Preparing:
     def __init__(self, flow: JobWorkflow) -> None:
         self._flow = flow
         self._handles: dict[str, workflow.ActivityHandle[ReadBatchResult]] = {}
-        self._arrived: list[tuple[str, ReadBatchResult | None]] = []
+        self._arrived: list[tuple[str, ReadBatchResult | Failed]] = []
 
     @property
     def arrived(self) -> bool:
@@ -52,7 +54,7 @@ class Preparing:
         job, waited = self._flow.job, False
         for preparation in job.graph.background.begin(turn=job.turn, now=now, asleep=job.sleeping.to_prepare(job)):
             waited |= preparation.material is not None
-            handle = await self._flow.effects.prepare(preparation, self._flow.wall_left())
+            handle = await self._flow.effects.prepare(preparation, self._flow.wall_left(), self._flow.left())
             self._handles[preparation.payload_id] = handle
             handle.add_done_callback(functools.partial(self._ended, preparation))
         return waited
@@ -68,7 +70,8 @@ class Preparing:
         arrived, self._arrived = self._arrived, []
         background = self._flow.job.graph.background
         for payload_id, read in arrived:
-            if read is None:
+            if isinstance(read, Failed):
+                self._flow.job.ledger.add_background(read.usage, read.cost_usd)
                 background.failed(payload_id)
             else:
                 self._flow.job.ledger.add_background(read.usage, read.cost_usd)
@@ -79,4 +82,5 @@ class Preparing:
     def _ended(self, preparation: Preparation, task: asyncio.Task[ReadBatchResult]) -> None:
         if self._handles.pop(preparation.payload_id, None) is None or task.cancelled():
             return
-        self._arrived.append((preparation.payload_id, None if task.exception() is not None else task.result()))
+        error = task.exception()
+        self._arrived.append((preparation.payload_id, task.result() if error is None else failed_in(error)))

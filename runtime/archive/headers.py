@@ -60,6 +60,7 @@ def attempt_fields(
         "number": number,
         "previous": reference(previous),
         "temporal_attempt": record.temporal_attempt,
+        **({"activity": record.activity} if record.activity else {}),
         "model": record.model,
         "parent": reference(record.parent),
         "delta": delta_shape(record.delta),
@@ -76,6 +77,7 @@ def read_attempt(archived: ArchivedObject) -> Attempt:
     """The attempt that an object is."""
     header = archived.header
     return Attempt(
+        activity=header.get("activity", ""),
         key=archived.key,
         digest=archived.digest,
         request_digest=header["request"]["digest"],
@@ -112,6 +114,7 @@ def unsaid(record: StepRecord | EndRecord) -> set[str]:
     silent = set() if record.condensations else {"condensations"}
     if isinstance(record, StepRecord):
         silent |= ({"interim"} if record.interim.empty else set()) | ({"prefix"} if record.prefix is None else set())
+        silent |= set() if record.failed.attempts else {"failed"}
     return silent
 
 
@@ -140,7 +143,9 @@ def failure_fields(record: FailureRecord, attempt: ArchivedObject) -> dict[str, 
     """What a failure's header says."""
     return {
         "kind": "failure",
-        **record.model_dump(mode="json", exclude={"attempt", "response", "chunks"}),
+        **record.model_dump(
+            mode="json", exclude={"attempt", "response", "chunks", *(() if record.spent.attempts else ("spent",))}
+        ),
         **{name: attempt.header[name] for name in ("run", "turn", "number")},
         "attempt": {"key": attempt.key, "digest": attempt.digest},
         "response": {"digest": digest_bytes(record.response), "bytes": len(record.response)},

@@ -153,6 +153,11 @@ def effect_key_in(prefix: str, turn: int, effect: int) -> str:
     return f"{prefix}{turn // 100:05d}/{turn:07d}.effect-{effect:06d}"
 
 
+def turn_prefix_of(key: TurnKey) -> str:
+    """The prefix of the objects of a key's turn, with the final dot."""
+    return f"{key.prefix}{key.turn // 100:05d}/{key.turn:07d}."
+
+
 def parse_turn_key(key: str) -> TurnKey | None:
     """The parts of a key under ``turns``, or None if it is none. ``run`` is as in the key, still encoded."""
     found = _TURN_KEY.fullmatch(key)

@@ -122,11 +122,11 @@ class JobReader:
 
     def attempts(self, run: str, turn: int) -> list[Attempt]:
         """The attempts at a turn, also one in flight, in their order."""
-        prefix = self.lineage.turn_prefix(run, turn)
-        return [
-            headers.read_attempt(self.objects.get(key, "attempt"))
-            for key in self.store.list(f"{prefix}attempt-")
-        ]  # fmt: skip
+        return self._attempts_under(self.lineage.turn_prefix(run, turn))
+
+    def attempts_of(self, run: str, turn: int) -> list[Attempt]:
+        """The attempts at a turn that ``run`` itself made, whatever it went on from."""
+        return self._attempts_under(keys.turn_prefix(self.prefix, run, turn))
 
     def has_turn(self, run: str, turn: int) -> bool:
         """Whether there is anything of a turn's call, whole or damaged."""
@@ -224,11 +224,19 @@ class JobReader:
         """
         return self._attempt_layout(self._attempt_key(run, turn)).segments
 
+    def attempt_layout(self, attempt: str) -> tuple[Segment, ...]:
+        """The layout of the attempt of this key."""
+        return self._attempt_layout(attempt).segments
+
     def nodes(self, ref: StepRef | None) -> dict[str, dict[str, Any]]:
         """The records of all nodes that were live at a step, by ``obj_id``."""
         return dict(self._nodes_of(ref).records)
 
     # Inside
+
+    def _attempts_under(self, prefix: str) -> list[Attempt]:
+        keys_of_them = self.store.list(f"{prefix}attempt-")
+        return [headers.read_attempt(self.objects.get(key, "attempt")) for key in keys_of_them]
 
     def _layout(self, step: StepRef | None) -> Layout:
         if step is None:

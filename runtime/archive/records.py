@@ -15,7 +15,7 @@ from runtime.history.condensed import CondensationRecord
 from runtime.projection.prefix import Prefix
 from runtime.projection.prices import Prices, prompt_cost
 from runtime.projection.segments import LayoutDelta, Segment, reply_segment
-from runtime.values import StepRef, ToolCall, Usage, Value
+from runtime.values import Failed, StepRef, ToolCall, Usage, Value
 
 
 class Capture(StrEnum):
@@ -40,8 +40,8 @@ class AttemptRecord(Value):
     """One attempt at a turn's model call: the request, as it is about to be sent.
 
     ``delta`` makes this turn's layout from the parent's; ``layout_digest`` is checked if given (see
-    ``layout_digest``). ``temporal_attempt`` is Temporal's attempt number of the activity, from 1. ``started_at`` is
-    ISO 8601 in UTC. Headers that are not on the allow-list, secret-looking model options and secrets in the URL's
+    ``layout_digest``). ``temporal_attempt`` is Temporal's attempt number of the activity, from 1, and ``activity`` its id.
+    ``started_at`` is ISO 8601 in UTC. Headers that are not on the allow-list, secret-looking model options and secrets in the URL's
     query are left out or masked here, whatever the caller passes.
     """
 
@@ -57,6 +57,7 @@ class AttemptRecord(Value):
     url: str = ""
     headers: dict[str, str] = {}
     temporal_attempt: int = 1
+    activity: str = ""
     started_at: str
 
     _headers = field_validator("headers")(allowed_headers)
@@ -131,7 +132,7 @@ class StepRecord(Value):
 
     ``response`` is the body as received, ``chunks`` how it arrived. ``execution`` is the record of the statement
     before. ``nodes`` are records of live nodes by their ``obj_id``: all of them or those that changed since the
-    parent step; one with ``"removed": true`` is gone. ``reset_event_id`` is where a Temporal reset goes back to
+    parent step; one with ``"removed": true`` is gone. ``failed`` are the turn's other attempts. ``reset_event_id`` is where a Temporal reset goes back to
     before this call.
     """
 
@@ -145,6 +146,7 @@ class StepRecord(Value):
     headers: dict[str, str] = {}
     usage: Usage = Usage()
     cost_usd: float = 0.0
+    failed: Failed = Failed()
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
     condensations: tuple[CondensationRecord, ...] = ()
@@ -160,7 +162,7 @@ class FailureRecord(Value):
     """An attempt that failed: what came back until then, and the error. ``attempt`` is the key of ``begin_attempt``.
 
     ``response`` is the body as received so far: of an error response, or of a stream that broke. ``error_type`` and
-    ``error_message`` are those that Temporal was told.
+    ``error_message`` are those that Temporal was told. ``spent`` is what the attempt used, and the wait for the next one with it.
     """
 
     attempt: str
@@ -170,6 +172,7 @@ class FailureRecord(Value):
     headers: dict[str, str] = {}
     error_type: str
     error_message: str
+    spent: Failed = Failed()
     failed_at: str = ""
 
     _headers = field_validator("headers")(allowed_headers)
@@ -237,6 +240,7 @@ class Attempt(Value):
     turn: int
     number: int
     temporal_attempt: int
+    activity: str = ""
     model: dict[str, Any]
     parent: StepRef | None
     capture: Capture
@@ -262,6 +266,7 @@ class Failure(Value):
     headers: dict[str, str]
     error_type: str
     error_message: str
+    spent: Failed = Failed()
     failed_at: str
     response_digest: str
     response_bytes: int
@@ -305,6 +310,7 @@ class Step(Value):
     headers: dict[str, str]
     usage: Usage
     cost_usd: float
+    failed: Failed = Failed()
     execution: dict[str, Any] | None
     nodes: tuple[dict[str, Any], ...]
     condensations: tuple[CondensationRecord, ...] = ()

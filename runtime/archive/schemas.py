@@ -15,7 +15,7 @@ from runtime.context.interim import Interim
 from runtime.digests import canonical_json
 from runtime.errors import ObjectCorrupt
 from runtime.history.condensed import CondensationRecord
-from runtime.values import StepRef, Usage
+from runtime.values import Failed, StepRef, Usage
 
 Digest = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0)]
@@ -71,7 +71,7 @@ class RunHeader(Header):
 
 
 class AttemptHeader(Header):
-    """A request, before its call. Parts: ``recipe`` (or ``recipe.zst``), ``wire``, ``layout``.
+    """A request, before its call; ``activity`` is the id of the activity that makes it. Parts: ``recipe`` (or ``recipe.zst``), ``wire``, ``layout``.
 
     ``delta`` makes the layout from the parent's: ``["keep", start, stop]``, ``["add", count]``, ``["reply"]``. ``base``
     is the attempt that the recipe is relative to; without one it is flat, and ``sources`` names the attempts whose
@@ -89,6 +89,7 @@ class AttemptHeader(Header):
     answered: StepRef | None = None
     start: Digest | None = None
     temporal_attempt: int
+    activity: str = ""
     model: dict[str, Any]
     parent: StepRef | None
     delta: list[
@@ -111,7 +112,8 @@ class StepHeader(Header):
 
     ``nodes`` are the records of the nodes that ``changed``, in a ``keyframe`` of all; ``nodes_digest`` is that of
     the digests of all. ``effects`` are the tool results of the statement before, ``checkpoints`` the job's state between the two turns,
-    ``beside`` the calls since then that no other record names (see ``naming``), ``definition`` the job's at the time.
+    ``beside`` the calls since then that no other record names (see ``naming``), ``definition`` the job's at the time. ``failed`` is
+    what the turn's other attempts used.
     """
 
     kind: Literal["step"]
@@ -127,6 +129,7 @@ class StepHeader(Header):
     headers: dict[str, str]
     usage: Usage
     cost_usd: float
+    failed: Failed = Failed()
     execution: dict[str, Any] | None
     nodes: list[dict[str, Any]]
     condensations: list[CondensationRecord] = []
@@ -144,7 +147,7 @@ class StepHeader(Header):
 
 
 class FailureHeader(Header):
-    """What came back of an attempt that failed. Parts: ``response`` and ``chunks``, as a step's."""
+    """What came back of an attempt that failed, and what it ``spent``. Parts: ``response`` and ``chunks``, as a step's."""
 
     kind: Literal["failure"]
     run: str
@@ -156,6 +159,7 @@ class FailureHeader(Header):
     headers: dict[str, str]
     error_type: str
     error_message: str
+    spent: Failed = Failed()
     failed_at: str
 
 

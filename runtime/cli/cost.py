@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from runtime.archive.keys import TurnKey
     from runtime.archive.stores import ObjectStore
     from runtime.catalog import JobName
+    from runtime.values import Failed
 
 _COUNTED = (
     *("calls", "failed_attempts", "prompt", "completion", "cache_read", "cache_write", "unreported", "cost_usd"),
-    *("moved_prefixes", "lost_usd"),
+    *("failed_tokens", "failed_usd", "moved_prefixes", "lost_usd"),
 )
 
 
@@ -32,7 +33,7 @@ def command(
 ) -> None:
     """Show what jobs have used and spent, and each batch's total.
 
-    Every archived call counts, those of earlier runs too. The price is litellm's; it has none for unreported usage.
+    Every archived call counts, those of earlier runs too. The price is litellm's. Where a provider reported no usage, it is that of an estimate.
     """
     from runtime.cli.stores import archive_to_read
 
@@ -56,29 +57,38 @@ def command(
 
 
 def spent(archive: JobArchive) -> dict[str, Any]:
-    """What all archived calls of a job used. Tokens read from a provider's cache are among the prompt's."""
+    """What all archived calls of a job used, those of failed attempts with them.
+
+    Tokens read from a provider's cache are among the prompt's. ``failed_tokens`` and ``failed_usd`` are what of it came to nothing;
+    an attempt over which a worker died counts once its turn has a reply.
+    """
     from runtime.archive import keys
     from runtime.archive.container import unseal
     from runtime.archive.gaps import UNREADABLE
-    from runtime.values import Usage
+    from runtime.values import Failed, Usage
 
     found = dict.fromkeys(_COUNTED, 0)
     cost = lost = 0.0
     damaged: list[str] = []
     asked: set[TurnKey] = set()
     answered: set[TurnKey] = set()
+    failed: dict[str, Failed] = {}
     for key in archive.store.list(f"{archive.prefix}/turns/"):
         place = keys.parse_turn_key(key)
         if place is not None and place.kind in {"attempt", "step"}:
             (asked if place.kind == "attempt" else answered).add(place._replace(kind="step", number=0))
         if place is not None and place.kind == "failure":
             found["failed_attempts"] += 1
-        if place is None or place.kind not in {"step", "exchange"}:
+        if place is None or place.kind not in {"step", "exchange", "failure"}:
             continue
         try:
             header = unseal(key, archive.store.get(key), place.kind).header
         except UNREADABLE:
             damaged.append(key)
+            continue
+        if place.kind == "failure":
+            turn = keys.turn_prefix_of(place)
+            failed[turn] = failed.get(turn, Failed()) + Failed.model_validate(header.get("spent", {}))
             continue
         # A reply that lost the race for its turn was paid for, too; a redirect was not.
         if place.kind == "exchange" and header["reply"] is None:
@@ -89,11 +99,23 @@ def spent(archive: JobArchive) -> dict[str, Any]:
         for name in ("prompt", "completion", "cache_read", "cache_write"):
             found[name] += getattr(usage, name)
         cost += header["cost_usd"]
+        if "failed" in header:
+            failed[keys.turn_prefix_of(place)] = Failed.model_validate(header["failed"])
         if (prefix := header.get("prefix")) is not None:
             found["moved_prefixes"] += bool(prefix["broken"])
             lost += prefix["lost_usd"]
     damaged += _lost(asked, answered)
-    return {**found, "cost_usd": round(cost, 9), "lost_usd": round(lost, 9), "damaged": sorted(damaged)}
+    nothing = sum(failed.values(), Failed())
+    for name in ("prompt", "completion", "cache_read", "cache_write"):
+        found[name] += getattr(nothing.usage, name)
+    spent_on_nothing = {"failed_tokens": nothing.usage.total, "failed_usd": nothing.cost_usd}
+    return {
+        **found,
+        **spent_on_nothing,
+        "cost_usd": round(cost + nothing.cost_usd, 9),
+        "lost_usd": round(lost, 9),
+        "damaged": sorted(damaged),
+    }
 
 
 def _lost(asked: set[TurnKey], answered: set[TurnKey]) -> list[str]:
@@ -125,6 +147,8 @@ def _jobs(objects: ObjectStore, name: str | None) -> list[JobName]:
 def _text(row: dict[str, Any]) -> str:
     extra = [f"{row[name]} {words}" for name, words in _REMARKS if row[name]]
     extra += [f"{len(row['damaged'])} calls cannot be read: run 'holdfast verify'"] if row["damaged"] else []
+    if row["failed_tokens"]:
+        extra.insert(0, f"of it on failed attempts {row['failed_tokens']:,} tokens, ${row['failed_usd']:.4f}")
     return (
         f"{row['calls']:>6} {'call ' if row['calls'] == 1 else 'calls'}  {row['prompt']:>12,} prompt ({row['cache_read']:,} from cache) "
         f"{row['completion']:>10,} completion  ${row['cost_usd']:.4f}" + "".join(f"  {remark}" for remark in extra)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from runtime.archive.gaps import Gap, Readable
     from runtime.archive.job import JobArchive
     from runtime.archive.records import Attempt, EndRecord, Failure, Step
+    from runtime.values import Failed
 
 
 def command(
@@ -152,6 +153,7 @@ def turns_of(archive: JobArchive, run: str, found: Readable) -> list[dict[str, A
                 "started_at": step.started_at,
                 "finished_at": step.finished_at,
                 "attempts": archive.attempt_count(run, step.turn),
+                "failed": _failed(step.failed),
             }
         )
     flying = _flying(archive, run, found)
@@ -167,6 +169,7 @@ def turns_of(archive: JobArchive, run: str, found: Readable) -> list[dict[str, A
                 "started_at": flying.started_at,
                 "finished_at": None,
                 "attempts": flying.number,
+                "failed": _failed(_failed_of(archive, run, flying.turn)),
             }
         )
     return turns
@@ -213,9 +216,27 @@ def summaries_of(archive: JobArchive, run: str, gaps: list[Gap]) -> list[dict[st
                 "started_at": attempts[0].started_at,
                 "finished_at": step.finished_at if step else None,
                 "attempts": len(attempts),
+                "failed": _failed(step.failed if step else _failed_of(call.archive, call.run, call.turn)),
             }
         )
     return rows
+
+
+def _failed(failed: Failed) -> dict[str, Any]:
+    """What failed attempts used; where nobody reported it, an estimate."""
+    return {"tokens": failed.usage.total, "cost_usd": failed.cost_usd, "reported": failed.usage.reported}
+
+
+def _failed_of(archive: JobArchive, run: str, turn: int) -> Failed:
+    """What the attempts at a turn used of whose failure a record tells; nothing where that cannot be read, which is told as damage."""
+    from runtime.archive.gaps import UNREADABLE
+    from runtime.values import Failed
+
+    try:
+        failures = [archive.failure(attempt.key) for attempt in archive.attempts(run, turn)]
+    except UNREADABLE:
+        return Failed()
+    return sum((failure.spent for failure in failures if failure is not None), Failed())
 
 
 def _unanswered(failure: Failure | None) -> str:
@@ -251,7 +272,11 @@ def summary_line(summary: dict[str, Any]) -> str:
 
 def _line(row: dict[str, Any], outcome: str, words: str) -> str:
     tokens = f"{row['tokens']['prompt']:,}+{row['tokens']['completion']:,} tokens"
-    retried = f"  ({row['attempts']} attempts)" if row["attempts"] > 1 else ""
+    failed, about = row["failed"], "" if row["failed"]["reported"] else "about "
+    spent = (
+        f", on failed ones {about}{failed['tokens']:,} tokens, ${failed['cost_usd']:.4f}" if failed["tokens"] else ""
+    )
+    retried = f"  ({row['attempts']} attempts{spent})" if row["attempts"] > 1 or spent else ""
     return (
         f"{row['turn']:4}  {outcome:<22}  {tokens:>18}  ${row['cost_usd']:.4f}  {_seconds(row):>6}  {words}{retried}"
     ).rstrip()

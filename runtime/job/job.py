@@ -48,7 +48,9 @@ from runtime.projection.project import Projector, TailPart
 from runtime.projection.results import NOBODY_THERE, execution_text
 from runtime.projection.segments import LayoutDelta, Segment, SegmentKind, delta_from, reply_segment
 from runtime.spec.models import JobSpec
-from runtime.values import ModelReply, StepRef
+from runtime.values import Failed, ModelReply, StepRef
+
+NONE_FAILED = Failed()
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,7 @@ class Job:
         self.limits = ()
         self._condense = False
         self.condensing.begin_turn()
+        self.ledger.begin_turn()
         self.places.begin_turn()
         self._settled = False
         if messages:
@@ -261,10 +264,12 @@ class Job:
         self.fitter.refused(limit)
         self.limits += (limit,)
 
-    def summarised(self, reply: ModelReply | str, step: StepRef | None = None) -> None:
-        """Go on with the summary that was waited for, archived at ``step``; or with why there is none."""
+    def summarised(self, reply: ModelReply | str, step: StepRef | None = None, failed: Failed = NONE_FAILED) -> None:
+        """Go on with the summary that was waited for, archived at ``step``; or with why there is none, and what that cost."""
         if isinstance(reply, ModelReply):
-            self.ledger.add(reply.usage, reply.cost_usd)
+            self.ledger.add(reply.usage + reply.failed.usage, reply.cost_usd + reply.failed.cost_usd)
+        else:
+            self.ledger.add_background(failed.usage, failed.cost_usd)
         self.condensing.summarised(self, reply, step)
 
     def called(self, prompt: Prompt, reply: ModelReply) -> None:
@@ -278,6 +283,7 @@ class Job:
             thinking=reply.thinking,
             tokens=reply.tokens,
         )
+        self.ledger.add_failed(reply.failed)
         self.ledger.add(reply.usage, reply.cost_usd)
         self.ledger.told(prompt.told)
         self.fitter.called(reply.usage)

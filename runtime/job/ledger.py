@@ -8,14 +8,14 @@ from runtime.job.stops import JobStatus, Stop
 from runtime.plurals import counted
 from runtime.projection.results import Spending
 from runtime.spec.models import Budget
-from runtime.values import Usage
+from runtime.values import Failed, Usage
 
 
 @dataclass
 class Ledger:
     """Spending against ``budget``. ``started`` is seconds since the epoch.
 
-    ``untold`` is what was spent in the background and no step records yet.
+    ``untold`` is what was spent in the background and no step records yet, ``failed`` what of the turn's spending came to nothing.
     """
 
     budget: Budget
@@ -23,14 +23,39 @@ class Ledger:
     usage: Usage = field(default_factory=Usage)
     cost_usd: float = 0.0
     untold: list[tuple[Usage, float]] = field(default_factory=list)
+    failed: Failed = field(default_factory=Failed)
+
+    def begin_turn(self) -> None:
+        """No attempt has failed yet."""
+        self.failed = Failed()
 
     def add(self, usage: Usage, cost_usd: float) -> None:
         """Book one model call."""
         self.usage += usage
         self.cost_usd = round(self.cost_usd + cost_usd, 9)
 
+    def add_failed(self, failed: Failed) -> None:
+        """Book the failed attempts of the turn's calls, of which there have been ``failed`` in all until now."""
+        if failed.attempts <= self.failed.attempts:
+            return
+        more, before = failed.usage, self.failed.usage
+        self.add(
+            Usage(
+                prompt=more.prompt - before.prompt,
+                completion=more.completion - before.completion,
+                cache_read=more.cache_read - before.cache_read,
+                cache_write=more.cache_write - before.cache_write,
+                reported=more.reported,
+            ),
+            failed.cost_usd - self.failed.cost_usd,
+        )
+        self.failed = failed
+
     def add_background(self, usage: Usage, cost_usd: float) -> None:
-        """Book a call that nobody waited for. The next step says so: a replay has no other way to know."""
+        """Book what has no step of its own in the job. The next step says so: a replay has no other way to know.
+
+        That are calls that nobody waited for, and summaries that came to nothing.
+        """
         if usage.total or cost_usd:
             self.add(usage, cost_usd)
             self.untold.append((usage, cost_usd))
@@ -45,6 +70,10 @@ class Ledger:
     def told(self, number: int) -> None:
         """A step records the first ``number`` of what no step recorded."""
         del self.untold[:number]
+
+    def left(self) -> tuple[int, float]:
+        """Tokens and US dollars that may still be spent."""
+        return self.budget.tokens - self.usage.total, round(self.budget.usd - self.cost_usd, 9)
 
     def wall_left(self, now: float) -> float:
         """Seconds until the wall budget is spent."""

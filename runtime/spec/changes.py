@@ -14,7 +14,7 @@ from typing import Any
 from runtime.digests import digest_of
 from runtime.spec.condensers import condenser_value
 from runtime.spec.durations import format_duration
-from runtime.spec.models import JobSpec
+from runtime.spec.models import JobSpec, Retry
 
 _LONGEST_SHOWN = 60
 _ABSENT = object()
@@ -24,7 +24,11 @@ _WHOLE = frozenset({"goal", "result"})
 
 def definition_digest(job: JobSpec) -> str:
     """The digest of all that ``job`` says: equal definitions have equal ones."""
-    return digest_of(job.model_dump(mode="json"))
+    value = job.model_dump(mode="json")
+    if job.retry == Retry():
+        # A key that a release brought changes no definition that does not use it.
+        del value["retry"]
+    return digest_of(value)
 
 
 def changes(old: JobSpec, new: JobSpec) -> list[str]:
@@ -38,6 +42,8 @@ def _comparable(job: JobSpec) -> dict[str, Any]:
     value["tools"] = {tool.pop("name"): tool for tool in value["tools"]}
     value["condenser"] = condenser_value(job.condenser)
     value["sections"] = job.sections.model_dump(exclude_none=True)
+    for key in ("time", "first_byte", "stall"):
+        value["retry"][key] = format_duration(value["retry"][key])
     value["budget"]["wall"] = format_duration(value["budget"].pop("wall_seconds"))
     return value
 

@@ -44,6 +44,10 @@ def _job(job: JobSpec) -> dict[str, Any]:
             "usd": job.budget.usd,
             "wall": format_duration(job.budget.wall_seconds),
         },
+        "retry": {
+            "attempts": job.retry.attempts,
+            **{key: format_duration(getattr(job.retry, key)) for key in ("time", "first_byte", "stall")},
+        },
         "context_tokens": job.context_tokens,
         "sections": job.sections.model_dump(exclude_none=True),
         "condenser": _exact(condenser_value(job.condenser)),

@@ -40,6 +40,22 @@ class Budget(Spec):
     """Seconds from the job's start, waits included."""
 
 
+class Retry(Spec):
+    """How long a model call is patient: with attempts that fail, with silence. A turn that outlives it fails its job.
+
+    The defaults leave a model that thinks for minutes before it speaks the time to do so, and a provider two hours to recover.
+    """
+
+    attempts: int = Field(default=30, ge=1)
+    """Attempts that fail, whatever it was; those over which a worker died do not count."""
+    time: float = Field(default=7_200.0, gt=0)
+    """Seconds that failed attempts and the waits after them may take in all. Time in which no worker was there is none of it."""
+    first_byte: float = Field(default=600.0, gt=0)
+    """Seconds from the request to the reply's first byte, where replies are streamed."""
+    stall: float = Field(default=300.0, gt=0)
+    """Seconds between two pieces of a reply."""
+
+
 class ModelSettings(Spec):
     """The model of a job.
 
@@ -156,6 +172,8 @@ class JobSpec(Spec):
     form: Literal["tool", "script"] = "tool"
     """How the model hands over a statement: a native tool call, or a ``<script>`` block in its text."""
     budget: Budget = Budget()
+    retry: Retry = Retry()
+    """How long a model call is patient."""
     context_tokens: int = Field(default=DEFAULT_CONTEXT_TOKENS, ge=1)
     """The size to which prompts are projected, in tokens of ``encoding``."""
     sections: Sections = Sections()

@@ -20,6 +20,7 @@ from runtime.spec.models import (
     JobSpec,
     ModelSettings,
     ProjectionPolicy,
+    Retry,
     Sections,
     ToolSpec,
     auto,
@@ -35,6 +36,7 @@ from runtime.spec.written import (
     WrittenHeader,
     WrittenJob,
     WrittenModel,
+    WrittenRetry,
     WrittenSections,
     is_secret_key,
     is_secret_name,
@@ -120,6 +122,7 @@ class Resolver:
             model=model,
             form="tool" if form == "auto" else form,
             budget=_budget(self._defaults.budget, job.budget),
+            retry=_retry(self._defaults.retry, job.retry),
             context_tokens=setting("context_tokens")[0],
             sections=_sections(self._defaults.sections, job.sections),
             condenser=self._condensers(*setting("condenser"), model),
@@ -273,6 +276,11 @@ def _budget(defaults: WrittenBudget, own: WrittenBudget) -> Budget:
     if "wall" in values:
         values["wall_seconds"] = values.pop("wall")
     return Budget(**values)
+
+
+def _retry(defaults: WrittenRetry, own: WrittenRetry) -> Retry:
+    """The job's own bounds, then the defaults' ones."""
+    return Retry(**{**defaults.model_dump(exclude_unset=True), **own.model_dump(exclude_unset=True)})
 
 
 def _sections(defaults: WrittenSections, own: WrittenSections) -> Sections:

@@ -32,6 +32,7 @@ from runtime.spec.models import (
     Budget,
     CondenserKind,
     CondenserSpec,
+    Retry,
     Sections,
 )
 from runtime.spec.problems import shown
@@ -51,6 +52,7 @@ TARGET_PATTERN = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 TARGET_RULE = "a tool as 'module:function'"
 SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DEFAULTS = Budget()
+_RETRY = Retry()
 _SECTIONS = Sections()
 _CONDENSER = CondenserSpec(kind=CondenserKind.SUMMARY)
 
@@ -191,6 +193,25 @@ class WrittenBudget(Written):
         default=_DEFAULTS.wall_seconds,
         description="Time from the job's start: a number of seconds, or a text such as 30s, 90m, 6h, 1h30m, 2d.",
     )
+
+
+class WrittenRetry(Written):
+    """How long a model call is patient. Keys that a job leaves out come from the defaults."""
+
+    attempts: int = Field(
+        default=_RETRY.attempts,
+        ge=1,
+        le=10_000,
+        description="Failed attempts at one call, after which the job has failed. What they use is booked.",
+    )
+    time: Duration = Field(
+        default=_RETRY.time,
+        description="What the failed attempts at one call, and the waits after them, may take in all.",
+    )
+    first_byte: Duration = Field(
+        default=_RETRY.first_byte, description="Time from a request to the first byte of a streamed reply."
+    )
+    stall: Duration = Field(default=_RETRY.stall, description="Time between two pieces of a reply.")
 
 
 SectionTokens = Annotated[int, Field(ge=LEAST_SECTION, le=10_000_000)]
@@ -407,6 +428,7 @@ class WrittenSettings(Written):
         "auto is tool.",
     )
     budget: WrittenBudget = Field(default=WrittenBudget(), description="What the job may spend.")
+    retry: WrittenRetry = Field(default=WrittenRetry(), description="How long a model call is patient.")
     context_tokens: int = Field(
         default=DEFAULT_CONTEXT_TOKENS,
         ge=1_000,

@@ -185,6 +185,8 @@ def test_cost_adds_up_every_call(read: Reader) -> None:
         "cache_write": 0,
         "unreported": 0,
         "cost_usd": 0.009,
+        "failed_tokens": 0,
+        "failed_usd": 0.0,
         "moved_prefixes": 0,
         "lost_usd": 0.0,
     }

@@ -77,6 +77,6 @@ def test_every_field_counts() -> None:
             "id",
             "redact",
         ),
-        *("condenser", "pin_user_messages", "projection", "urls", "summary_model", "sections"),
+        *("condenser", "pin_user_messages", "projection", "urls", "summary_model", "sections", "retry"),
     }
     assert set(JobSpec.model_fields) == covered

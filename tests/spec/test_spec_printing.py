@@ -44,6 +44,11 @@ jobs:
       tokens: 2000000
       usd: 5.0
       wall: 1h30m
+    retry:
+      attempts: 30
+      time: 2h
+      first_byte: 10m
+      stall: 5m
     context_tokens: 60000
     sections:
       feed: 4000

@@ -3,7 +3,7 @@
 from temporalio.api.failure.v1 import Failure
 from temporalio.converter import DataConverter
 
-from workflows.job import cause_of
+from workflows.failing import cause_of
 
 TOO_LATE = "Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying"
 

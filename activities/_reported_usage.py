@@ -1,0 +1,64 @@
+"""The usage that a response states, found in its bytes: also in one that broke off, or that is an error.
+
+A stream may state it at its beginning and again at its end (Anthropic's does), so the largest figure of each kind counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from runtime.values import Usage
+
+_PROMPT = ("prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "prompt_eval_count")
+_COMPLETION = ("completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount", "eval_count")
+_READ, _WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
+_USAGES = ("usage", "usageMetadata")
+_DEEPEST = 4
+
+
+def usage_in(body: bytes) -> Usage | None:
+    """What a response says that it used, None if it does not."""
+    found = [usage for value in _documents(body) for usage in _usages(value, 0)]
+    if not found:
+        return None
+    prompt, completion = (max(_first(usage, names) for usage in found) for names in (_PROMPT, _COMPLETION))
+    read, written = (max(_first(usage, (name,)) for usage in found) for name in (_READ, _WRITTEN))
+    if any(name in usage for usage in found for name in (_READ, _WRITTEN) if "input_tokens" in usage):
+        # Anthropic counts what its cache holds beside the prompt's other tokens.
+        prompt += read + written
+    details = [usage.get("prompt_tokens_details") or usage.get("input_tokens_details") for usage in found]
+    cached = max((_first(each, ("cached_tokens",)) for each in details if isinstance(each, dict)), default=0)
+    return Usage(prompt=prompt, completion=completion, cache_read=max(read, cached), cache_write=written)
+
+
+def _documents(body: bytes) -> Iterator[Any]:
+    """The JSON objects of a response: all of it, or those of a stream's lines."""
+    with suppress(ValueError, RecursionError):
+        yield json.loads(body)
+        return
+    for line in body.splitlines():
+        data = line.removeprefix(b"data:").strip()
+        if data.startswith(b"{"):
+            with suppress(ValueError, RecursionError):
+                yield json.loads(data)
+
+
+def _usages(value: Any, depth: int) -> Iterator[dict[str, Any]]:
+    """The mappings under the names that providers give them, not far below the top."""
+    if not isinstance(value, dict) or depth > _DEEPEST:
+        return
+    if "prompt_eval_count" in value:
+        yield value
+    for name, part in value.items():
+        if name in _USAGES and isinstance(part, dict):
+            yield part
+        else:
+            yield from _usages(part, depth + 1)
+
+
+def _first(usage: dict[str, Any], names: tuple[str, ...]) -> int:
+    numbers = (usage.get(name) for name in names)
+    return next((n for n in numbers if isinstance(n, int) and not isinstance(n, bool) and n >= 0), 0)

@@ -1,0 +1,213 @@
+"""What failed attempts cost, how many there are, and when they have used up what a job had left."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from model_calls import RUN, START, Job, anthropic_server, attempt, model_at, openai_server, run
+from temporalio.exceptions import ApplicationError
+
+from activities.contracts import Left, TurnCall, TurnReply
+from runtime.archive.verify import verify_job
+from runtime.spec.models import Retry
+from runtime.values import Failed, Usage
+
+pytestmark = pytest.mark.usefixtures("litellm")
+
+PROMPT = sum(segment.tokens for segment in START)
+TEXT = "A reply of some length, so that there is a middle. " * 4
+USAGE = {"prompt_tokens": 150_000, "completion_tokens": 10, "total_tokens": 150_010}
+BROKEN = {"type": "server_error", "message": "Broke", "usage": USAGE}
+REPORTING = {"text": TEXT, "error_after": 0, "error": BROKEN, "times": 99}
+"""A stream that ends in an error, which states what was used."""
+OOPS = {"fail": {"status": 500, "message": "Oops"}, "times": 99}
+PLENTY = Left(tokens=10**9, usd=10**6, seconds=10**6)
+
+
+async def tries(job: Job, number: int, **fields: Any) -> list[ApplicationError]:
+    """The errors of so many attempts at the job's next turn."""
+    return [await failed_try(job, n, **fields) for n in range(1, number + 1)]
+
+
+async def failed_try(job: Job, number: int, **fields: Any) -> ApplicationError:
+    """The error of attempt ``number``."""
+    with pytest.raises(ApplicationError) as raised:
+        await one_try(job, number, **fields)
+    return raised.value
+
+
+async def one_try(job: Job, number: int, **fields: Any) -> TurnReply:
+    """Attempt ``number`` at the job's next turn."""
+    call: TurnCall = job.call().model_copy(update={"left": PLENTY, **fields})
+    return await run(job.store, call, attempt(number))
+
+
+def told(error: ApplicationError) -> Failed:
+    """What an error says was spent."""
+    return Failed.model_validate(error.details[0])
+
+
+async def test_reported_usage_of_failed_attempts_is_booked() -> None:
+    """The reply tells of all attempts before it, at the model's price; so does its step, also to a retry that finds it."""
+    async with openai_server(lambda _m, n: REPORTING if n < 4 else {"text": TEXT}).serving() as server:
+        job = Job(model_at(server))
+        errors = await tries(job, 3)
+        reply = await one_try(job, 4)
+        again = await one_try(job, 5)
+    one = Usage(prompt=150_000, completion=10)
+    assert [told(error).attempts for error in errors] == [1, 2, 3]
+    assert [told(error).usage for error in errors] == [one, one + one, one + one + one]
+    dollars = 150_000 * 2.5e-6 + 10 * 1e-5  # gpt-4o
+    assert [told(error).cost_usd for error in errors] == pytest.approx([dollars, 2 * dollars, 3 * dollars])
+    assert (reply.failed.attempts, reply.failed.usage) == (3, one + one + one)
+    assert again.failed == reply.failed
+    step = job.archive.find_step(RUN, 1)
+    assert step is not None
+    assert step.failed == reply.failed
+    assert verify_job(job.archive) == []
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_an_error_response_that_states_usage_is_booked(streams: bool) -> None:
+    """Where a gateway was paid for nothing, it is known."""
+
+    class Honest(type(openai_server(lambda _m, _n: "").protocol)):  # type: ignore[misc]
+        def error(self, kind: str, message: str) -> dict[str, Any]:
+            return {"error": {"message": message, "type": kind}, "usage": USAGE}
+
+    server = openai_server(lambda _m, _n: OOPS)
+    server.protocol = Honest()
+    async with server.serving():
+        error = await failed_try(Job(model_at(server, stream=streams)), 1)
+    assert told(error).usage == Usage(prompt=150_000, completion=10)
+
+
+async def test_a_stream_that_broke_off_reports_what_it_has() -> None:
+    """Anthropic's streams begin with the prompt's tokens, and those of its cache beside them."""
+    usage = {"input_tokens": 400, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 7, "output_tokens": 1}
+    broken = {"text": TEXT, "usage": usage, "break_after": 50}
+    async with anthropic_server(lambda _m, _n: broken).serving() as server:
+        error = await failed_try(Job(model_at(server)), 1)
+    assert told(error).usage == Usage(prompt=497, completion=1, cache_read=90, cache_write=7)
+    assert told(error).cost_usd > 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "completion"),
+    [
+        ({"text": TEXT, "break_after": 60, "times": 99}, 15),
+        ({"hang": True, "times": 99}, 0),
+        ({"fail": {"status": 504, "message": "The model took too long"}, "times": 99}, 0),
+    ],
+    ids=["broken", "silent", "gateway timeout"],
+)
+async def test_what_nobody_reports_is_an_estimate(reply: dict[str, Any], completion: int) -> None:
+    """The request was sent, so its prompt counts, with what came of the reply; and it is called an estimate."""
+    async with openai_server(lambda _m, _n: reply).serving() as server:
+        error = await failed_try(Job(model_at(server, first_byte=0.3)), 1)
+    spent = told(error)
+    assert spent.usage == Usage(prompt=PROMPT, completion=completion, reported=False)
+    assert spent.cost_usd == pytest.approx(PROMPT * 2.5e-6 + completion * 1e-5)
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500, 503])
+async def test_a_refusal_costs_nothing(status: int) -> None:
+    """Providers take no money for them, and a job that is limited in its rate for an hour must not starve of estimates."""
+    refused = {"fail": {"status": status, "message": "No"}, "times": 99}
+    async with openai_server(lambda _m, _n: refused).serving() as server:
+        error = await failed_try(Job(model_at(server)), 1)
+    spent = told(error)
+    assert (spent.attempts, spent.usage, spent.cost_usd) == (1, Usage(), 0.0)
+
+
+async def test_what_never_left_costs_nothing() -> None:
+    """No connection came about."""
+    async with openai_server(lambda _m, _n: "").serving() as server:
+        model = model_at(server)
+    spent = told(await failed_try(Job(model), 1))
+    assert (spent.attempts, spent.usage) == (1, Usage())
+
+
+async def test_an_attempt_that_was_killed_is_an_estimate() -> None:
+    """Its request is archived, and neither a reply nor a failure: the next attempt counts it, exactly once."""
+    arrived, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def respond(_messages: Any, number: int) -> Any:
+        loop.call_soon_threadsafe(arrived.set)
+        return {"hang": True} if number == 1 else OOPS if number == 2 else {"text": TEXT}
+
+    async with openai_server(respond).serving() as server:
+        job = Job(model_at(server))
+        dying = asyncio.create_task(one_try(job, 1))
+        await arrived.wait()
+        dying.cancel()
+        await asyncio.wait({dying})
+        error = await failed_try(job, 2)
+        reply = await one_try(job, 3)
+    killed = Usage(prompt=PROMPT, reported=False)
+    assert (told(error).attempts, told(error).usage) == (2, killed)
+    assert (reply.failed.attempts, reply.failed.usage) == (2, killed)
+
+
+async def test_spent_attempts_end_the_call() -> None:
+    """As soon as they have used up what was left, with what they used and the last one's words."""
+    async with openai_server(lambda _m, _n: REPORTING).serving() as server:
+        job = Job(model_at(server))
+        left = Left(tokens=10**9, usd=1.0, seconds=10**6)
+        first, second, third = await tries(job, 3, left=left)
+        asked = len(server.exchanges)
+    assert [first.type, second.type, third.type] == ["ServerError", "ServerError", "BudgetSpent"]
+    assert third.non_retryable
+    assert third.message.startswith("3 failed attempts used 450,030 tokens and $1.1253")
+    assert third.message.endswith("; the last: ServerError: Broke")
+    assert told(third).attempts == asked == 3
+
+
+async def test_the_budget_is_checked_before_an_attempt() -> None:
+    """What a killed attempt may have cost counts too: the next one is not made."""
+    arrived, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def respond(_messages: Any, _number: int) -> Any:
+        loop.call_soon_threadsafe(arrived.set)
+        return {"hang": True}
+
+    async with openai_server(respond).serving() as server:
+        job = Job(model_at(server))
+        dying = asyncio.create_task(one_try(job, 1))
+        await arrived.wait()
+        dying.cancel()
+        await asyncio.wait({dying})
+        error = await failed_try(job, 2, left=Left(tokens=PROMPT, usd=1.0, seconds=10**6))
+        asked = len(server.exchanges)
+    assert (error.type, error.non_retryable, asked) == ("BudgetSpent", True, 1)
+    assert error.message == f"1 failed attempt used about {PROMPT} tokens and $0.0000"
+
+
+async def test_attempts_are_bounded() -> None:
+    """The last one says how many there were, and why it failed."""
+    async with openai_server(lambda _m, _n: OOPS).serving() as server:
+        errors = await tries(Job(model_at(server)), 3, retry=Retry(attempts=3))
+    assert [error.non_retryable for error in errors] == [False, False, True]
+    assert (errors[2].type, errors[2].message) == (
+        "ServerError",
+        "3 attempts failed, as many as 'retry' allows; the last: Oops (HTTP 500)",
+    )
+
+
+async def test_attempts_are_bounded_in_time() -> None:
+    """A wait that the provider asks for counts before it is waited."""
+    late = {"fail": {"status": 429, "message": "Slow down", "retry_after": 5000}, "times": 99}
+    async with openai_server(lambda _m, _n: late).serving() as server:
+        errors = await tries(Job(model_at(server)), 2, retry=Retry(time=7200))
+    assert [error.non_retryable for error in errors] == [False, True]
+    assert "would be later than 'retry' allows (2h); the last: Slow down (HTTP 429)" in errors[1].message
+
+
+async def test_waits_grow_with_the_failures() -> None:
+    """Up to five minutes; Temporal's own waits, of a minute at most, hold for the first and after crashes."""
+    async with openai_server(lambda _m, _n: OOPS).serving() as server:
+        errors = await tries(Job(model_at(server)), 11)
+    minutes = [None if error.next_retry_delay is None else error.next_retry_delay for error in errors]
+    assert minutes[:6] == [None] * 6
+    assert minutes[6:] == [timedelta(seconds=n) for n in (64, 128, 256, 300, 300)]

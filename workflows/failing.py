@@ -1,0 +1,34 @@
+"""What an activity's error says: in words, and of the money that was spent on it."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError
+
+with workflow.unsafe.imports_passed_through():
+    from runtime.values import Failed
+
+
+def failed_in(error: BaseException) -> Failed:
+    """What the failed attempts at a model call used, as the error tells with which the call ended; or the last attempt's that did."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ApplicationError) and cause.details:
+            try:
+                return Failed.model_validate(cause.details[0])
+            except ValidationError:
+                return Failed()
+        cause = cause.__cause__
+    return Failed()
+
+
+def cause_of(error: BaseException) -> str:
+    """An activity's error in its own words, with the name of its kind."""
+    cause = error.cause if isinstance(error, ActivityError) else None
+    # An attempt that the server timed out is told with the last failure before it, which says more.
+    while isinstance(cause, TimeoutError) and cause.cause is not None:
+        cause = cause.cause
+    if isinstance(cause, ApplicationError):
+        return f"{cause.type}: {cause.message}" if cause.type else cause.message
+    return str(cause or error)
