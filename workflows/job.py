@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.history.events import RequestSource
     from runtime.interpreter.host import Answer, Effect
     from runtime.interpreter.run import InterpreterDrift, Stretch, Verdict, VerdictStatus
-    from runtime.job.condensing import SummaryTask
+    from runtime.job.condensing import WINDOW_EXCEEDED, SummaryTask
     from runtime.job.job import Job, Prompt
     from runtime.job.phases import Phase
     from runtime.job.statement import JobStatement
@@ -33,8 +33,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
     from workflows.sleeping import sleep
-
-WINDOW_EXCEEDED = "ContextWindowExceeded"
 
 
 @workflow.defn(name="JobWorkflow")

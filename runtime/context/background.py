@@ -17,7 +17,7 @@ from runtime.context.payloads import (
     Tally,
     UpdatePayload,
 )
-from runtime.context.sources import ReadRequest, ReadResult
+from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult
 from runtime.context.states import AnyNode, ContextValue, GroupState
 from runtime.context.store import NodeStore
 
@@ -28,6 +28,11 @@ class BackgroundCheckpoint(ContextValue):
     number: int = 0
     waiting: tuple[UpdatePayload, ...] = ()
     tally: Tally = Tally()
+    failed: dict[str, tuple[int, int]] = {}
+
+
+FIRST_PAUSE, LONGEST_PAUSE = 2, 64
+"""Turns for which a node's summary is not asked for after one that failed, and after many in a row."""
 
 
 class Background:
@@ -39,6 +44,8 @@ class Background:
         self._number = 0
         self._running: dict[str, Preparation] = {}
         self._queue = ReadyQueue(per_turn=per_turn)
+        self._failed: dict[str, tuple[int, int]] = {}
+        self._turn = 0
 
     @property
     def tally(self) -> Tally:
@@ -53,9 +60,12 @@ class Background:
     def begin(self, *, turn: int, now: float, asleep: Collection[str] | None = None) -> tuple[Preparation, ...]:
         """The preparations to start after the tick of ``turn``. Each comes back by ``ready`` or ``failed``, or not at all.
 
-        In a job that sleeps, they are for nodes of ``asleep`` alone.
+        In a job that sleeps, they are for nodes of ``asleep`` alone, also where they failed before: no turns pass.
         """
         busy = [p.obj_id for p in self._running.values()] + [p.obj_id for p in self._queue.waiting]
+        self._turn = turn
+        if asleep is None:
+            busy += [obj_id for obj_id, (_, until) in self._failed.items() if turn < until]
         begun: list[Preparation] = []
         with self._store.open(turn, now):
             for state in payloads.to_prepare(self._store, busy, asleep)[: self._at_a_time - len(self._running)]:
@@ -81,11 +91,17 @@ class Background:
         """A preparation has ended. Nothing changes before the next tick."""
         preparation = self._running.pop(payload_id, None)
         if preparation is not None:
+            self._failed.pop(preparation.obj_id, None)
             self._queue.waiting.append(preparation.payload(result, now))
 
     def failed(self, payload_id: str) -> None:
-        """A preparation came to nothing. Another one is begun after the next tick."""
-        if self._running.pop(payload_id, None) is not None:
+        """A preparation came to nothing. Another one is begun after the next tick; a summary, which is paid for, some turns later."""
+        preparation = self._running.pop(payload_id, None)
+        if preparation is not None:
+            if preparation.request.lod == SUMMARY_LOD:
+                times, _ = self._failed.get(preparation.obj_id, (0, 0))
+                until = self._turn + min(FIRST_PAUSE << min(times, 8), LONGEST_PAUSE)
+                self._failed[preparation.obj_id] = (times + 1, until)
             self._queue.count(failed=1)
 
     def cancel(self) -> tuple[str, ...]:
@@ -124,11 +140,13 @@ class Background:
 
     def dump(self) -> dict[str, Any]:
         """For the checkpoint."""
-        kept = BackgroundCheckpoint(number=self._number, waiting=tuple(self._queue.waiting), tally=self._queue.tally)
+        kept = BackgroundCheckpoint(
+            number=self._number, waiting=tuple(self._queue.waiting), tally=self._queue.tally, failed=self._failed
+        )
         return kept.model_dump(mode="json")
 
     def load(self, data: dict[str, Any]) -> None:
         """Take up what ``dump`` gave."""
         kept = BackgroundCheckpoint.model_validate(data)
-        self._number = kept.number
+        self._number, self._failed = kept.number, dict(kept.failed)
         self._queue.waiting, self._queue.tally = list(kept.waiting), kept.tally

@@ -25,6 +25,7 @@ from runtime.interpreter.definitions import Definitions
 from runtime.interpreter.namespace import SHORT, WHOLE, Namespace
 from runtime.interpreter.records import Execution, TypeInfo
 from runtime.interpreter.run import Session
+from runtime.job.condensing import Backoff
 from runtime.job.dropped import Dropped
 from runtime.job.job import Job
 from runtime.job.places import Place
@@ -72,6 +73,7 @@ class JobCheckpoint(Value):
     size: int
     cached_tokens: int = 0
     dropped: Dropped = Dropped()
+    backoff: Backoff = Backoff()
     collapsed: tuple[str, ...] = ()
     node_budgets: dict[str, int] = {}
     changed: dict[str, tuple[str, int]] = {}
@@ -114,6 +116,7 @@ def dump(job: Job) -> dict[str, Any]:
         size=fitter.size,
         cached_tokens=job.condensing.cached_tokens,
         dropped=job.condensing.dropped,
+        backoff=job.condensing.backoff,
         collapsed=tuple(surface.collapsed),
         node_budgets=surface.shrunk,
         changed=surface._changed,
@@ -155,7 +158,7 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     job.ledger.budget, job.ledger.usage, job.ledger.cost_usd = saved.budget, saved.usage, saved.cost_usd
     job.ledger.untold = list(saved.untold)
     job.fitter.limit, job.fitter.size, job.condensing.cached_tokens = saved.limit, saved.size, saved.cached_tokens
-    job.condensing.dropped = saved.dropped
+    job.condensing.dropped, job.condensing.backoff = saved.dropped, saved.backoff
     job.surface.names = job.session.names.handles
     job.surface.collapsed = dict.fromkeys(saved.collapsed)
     job.surface.shrunk = dict(saved.node_budgets)

@@ -39,13 +39,18 @@ from runtime.job.summary_prompt import summary_delta
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import LayoutDelta
 from runtime.spec.models import CondenserKind, CondenserSpec, ModelSettings
-from runtime.values import ModelReply, StepRef, Usage
+from runtime.values import ModelReply, StepRef, Usage, Value
 
 if TYPE_CHECKING:
     from runtime.job.job import Job
 
+WINDOW_EXCEEDED = "ContextWindowExceeded"
+"""The type of the error of a call whose prompt was too long."""
+
 NO_EVENT_LIMIT = 10**9
 NOTHING = Usage()
+FIRST_PAUSE, LONGEST_PAUSE = 4, 64
+"""Turns for which no summary is asked for after one that no model wrote, and after many."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,19 @@ class _Writing:
     cost_usd: float = 0.0
 
 
+class Backoff(Value):
+    """How many summaries in a row no model wrote, and the turn before which none is asked for."""
+
+    failures: int = 0
+    until: int = 0
+
+    def failed(self, turn: int) -> Backoff:
+        """One more has failed, at ``turn``."""
+        return Backoff(
+            failures=self.failures + 1, until=turn + min(FIRST_PAUSE << min(self.failures, 8), LONGEST_PAUSE)
+        )
+
+
 class Condensing:
     """The condensations of one job. ``taken`` are those since the last step, ``dropped`` is what no summary stands for."""
 
@@ -80,6 +98,7 @@ class Condensing:
         self.taken: tuple[CondensationRecord, ...] = ()
         self.cached_tokens = 0
         self.dropped = Dropped()
+        self.backoff = Backoff()
         self._condenser = condenser_of(specs)
         self._limits = [spec.max_size for spec in specs if spec.max_size is not None]
         self._model = next((spec.model for spec in specs if spec.model is not None), None)
@@ -136,10 +155,14 @@ class Condensing:
         if isinstance(reply, ModelReply):
             writing = replace(writing, usage=writing.usage + reply.usage, cost_usd=writing.cost_usd + reply.cost_usd)
         outcome = self._condenser.resume(job.log.view, situation, request, answer)
+        if isinstance(outcome, Ask) and isinstance(reply, str) and not reply.startswith(WINDOW_EXCEEDED):
+            # Nobody writes it now; only where the prompt was too long, a smaller one may help.
+            outcome = self._unasked(job, situation, outcome, reply)
         if isinstance(outcome, Ask):
             self._ask(job, situation, outcome.request, replace(writing, number=writing.number + 1))
             return
         fault = answer.failure or fault_of(answer.text, request, situation)
+        self.backoff = self.backoff.failed(job.turn) if isinstance(reply, str) else Backoff()
         self._carry_out(
             job,
             situation,
@@ -154,10 +177,21 @@ class Condensing:
         match outcome:
             case Keep() | GiveUp():
                 return False
+            case Ask() if job.turn < self.backoff.until:
+                words = f"not asked for before turn {self.backoff.until}, since summaries failed"
+                given_up = self._unasked(job, situation, outcome, words)
+                return self._carry_out(job, situation, given_up, failures=(words,), **record)
             case Ask(request=request):
                 return self._ask(job, situation, request, None)
             case Forget(condensation=condensation):
                 return self._forget(job, condensation, record)
+
+    def _unasked(self, job: Job, situation: Situation, asked: Ask, words: str) -> Keep | GiveUp | Forget:
+        """What the condenser does without the summary that it asks for."""
+        outcome: Outcome = asked
+        while isinstance(outcome, Ask):
+            outcome = self._condenser.resume(job.log.view, situation, outcome.request, SummaryReply(failure=words))
+        return outcome
 
     def _ask(self, job: Job, situation: Situation, request: SummaryRequest, before: _Writing | None) -> SummaryTask:
         number = before.number if before is not None else 1

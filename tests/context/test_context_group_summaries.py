@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -204,3 +205,16 @@ def test_a_summary_survives_a_checkpoint(job: Job) -> None:
     other.tick()
     assert other.get(both, "text").splitlines()[-1] == "- first"
     assert other.begin() == {}
+
+
+def test_a_summary_that_fails_is_not_asked_for_at_once(job: Job) -> None:
+    """But two turns later, then four, then eight; a checkpoint keeps count."""
+    job.group(job.view("a.txt"), job.view("b.txt"), tokens=100)
+    begun = []
+    for turn in range(1, 20):
+        job.tick()
+        for preparation in job.begin().values():
+            begun.append(turn)
+            job.graph.background.failed(preparation.payload_id)
+        job.graph.background.load(json.loads(json.dumps(job.graph.background.dump())))
+    assert [later - sooner for sooner, later in itertools.pairwise(begun)] == [2, 4, 8]

@@ -13,6 +13,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.records import Step
 from runtime.archive.verify import damage, verify_job
 from runtime.history.condensed import CondensationRecord
+from runtime.job.condensing import FIRST_PAUSE, LONGEST_PAUSE
 from runtime.job.stops import JobStatus
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import SegmentKind
@@ -124,10 +125,9 @@ async def test_refusals_of_many_providers_are_answered(stage: Stage) -> None:
     ("summary", "fault"),
     [
         (lambda number: "", "the summary is empty"),
-        (lambda number: {"fail": {"status": 400, "message": "No."}, "times": 99}, "BadRequestError: No. (HTTP 400)"),
         (lambda number: "very long " * 1_100, "the summary is much longer than was asked for"),
     ],
-    ids=["empty", "failing", "too-long"],
+    ids=["empty", "too-long"],
 )
 async def test_a_summary_that_is_of_no_use_becomes_an_extract(stage: Stage, summary: object, fault: str) -> None:
     """After bounded retries of the same and of smaller inputs an extract stands in, and the job goes on."""
@@ -143,6 +143,25 @@ async def test_a_summary_that_is_of_no_use_becomes_an_extract(stage: Stage, summ
     extract = next(s for s in archive.turn_layout(outcome.run, step.turn) if s.origin == f"event:{record.stands_in}")
     assert "seen = [1]" in extract.text
     assert len(archive.side_runs(outcome.run)) == 6 * len(taken) == len(model.summaries)
+
+
+async def test_a_summariser_that_fails_is_not_asked_again_at_once(stage: Stage) -> None:
+    """Extracts stand in, and it is asked anew some turns later, ever more of them; the record says so of each."""
+    failing = {"fail": {"status": 400, "message": "No."}, "times": 99}
+    model = SmallWindow(counting(40), summary=lambda number: failing)
+    outcome, archive = await run(stage, model, 40, context_tokens=WINDOW)
+    assert outcome.status is JobStatus.SUCCEEDED
+    taken = check_told(archive, outcome)
+    assert all(record.summary is None and record.stands_in == f"{record.id}-summary" for record in taken)
+    turns = [int(record.id.partition(".")[0]) for record in taken]
+    until, asked = 0, 0
+    for turn, record in zip(turns, taken, strict=True):
+        if turn < until:
+            assert record.failures == (f"not asked for before turn {until}, since summaries failed",)
+        else:
+            assert record.failures == ("BadRequestError: No. (HTTP 400)",)
+            asked, until = asked + 1, turn + min(FIRST_PAUSE << asked, LONGEST_PAUSE)
+    assert len(archive.side_runs(outcome.run)) == len(model.summaries) == asked < len(taken)
 
 
 async def test_a_summary_may_succeed_the_second_time(stage: Stage) -> None:
