@@ -57,6 +57,7 @@ def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_at
                 execution=call.execution,
                 nodes=call.nodes,
                 condensations=call.condensations,
+                events=call.events,
                 interim=call.interim,
                 reset_event_id=call.reset_event_id,
                 finished_at=now,

@@ -32,6 +32,7 @@ def _records(call: TurnCall | JobEnd, redactor: Redactor) -> dict[str, Any]:
     return {
         "execution": redactor.value(call.execution),
         "nodes": redactor.value(call.nodes),
+        "events": redactor.value(call.events),
         "condensations": tuple(map(CondensationRecord.model_validate, condensations)),
     }
 

@@ -335,6 +335,7 @@ class ModelTurn:
             execution=call.execution,
             nodes=call.nodes,
             condensations=call.condensations,
+            events=call.events,
             interim=call.interim,
             prefix=prefix,
             reset_event_id=call.reset_event_id,

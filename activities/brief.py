@@ -24,6 +24,25 @@ _SHOWN = "shown"
 
 _NAMESPACE = "namespace_digest"
 
+_LAST, _SAME, _FINAL = "<", "=", ">"
+"""In place of a digest: that after the node's last call, that before this one, and that of the node's record."""
+
+_EVENTS = {
+    "method_called": ("obj_id", "obj_type", "method", "before_digest", "after_digest", "args", "kwargs"),
+    "node_changed": ("obj_id", "delta"),
+    "tick_applied": ("obj_id", "tick_kind", "delta"),
+    "async_payload_prepared": ("obj_id", "payload_meta"),
+    "async_payload_applied": ("obj_id", "payload_meta", "delta"),
+    "group_recomputed": ("group_id", "delta"),
+}
+"""The fields of each type of event, in the order of its short form."""
+
+_LETTERS = dict(zip(_EVENTS, "mntpag", strict=True))
+_TYPES = {letter: type_ for type_, letter in _LETTERS.items()}
+
+_IDS = "events"
+"""The ids of a statement's events: numbers that follow each other stand as the first and how many."""
+
 _STEP = re.compile(r"(?P<job>[^/ ]+/[^/ ]+)/turns/(?P<run>[^/ ]+)/\d{5}/(?P<turn>\d{7})\.step")
 
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
@@ -37,6 +56,8 @@ def brief_execution(record: Mapping[str, Any], turn: int, shown: Iterable[str]) 
         short[_SHOWN] = True
     if isinstance(digest := record.get(_NAMESPACE), str):
         short[_NAMESPACE] = brief_digest(digest)
+    if (numbers := _numbers(record.get(_IDS), turn)) is not None:
+        short[_IDS] = [numbers[0], len(numbers)]
     short[_AT] = [_seconds(record.get(name)) for name in ("started_at", "ended_at")]
     return short if full_execution(short, turn, texts) == dict(record) else dict(record)
 
@@ -59,7 +80,69 @@ def full_execution(record: Mapping[str, Any], turn: int, shown: Iterable[str]) -
         **({"stdout_digest": _printed(turn, shown)} if record.get(_SHOWN) else {}),
         **told,
         **({_NAMESPACE: full_digest(told[_NAMESPACE])} if _NAMESPACE in told else {}),
+        **({_IDS: _ids(told[_IDS], turn)} if _IDS in told else {}),
     }
+
+
+def brief_events(records: Iterable[Mapping[str, Any]], turn: int, nodes: Iterable[Mapping[str, Any]]) -> list[Any]:
+    """The short forms of the context's events before the call of ``turn``; ``nodes`` are the records of those that changed.
+
+    A list each: the number (below zero in ``turn`` itself, else in the turn before), the type's letter, and the fields in
+    the order of ``_EVENTS``. A call's digests are left out where the last call on the node or ``nodes`` tells them.
+    """
+    long = [dict(record) for record in records]
+    final = {node["obj_id"]: node.get("digest") for node in nodes}
+    last: dict[str, str] = {}
+    short: list[Any] = []
+    for record in long:
+        short.append(_brief_event(record, turn, last, final))
+    return short if list(full_events(short, turn, final_nodes(final))) == long else long
+
+
+def full_events(short: Iterable[Any], turn: int, nodes: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """The records of which ``brief_events`` made ``short``; records in full stay as they are."""
+    final = {node["obj_id"]: node.get("digest") for node in nodes}
+    last: dict[str, str] = {}
+    return tuple(_full_event(event, turn, last, final) for event in short)
+
+
+def final_nodes(digests: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Nodes' digests as records of nodes."""
+    return [{"obj_id": obj_id, "digest": digest} for obj_id, digest in digests.items()]
+
+
+def _brief_event(record: dict[str, Any], turn: int, last: dict[str, str], final: Mapping[str, Any]) -> Any:
+    place, _, number = str(record.get("id", "")).partition(".")
+    letter = _LETTERS.get(record["type"])
+    if letter is None or not number.isdecimal() or place not in {str(turn), str(turn - 1)}:
+        return record
+    fields = {**record}
+    if letter == "m" and "before_digest" in fields and "after_digest" in fields:
+        obj_id, before, after = (str(fields[name]) for name in ("obj_id", "before_digest", "after_digest"))
+        fields["before_digest"] = _LAST if last.get(obj_id) == before else brief_digest(before)
+        fields["after_digest"] = (
+            _SAME if after == before else _FINAL if final.get(obj_id) == after else brief_digest(after)
+        )
+        last[obj_id] = after
+    values = [fields.get(name) for name in _EVENTS[record["type"]]]
+    while values and values[-1] is None:
+        values.pop()
+    return [-int(number) if place == str(turn) else int(number), letter, *values]
+
+
+def _full_event(short: Any, turn: int, last: dict[str, str], final: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(short, list):
+        return dict(short)
+    number, letter, *values = short
+    type_ = _TYPES[letter]
+    fields = {name: value for name, value in zip(_EVENTS[type_], values, strict=False) if value is not None}
+    if letter == "m" and "before_digest" in fields:
+        obj_id, before, after = str(fields["obj_id"]), fields["before_digest"], fields["after_digest"]
+        before = last.get(obj_id, "") if before == _LAST else full_digest(before) if before else ""
+        after = before if after == _SAME else str(final.get(obj_id)) if after == _FINAL else full_digest(after)
+        fields |= {"before_digest": before, "after_digest": after}
+        last[obj_id] = after
+    return {"id": f"{turn if number < 0 else turn - 1}.{abs(number)}", "type": type_, **fields}
 
 
 def brief_parent(parent: StepRef, job: str, turn: int) -> list[str] | StepRef:
@@ -105,6 +188,22 @@ def full_digest(short: str) -> str:
 
 def _around(job: str, turn: int) -> tuple[str, str]:
     return f"{job}/turns/", f"/{(turn - 1) // 100:05d}/{turn - 1:07d}.step"
+
+
+def _numbers(ids: Any, turn: int) -> list[int] | None:
+    """The numbers of a statement's events, if they follow each other and are of the turn before ``turn``."""
+    parts = [str(event).partition(".") for event in ids or ()]
+    if not parts or any(place != str(turn - 1) or not number.isdecimal() for place, _, number in parts):
+        return None
+    numbers = [int(number) for _, _, number in parts]
+    return numbers if numbers == list(range(numbers[0], numbers[0] + len(numbers))) else None
+
+
+def _ids(told: Any, turn: int) -> list[Any]:
+    """The ids of which ``_numbers`` told the first and how many; ids in full stay as they are."""
+    if len(told) == 2 and all(isinstance(one, int) for one in told):
+        return [f"{turn - 1}.{number}" for number in range(told[0], told[0] + told[1])]
+    return list(told)
 
 
 def _expected(record: Mapping[str, Any], turn: int, shown: Iterable[str]) -> set[str]:

@@ -11,7 +11,16 @@ from typing import Any
 
 from pydantic import Field, field_serializer, field_validator, model_validator
 
-from activities.brief import brief_execution, brief_parent, brief_step, full_execution, full_parent, full_step
+from activities.brief import (
+    brief_events,
+    brief_execution,
+    brief_parent,
+    brief_step,
+    full_events,
+    full_execution,
+    full_parent,
+    full_step,
+)
 from activities.record import EffectName, Given
 from runtime.context.interim import Interim
 from runtime.context.sources import ReadRequest, ReadResult
@@ -86,7 +95,8 @@ class TurnCall(Contract):
     """One turn's model call: how to make the prompt from the previous one, and what the step records beside it.
 
     ``parent`` is the step of the turn before. ``model`` is what litellm is called with (``name`` and options).
-    ``execution`` and ``nodes`` are records of the turn before (JSON), archived and not interpreted here.
+    ``execution`` and ``nodes`` are records of the turn before (JSON), ``events`` those of the context's events since the call before,
+    archived and not interpreted here.
     ``condensations`` are those since the parent, ``interim`` is what came before the call. With ``given``, no model is called. ``redact`` is what is masked once more, by value. ``moved`` says why the prompt does not begin as the one before, if so. ``reset_event_id`` is the event to which a Temporal reset takes the run back to before this call.
     ``left`` is what failed attempts may use up (None: anything), ``retry`` how many there may be, and
     ``booked`` is what earlier calls of the turn used that came to nothing, which the job has booked.
@@ -103,6 +113,7 @@ class TurnCall(Contract):
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
     condensations: tuple[CondensationRecord, ...] = ()
+    events: tuple[dict[str, Any], ...] = ()
     interim: Interim = Interim()
     given: Given | None = None
     moved: str = ""
@@ -119,6 +130,10 @@ class TurnCall(Contract):
     def _brief_execution(self, execution: dict[str, Any] | None) -> Any:
         return None if execution is None else brief_execution(execution, self.turn, self.layout.added_texts)
 
+    @field_serializer("events", when_used="json")
+    def _brief_events(self, events: tuple[dict[str, Any], ...]) -> Any:
+        return brief_events(events, self.turn, self.nodes)
+
     @model_validator(mode="before")
     @classmethod
     def _full(cls, data: Any) -> Any:
@@ -126,6 +141,8 @@ class TurnCall(Contract):
         if not isinstance(data, dict):
             return data
         parent, execution, full = data.get("parent"), data.get("execution"), dict(data)
+        if full.get("events"):
+            full["events"] = full_events(full["events"], data["turn"], data.get("nodes", ()))
         if isinstance(parent, list):
             full["parent"] = full_parent(parent, str(JobKey.model_validate(data["key"])), data["turn"])
         if isinstance(execution, dict):
@@ -273,4 +290,5 @@ class JobEnd(Contract):
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
     condensations: tuple[CondensationRecord, ...] = ()
+    events: tuple[dict[str, Any], ...] = ()
     redact: Redaction = Redaction()

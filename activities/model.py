@@ -117,6 +117,7 @@ class ModelActivities:
             execution=end.execution,
             nodes=end.nodes,
             condensations=end.condensations,
+            events=end.events,
             ended_at=datetime.now(UTC).isoformat(),
         )
         ref = await asyncio.to_thread(archive.write_end, record, self._signer)

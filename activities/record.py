@@ -109,7 +109,7 @@ class RecordedTurn(RecordValue):
 
     ``at`` is when the reply was archived (seconds since 1970). ``messages`` are the user's that the turn began with.
     ``execution`` is the statement's; ``nodes`` are the records of nodes that changed until the next call, or if ``ended`` until
-    the run's end, without a tick; None if that is not recorded. ``layout`` are the digests of the prompt's segments. ``interim`` is what came before its call.
+    the run's end, without a tick, and ``events`` the context's until then; None if that is not recorded. ``layout`` are the digests of the prompt's segments. ``interim`` is what came before its call.
     """
 
     reply: ModelReply
@@ -118,6 +118,7 @@ class RecordedTurn(RecordValue):
     messages: tuple[str, ...] = ()
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] | None = None
+    events: tuple[dict[str, Any], ...] | None = None
     ended: bool = False
     layout: tuple[str, ...] = ()
     interim: Interim = Interim()

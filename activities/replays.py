@@ -106,6 +106,7 @@ class ReplayActivities:
             messages=user_messages(archive, source.run, question.turn),
             execution=record.execution,
             nodes=record.nodes,
+            events=record.events,
             ended=isinstance(record.after, EndRecord),
             layout=tuple(segment.digest for segment in layout),
             interim=record.step.interim,

@@ -180,7 +180,7 @@ class JobWorkflow(Ordered):
             results = (await self.effects.tick(due, self.job.turn, self.replaying.effect)).results
             self.passed()
         self.job.apply_tick(results)
-        self.replaying.compare_nodes(self.job.changed_nodes, self.job.turn - 1)
+        self.replaying.compare_context(self.job.changed_nodes, self.job.turn - 1)
         await self.preparing.begin(now)
 
     async def call_model(self) -> TurnReply:
@@ -201,6 +201,7 @@ class JobWorkflow(Ordered):
                 execution=self.replaying.with_divergences(prompt.execution),
                 nodes=prompt.nodes,
                 condensations=prompt.condensations,
+                events=prompt.events,
                 interim=prompt.interim,
                 given=self.replaying.given,
                 moved=prompt.moved,
@@ -379,7 +380,7 @@ class JobWorkflow(Ordered):
         self.phase = Phase.ENDING
         job = self.job
         execution, nodes = job.closing()
-        self.replaying.compare_nodes(nodes, job.turn, at_end=True)
+        self.replaying.compare_context(nodes, job.turn, at_end=True)
         end: StepRef = await workflow.execute_activity(
             "end_job",
             JobEnd(
@@ -394,6 +395,7 @@ class JobWorkflow(Ordered):
                 execution=self.replaying.with_divergences(execution),
                 nodes=nodes,
                 condensations=job.condensing.taken,
+                events=job.happenings.records,
                 redact=self.order.spec.redact,
             ),
             result_type=StepRef,

@@ -44,6 +44,7 @@ class Origin(Message):
     divergences: tuple[Divergence, ...] = ()
     nodes: tuple[dict[str, Any], ...] | None = None
     nodes_at_end: bool = False
+    events: tuple[dict[str, Any], ...] | None = None
 
 
 class JobOrder(Message):

@@ -28,7 +28,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.context.feed import Delta
     from runtime.interpreter.run import Verdict, VerdictStatus
     from runtime.interpreter.verdicts import Checked
-    from runtime.job.divergence import Divergence, compare_executions, compare_nodes
+    from runtime.job.divergence import Divergence, compare_events, compare_executions, compare_nodes
     from runtime.job.statement import JobStatement
     from runtime.job.stops import JobFailed, JobStatus, Stop
     from workflows.limits import HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
@@ -52,6 +52,7 @@ class Replaying:
         self.divergences: tuple[Divergence, ...] = ()
         self.nodes: tuple[dict[str, Any], ...] | None = None
         self.nodes_at_end = False
+        self.events: tuple[dict[str, Any], ...] | None = None
         self._next: ReplayOrder | None = None
         self._redone: tuple[int, dict[str, Any]] | None = None
         self._heard: list[str] = []
@@ -67,6 +68,7 @@ class Replaying:
         if origin is not None:
             self.divergences, self.nodes = origin.divergences, origin.nodes
             self.nodes_at_end = origin.nodes_at_end
+            self.events = origin.events
             self._next = origin.replay
             self._take(origin.restore or origin.replay)
 
@@ -80,6 +82,7 @@ class Replaying:
             "divergences": self.divergences,
             "nodes": self.nodes,
             "nodes_at_end": self.nodes_at_end,
+            "events": self.events,
         }
 
     async def gate(self) -> None:
@@ -105,7 +108,7 @@ class Replaying:
         if claim.execution is not None:
             self._redone = (job.turn, claim.execution)
         if claim.replay is not None:
-            self.divergences, self.nodes, self.record = (), None, None
+            self.divergences, self.nodes, self.events, self.record = (), None, None, None
             self._told = False
             self._take(claim.replay)
 
@@ -253,17 +256,22 @@ class Replaying:
             return
         now = job.execution.archived() if job.execution is not None else None
         self._found(compare_executions(job.turn, record.execution, now))
-        self.nodes, self.nodes_at_end = record.nodes, record.ended
+        self.nodes, self.nodes_at_end, self.events = record.nodes, record.ended, record.events
 
-    def compare_nodes(self, changed: tuple[dict[str, Any], ...], turn: int, *, at_end: bool = False) -> None:
-        """Compare what the statement of ``turn`` made of the nodes, and the tick after it, which there is not ``at_end``.
+    def compare_context(self, changed: tuple[dict[str, Any], ...], turn: int, *, at_end: bool = False) -> None:
+        """Compare what the statement of ``turn`` made of the nodes, and the tick after it, which there is not ``at_end``; then how.
 
         Where only one of both timelines ends after the turn, it is not known what the other's nodes were there.
         """
         expected, self.nodes = self.nodes, None
-        if expected is not None and self.nodes_at_end is at_end:
-            self._found(compare_nodes(turn, expected, changed))
+        events, self.events = self.events, None
         job = self._flow.job
+        if expected is not None and self.nodes_at_end is at_end:
+            found = compare_nodes(turn, expected, changed)
+            self._found(found)
+            if events is not None:
+                known = {divergence.subject for divergence in found}
+                self._found(compare_events(turn, events, job.happenings.records, known))
         job.add_deltas(tuple(Delta("replay", "replay", "replay", found.line()) for found in self.divergences))
 
     def with_divergences(self, execution: dict[str, Any] | None) -> dict[str, Any] | None:

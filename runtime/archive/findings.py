@@ -26,6 +26,7 @@ class Fault(StrEnum):
     LAYOUT = "layout"
     RESPONSE = "response"
     NODES = "nodes"
+    EVENTS = "events"
     UNKNOWN = "unknown"
     UNFINISHED = "unfinished"
     UNCOVERED = "uncovered"

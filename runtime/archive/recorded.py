@@ -43,6 +43,11 @@ class TurnRecord:
         changed = frozenset(self.after.changed)
         return tuple(record for record in self.after.nodes if record["obj_id"] in changed)
 
+    @property
+    def events(self) -> tuple[dict[str, Any], ...] | None:
+        """The context's events until the next call; None if none were recorded, as in archives of earlier releases."""
+        return self.after.events if self.after is not None else None
+
 
 def replied_at(step: Step) -> float:
     """When a step's reply was archived, in seconds since 1970; 0 if it does not say."""

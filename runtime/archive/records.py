@@ -150,6 +150,7 @@ class StepRecord(Value):
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
     condensations: tuple[CondensationRecord, ...] = ()
+    events: tuple[dict[str, Any], ...] | None = None
     interim: Interim = Interim()
     prefix: PrefixRecord | None = None
     reset_event_id: int = 0
@@ -228,6 +229,7 @@ class EndRecord(Value):
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
     condensations: tuple[CondensationRecord, ...] = ()
+    events: tuple[dict[str, Any], ...] | None = None
     ended_at: str = ""
 
 
@@ -314,6 +316,7 @@ class Step(Value):
     execution: dict[str, Any] | None
     nodes: tuple[dict[str, Any], ...]
     condensations: tuple[CondensationRecord, ...] = ()
+    events: tuple[dict[str, Any], ...] | None = None
     interim: Interim = Interim()
     prefix: PrefixRecord | None = None
     changed: tuple[str, ...]

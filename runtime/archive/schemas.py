@@ -133,6 +133,7 @@ class StepHeader(Header):
     execution: dict[str, Any] | None
     nodes: list[dict[str, Any]]
     condensations: list[CondensationRecord] = []
+    events: list[dict[str, Any]] | None = None
     interim: Interim = Interim()
     prefix: PrefixRecord | None = None
     changed: list[str]
@@ -207,6 +208,7 @@ class EndHeader(Header):
     execution: dict[str, Any] | None
     nodes: list[dict[str, Any]]
     condensations: list[CondensationRecord] = []
+    events: list[dict[str, Any]] | None = None
     nodes_digest: Digest
     effects: dict[str, Digest]
     checkpoints: dict[str, Digest] = {}

@@ -87,6 +87,7 @@ class Contents:
         """The response is what the step says, and the node states have their digest."""
         yield from self.check_response(step)
         yield from ((Fault.NODES, message) for message in self._check_nodes(step))
+        yield from ((Fault.EVENTS, message) for message in _check_events(step))
 
     def check_response(self, outcome: ArchivedObject) -> Iterator[tuple[Fault, str]]:
         """The response of a step or a failure has its digest and size, and its chunks cover it."""
@@ -127,6 +128,19 @@ class Contents:
             return ()
         read = headers.read_step(step)
         return (line_of(read.reply.segment(read.turn)),)
+
+
+def _check_events(step: ArchivedObject) -> Iterator[str]:
+    """Each event has an id of its own, and the statement's are among them."""
+    events = step.header.get("events")
+    if events is None:
+        return
+    ids = [event["id"] for event in events if "id" in event]
+    if len(set(ids)) != len(ids):
+        yield "two of its events have one id"
+    missing = [event for event in (step.header["execution"] or {}).get("events", ()) if event not in ids]
+    if missing:
+        yield f"its statement's events {', '.join(missing)} are not among its events"
 
 
 def _differ_only_in(before: NodeStates, after: NodeStates, changed: Sequence[Any]) -> bool:

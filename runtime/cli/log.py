@@ -27,6 +27,9 @@ def command(
     graph: Annotated[
         bool, typer.Option("--graph", help="Draw the job's runs instead: which went on from which, and where.")
     ] = False,
+    events: Annotated[
+        bool, typer.Option("--events", help="Also what happened to the context: calls of methods, changes, ticks.")
+    ] = False,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -56,13 +59,15 @@ def command(
     summaries = summaries_of(archive, chosen, gaps) if chosen else []
     end = found.end
     condensed = condensations_of(archive, chosen) if chosen else []
+    happened = events_of(found) if events else []
     if json:
         told: dict[str, Any] = {"turns": turns, "summaries": summaries, "condensations": condensed}
+        told |= {"events": happened} if events else {}
         document = {"job": str(name), "run": chosen, **told, "damaged": [gap.document() for gap in gaps]}
         json_document({**document, "end": end.model_dump(mode="json") if end else None})
         return
     say(f"{name}  run {chosen}" if chosen else f"{name}: no turn has begun")
-    for line in lines_of(turns, summaries, condensed, gaps):
+    for line in lines_of(turns, summaries, condensed, gaps, happened):
         say(line)
     if gaps:
         say(f"{counted(len(gaps), 'object')} cannot be read: run 'holdfast verify {name}'")
@@ -77,6 +82,12 @@ def condensations_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
     from runtime.cli.condensations import condensation_row
 
     return [condensation_row(told) for told in forgettings(archive, run)]
+
+
+def events_of(found: Readable) -> list[dict[str, Any]]:
+    """What happened to the context in a run, in order; ``step`` is the turn whose call came after, None at the end."""
+    rows = [{"step": step.turn, **event} for step in found.steps for event in step.events or ()]
+    return rows + [{"step": None, **event} for event in (found.end.events if found.end is not None else None) or ()]
 
 
 def _tell_capture(turns: list[dict[str, Any]]) -> None:
@@ -99,17 +110,21 @@ def lines_of(
     summaries: list[dict[str, Any]],
     condensed: list[dict[str, Any]],
     gaps: Sequence[Gap] = (),
+    events: Sequence[dict[str, Any]] = (),
 ) -> Iterator[str]:
     """The turns' lines, each behind those of the summaries and condensations that made its prompt; last those that made none.
 
     A turn that cannot be read has a line of its own that says so.
     """
     from runtime.cli.condensations import condensation_line
+    from runtime.job.happenings import line_of
 
     told = [(row["turn"], 0, summary_line(row)) for row in summaries]
     told += [(row["turn"], 1, f"      {condensation_line(row)}") for row in condensed]
     told += [(row["turn"], 2, turn_line(row)) for row in turns]
     told += [(sys.maxsize if gap.turn is None else gap.turn, 2, gap_line(gap)) for gap in gaps]
+    last = max((row["turn"] for row in turns), default=0) + 1
+    told += [(row["step"] or last, 0, f"        {line_of(row)}") for row in events]
     # Of one turn's lines of a kind each stays behind the one before it.
     yield from (line for _, _, line in sorted(told, key=lambda row: row[:2]))
 

@@ -10,16 +10,17 @@ from runtime.cli.output import json_document, say
 def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = False) -> None:
     """List the context objects as they stood at a turn.
 
-    Those that changed since the turn before are marked with '*'. A turn in flight shows those of the turn before.
+    Those that changed since the turn before are marked with '*', with what happened to them. A turn in flight shows those of the turn before.
     """
     from runtime.cli.chosen import chosen_turn
     from runtime.cli.stores import archive_to_read
+    from runtime.job.happenings import line_of
 
     turn = chosen_turn(archive_to_read(store), job, run)
-    nodes, changed = turn.nodes(), turn.changed_nodes()
+    nodes, changed, events = turn.nodes(), turn.changed_nodes(), turn.recent_events()
     if json:
         about = {"job": turn.name, "run": turn.run, "turn": turn.turn}
-        json_document({**about, "nodes": nodes, "changed": changed})
+        json_document({**about, "nodes": nodes, "changed": changed, "events": events})
         return
     if not nodes:
         say(f"{turn.address}: no nodes")
@@ -27,3 +28,6 @@ def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = F
         mark = "*" if obj_id in changed else " "
         fields = "  ".join(f"{name}={value}" for name, value in record.items() if name != "obj_id")
         say(f"{mark} {obj_id}  {fields}")
+        for event in events:
+            if obj_id in (event.get("obj_id"), event.get("group_id")):
+                say(f"    {line_of(event)}")

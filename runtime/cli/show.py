@@ -27,6 +27,7 @@ class Part(StrEnum):
     STATEMENT = "statement"
     NODES = "nodes"
     NAMESPACE = "namespace"
+    EVENTS = "events"
     SEGMENTS = "segments"
     ATTEMPTS = "attempts"
     FORGOTTEN = "forgotten"
@@ -55,6 +56,12 @@ def command(
     ] = False,
     nodes: Annotated[bool, typer.Option("--nodes", help="The nodes as they stood.")] = False,
     variables: Annotated[bool, typer.Option("--namespace", help="The variables as they stood.")] = False,
+    events: Annotated[
+        bool,
+        typer.Option(
+            "--events", help="What happened to the context since the call before: by the statement, by the tick."
+        ),
+    ] = False,
     segments: Annotated[
         bool,
         typer.Option("--segments", help="The prompt's parts: kind, origin, tokens, digest, bytes in the wire request."),
@@ -89,6 +96,7 @@ def command(
         Part.STATEMENT: statement,
         Part.NODES: nodes,
         Part.NAMESPACE: variables,
+        Part.EVENTS: events,
         Part.SEGMENTS: segments,
         Part.ATTEMPTS: attempts,
         Part.FORGOTTEN: forgotten,
@@ -155,6 +163,7 @@ def _part_of(turn: ShownTurn, part: Part) -> tuple[Any, str]:
     from runtime.cli.showing import (
         attempts_text,
         chunks_text,
+        events_text,
         namespace_text,
         nodes_text,
         prompt_text,
@@ -176,6 +185,8 @@ def _part_of(turn: ShownTurn, part: Part) -> tuple[Any, str]:
             return turn.statement(), statement_text(turn.statement())
         case Part.NAMESPACE:
             return turn.namespace(), namespace_text(turn.namespace())
+        case Part.EVENTS:
+            return turn.events(), events_text(turn.events())
         case Part.ATTEMPTS:
             return turn.attempts(), attempts_text(turn.attempts())
         case Part.FORGOTTEN:

@@ -14,8 +14,10 @@ from runtime.archive.recorded import turn_record
 from runtime.archive.records import Attempt, Capture, ExchangeReason, Failure, Step
 from runtime.archive.requests import RequestReader
 from runtime.archive.variables import variables_at
+from runtime.cli.outcomes import outcome_of
 from runtime.cli.turns import statement_of
 from runtime.errors import NotFound, ObjectCorrupt
+from runtime.job.happenings import line_of
 from runtime.projection.segments import Segment
 from runtime.redaction.marks import count_marks
 
@@ -123,11 +125,23 @@ class ShownTurn:
         """The statement and its execution, which the record after the turn holds."""
         source, problem = statement_of(self.archive, self._step())
         record = turn_record(self.archive, self.run, self.turn)
-        return {"statement": source, "problem": problem, "execution": record.execution}
+        told = {"statement": source, "problem": problem, "execution": record.execution}
+        return told | outcome_of(self.archive, self.run, record)
 
     def namespace(self) -> dict[str, dict[str, Any]]:
         """The variables as they stood when the model was called."""
         return variables_at(self.archive, self.run, self._step().turn)
+
+    def events(self) -> list[dict[str, Any]]:
+        """The context's events between the call before and this one: of the statement before, and of the tick.
+
+        Raises:
+            NotFound: if they were not recorded, as in archives of earlier releases.
+        """
+        step = self._step()
+        if step.events is None:
+            raise NotFound(f"{self.address} has no events in the archive: they were not recorded yet in its release")
+        return list(step.events)
 
     def attempts(self) -> list[dict[str, Any]]:
         """The turn's attempts, and how those that failed did."""
@@ -163,6 +177,11 @@ class ShownTurn:
         """The ids of the nodes that changed since the call before; none of a turn in flight."""
         step = self._found()
         return [] if step is None else list(step.changed)
+
+    def recent_events(self) -> list[dict[str, Any]]:
+        """The context's events since the call before; none of a turn in flight, or where none were recorded."""
+        step = self._found()
+        return [] if step is None else list(step.events or ())
 
     def _answered(self) -> str | None:
         step = self._found()
@@ -305,9 +324,18 @@ def statement_text(shown: dict[str, Any]) -> str:
     lines = [shown["statement"] if shown["statement"] is not None else "(no statement)"]
     if shown["problem"]:
         lines.append(f"[problem: {shown['problem']}]")
+    for stream in ("stdout", "stderr"):
+        if shown[stream]:
+            lines.append(f"--- {stream} ---\n{shown[stream]}".rstrip("\n"))
+    lines.extend(["--- events ---", *map(line_of, shown["events"])] if shown["events"] else [])
     if shown["execution"]:
         lines.append(json.dumps(shown["execution"], indent=2, ensure_ascii=False))
     return "\n".join(lines)
+
+
+def events_text(events: Iterable[dict[str, Any]]) -> str:
+    """The context's events, a line each."""
+    return "\n".join(map(line_of, events)) or "(no events)"
 
 
 def nodes_text(nodes: dict[str, Any]) -> str:

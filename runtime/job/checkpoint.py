@@ -27,6 +27,7 @@ from runtime.interpreter.records import Execution, TypeInfo
 from runtime.interpreter.run import Session
 from runtime.job.condensing import Backoff
 from runtime.job.dropped import Dropped
+from runtime.job.happenings import Happenings
 from runtime.job.job import Job
 from runtime.job.places import Place
 from runtime.job.sleeping import Sleep
@@ -88,6 +89,7 @@ class JobCheckpoint(Value):
     bad_replies: tuple[str, ...] = ()
     sleep: Sleep | None = None
     event_count: int = 0
+    happenings: tuple[dict[str, Any], ...] = ()
 
 
 def dump(job: Job) -> dict[str, Any]:
@@ -131,6 +133,7 @@ def dump(job: Job) -> dict[str, Any]:
         bad_replies=tuple(job._bad_replies),
         sleep=job.sleeping.state,
         event_count=job._events,
+        happenings=job.happenings.records,
     ).model_dump(mode="json", exclude_defaults=True)
 
 
@@ -173,6 +176,7 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     job._bad_replies = list(saved.bad_replies)
     job.sleeping.state = saved.sleep
     job._events = saved.event_count
+    job.happenings = Happenings(saved.happenings)
     return job
 
 

@@ -7,12 +7,13 @@ no divergence of this statement. So the statement that read a changed file is na
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import zip_longest
 from typing import Any
 
 from runtime.digests import digest_of
+from runtime.job.happenings import said_of
 from runtime.values import Value
 
 SHOWN_CHARS = 200
@@ -35,6 +36,7 @@ class Aspect(StrEnum):
     NAMESPACE = "namespace"
     ARTIFACT = "artifact"
     NODE = "node"
+    EVENT = "event"
 
 
 class Divergence(Value):
@@ -78,6 +80,33 @@ def compare_nodes(
         for obj_id in dict.fromkeys([*before, *after])
         if before.get(obj_id) != after.get(obj_id)
     )
+
+
+def compare_events(
+    turn: int, recorded: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]], known: Collection[str]
+) -> tuple[Divergence, ...]:
+    """The first differing event of each node that is not ``known`` to differ: what happened, whatever the events' ids are."""
+    before, after = _happened(recorded), _happened(now)
+    found: list[Divergence] = []
+    for subject in dict.fromkeys([*before, *after]):
+        if subject in known:
+            continue
+        for old, new in zip_longest(before.get(subject, ()), after.get(subject, ())):
+            if old != new:
+                found.append(_made(turn, Aspect.EVENT, subject, old, new))
+                break
+    return tuple(found)
+
+
+def _happened(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """What happened to each node, in order. When the background prepared it is no matter: nobody decides that."""
+    found: dict[str, list[str]] = {}
+    for record in records:
+        if record["type"] != "async_payload_prepared":
+            subject = str(record.get("obj_id") or record.get("group_id") or record["type"])
+            told = {name: value for name, value in record.items() if name != "payload_meta"}
+            found.setdefault(subject, []).append(f"{record['type']} {said_of(told)}")
+    return found
 
 
 def _differences(turn: int, recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Divergence]:

@@ -38,6 +38,7 @@ from runtime.interpreter.replies import ParsedReply, parse_reply, short
 from runtime.interpreter.run import Session
 from runtime.job.condensing import Condensing, SummaryTask
 from runtime.job.fitting import Fitter
+from runtime.job.happenings import Happenings
 from runtime.job.ledger import Ledger
 from runtime.job.places import LEAST_HORIZON, Places
 from runtime.job.sleeping import Sleeping
@@ -70,6 +71,7 @@ class Prompt:
     interim: Interim
     moved: str = ""
     told: int = 0
+    events: tuple[dict[str, Any], ...] = ()
 
 
 class Job:
@@ -100,6 +102,7 @@ class Job:
         self._deltas: tuple[Delta, ...] = ()
         self._nodes: tuple[dict[str, Any], ...] = ()
         self._events = 0
+        self.happenings = Happenings()
         self._projections = 0
         self._tick_at = started
         self._interim = Interim()
@@ -230,6 +233,7 @@ class Job:
             interim=self._interim.model_copy(update=before),
             moved=self.places.why,
             told=len(self.ledger.untold),
+            events=self.happenings.records,
         )
 
     def _tail(self, budget_line: str) -> tuple[TailPart, ...]:
@@ -276,6 +280,7 @@ class Job:
         """Book the call, and take the prompt as what the model has seen."""
         self.shown = tuple(segment.digest for segment in prompt.layout)
         self.execution = None
+        self.happenings.clear()
         self.replies[self.turn] = reply_segment(
             turn=self.turn,
             text=reply.text,
@@ -312,7 +317,9 @@ class Job:
         self.surface.names = self.session.names.handles
         self.graph.learn_names(self.surface.names)
         self.graph.pause_out_of_sight(turn=self.turn)
+        before = self.happenings.last
         self._take_graph_events()
+        execution = execution.model_copy(update={"events": self.happenings.since(before)})
         content: Content = (TextPart(text=execution_text(execution, self.turn)), *(NodePart(obj_id=v) for v in views))
         self._append(
             StatementExecuted(
@@ -398,6 +405,7 @@ class Job:
                     event.obj_id, f"turn {event.turn}: {self.surface.name(event.obj_id)}, {event.delta}"
                 )
             self._append(event)
+            self.happenings.add(event)
 
     def next_id(self) -> str:
         """A new event's id, unique in the job: the turn and a number in it."""

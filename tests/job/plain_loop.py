@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from activities.brief import brief_events, full_events
 from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult, ToolResult
 from activities.workspace import WorkspaceActivities
 from runtime.context.payloads import Preparation
@@ -119,6 +120,7 @@ class PlainLoop:
     prompts: list[Messages] = field(default_factory=list)
     layouts: list[tuple[Segment, ...]] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
+    happened: list[tuple[dict[str, Any], ...]] = field(default_factory=list)
     stop: Stop | None = None
     slept: float = 0.0
 
@@ -253,6 +255,9 @@ class PlainLoop:
             if answered.reply is not None:
                 break
             job.refused("too long")
+        short = json.loads(json.dumps(brief_events(prompt.events, job.turn, prompt.nodes)))
+        assert full_events(short, job.turn, prompt.nodes) == prompt.events, "the short form tells other events"
+        self.happened.append(prompt.events)
         job.called(prompt, answered.reply)
         self.layouts.append(prompt.layout)
         self.prompts.append(messages_of(prompt.layout))

@@ -94,7 +94,7 @@ def test_every_part_of_a_job_is_dumped_or_made_anew(tmp_path: Path) -> None:
     loop = _loop(tmp_path, ["a = view('a.py')"]).run()
     dumped = {
         *("key", "turn", "log", "graph", "session", "ledger", "fitter", "surface", "replies", "shown", "condensing"),
-        *("last_statement", "execution", "_bad_replies", "sleeping", "places"),
+        *("last_statement", "execution", "_bad_replies", "sleeping", "places", "happenings"),
     }
     anew = {
         "spec",

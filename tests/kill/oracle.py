@@ -62,6 +62,7 @@ def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
                 "execution": without_times(step.execution),
                 "nodes": list(step.nodes),
                 "nodes_digest": step.nodes_digest,
+                "events": step.events,
                 "usage": step.usage.model_dump(mode="json"),
                 "condensations": [_condensation(archive, record) for record in step.condensations],
                 "effects": _effects(archive, step.run, step.turn),

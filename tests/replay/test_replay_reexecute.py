@@ -90,6 +90,8 @@ async def test_frozen_from_each_statement_there_is_no_divergence(stage: Stage, a
         now = timeline(archive, outcome.run)
         assert [turn["execution"] for turn in now] == [turn["execution"] for turn in before[:last]]
         assert [turn["nodes_digest"] for turn in now] == [turn["nodes_digest"] for turn in before[:last]]
+        assert [turn["events"] for turn in now] == [turn["events"] for turn in before[:last]]
+    assert {event["type"] for turn in before for event in turn["events"]} >= {"method_called", "node_changed"}
     assert sound(archive)
     assert timeline(archive, run) == before
     assert await replay_runs(stage.client, stage, "job", every=10) >= 61

@@ -28,6 +28,7 @@ def timeline(archive: JobArchive, run: str) -> list[dict[str, Any]]:
             "execution": without_times(step.execution),
             "nodes": [record for record in step.nodes if record["obj_id"] in step.changed],
             "nodes_digest": step.nodes_digest,
+            "events": step.events,
             "prompt": [segment_without_times(segment) for segment in archive.turn_layout(run, step.turn)],
         }
         for step in archive.steps(run)
