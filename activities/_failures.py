@@ -124,6 +124,9 @@ def _kind(cause: Exception, words: str, recorder: CallRecorder) -> FailureKind:
         return FailureKind.BROKEN if recorder.size else FailureKind.CONNECTION
     if recorder.attempt is None and recorder.status is None and _CREDENTIALS.search(words):
         return FailureKind.AUTHENTICATION
+    if recorder.attempt is None and isinstance(cause, TypeError):
+        # litellm gave a client an argument that it does not take: it will again.
+        return FailureKind.BAD_REQUEST
     status = recorder.status if refused else getattr(cause, "status_code", None)
     if isinstance(failure, ErrorReply):
         status = _code_in(recorder)

@@ -95,8 +95,10 @@ async def ask(
     except Exception as error:
         if is_whole(recorder) and not options.stream and _is_litellms_own(error):
             recorder.failure = recorder.failure or fault_in(recorder) or unread(recorder)
-        told = recorder.failure is not None or _ERROR.search(recorder.body) or not _is_cut(recorder)
-        if told and not (options.stream and is_whole(recorder)):
+        ended_early = (
+            _is_cut(recorder) and "before any terminal event" in str(error) and not _ERROR.search(recorder.body)
+        )
+        if recorder.failure is not None or not (ended_early or (options.stream and is_whole(recorder))):
             raise
     finally:
         current.reset(token)

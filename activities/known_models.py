@@ -18,6 +18,8 @@ _CALLED = frozenset({"chat", "responses", "completion"})
 _SIGN_IN = frozenset({"github_copilot", "chatgpt"})
 """Providers that litellm signs in to by itself, over the network, when it is asked about them."""
 
+_TAKES_NONE = "{} takes no tools: give the job 'form: script'"
+
 _NEEDED = {"vertex_ai": "google.auth", "vertex_ai_beta": "google.auth"}
 """The modules that providers need beside litellm's own dependencies."""
 
@@ -94,10 +96,12 @@ def _no_tools(lite: Any, model: str, provider: str, form: str) -> str | None:
     # To answer for Ollama's models litellm asks the server.
     if form != "tool" or provider.startswith("ollama"):
         return None
+    if provider.startswith("text-completion"):
+        return _TAKES_NONE.format(f"{provider}/{model}")
     try:
         taken = lite.get_supported_openai_params(model=model, custom_llm_provider=provider)
     except Exception:  # noqa: BLE001 - what litellm cannot say is no fault of the model
         return None
     if not taken or "tools" in taken:
         return None
-    return f"{provider}/{model} takes no tools: give the job 'form: script'"
+    return _TAKES_NONE.format(f"{provider}/{model}")
