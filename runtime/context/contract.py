@@ -27,37 +27,61 @@ class Tool(Protocol):
 
 
 MODULES = (
+    "abc",
     "asyncio",
     "base64",
     "bisect",
+    "calendar",
     "collections",
+    "contextlib",
     "copy",
     "csv",
     "dataclasses",
     "datetime",
     "decimal",
+    "difflib",
+    "enum",
+    "fnmatch",
     "functools",
+    "glob",
     "hashlib",
+    "heapq",
+    "html",
+    "io",
     "itertools",
     "json",
+    "keyword",
     "math",
+    "operator",
     "os",
     "pathlib",
+    "pprint",
     "random",
     "re",
+    "shlex",
+    "statistics",
+    "string",
     "sys",
+    "textwrap",
     "time",
+    "traceback",
     "typing",
     "unicodedata",
+    "urllib.parse",
+    "uuid",
+    "zlib",
 )
-"""The standard library's modules that Monty 1.4 imports; a test imports each, and some that it must refuse."""
+"""The standard library's modules that Monty 1.4 imports or is supplied with; a test imports each, and some that it must refuse."""
 
 _HEADER = """\
 from os import PathLike
 from typing import IO, Any, Literal, Self
 """
 
-_OPEN = 'def open(file: str | PathLike[str], mode: str = "r", encoding: str | None = None) -> IO[Any]: ...'
+_OPEN = (
+    'def open(file: str | PathLike[str], mode: str = "r", buffering: int = -1, encoding: str | None = None, '
+    "errors: str | None = None, newline: str | None = None) -> IO[Any]: ..."
+)
 """Monty answers ``open``, and its checker does not know the name."""
 
 
@@ -255,7 +279,9 @@ def _finish(schema: Mapping[str, Any] | None) -> str:
 
 _LIMITS = """\
 # Python
-A sandboxed subset of Python 3. Not supported: generators (yield), class inheritance (also of exceptions), del, method \
-decorators (property, classmethod, staticmethod), type aliases. Modules: {modules}; no others. \
+A sandboxed subset of Python 3. Modules (their usual parts): {modules}; no others. \
+Not supported: classes that inherit and exceptions of your own (write functions, raise ValueError), @property (a method), operators <, > and truth of your own \
+classes (sort with key=), endless generators (others run to their end when called), del of attributes, import *, except*, type aliases. \
+The names above (view, group, note, ...) cannot be assigned. \
 A statement may compute for 1 second, use 64 MB and print 1 MB, and all variables together hold 12 MB; reading files and calling tools does not count, \
 and may be done 1,000 times in one. time.sleep() returns at once: wait(seconds) sleeps."""

@@ -11,6 +11,9 @@ from typing import Final
 
 from runtime.interpreter.definitions import NO_DEFINITIONS, Definitions, is_opaque
 
+UNBOUND: Final = "holdfast_unbound"
+"""The type of what a name is bound to that ``del`` took away."""
+
 DIGEST_CHARS: Final = 16
 """Hexadecimal characters of a variable's digest."""
 
@@ -233,10 +236,11 @@ def parse(text: str, hidden: frozenset[str]) -> Contents:
     """The contents that a walk told, without the names in ``hidden``."""
     head, _, body = text.partition("\n\n")
     roots = dict(line.split("\t", 1) for line in head.split("\n") if line)
-    return Contents(
-        roots={name: roots[name] for name in sorted(roots) if name not in hidden},
-        lines=tuple(body.split("\n")) if body else (),
-    )
+    lines = tuple(body.split("\n")) if body else ()
+    # What ``del`` took away: all such names are bound to one value.
+    gone = {f"@{number}" for number, line in enumerate(lines) if line == f"?{UNBOUND}"}
+    shown = sorted(name for name in roots if name not in hidden and roots[name] not in gone)
+    return Contents(roots={name: roots[name] for name in shown}, lines=lines)
 
 
 def items_of(text: str) -> list[object] | dict[object, object] | None:

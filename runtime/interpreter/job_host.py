@@ -19,6 +19,7 @@ from runtime.digests import canonical_json
 from runtime.interpreter import os_values
 from runtime.interpreter.echo import text_of
 from runtime.interpreter.host import Answer, Effect, EffectKind, Failure, Given, HostAnswer, NotHandled
+from runtime.interpreter.supplied import pure
 from runtime.redaction.computed import without_keys
 from runtime.values import Value
 
@@ -109,6 +110,8 @@ class JobHost:
             if problem is not None:
                 return problem
             return self._outcome(name, self.graph.call_function(name, args, kwargs, turn=self.turn))
+        if name == pure.FUNCTION:
+            return _computed(args, kwargs)
         if name in self.tools:
             return self._asked(EffectKind.TOOL, name, lambda: ToolRequest(tool=name, **_arguments(args, kwargs)))
         return Failure("NameError", f"name '{name}' is not defined")
@@ -256,6 +259,16 @@ class JobHost:
             case _:
                 zone = args[0] if args else None
                 return moment.astimezone(zone) if isinstance(zone, datetime.tzinfo) else moment.replace(tzinfo=None)
+
+
+def _computed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
+    """What a function of the standard library gives that the host computes."""
+    name, *rest = args
+    try:
+        return Given(pure.call(name, tuple(rest), kwargs))
+    except Exception as error:  # noqa: BLE001
+        known = "ValueError" if isinstance(error, ValueError | pure.Refused) else "TypeError"
+        return Failure(known, f"{name}(): {error}")
 
 
 def _schema_problem(result: Any, schema: Mapping[str, Any] | None) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 from runtime.context.outcomes import NodeRef
 from runtime.digests import digest_of
 from runtime.interpreter import walk
-from runtime.interpreter.contents import Contents
+from runtime.interpreter.contents import UNBOUND, Contents
 from runtime.interpreter.definitions import NO_DEFINITIONS, Definitions
 from runtime.interpreter.handles import HANDLE_TYPES
 from runtime.interpreter.records import ChangeInfo, NamespaceDiff, TypeInfo
@@ -148,7 +148,7 @@ def parse(listing: Iterable[Any], hidden: frozenset[str], contents: Contents | N
     handles: dict[str, str] = {}
     items: dict[str, str] = {}
     for name, (kind, size, text, held) in sorted(listing, key=lambda item: str(item[0])):
-        if name.startswith(_OWN) or name in hidden:
+        if name.startswith(_OWN) or name in hidden or kind == UNBOUND:
             continue
         info = TypeInfo(type=kind, repr=text, size=size)
         variables[name] = info if contents is None else _told(name, info, contents)

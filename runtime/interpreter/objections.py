@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from runtime.interpreter import output
+from runtime.interpreter import output, supplied
 from runtime.interpreter.records import ExceptionInfo
 
 MESSAGE_CHARS = 2_000
@@ -37,6 +37,7 @@ _RULE = re.compile(r"line (\d+), column \d+: (?:error|warning)\[([\w-]+)\] (.*)"
 _CALLED = re.compile(r"(?:function|bound method) `([\w.]+)`")
 _FOUND = re.compile(r"found `(.*)`", re.DOTALL)
 _HANDLE = re.compile(r"(?:Object|object) of type `(\w+)`")
+_IMPORTED = re.compile(r"\[unresolved-import\] (?:Cannot resolve imported module|Module) `([\w.]+)`")
 _DECLARED = re.compile(r"^def (\w+)\(", re.MULTILINE)
 
 
@@ -57,6 +58,8 @@ def opinion(diagnostics: Iterable[str], *, stubs: str, handle_types: frozenset[s
     refusing: list[str] = []
     warning: list[str] = []
     for diagnostic in diagnostics:
+        if _of_supplied(diagnostic):
+            continue
         refuses = _refuses(diagnostic, declared, handle_types, source)
         (refusing if refuses else warning).append(diagnostic)
     if not refusing:
@@ -92,6 +95,12 @@ def _refuses(diagnostic: str, declared: frozenset[str], handle_types: frozenset[
         handle = _HANDLE.search(text)
         return handle is not None and handle[1] in handle_types
     return False
+
+
+def _of_supplied(diagnostic: str) -> bool:
+    """Whether it is about a module that the checker does not know and a statement has."""
+    named = _IMPORTED.search(diagnostic)
+    return named is not None and named[1] in supplied.MODULES
 
 
 def _unsure(text: str) -> bool:

@@ -37,22 +37,23 @@ from pydantic_monty import (
 )
 
 from runtime.digests import digest_of
-from runtime.interpreter import checker, listing, namespace, output, pool, typecheck
+from runtime.interpreter import checker, listing, namespace, output, phrases, pool, supplied, traces, typecheck
 from runtime.interpreter.bounds import TOO_LARGE, too_large
 from runtime.interpreter.echo import echo
 from runtime.interpreter.handles import HANDLE_TYPES, Handles
 from runtime.interpreter.host import Answer, Effect, Failure, Given, Host, NotHandled
+from runtime.interpreter.lowering import Lowered, lower
 from runtime.interpreter.objections import explained
 from runtime.interpreter.os_values import VIRTUAL_ROOT
 from runtime.interpreter.processor_time import Stopwatch, watchdog
 from runtime.interpreter.records import ExceptionInfo
+from runtime.interpreter.supplied import pure
 from runtime.interpreter.verdicts import KEEPING, KEPT, Checked, InterpreterDrift, Verdict, VerdictStatus, exception_of
 
 __all__ = ["InterpreterDrift", "Session", "StatementRun", "Stretch", "Verdict", "VerdictStatus"]
 
 _EXCEPTIONS = frozenset(get_args(ExcType))
 _MESSAGE_CHARS = 2_000
-_FEED_NAME = re.compile(r"<python-input-\d+>")
 _MEMORY_LIMIT = re.compile(r"memory limit exceeded: \d+ bytes > |the worker exceeded its memory limit")
 _TIME_LIMIT = re.compile(r"(feed|turn) time limit exceeded")
 """Of sessions that were saved when limits were wall time: the smaller limit holds."""
@@ -71,10 +72,11 @@ _UNCUT = -1
 
 @dataclass(frozen=True)
 class Session:
-    """The interpreter between statements: its dump (None before the first statement) and its namespace."""
+    """The interpreter between statements: its dump (None before the first statement), its namespace, and what it was supplied."""
 
     dump: bytes | None = None
     names: namespace.Namespace = namespace.EMPTY
+    pieces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,10 @@ class StatementRun:
     _calls: int = 0
     _cut: int = 0
     _stretches: int = 0
+    _lowered: Lowered = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._lowered = lower(self.source, self.before.pieces)
 
     def advance(self, answer: Answer | None = None, recorded: Verdict | None = None) -> Stretch:
         """Run the next stretch: from the start, from the effect that ``answer`` answers, or from where the last was cut.
@@ -252,7 +258,7 @@ class StatementRun:
             watch = Stopwatch(limit.pid)
             try:
                 if snapshot is None:
-                    snapshot = session.feed_start(self.source, print_callback=self._print, cwd=VIRTUAL_ROOT)
+                    snapshot = session.feed_start(self._lowered.source, print_callback=self._print, cwd=VIRTUAL_ROOT)
                 elif answer is not None:
                     snapshot = _resume(snapshot, answer, handles)
                 return self._drive(snapshot, handles, bounds, watch)
@@ -262,7 +268,7 @@ class StatementRun:
                     raise _TakenBack(VerdictStatus.TIMEOUT) from crash
                 raise
             except MontyError as error:
-                self.exception = explained(_exception(error), self._warnings)
+                self.exception = explained(self._exception(error), self._warnings)
                 if _TIME_LIMIT.match(self.exception.message):
                     raise pool.NoVerdict(f"the interpreter was slow: {self.exception.message}") from error
                 # Not left to the statement as an exception: its text tells bytes that are others in another process.
@@ -283,7 +289,7 @@ class StatementRun:
                     raise _TakenBack(VerdictStatus.MEMORY, KEEPING) from crash
                 raise
             except MontyError as error:
-                if _out_of_memory(_exception(error)):
+                if _out_of_memory(self._exception(error)):
                     raise _TakenBack(VerdictStatus.MEMORY, KEEPING) from error
                 raise
 
@@ -317,6 +323,9 @@ class StatementRun:
             session.feed_run(namespace.PRELUDE)
         else:
             session.load_session(self.before.dump)
+        for piece in self._lowered.pieces:
+            if piece not in self.before.pieces:
+                session.feed_run(supplied.source(piece))
         return None
 
     def _listed(self, session: MontySession, handles: Handles) -> Session:
@@ -328,15 +337,16 @@ class StatementRun:
             raise _TakenBack(VerdictStatus.NAMES, ", ".join(taken))
         if altered := namespace.altered(listed):
             raise _TakenBack(VerdictStatus.ATTRIBUTES, ", ".join(altered))
+        pieces = tuple(dict.fromkeys((*self.before.pieces, *self._lowered.pieces)))
         before = self.before.names
         if before.scheme == namespace.SHORT:
-            return Session(dump=dump, names=namespace.parse(listed, self.hidden, None))
+            return Session(dump=dump, names=namespace.parse(listed, self.hidden, None), pieces=pieces)
         definitions = before.definitions.after(self.source)
         contents = listing.contents_of(session, definitions, self.source, self.hidden)
         names = namespace.parse(listed, self.hidden, contents)
         self.paths = listing.paths(before, names, contents, self._restored, self.hidden)
         listing.keep(names, contents)
-        return Session(dump=dump, names=names)
+        return Session(dump=dump, names=names, pieces=pieces)
 
     @contextmanager
     def _restored(self) -> Iterator[MontySession]:
@@ -385,7 +395,8 @@ class StatementRun:
         if not isinstance(snapshot, FunctionSnapshot):
             raise InterpreterDrift("a statement waits for futures, and the host makes none")
         if too_large((snapshot.args, snapshot.kwargs)):
-            return Failure("ValueError", f"{snapshot.function_name}(): the arguments are {TOO_LARGE}")
+            name = snapshot.args[0] if snapshot.function_name == pure.FUNCTION else snapshot.function_name
+            return Failure("ValueError", f"{name}(): the arguments are {TOO_LARGE}")
         args, kwargs = handles.incoming(snapshot.args), handles.incoming(snapshot.kwargs)
         if snapshot.is_os_function:
             return self.host.system(snapshot.function_name, args, kwargs)
@@ -395,6 +406,21 @@ class StatementRun:
         if obj_id is None:
             return Failure("RuntimeError", "this handle belongs to no node of the job")
         return self.host.method(obj_id, snapshot.function_name, args, kwargs)
+
+    def _exception(self, error: MontyError) -> ExceptionInfo:
+        inner = error.exception()
+        if isinstance(error, MontySyntaxError):
+            return ExceptionInfo(type="SyntaxError", message=output.bounded(str(error), _MESSAGE_CHARS))
+        trace = error.display() if hasattr(error, "display") else ""
+        # The text has the name that the traceback has; the object is another where Python's class takes more than a message.
+        named = str(error).partition(":")[0].rpartition(".")[2]
+        message = phrases.told(str(inner))
+        trace = traces.told(trace, self._lowered, self.source).replace(str(inner), message)
+        return ExceptionInfo(
+            type=named if named.isidentifier() else type(inner).__name__,
+            message=output.bounded(message, _MESSAGE_CHARS),
+            trace_summary=output.bounded(trace, _MESSAGE_CHARS),
+        )
 
     def _digest(self, recorded: Verdict | None) -> str:
         """The digest of the outcome, by the scheme of the recorded one; it tells its scheme unless that is ``SHORT``."""
@@ -428,17 +454,3 @@ def _resume(snapshot: SyncSnapshot, answer: Answer, handles: Handles) -> SyncSna
 
 def _out_of_memory(exception: ExceptionInfo) -> bool:
     return exception.type == "MemoryError" and _MEMORY_LIMIT.match(exception.message) is not None
-
-
-def _exception(error: MontyError) -> ExceptionInfo:
-    inner = error.exception()
-    if isinstance(error, MontySyntaxError):
-        return ExceptionInfo(type="SyntaxError", message=output.bounded(str(error), _MESSAGE_CHARS))
-    trace = error.display() if hasattr(error, "display") else ""
-    # The text has the name that the traceback has; the object is another where Python's class takes more than a message.
-    named = str(error).partition(":")[0].rpartition(".")[2]
-    return ExceptionInfo(
-        type=named if named.isidentifier() else type(inner).__name__,
-        message=output.bounded(str(inner), _MESSAGE_CHARS),
-        trace_summary=output.bounded(_FEED_NAME.sub("<statement>", trace), _MESSAGE_CHARS),
-    )

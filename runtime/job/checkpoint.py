@@ -21,6 +21,7 @@ from runtime.errors import InputError
 from runtime.history.codec import event_from_json, event_to_json
 from runtime.history.events import ActionEvent, MessageEvent, ShownEvent, is_shown
 from runtime.history.log import EventLog
+from runtime.interpreter import supplied
 from runtime.interpreter.definitions import Definitions
 from runtime.interpreter.namespace import SHORT, WHOLE, Namespace
 from runtime.interpreter.records import Execution, TypeInfo
@@ -37,8 +38,11 @@ from runtime.spec.models import Budget, JobSpec
 from runtime.values import Usage, Value
 
 VERSION = 1
-INTERPRETER = f"monty {version('pydantic-monty')}"
-"""The interpreter that writes sessions in this process. Another version takes them over at a checkpoint or not at all."""
+INTERPRETER = f"monty {version('pydantic-monty')} supplied {supplied.VERSION}"
+"""The interpreter that writes sessions in this process, and the version of what it is supplied with.
+
+Another version takes them over at a checkpoint or not at all.
+"""
 
 
 class Reply(Value):
@@ -61,6 +65,7 @@ class JobCheckpoint(Value):
     graph: dict[str, Any]
     interpreter: str
     session: str | None = None
+    supplied: tuple[str, ...] = ()
     variables: dict[str, TypeInfo]
     handles: dict[str, str]
     definitions: Definitions = Definitions()
@@ -105,6 +110,7 @@ def dump(job: Job) -> dict[str, Any]:
         graph=job.graph.dump(),
         interpreter=INTERPRETER,
         session=None if job.session.dump is None else base64.b64encode(job.session.dump).decode(),
+        supplied=job.session.pieces,
         variables=dict(job.session.names.variables),
         handles=dict(job.session.names.handles),
         definitions=job.session.names.definitions,
@@ -157,7 +163,7 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     properties = job.log.view.properties
     job.log = EventLog.resumed(events, unhandled_request=saved.condensation_requested, properties=properties)
     job.graph = job.surface.graph = ContextGraph.load(saved.graph, count, writer=spec.writer is not None)
-    job.session = Session(dump=session, names=_names(saved))
+    job.session = Session(dump=session, names=_names(saved), pieces=saved.supplied)
     job.ledger.budget, job.ledger.usage, job.ledger.cost_usd = saved.budget, saved.usage, saved.cost_usd
     job.ledger.untold = list(saved.untold)
     job.fitter.limit, job.fitter.size, job.condensing.cached_tokens = saved.limit, saved.size, saved.cached_tokens

@@ -1,0 +1,597 @@
+"""A statement as the interpreter can run it: what Monty has not is put in terms of what it has and of supplied pieces.
+
+The statement's own text is what is recorded, checked and shown; the lowered one is only fed. Edits are made in the text, in
+place, so columns change where a line was edited and line numbers do not, but for what needs lines of its own: ``lines`` then tells
+of each line of the lowered text which line of the statement it came from.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from runtime.interpreter import supplied
+from runtime.interpreter.supplied import generators
+
+# fmt: off
+_METHODS = frozenset(
+    {
+        "add", "append", "appendleft", "as_posix", "capitalize", "casefold", "center", "clear",
+        "copy", "count", "decode", "difference", "discard", "elements", "encode", "endswith",
+        "exists", "expandtabs", "extend", "extendleft", "find", "findall", "finditer", "format",
+        "format_map", "fullmatch", "get", "glob", "group", "groupdict", "groups", "index", "insert",
+        "intersection", "intersection_update", "is_absolute", "is_dir", "is_file", "is_integer",
+        "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isdisjoint", "isidentifier",
+        "islower", "isnumeric", "isoformat", "isprintable", "isspace", "issubset", "issuperset",
+        "istitle", "isupper", "items", "iterdir", "join", "joinpath", "keys", "ljust", "lower",
+        "lstrip", "match", "most_common", "partition", "pop", "popitem", "popleft", "read_bytes",
+        "read_text", "remove", "removeprefix", "removesuffix", "replace", "reverse", "rfind",
+        "rglob", "rindex", "rjust", "rotate", "rpartition", "rsplit", "rstrip", "search",
+        "setdefault", "sort", "span", "split", "splitlines", "start", "startswith", "stat",
+        "strftime", "strip", "sub", "subn", "subtract", "swapcase", "title", "total",
+        "total_seconds", "union", "update", "upper", "values", "weekday", "with_name",
+        "with_suffix", "zfill",
+    }
+)
+# fmt: on
+"""Methods of built-in types. A call of one needs nothing; one that is passed on as a value is made a function."""
+
+_TYPES = frozenset({"str", "bytes", "list", "dict", "set", "frozenset", "tuple", "int", "float", "Path"})
+_METHOD_CALLS = {
+    "sub": ("_sub", "holdfast_sub", ", False"),
+    "subn": ("_sub", "holdfast_sub", ", True"),
+    "relative_to": ("_paths", "holdfast_relative_to", ""),
+    "is_relative_to": ("_paths", "holdfast_is_relative_to", ""),
+    "with_stem": ("_paths", "holdfast_with_stem", ""),
+    "translate": ("_translate", "holdfast_translate", ""),
+    "maketrans": ("_translate", "holdfast_maketrans", ""),
+    "sort": ("_sorted", "holdfast_sort", ""),
+    "fromtimestamp": ("_dates", "holdfast_fromtimestamp", ""),
+    "isocalendar": ("_dates", "holdfast_isocalendar", ""),
+    "toordinal": ("_dates", "holdfast_toordinal", ""),
+    "bit_length": ("_numbers", "holdfast_bit_length", ""),
+    "bit_count": ("_numbers", "holdfast_bit_count", ""),
+    "is_integer": ("_numbers", "holdfast_is_integer", ""),
+    "format_map": ("_numbers", "holdfast_format_map", ""),
+}
+"""Method calls that a piece answers: the piece, its function, and what follows the object."""
+
+_KEYWORD_CALLS = {
+    ("dumps", "default"): ("_dumps", "holdfast_dumps"),
+    ("dumps", "cls"): ("_dumps", "holdfast_dumps"),
+    ("read_text", "errors"): ("_open", "holdfast_read_text"),
+    ("read_text", "encoding"): ("_open", "holdfast_read_text"),
+    ("open", "errors"): ("_open", "holdfast_path_open"),
+}
+_FUNCTION_CALLS = {
+    "sorted": ("_sorted", "holdfast_sorted", None),
+    "open": ("_open", "holdfast_open", "errors"),
+    "timedelta": ("_dates", "holdfast_timedelta", None),
+    "print": ("_print", "holdfast_print", "file"),
+}
+"""Calls of builtins that a piece answers, given the builtin itself: the piece, its function, the keyword that asks for it."""
+
+_BUILTINS = {"callable": ("_callable", "holdfast_callable"), "vars": ("_vars", "holdfast_vars")}
+_ATTRIBUTES = {
+    "parents": ("_paths", "holdfast_parents"),
+    "__name__": ("_name", "holdfast_name"),
+    "__dict__": ("_vars", "holdfast_vars"),
+}
+_BUILT_IN = supplied.BUILT_IN
+_MOST_CHARS = 200_000
+"""Longer statements are run as they are: the parser would take long."""
+
+_ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
+_ENUM = "holdfast_enum"
+_NO_BASES = frozenset({"object", "ABC", "Protocol", "Generic"})
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """The text to feed, the pieces that it needs (in order), and of each of its lines the statement's line, from 1."""
+
+    source: str
+    pieces: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
+
+
+def lower(source: str, before: tuple[str, ...] = ()) -> Lowered:
+    """``source`` in terms of what the interpreter has, and of the pieces that the session had ``before``.
+
+    What the host's parser does not take is left as it is.
+    """
+    as_it_is = Lowered(source, lines=tuple(range(1, source.count("\n") + 2)))
+    if len(source) > _MOST_CHARS:
+        return as_it_is
+    try:
+        tree = ast.parse(source)
+        lowering = _Lowering(source)
+        lowering.loads = _hands_files_on(tree)
+        # Once a class has a length, any value may be of it.
+        lowering.lengths = "_len" in before or "def __len__" in source
+        lowering.visit(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return as_it_is
+    return lowering.result() if lowering.edits else as_it_is
+
+
+@dataclass
+class _Text:
+    """A text whose nodes are found by line and column, the latter in bytes of UTF-8."""
+
+    source: str
+    _starts: list[int] = field(default_factory=list)
+    _lines: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        at = 0
+        # The parser knows no line ends but these two.
+        for line in self.source.replace("\r\n", " \n").replace("\r", "\n").split("\n"):
+            self._starts.append(at)
+            self._lines.append(line)
+            at += len(line) + 1
+
+    def at(self, line: int, column: int) -> int:
+        text = self._lines[line - 1]
+        return self._starts[line - 1] + (column if text.isascii() else len(text.encode()[:column].decode()))
+
+    def start(self, node: ast.expr | ast.stmt) -> int:
+        return self.at(node.lineno, node.col_offset)
+
+    def end(self, node: ast.expr | ast.stmt) -> int:
+        return self.at(node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
+
+    def line_start(self, line: int) -> int:
+        return self._starts[line - 1]
+
+    def indent(self, node: ast.stmt) -> str:
+        line = self._lines[node.lineno - 1]
+        return line[: len(line) - len(line.lstrip())]
+
+
+class _Lowering(ast.NodeVisitor):
+    """Collects edits (start, end, text) in the order in which they apply where they meet."""
+
+    def __init__(self, source: str) -> None:
+        self.source, self.text = source, _Text(source)
+        self.edits: list[tuple[int, int, str]] = []
+        self.pieces: dict[str, None] = {}
+        self._functions: list[bool] = []
+        self._eaten: set[int] = set()
+        self.loads = self.lengths = False
+
+    def result(self) -> Lowered:
+        out: list[str] = []
+        lines: list[int] = [1]
+        at, line = 0, 1
+
+        def add(text: str, *, own: bool) -> None:
+            nonlocal line
+            out.append(text)
+            for _ in range(text.count("\n")):
+                line += own
+                lines.append(line)
+
+        for start, end, text in sorted(self.edits, key=lambda edit: edit[0]):
+            add(self.source[at:start], own=True)
+            add(text, own=False)
+            line += self.source.count("\n", start, end)
+            at = max(at, end)
+        add(self.source[at:], own=True)
+        return Lowered("".join(out), supplied.closure(self.pieces), tuple(lines))
+
+    def edit(self, start: int, end: int, text: str) -> None:
+        self.edits.append((start, end, text))
+
+    def need(self, *pieces: str) -> None:
+        self.pieces.update(dict.fromkeys(pieces))
+
+    def visit_Import(self, node: ast.Import) -> None:
+        """``import a, b as c``: supplied modules are assigned."""
+        if not any(_supplied(alias.name) for alias in node.names):
+            return
+        parts: list[str] = []
+        for alias in node.names:
+            if not _supplied(alias.name):
+                parts.append("import " + _alias(alias))
+            elif alias.asname:
+                parts.append(f"{alias.asname} = {self._module(alias.name)}")
+            else:
+                top = alias.name.partition(".")[0]
+                self.need(alias.name)
+                parts.append(f"{top} = {self._module(top)}")
+        self.edit(self.text.start(node), self.text.end(node), "; ".join(parts))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        """``from a import b as c``: what is supplied is assigned, the rest is imported."""
+        module = node.module or ""
+        if node.level or any(alias.name == "*" for alias in node.names):
+            return
+        given = [alias for alias in node.names if _supplied(f"{module}.{alias.name}") or _has(module, alias.name)]
+        if not given:
+            return
+        rest = [_alias(alias) for alias in node.names if alias not in given]
+        parts = [f"from {module} import {', '.join(rest)}"] if rest else []
+        for alias in given:
+            inner = f"{module}.{alias.name}"
+            value = self._module(inner) if _supplied(inner) else f"{self._module(module)}.{alias.name}"
+            parts.append(f"{alias.asname or alias.name} = {value}")
+        self.edit(self.text.start(node), self.text.end(node), "; ".join(parts))
+
+    def _module(self, name: str) -> str:
+        self.need(name)
+        return supplied.variable(name)
+
+    def visit_Delete(self, node: ast.Delete) -> None:
+        """``del d[k]`` takes an item out, ``del x`` binds the name to what the namespace does not show."""
+        if not all(isinstance(target, ast.Name | ast.Subscript) for target in node.targets):
+            return
+        self.need("_del")
+        at = self.text.start(node)
+        for index, target in enumerate(node.targets):
+            if isinstance(target, ast.Name):
+                self.edit(at, self.text.end(target), f"{'; ' * (index > 0)}{target.id} = holdfast_gone")
+            elif isinstance(target, ast.Subscript):
+                self.edit(at, self.text.start(target.value), f"{'; ' * (index > 0)}holdfast_del(")
+                self.visit(target.value)
+                self._subscript(target)
+                self.edit(self.text.end(target) - 1, self.text.end(target), ")")
+            at = self.text.end(target)
+
+    def _subscript(self, target: ast.Subscript) -> None:
+        key = target.slice
+        if isinstance(key, ast.Slice):
+            parts = [ast.unparse(part) if part else "None" for part in (key.lower, key.upper, key.step)]
+            self.edit(self.text.end(target.value), self.text.end(target) - 1, f", {_BUILT_IN}slice({', '.join(parts)})")
+            return
+        self.edit(self.text.end(target.value), self.text.start(key), ", ")
+        self.visit(key)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        """An f-string is written anew if something inside is lowered: the parser's positions inside are not to be relied on."""
+        lowered = self._joined(node)
+        if lowered is not None:
+            self.edit(self.text.start(node), self.text.end(node), lowered)
+
+    def _joined(self, node: ast.JoinedStr, *, always: bool = False) -> str | None:
+        parts: list[str] = []
+        changed = always
+        for value in node.values:
+            if not isinstance(value, ast.FormattedValue):
+                parts.append(repr(ast.literal_eval(value)))
+                continue
+            text = ast.unparse(value.value)
+            inner = lower(text, ("_len",) if self.lengths else ())
+            changed = changed or inner.source != text
+            self.need(*inner.pieces)
+            shown = {114: f"{_BUILT_IN}repr", 97: "ascii", 115: f"{_BUILT_IN}str"}.get(value.conversion)
+            whole = f"{shown}({inner.source})" if shown else f"({inner.source})"
+            spec = (
+                self._joined(value.format_spec, always=True) if isinstance(value.format_spec, ast.JoinedStr) else "''"
+            )
+            parts.append(f"{_BUILT_IN}format({whole}, {spec})")
+        if changed:
+            self.need(supplied.BUILT_INS)
+        return f"''.join([{', '.join(parts)}])" if changed else None
+
+    def visit_Name(self, node: ast.Name) -> None:
+        """Builtins that the interpreter has not."""
+        if isinstance(node.ctx, ast.Load) and node.id in _BUILTINS:
+            piece, name = _BUILTINS[node.id]
+            self.need(piece)
+            self.edit(self.text.start(node), self.text.end(node), name)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        """Attributes that a piece answers, and methods that are no call."""
+        if not isinstance(node.ctx, ast.Load):
+            self.visit(node.value)
+        elif node.attr in _ATTRIBUTES:
+            piece, name = _ATTRIBUTES[node.attr]
+            self.need(piece)
+            self._around(node.value, f"{name}(", self.text.end(node), ")")
+        elif node.attr in _METHODS:
+            self._method(node)
+        else:
+            self.visit(node.value)
+
+    def _method(self, node: ast.Attribute) -> None:
+        self.need("_method")
+        call = f"lambda o, *a, **k: o.{node.attr}(*a, **k)"
+        self._around(node.value, "holdfast_method(", self.text.end(node), f", {node.attr!r}, {call})")
+
+    def _around(self, inner: ast.expr, before: str, end: int, after: str) -> None:
+        start = self.text.start(inner)
+        # An operand may stand in parentheses of its own.
+        while start > 0 and self.source[start - 1] == "(" and self._opens(start - 1, inner, end):
+            start -= 1
+        self.edit(start, start, before)
+        self.visit(inner)
+        close = self._closed(inner, end)
+        self.edit(close, end, after)
+
+    def _opens(self, at: int, inner: ast.expr, end: int) -> bool:
+        return self.source[self.text.end(inner) : end].count(")") > self.source[at + 1 : self.text.start(inner)].count(
+            "("
+        )
+
+    def _closed(self, inner: ast.expr, end: int) -> int:
+        """Where the operand ends, its own parentheses included."""
+        at = self.text.end(inner)
+        found = self.source.rfind(")", at, end)
+        return at if found < 0 else found + 1
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """Calls that a piece answers; a call of any other method needs nothing."""
+        function = node.func
+        keywords = {keyword.arg for keyword in node.keywords}
+        if not (isinstance(function, ast.Name) and function.id in ("next", "iter")):
+            self._eaten.update(id(argument) for argument in node.args)
+        loads = self.loads and _opens(node)
+        if loads:
+            self.need("_opened")
+            self.edit(self.text.start(node), self.text.start(node), "holdfast_opened(")
+        self._lowered_call(node, function, keywords)
+        if loads:
+            self.edit(self.text.end(node), self.text.end(node), ")")
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
+        """The interpreter makes a list of it, which is no iterator."""
+        eaten = id(node) in self._eaten
+        self.need(*() if eaten else (supplied.BUILT_INS,))
+        if not eaten:
+            self.edit(self.text.start(node), self.text.start(node), f"{_BUILT_IN}iter(")
+            if self.source[self.text.start(node)] != "(":
+                return
+        self.visit(node.elt)
+        self._all(node.generators)
+        if not eaten:
+            self.edit(self.text.end(node), self.text.end(node), ")")
+
+    def _lowered_call(self, node: ast.Call, function: ast.expr, keywords: set[str | None]) -> None:
+        if isinstance(function, ast.Attribute):
+            self._method_call(node, function, keywords)
+            return
+        wanted = _FUNCTION_CALLS.get(function.id) if isinstance(function, ast.Name) else None
+        if self.lengths and isinstance(function, ast.Name) and function.id == "len":
+            wanted = ("_len", "holdfast_len", None)
+        if isinstance(function, ast.Name) and wanted and (wanted[2] is None or wanted[2] in keywords):
+            self.need(wanted[0])
+            self._called(node, f"{wanted[1]}({function.id}")
+            return
+        self.generic_visit(node)
+
+    def _method_call(self, node: ast.Call, function: ast.Attribute, keywords: set[str | None]) -> None:
+        unbound = isinstance(function.value, ast.Name) and function.value.id in _TYPES and function.attr in _METHODS
+        answered = _METHOD_CALLS.get(function.attr)
+        for keyword in keywords:
+            if keyword is not None and (function.attr, keyword) in _KEYWORD_CALLS:
+                answered = (*_KEYWORD_CALLS[function.attr, keyword], "")
+        if answered is not None:
+            piece, name, then = answered
+            self.need(piece)
+            # From the object's start to the first argument: ``name(OBJECT, ``.
+            self._around(function.value, f"{name}(", self.text.end(function), then)
+            self._called(node, "")
+        elif unbound:
+            self._method(function)
+            self._arguments(node)
+        else:
+            self.visit(function.value)
+            self._arguments(node)
+
+    def _called(self, node: ast.Call, head: str) -> None:
+        """Replace a call's function and its opening parenthesis by ``head`` and a comma, and visit its arguments."""
+        end = self.text.end(node.func)
+        start = self.text.start(node.func) if head else end
+        opening = self.source.index("(", end)
+        empty = not node.args and not node.keywords
+        self.edit(start, opening + 1, head + ("" if empty else ", "))
+        # A generator expression that is the only argument stands in the call's own parentheses.
+        bare = len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and not node.keywords
+        bare = bare and self.text.start(node.args[0]) == opening
+        if bare:
+            self.edit(opening + 1, opening + 1, "(")
+        self._arguments(node)
+        if bare:
+            self.edit(self.text.end(node) - 1, self.text.end(node) - 1, ")")
+
+    def _arguments(self, node: ast.Call) -> None:
+        arguments: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
+        for argument in sorted(arguments, key=lambda one: (one.lineno, one.col_offset)):
+            self.visit(argument)
+
+    def visit_Dict(self, node: ast.Dict) -> None:
+        """Keys and values in the order of the text."""
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is not None:
+                self.visit(key)
+            self.visit(value)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """Targets first, as in the text."""
+        self._all(node.targets)
+        self.visit(node.value)
+
+    def _all(self, nodes: Iterable[ast.AST]) -> None:
+        for node in nodes:
+            self.visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """A generator function collects what it yields, and gives an iterator."""
+        self._all(node.decorator_list)
+        self.visit(node.args)
+        collects = generators.can_collect(node)
+        if collects:
+            self.need(supplied.BUILT_INS)
+        self._functions.append(collects)
+        if collects:
+            first = node.body[0]
+            self._line_before(first, f"{generators.COLLECTED} = []")
+        self._all(node.body)
+        if collects:
+            indent = self.text.indent(node.body[0]) if node.body[0].lineno != node.lineno else ""
+            joint = f"\n{indent}" if indent else "; "
+            at = self.text.end(node.body[-1])
+            self.edit(at, at, f"{joint}return {_BUILT_IN}iter({generators.COLLECTED})")
+        self._functions.pop()
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """A lambda's own ``yield`` is nobody's."""
+        self._functions.append(False)
+        self.generic_visit(node)
+        self._functions.pop()
+
+    def visit_Return(self, node: ast.Return) -> None:
+        """The end of a generator."""
+        if self._functions and self._functions[-1]:
+            self.edit(self.text.start(node), self.text.end(node), f"return {_BUILT_IN}iter({generators.COLLECTED})")
+            return
+        self.generic_visit(node)
+
+    def visit_Yield(self, node: ast.Yield) -> None:
+        """One more of what a generator gives."""
+        self._yields(node, node.value, "append")
+
+    def visit_YieldFrom(self, node: ast.YieldFrom) -> None:
+        """All of another iterable."""
+        self._yields(node, node.value, "extend")
+
+    def _yields(self, node: ast.Yield | ast.YieldFrom, value: ast.expr | None, method: str) -> None:
+        if not (self._functions and self._functions[-1]):
+            return
+        if value is None:
+            self.edit(self.text.start(node), self.text.end(node), f"{generators.COLLECTED}.{method}(None)")
+            return
+        # ``yield a, b`` is one tuple, which needs parentheses as an argument.
+        self.edit(self.text.start(node), self.text.start(value), f"{generators.COLLECTED}.{method}((")
+        self.visit(value)
+        self.edit(self.text.end(value), self.text.end(node), "))")
+
+    def _line_before(self, node: ast.stmt, text: str) -> None:
+        at = self.text.start(node)
+        self.edit(at, at, f"{text}; " if self.text.indent(node) == "" else f"{text}\n{self.text.indent(node)}")
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """Classes of the library's kinds become what the interpreter has."""
+        bases = [base.attr if isinstance(base, ast.Attribute) else _base(base) for base in node.bases]
+        kinds = [base for base in bases if base not in _NO_BASES]
+        wrapper = self._wrapper(node, kinds)
+        if node.bases and not node.keywords and (not kinds or wrapper):
+            header = self.source.index(":", self.text.end(node.bases[-1]))
+            opening = self.source.index(node.name, self.text.start(node)) + len(node.name)
+            self.edit(opening, header, "")
+            if wrapper:
+                at = self.text.start(node)
+                self.edits.insert(0, (at, at, f"@{wrapper}\n{self.text.indent(node)}"))
+        else:
+            self._all(node.bases)
+        self._all(node.decorator_list)
+        after = [line for item in node.body if (line := self._member(item, node.name))]
+        self._functions.append(False)
+        self._all(node.body)
+        self._functions.pop()
+        at = self.text.end(node.body[-1])
+        if wrapper is not None and wrapper.startswith(_ENUM):
+            self.edit(at, at, "".join(f"\n{self.text.indent(node.body[-1])}{line}" for line in _shown(node)))
+        self.edit(at, at, "".join(f"\n{self.text.indent(node)}{line}" for line in after))
+
+    def _wrapper(self, node: ast.ClassDef, kinds: Sequence[str]) -> str | None:
+        """The decorator that makes a class of one of the library's kinds, if it is of one."""
+        if len(set(kinds) & _ENUMS) == 1 and all(kind in _ENUMS or kind in ("str", "int") for kind in kinds):
+            kind = next(kind for kind in kinds if kind in _ENUMS)
+            names = [
+                target.id
+                for item in node.body
+                if isinstance(item, ast.Assign)
+                for target in item.targets
+                if isinstance(target, ast.Name)
+            ]
+            self.need("_enum", "enum")
+            return f"{_ENUM}({kind!r}, {names!r}, holdfast_mod_enum.holdfast_auto)"
+        fields = [
+            item.target.id
+            for item in node.body
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+        ]
+        plain = not any(isinstance(item, ast.FunctionDef) for item in node.body)
+        if list(kinds) == ["NamedTuple"] and plain:
+            self.need("_namedtuple")
+            return f"holdfast_named_tuple({fields!r})"
+        if list(kinds) == ["TypedDict"]:
+            self.need("_namedtuple")
+            return "holdfast_typed_dict"
+        return None
+
+    def _member(self, item: ast.stmt, owner: str) -> str | None:
+        """A static or class method loses its decorator, and is made one by a line after the class."""
+        if not isinstance(item, ast.FunctionDef) or len(item.decorator_list) != 1:
+            return None
+        decorator = item.decorator_list[0]
+        if not isinstance(decorator, ast.Name) or decorator.id not in ("staticmethod", "classmethod", "abstractmethod"):
+            return None
+        start = self.text.start(decorator) - 1
+        self.edit(start, self.text.line_start(item.lineno) + item.col_offset, "")
+        item.decorator_list = []
+        if decorator.id == "abstractmethod":
+            return None
+        self.need("_static")
+        made = f"{owner}.{item.name}"
+        if decorator.id == "staticmethod":
+            return f"{made} = holdfast_static({made})"
+        return f"{made} = holdfast_classmethod({made}, {owner})"
+
+
+def _shown(node: ast.ClassDef) -> list[str]:
+    """Methods by which members of an enumeration are shown and compared, where the class has none of its own."""
+    own = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+    wanted = {"__repr__": "self", "__str__": "self", "__eq__": "self, other", "__hash__": "self"}
+    return [
+        f"def {name}({parameters}): return holdfast_enum{name.rstrip('_')}({parameters})"
+        for name, parameters in wanted.items()
+        if name not in own
+    ]
+
+
+def _opens(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    function = node.func
+    return function.id == "open" if isinstance(function, ast.Name) else getattr(function, "attr", "") == "open"
+
+
+def _hands_files_on(tree: ast.AST) -> bool:
+    """Whether a file that is opened is an argument of something else than a loop, such as enumerate."""
+    opened: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.withitem) and _opens(node.context_expr) and isinstance(node.optional_vars, ast.Name):
+            opened.add(node.optional_vars.id)
+        elif isinstance(node, ast.Assign) and _opens(node.value):
+            opened |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return any(
+        _opens(argument) or (isinstance(argument, ast.Name) and argument.id in opened)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id == "view")
+        for argument in node.args
+    )
+
+
+def _base(base: ast.expr) -> str:
+    if isinstance(base, ast.Name):
+        return base.id
+    return _base(base.value) if isinstance(base, ast.Subscript) else ""
+
+
+def _alias(alias: ast.alias) -> str:
+    return alias.name + (f" as {alias.asname}" if alias.asname else "")
+
+
+def _supplied(module: str) -> bool:
+    return module in supplied.MODULES
+
+
+def _has(module: str, name: str) -> bool:
+    """Whether a supplied module gives the name, and not the interpreter's own."""
+    if module not in supplied.MODULES:
+        return False
+    return name in supplied.names(module) and name not in supplied.natives(module)

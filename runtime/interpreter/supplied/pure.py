@@ -1,0 +1,152 @@
+"""Functions of the standard library that the host computes for a statement: pure, bounded in their input, with plain results."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import html
+import keyword
+import pprint
+import shlex
+import statistics
+import textwrap
+import urllib.parse
+import uuid
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+FUNCTION = "holdfast_pure"
+"""The call's name in the interpreter; its first argument names the function."""
+
+FUNCTIONS: Mapping[str, tuple[str, ...]] = {
+    "html": ("escape", "unescape"),
+    "keyword": ("iskeyword",),
+    "shlex": ("split", "quote", "join"),
+    "statistics": (
+        "fmean",
+        "geometric_mean",
+        "harmonic_mean",
+        "mean",
+        "median",
+        "median_high",
+        "median_low",
+        "mode",
+        "multimode",
+        "pstdev",
+        "pvariance",
+        "quantiles",
+        "stdev",
+        "variance",
+    ),
+    "textwrap": ("dedent", "fill", "indent", "shorten", "wrap"),
+    "zlib": ("adler32", "crc32"),
+}
+"""Modules of which each function is the host's."""
+
+_MOST_CHARS = 200_000
+_MOST_ITEMS = 20_000
+_MOST_COMPARED = 400_000
+"""Pairs of lines, or of characters, that a comparison may have to look at: its time is a multiple of that."""
+
+
+class Refused(Exception):
+    """The input is larger than what the host computes at once."""
+
+
+def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The function's value.
+
+    Raises:
+        Refused: if the input is too large.
+        Exception: whatever the function raises.
+    """
+    _bounded(args, kwargs)
+    module, _, function = name.rpartition(".")
+    if function in FUNCTIONS.get(module, ()):
+        return getattr(_MODULES[module], function)(*args, **kwargs)
+    return _OTHERS[name](*args, **kwargs)
+
+
+def _bounded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    chars = items = 0
+    stack: list[Any] = [*args, *kwargs.values()]
+    while stack:
+        one = stack.pop()
+        items += 1
+        if isinstance(one, str | bytes):
+            chars += len(one)
+        elif isinstance(one, dict):
+            stack += [*one.keys(), *one.values()]
+        elif isinstance(one, list | tuple):
+            stack += one
+        if items > _MOST_ITEMS or chars > _MOST_CHARS:
+            raise Refused(f"at most {_MOST_CHARS:,} characters and {_MOST_ITEMS:,} values: give it a part at a time")
+
+
+def _compared(a: Any, b: Any) -> None:
+    if len(a) * len(b) > _MOST_COMPARED:
+        raise Refused(f"{len(a):,} and {len(b):,} items are too many to be compared: give it a part at a time")
+
+
+def _lines(function: Callable[..., Any]) -> Callable[..., list[str]]:
+    def made(a: list[str], b: list[str], *args: Any) -> list[str]:
+        _compared(a, b)
+        return list(function(a, b, *args))
+
+    return made
+
+
+def _ndiff(a: list[str], b: list[str]) -> list[str]:
+    # It compares the characters of lines that are alike.
+    _compared("".join(a), "".join(b))
+    return list(difflib.ndiff(a, b))
+
+
+def _close(word: str, possibilities: list[str], n: int, cutoff: float) -> list[str]:
+    _compared(word, "".join(possibilities))
+    return difflib.get_close_matches(word, possibilities, n, cutoff)
+
+
+def _matcher(a: Any, b: Any, autojunk: bool) -> difflib.SequenceMatcher[Any]:
+    _compared(a, b)
+    return difflib.SequenceMatcher(None, a, b, autojunk)
+
+
+def _urlparse(text: str) -> list[Any]:
+    parsed = urllib.parse.urlparse(text)
+    return [*parsed, parsed.hostname, parsed.port, parsed.username, parsed.password]
+
+
+_MODULES: Mapping[str, Any] = {
+    "html": html,
+    "keyword": keyword,
+    "shlex": shlex,
+    "statistics": statistics,
+    "textwrap": textwrap,
+    "zlib": zlib,
+}
+
+_OTHERS: Mapping[str, Callable[..., Any]] = {
+    "difflib.unified_diff": _lines(difflib.unified_diff),
+    "difflib.context_diff": _lines(difflib.context_diff),
+    "difflib.ndiff": _ndiff,
+    "difflib.get_close_matches": _close,
+    "difflib.ratio": lambda a, b, autojunk: _matcher(a, b, autojunk).ratio(),
+    "difflib.opcodes": lambda a, b, autojunk: [list(code) for code in _matcher(a, b, autojunk).get_opcodes()],
+    "difflib.blocks": lambda a, b, autojunk: [list(block) for block in _matcher(a, b, autojunk).get_matching_blocks()],
+    "fnmatch.translate": fnmatch.translate,
+    "pprint.pformat": pprint.pformat,
+    "urllib.parse.parse_qs": urllib.parse.parse_qs,
+    "urllib.parse.parse_qsl": lambda *args: [list(pair) for pair in urllib.parse.parse_qsl(*args)],
+    "urllib.parse.quote": urllib.parse.quote,
+    "urllib.parse.quote_plus": urllib.parse.quote_plus,
+    "urllib.parse.unquote": urllib.parse.unquote,
+    "urllib.parse.unquote_plus": urllib.parse.unquote_plus,
+    "urllib.parse.urlencode": lambda pairs, doseq: urllib.parse.urlencode([tuple(pair) for pair in pairs], doseq),
+    "urllib.parse.urljoin": urllib.parse.urljoin,
+    "urllib.parse.urlparse": _urlparse,
+    "urllib.parse.urlunparse": urllib.parse.urlunparse,
+    "uuid.uuid3": lambda namespace, name: str(uuid.uuid3(uuid.UUID(namespace), name)),
+    "uuid.uuid5": lambda namespace, name: str(uuid.uuid5(uuid.UUID(namespace), name)),
+}
