@@ -23,6 +23,7 @@ def condensation_row(told: Forgetting) -> dict[str, Any]:
         "condenser": record.condenser,
         "reason": record.reason,
         "forgotten": list(record.forgotten),
+        "unknown": list(record.unknown),
         "forgotten_turns": list(told.turns),
         "stands_in": record.stands_in,
         "summary": record.summary.model_dump(mode="json") if record.summary is not None else None,
@@ -39,6 +40,8 @@ def condensation_line(row: dict[str, Any]) -> str:
         f"condensed {row['id']}: {row['condenser']} ({row['reason']}) forgot {len(row['forgotten'])} "
         f"event{'s' * (len(row['forgotten']) != 1)} of {_turns(row)}; {stands}"
     )
+    if row["unknown"]:
+        line += f"; it named what was not there: {', '.join(map(one_line, row['unknown']))}"
     if row["tokens"]["prompt"] or row["tokens"]["completion"]:
         line += f"; {row['tokens']['prompt']:,}+{row['tokens']['completion']:,} tokens, ${row['cost_usd']:.4f}"
     if row["failures"]:

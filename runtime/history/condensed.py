@@ -8,7 +8,7 @@ from runtime.values import Compact, StepRef, Usage
 class CondensationRecord(Compact):
     """A condensation that took effect: recorded by the next step, or by the run's end.
 
-    ``forgotten`` are the ids of the events that left the View. ``stands_in`` is the id of the event that stands for
+    ``forgotten`` are the ids of the events that left the View, ``unknown`` those that it named and nobody knew. ``stands_in`` is the id of the event that stands for
     them, whose segment has the origin ``event:<id>``; ``None`` if nothing does. ``summary`` is the step in which a model
     wrote it, ``failures`` why earlier requests for it were of no use; ``usage`` and ``cost_usd`` are those of all
     requests together.
@@ -18,6 +18,7 @@ class CondensationRecord(Compact):
     condenser: str
     reason: str
     forgotten: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
     stands_in: str | None = None
     summary: StepRef | None = None
     failures: tuple[str, ...] = ()

@@ -44,10 +44,11 @@ def rule_on(
 ) -> Rejected | Admitted:
     """Whether and how ``condensation`` takes effect on a View of ``events`` whose last index is ``last_index``.
 
-    Ids of events that are known and not in the View (forgotten before, or never shown) need nothing.
+    Ids of events that are known and not in the View (forgotten before, or never shown) need nothing. Of ids that nobody
+    knows the rest takes effect, unless there is no rest.
     """
     unknown = tuple(i for i in condensation.forgotten_event_ids if i not in known)
-    if unknown:
+    if unknown and len(unknown) == len(condensation.forgotten_event_ids):
         return Rejected(RepairReason.REJECTED_UNKNOWN, unknown, "no such event before this condensation")
     if condensation.summary is not None and condensation.summary_event_id in known:
         taken = (condensation.summary_event_id,)
@@ -64,6 +65,8 @@ def rule_on(
     if condensation.summary is not None and not condensation.summary.strip():
         return Rejected(RepairReason.REJECTED_EMPTY, (), "the summary is empty")
     notes: list[Note] = []
+    if unknown:
+        notes.append((RepairReason.UNKNOWN_IGNORED, unknown, "no such event before this condensation"))
     if pinned:
         notes.append((RepairReason.PINNED_KEPT, tuple(events[p].id for p in sorted(pinned)), ""))
     if gone - seeds:

@@ -53,6 +53,7 @@ class RepairReason(StrEnum):
     DUPLICATE_EVENT = "duplicate_event"
     WIDENED = "widened"
     PINNED_KEPT = "pinned_kept"
+    UNKNOWN_IGNORED = "unknown_ignored"
     OFFSET_MOVED = "offset_moved"
     REJECTED_UNKNOWN = "rejected_unknown"
     REJECTED_PENDING = "rejected_pending"

@@ -32,7 +32,7 @@ from runtime.history.condensers import (
     plan,
     triggers_of,
 )
-from runtime.history.events import ActionEvent, Condensation, MessageEvent, MessageSource, ShownEvent
+from runtime.history.events import ActionEvent, Condensation, MessageEvent, MessageSource, RepairReason, ShownEvent
 from runtime.history.view import View
 from runtime.job.dropped import Dropped
 from runtime.job.summary_prompt import summary_delta
@@ -206,7 +206,7 @@ class Condensing:
         view = job.log.view
         before = {event.id: event for event in view}
         self._number += 1
-        job.log.append(condensation)
+        repairs = job.log.append(condensation)
         forgotten = tuple(event_id for event_id in before if view.position(event_id) is None)
         if not forgotten:
             return False
@@ -218,6 +218,7 @@ class Condensing:
             condenser=condensation.condenser,
             reason=condensation.reason.partition(";")[0],
             forgotten=forgotten,
+            unknown=tuple(i for r in repairs if r.reason is RepairReason.UNKNOWN_IGNORED for i in r.event_ids),
             stands_in=stands_in,
             **record,
         )

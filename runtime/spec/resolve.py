@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from runtime.errors import InputError
+from runtime.history.condensers.settings import contradiction
 from runtime.redaction.computed import without_keys
 from runtime.redaction.rules import Redaction
 from runtime.spec.models import (
@@ -187,6 +188,14 @@ class Resolver:
             self._ignored(written, {"model", "input_tokens"}, at)
         if kind is CondenserKind.ROLLING:
             self._ignored(written, {"summary_tokens"}, at)
+        together = contradiction(
+            max_size=written.max_size,
+            keep_first=written.keep_first,
+            input_tokens=written.input_tokens if kind is CondenserKind.SUMMARY else None,
+            summary_tokens=written.summary_tokens,
+        )
+        if together is not None:
+            self._problems.add((*at, together[0]), together[1])
         return CondenserSpec(
             kind=kind,
             max_size=written.max_size,

@@ -123,7 +123,7 @@ def _broken(actions: Any, answer: dict[int, int], forgotten: dict[str, int]) -> 
 
 
 def _condense(event: Any, shown: list[Any], known: set[str], pinned: tuple[str, ...]) -> Any:
-    if any(i not in known for i in event.forgotten_event_ids):
+    if event.forgotten_event_ids and not any(i in known for i in event.forgotten_event_ids):
         return None
     if event.summary is not None and f"{event.id}-summary" in known:
         return None

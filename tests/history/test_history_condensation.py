@@ -6,6 +6,7 @@ import pytest
 from history_builders import action, forget, ids, log_of, message, result
 
 from runtime.history.events import CondensationRequest, RepairReason
+from runtime.history.forgotten import forgotten_events
 from runtime.history.log import EventLog
 from runtime.history.properties import USER_MESSAGES_PINNED
 from runtime.history.provider_rules import check_view
@@ -58,10 +59,20 @@ def test_user_messages_are_pinned_on_request() -> None:
     assert ids(log.view) == ["S", "G", "c-summary", "U1"]
 
 
-def test_unknown_ids_reject_the_condensation() -> None:
-    """A condensation that names an event nobody knows has no effect, and the request for one stays unhandled."""
+def test_what_is_known_goes_and_what_is_not_is_recorded() -> None:
+    """One unknown id of several does not keep the rest: a record says which it was."""
+    log = log_of(*HEAD, *PAIR, *THEN)
+    (repair,) = log.append(forget("c", ["A1", "later", "O1"], "sum"))
+    assert (repair.reason, repair.event_ids) == (RepairReason.UNKNOWN_IGNORED, ("later",))
+    assert ids(log.view) == ["S", "G", "c-summary", "U1", "A2", "O2"]
+    assert forgotten_events(list(log)).keys() == {"A1", "O1"}
+    assert ids(EventLog.from_events(list(log)).view) == ids(log.view)
+
+
+def test_only_unknown_ids_reject_the_condensation() -> None:
+    """A condensation that names no event that anybody knows has no effect, and the request for one stays unhandled."""
     log = log_of(*HEAD, *PAIR, CondensationRequest(id="q", turn=0))
-    (repair,) = log.append(forget("c", ["A1", "later"], "sum"))
+    (repair,) = log.append(forget("c", ["later"], "sum"))
     assert (repair.reason, repair.event_ids) == (RepairReason.REJECTED_UNKNOWN, ("later",))
     assert ids(log.view) == ["S", "G", "A1", "O1"]
     assert log.view.unhandled_condensation_request

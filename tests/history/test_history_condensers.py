@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from history_builders import action, forget, ids, log_of, message, result
 
 from runtime.history.condensers import (
     Ask,
+    ExtractSummary,
     Forget,
     GiveUp,
     HardReset,
@@ -128,7 +130,9 @@ def test_summary_is_asked_with_whole_events() -> None:
 def test_input_is_bounded_by_tokens_at_a_unit() -> None:
     """Only as many whole units go into one request as its budget holds, and no more are forgotten."""
     log = job(30)
-    request = asked(log, LLMSummary(max_size=10, input_tokens=300), situation(log, Trigger.EVENTS, window=9000)).request
+    request = asked(
+        log, LLMSummary(max_size=10, input_tokens=300, summary_tokens=200), situation(log, Trigger.EVENTS, window=9000)
+    ).request
     assert len(request.event_ids) == 30 and request.input_tokens == 300
 
 
@@ -152,7 +156,7 @@ def test_only_an_event_beyond_the_budget_loses_its_middle() -> None:
         window=10_000,
     )
     assert huge in asked(log, LLMSummary(input_tokens=5000), at).request.prompt
-    prompt = asked(log, LLMSummary(input_tokens=600), at).request.prompt
+    prompt = asked(log, LLMSummary(input_tokens=600, summary_tokens=200), at).request.prompt
     assert len(prompt) < 3500 and "begin xx" in prompt and "characters left out] xx" in prompt and "x end" in prompt
 
 
@@ -303,3 +307,31 @@ def test_a_long_job_never_outgrows_its_window() -> None:
         assert len(log.view) <= 60 and check_view(log.view.events) == []
     assert ids(log.view)[:2] == ["S", "G"]
     assert EventLog.from_events(log.events).view == log.view
+
+
+@pytest.mark.parametrize(
+    ("condenser", "settings", "message"),
+    [
+        (RollingWindow, {"max_size": 0}, "rolling: max_size must be at least 1, not 0"),
+        (RollingWindow, {"keep_first": -1}, "rolling: keep_first must be at least 0, not -1"),
+        (
+            RollingWindow,
+            {"max_size": 8, "keep_first": 8},
+            "rolling: keep_first: 8 events that always stay leave nothing to forget of max_size 8",
+        ),
+        (ExtractSummary, {"summary_tokens": 0}, "extract: summary_tokens must be at least 1, not 0"),
+        (LLMSummary, {"attempts": 0}, "summary: attempts must be at least 1, not 0"),
+        (LLMSummary, {"shrinks": -1}, "summary: shrinks must be at least 0, not -1"),
+        (
+            LLMSummary,
+            {"input_tokens": 500},
+            "summary: summary_tokens: a summary of 1500 tokens is longer than input_tokens 500, which it stands for",
+        ),
+        (HardReset, {"share": 0}, "hard_reset: share must be between 0 and 1, not 0"),
+        (Pipeline, {"condensers": ()}, "pipeline: at least one condenser is needed; NoCondenser forgets nothing"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(condenser: Any, settings: dict[str, Any], message: str) -> None:
+    """At construction, with the condenser, the setting and what was expected."""
+    with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
+        condenser(**settings)

@@ -62,6 +62,8 @@ KINDS = "'auto', 'none', 'rolling', 'extract' or 'summary'"
         ("condenser: {max_size: 50}", "condenser.kind: required key is missing"),
         ("condenser: {kind: rolling, max_size: 3}", "condenser.max_size: expected a number of at least 8, got 3"),
         ("condenser: {kind: rolling, maxsize: 30}", "condenser.maxsize: unknown key; did you mean 'max_size'?"),
+        ("condenser: {kind: rolling, max_size: 8, keep_first: 8}", "condenser.keep_first: 8 events that always stay leave nothing to forget of max_size 8"),
+        ("condenser: {kind: summary, input_tokens: 500}", "condenser.summary_tokens: a summary of 1500 tokens is longer than input_tokens 500, which it stands for"),
         ("condenser: {kind: rolling, model: y}", "condenser.model: a condenser of the kind 'rolling' has no 'model'"),
         ("condenser: [summary, none]", "condenser[1]: 'none' stands alone: it forgets nothing, and others would"),
         ("condenser: [rolling, {kind: summary, keep_first: 0}]", "condenser[1].keep_first: expected a number of at least 2, got 0"),

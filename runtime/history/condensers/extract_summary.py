@@ -11,6 +11,7 @@ from runtime.history.condensers.base import Forget, Keep, Outcome, Situation, Wi
 from runtime.history.condensers.extract import extract
 from runtime.history.condensers.hard_reset import CHARACTERS_A_TOKEN
 from runtime.history.condensers.ranges import stretch_to_forget
+from runtime.history.condensers.settings import check
 from runtime.history.events import Condensation
 from runtime.history.view import View
 
@@ -22,6 +23,14 @@ class ExtractSummary(WithoutSummaries):
     max_size: int = 120
     keep_first: int = 2
     summary_tokens: int = 1_500
+
+    def __post_init__(self) -> None:
+        least = {
+            "max_size": (self.max_size, 1),
+            "keep_first": (self.keep_first, 0),
+            "summary_tokens": (self.summary_tokens, 1),
+        }
+        check("extract", least=least, max_size=self.max_size, keep_first=self.keep_first)
 
     def condense(self, view: View, situation: Situation) -> Outcome:
         """Forget the oldest stretch that answers the triggers."""

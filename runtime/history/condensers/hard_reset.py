@@ -19,6 +19,10 @@ class HardReset(WithoutSummaries):
 
     share: float = 0.1
 
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise ValueError(f"hard_reset: share must be between 0 and 1, not {self.share:g}")
+
     def condense(self, view: View, situation: Situation) -> Outcome:
         """Forget all that may be forgotten, or give up with the reason why nothing is left to forget."""
         if Trigger.WINDOW not in situation.triggers:

@@ -16,6 +16,7 @@ from runtime.history.condensers.extract import cut, event_text, extract, speaker
 from runtime.history.condensers.hard_reset import CHARACTERS_A_TOKEN
 from runtime.history.condensers.ranges import Stretch, is_one_summary, stretch_between, stretch_near, stretch_to_forget
 from runtime.history.condensers.request import SummaryForm, SummaryReply, SummaryRequest
+from runtime.history.condensers.settings import check
 from runtime.history.events import Condensation, CondensationSummaryEvent, ShownEvent
 from runtime.history.view import View
 
@@ -43,6 +44,24 @@ class LLMSummary:
     summary_tokens: int = 1_500
     attempts: int = 2
     shrinks: int = 2
+
+    def __post_init__(self) -> None:
+        least = {
+            "max_size": (self.max_size, 1),
+            "keep_first": (self.keep_first, 0),
+            "input_tokens": (self.input_tokens, 1),
+            "summary_tokens": (self.summary_tokens, 1),
+            "attempts": (self.attempts, 1),
+            "shrinks": (self.shrinks, 0),
+        }
+        check(
+            "summary",
+            least=least,
+            max_size=self.max_size,
+            keep_first=self.keep_first,
+            input_tokens=self.input_tokens,
+            summary_tokens=self.summary_tokens,
+        )
 
     def condense(self, view: View, situation: Situation) -> Outcome:
         """Ask for a summary of the oldest stretch that answers the triggers and fits the budget."""

@@ -15,6 +15,10 @@ class Pipeline:
 
     condensers: tuple[Condenser, ...]
 
+    def __post_init__(self) -> None:
+        if not self.condensers:
+            raise ValueError("pipeline: at least one condenser is needed; NoCondenser forgets nothing")
+
     def condense(self, view: View, situation: Situation) -> Outcome:
         """The first answer that does something; if there is none, the last reason to give up, or ``Keep``."""
         outcome: Outcome = Keep()

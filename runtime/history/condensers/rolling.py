@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from runtime.history.condensers.base import Forget, Keep, Outcome, Situation, WithoutSummaries
 from runtime.history.condensers.ranges import stretch_to_forget
+from runtime.history.condensers.settings import check
 from runtime.history.events import Condensation
 from runtime.history.view import View
 
@@ -16,6 +17,10 @@ class RollingWindow(WithoutSummaries):
 
     max_size: int = 120
     keep_first: int = 2
+
+    def __post_init__(self) -> None:
+        least = {"max_size": (self.max_size, 1), "keep_first": (self.keep_first, 0)}
+        check("rolling", least=least, max_size=self.max_size, keep_first=self.keep_first)
 
     def condense(self, view: View, situation: Situation) -> Outcome:
         """Forget the oldest stretch that answers the triggers."""
