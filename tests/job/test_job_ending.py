@@ -62,7 +62,7 @@ def test_finish_takes_one_result(workspace: Path, source: str) -> None:
     ("budget", "turns", "reason"),
     [
         ({"turns": 3}, 3, "the budget of 3 turns is spent"),
-        ({"tokens": 4000}, 3, "the budget of 4,000 tokens is spent ("),
+        ({"tokens": 4300}, 3, "the budget of 4,300 tokens is spent ("),
         ({"usd": 0.25}, 3, "the budget of $0.25 is spent ($0.30 used)"),
         ({"wall_seconds": 120}, 2, "the wall budget of 120 s is spent"),
     ],

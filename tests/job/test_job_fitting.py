@@ -57,7 +57,7 @@ def test_a_view_that_was_left_out_comes_back_when_it_is_called(workspace: Path) 
 
 def test_old_events_are_condensed_and_the_newest_stay(workspace: Path) -> None:
     """The goal stays the goal, the newest result stays whole, and one condensation is room for several turns."""
-    loop = loop_of(workspace, statements(*[f"n = {n}\nprint(text(150))" for n in range(20)]), 3300).run().replayed()
+    loop = loop_of(workspace, statements(*[f"n = {n}\nprint(text(150))" for n in range(20)]), 3400).run().replayed()
     assert kinds(loop, 20)[:3] == ["contract", "goal", "summary"]
     assert loop.layouts[19][-2].text.startswith("[turn 19: ok]\n<<")
     assert "\nword word" in loop.layouts[19][-2].text
@@ -77,7 +77,7 @@ def test_a_pinned_view_stays_when_its_statement_is_condensed(workspace: Path) ->
 def test_what_must_stay_is_cut_to_smaller_budgets(workspace: Path) -> None:
     """Pinned nodes larger than the context are shown smaller, not dropped, and the job goes on."""
     source = "\n".join(f"p{n} = view('src/foo.py', tokens=2000)\npin(p{n})" for n in range(3))
-    loop = loop_of(workspace, statements(source, "x = 1", "print(p0.tokens)"), 2600).run().replayed()
+    loop = loop_of(workspace, statements(source, "x = 1", "print(p0.tokens)"), 2800).run().replayed()
     nodes = [s for s in loop.layouts[2] if s.origin.startswith("node:")]
     assert [s.kind.value for s in nodes] == ["view"] * 3
     assert loop.executions[2].stdout == "2000\n"

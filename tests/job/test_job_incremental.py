@@ -45,7 +45,7 @@ def checked(job: Job, prompt: Prompt) -> None:
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(st.lists(STATEMENTS, max_size=24), st.sampled_from(list(ProjectionPolicy)), st.sampled_from([2_600, 60_000]))
+@given(st.lists(STATEMENTS, max_size=24), st.sampled_from(list(ProjectionPolicy)), st.sampled_from([2_800, 60_000]))
 def test_each_prompt_is_the_one_made_from_nothing(sources: list[str], policy: ProjectionPolicy, room: int) -> None:
     """Over random sessions with files that change and change back, in small and large contexts, under every policy."""
     with TemporaryDirectory() as folder:
