@@ -8,6 +8,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.recorded import TurnRecord
 from runtime.archive.records import Step
 from runtime.digests import digest_of
+from runtime.fences import unfenced
 from runtime.projection.segments import SegmentKind
 
 _STDERR = "stderr:\n"
@@ -34,7 +35,9 @@ def _told(archive: JobArchive, run: str, after: Step) -> tuple[str, ...]:
     """What the prompt of the step says of the statement before."""
     head = f"[turn {after.turn - 1}: "
     layout = archive.turn_layout(run, after.turn)
-    return tuple(s.text.partition("\n")[2] for s in layout if s.kind is SegmentKind.RESULT and s.text.startswith(head))
+    said = [s.text.partition("\n")[2] for s in layout if s.kind is SegmentKind.RESULT and s.text.startswith(head)]
+    # Prompts of earlier releases have no fences.
+    return tuple(text for told in said for text in (unfenced(told), told))
 
 
 def _found(execution: dict[str, Any], stream: str, texts: tuple[str, ...]) -> str | None:
