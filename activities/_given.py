@@ -82,7 +82,7 @@ def _reply(store: ObjectStore, call: TurnCall, given: Given) -> tuple[ReplyRecor
     archive = JobArchive(store, given.source.batch, given.source.job)
     step = turn_record(archive, given.source.run, call.turn).step
     origin = origin_of(store, step)
-    spent = {"usage": origin.usage, "cost_usd": origin.cost_usd, "failed": origin.failed}
+    spent = {"usage": origin.usage, "cost_usd": origin.cost_usd, "failed": origin.failed_attempts}
     return step.reply, spent, given_request(step.ref)
 
 

@@ -331,7 +331,7 @@ class ModelTurn:
             **received,
             usage=usage,
             cost_usd=self._cost(answer, usage),
-            failed=call.booked + failed.spent,
+            failed_attempts=call.booked + failed.spent,
             execution=call.execution,
             nodes=call.nodes,
             condensations=call.condensations,

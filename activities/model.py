@@ -93,7 +93,7 @@ class ModelActivities:
             **dict(done.reply),
             usage=done.usage,
             cost_usd=done.cost_usd,
-            failed=done.failed,
+            failed=done.failed_attempts,
             step=done.ref,
             attempt=attempt,
             at=replied_at(done),

@@ -123,4 +123,6 @@ class ReplayActivities:
     def _reply(self, step: Step) -> ModelReply:
         """A step's reply, booked as the call in which a model was asked for it."""
         origin = origin_of(self._store, step)
-        return ModelReply(**dict(step.reply), usage=origin.usage, cost_usd=origin.cost_usd, failed=origin.failed)
+        return ModelReply(
+            **dict(step.reply), usage=origin.usage, cost_usd=origin.cost_usd, failed=origin.failed_attempts
+        )

@@ -155,7 +155,7 @@ def disagreements(archive: JobArchive, witness: Witness) -> Iterator[Finding]:
         except ArchiveError:
             continue
         said = ModelReply.model_validate(reply.model_dump(include=set(ModelReply.model_fields)))
-        held = ModelReply(**dict(step.reply), usage=step.usage, cost_usd=step.cost_usd, failed=step.failed)
+        held = ModelReply(**dict(step.reply), usage=step.usage, cost_usd=step.cost_usd, failed=step.failed_attempts)
         if step.capture in GIVEN:
             # No model was called: the step says that nothing was spent, and the job books what its record spent.
             said = said.model_copy(update={"usage": held.usage, "cost_usd": held.cost_usd, "failed": held.failed})

@@ -114,7 +114,7 @@ def unsaid(record: StepRecord | EndRecord) -> set[str]:
     silent = set() if record.condensations else {"condensations"}
     if isinstance(record, StepRecord):
         silent |= ({"interim"} if record.interim.empty else set()) | ({"prefix"} if record.prefix is None else set())
-        silent |= set() if record.failed.attempts else {"failed"}
+        silent |= set() if record.failed_attempts.attempts else {"failed_attempts"}
     return silent
 
 

@@ -132,7 +132,7 @@ class StepRecord(Value):
 
     ``response`` is the body as received, ``chunks`` how it arrived. ``execution`` is the record of the statement
     before. ``nodes`` are records of live nodes by their ``obj_id``: all of them or those that changed since the
-    parent step; one with ``"removed": true`` is gone. ``failed`` are the turn's other attempts. ``reset_event_id`` is where a Temporal reset goes back to
+    parent step; one with ``"removed": true`` is gone. ``failed_attempts`` are the turn's others. ``reset_event_id`` is where a Temporal reset goes back to
     before this call.
     """
 
@@ -146,7 +146,7 @@ class StepRecord(Value):
     headers: dict[str, str] = {}
     usage: Usage = Usage()
     cost_usd: float = 0.0
-    failed: Failed = Failed()
+    failed_attempts: Failed = Failed()
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
     condensations: tuple[CondensationRecord, ...] = ()
@@ -312,7 +312,7 @@ class Step(Value):
     headers: dict[str, str]
     usage: Usage
     cost_usd: float
-    failed: Failed = Failed()
+    failed_attempts: Failed = Failed()
     execution: dict[str, Any] | None
     nodes: tuple[dict[str, Any], ...]
     condensations: tuple[CondensationRecord, ...] = ()

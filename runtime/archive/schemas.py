@@ -112,8 +112,8 @@ class StepHeader(Header):
 
     ``nodes`` are the records of the nodes that ``changed``, in a ``keyframe`` of all; ``nodes_digest`` is that of
     the digests of all. ``effects`` are the tool results of the statement before, ``checkpoints`` the job's state between the two turns,
-    ``beside`` the calls since then that no other record names (see ``naming``), ``definition`` the job's at the time. ``failed`` is
-    what the turn's other attempts used.
+    ``beside`` the calls since then that no other record names (see ``naming``), ``definition`` the job's at the time. ``failed_attempts``
+    is what the turn's others used.
     """
 
     kind: Literal["step"]
@@ -129,7 +129,7 @@ class StepHeader(Header):
     headers: dict[str, str]
     usage: Usage
     cost_usd: float
-    failed: Failed = Failed()
+    failed_attempts: Failed = Failed()
     execution: dict[str, Any] | None
     nodes: list[dict[str, Any]]
     condensations: list[CondensationRecord] = []

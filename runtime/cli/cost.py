@@ -99,8 +99,8 @@ def spent(archive: JobArchive) -> dict[str, Any]:
         for name in ("prompt", "completion", "cache_read", "cache_write"):
             found[name] += getattr(usage, name)
         cost += header["cost_usd"]
-        if "failed" in header:
-            failed[keys.turn_prefix_of(place)] = Failed.model_validate(header["failed"])
+        if "failed_attempts" in header:
+            failed[keys.turn_prefix_of(place)] = Failed.model_validate(header["failed_attempts"])
         if (prefix := header.get("prefix")) is not None:
             found["moved_prefixes"] += bool(prefix["broken"])
             lost += prefix["lost_usd"]

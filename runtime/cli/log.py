@@ -168,7 +168,7 @@ def turns_of(archive: JobArchive, run: str, found: Readable) -> list[dict[str, A
                 "started_at": step.started_at,
                 "finished_at": step.finished_at,
                 "attempts": archive.attempt_count(run, step.turn),
-                "failed": _failed(step.failed),
+                "failed": _failed(step.failed_attempts),
             }
         )
     flying = _flying(archive, run, found)
@@ -231,7 +231,7 @@ def summaries_of(archive: JobArchive, run: str, gaps: list[Gap]) -> list[dict[st
                 "started_at": attempts[0].started_at,
                 "finished_at": step.finished_at if step else None,
                 "attempts": len(attempts),
-                "failed": _failed(step.failed if step else _failed_of(call.archive, call.run, call.turn)),
+                "failed": _failed(step.failed_attempts if step else _failed_of(call.archive, call.run, call.turn)),
             }
         )
     return rows

@@ -102,8 +102,8 @@ def _row(store: ObjectStore, name: JobName) -> dict[str, Any]:
         row["damaged"] = [str(gap) for gap in found.gaps] if found else row["damaged"]
         spent = {
             "turns": steps[-1].turn if steps else 0,
-            "tokens": sum(step.usage.total + step.failed.usage.total for step in steps),
-            "cost_usd": round(sum(step.cost_usd + step.failed.cost_usd for step in steps), 9),
+            "tokens": sum(step.usage.total + step.failed_attempts.usage.total for step in steps),
+            "cost_usd": round(sum(step.cost_usd + step.failed_attempts.cost_usd for step in steps), 9),
         }
     return {**row, "status": status, "reason": reason, **spent}
 

@@ -62,7 +62,7 @@ async def test_a_frozen_replay_books_the_same(stage: Stage) -> None:
     archive = archive_of(stage, spec.id)
     step = archive.find_step(outcome.run, 1)
     assert step is not None
-    assert (step.failed.attempts, step.failed.usage) == (2, Usage(prompt=300_000, completion=20))
+    assert (step.failed_attempts.attempts, step.failed_attempts.usage) == (2, Usage(prompt=300_000, completion=20))
     assert sound(archive) and sound(frozen)
 
 
