@@ -1,21 +1,31 @@
-"""Level of detail 1: the outline of a whole source, and the lines near a position, within a token budget.
+"""Level of detail 1: the outline of a source within a token budget, and where a position is set, the lines near it.
 
-Each outline line is ``LINE: text``, indented by depth, with 0-based lines that ``SetPos`` takes. Where the budget does not
-hold it, detail goes before items: documentation first, then the deepest level, then items from the end, and the text says
-how many are left out.
+Each outline line is ``LINE: text``, indented by depth, with 0-based lines that ``SetPos`` takes. Structure comes first: the lines
+nearby have a quarter of the budget, and none without a budget. Where the budget does not hold the outline, documentation
+gives way, then parameters, then the entries that matter least (``ranking.py``); what is shown stays in the source's order,
+and the text says how many are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from runtime.context.excerpts import Count, Excerpt, bounded, excerpt, fitting, position, suffix_of
-from runtime.context.outlines import MAX_ITEMS, Item, outline
+from runtime.context.excerpts import Count, Excerpt, Position, bounded, excerpt, fitting, position, suffix_of
+from runtime.context.outlines import MAX_ITEMS, Item, is_code, outline
+from runtime.context.ranking import ranked, short
 from runtime.context.source_text import SourceText
+from runtime.context.sources import ALL_TOKENS
 
 OUTLINED_BYTES = 256 * 1024
 """How much of a source is outlined, from its start. Parsing holds the interpreter lock (half a second for
 dense Python of this size), and a worker must not stall."""
+
+PLAIN_TOKENS = 2_000
+"""What ``All`` stands for where there is nothing to outline: level 1 is never the whole of a long text."""
+
+NEAR_SHARE = 4
+"""The lines nearby have the budget's part by this number."""
 
 
 def structure(
@@ -33,13 +43,18 @@ def structure(
     budget = bounded(tokens)
     if source.binary and outlined is None:
         return excerpt(source, pos, tokens, count)
-    position(source, pos)
+    at = position(source, pos)
     items, partial = _items(source, path) if outlined is None else (outlined, len(outlined) == MAX_ITEMS)
     if not items:
-        return excerpt(source, pos, tokens, count)
-    lines, dropped = _fitted(items, partial, budget if outlined is not None else budget - budget // 4, count)
-    text = "\n".join(lines)
-    near = _near(source, pos, budget - count(text), count) if outlined is None else ""
+        return excerpt(source, pos, PLAIN_TOKENS if tokens == ALL_TOKENS else tokens, count)
+    is_set = outlined is None and (at != Position(0) or pos.startswith("/"))
+    room = budget // NEAR_SHARE if is_set and tokens != ALL_TOKENS else 0
+    order = ranked(
+        items, _start_of(source), by_use=outlined is None and is_code(path), near=at.line if is_set else None
+    )
+    outlines = _Outline(items, tuple(order), items[-1].line if partial else None, count)
+    text, dropped = outlines.within(budget - room)
+    near = _near(source, pos, min(room, budget - count(text)), count)
     for part in (near, ""):
         full = f"{text}\n{part}" if text and part else text or part
         if count(full) <= budget:
@@ -50,63 +65,79 @@ def structure(
     return Excerpt(full, 0, source.total_lines, source.total_lines, count(full), truncated=dropped or partial)
 
 
+def _start_of(source: SourceText) -> str:
+    """What is outlined of a source: its start, by whole lines."""
+    data = source.data[:OUTLINED_BYTES]
+    if len(source.data) > OUTLINED_BYTES:
+        data = data[: data.rfind(b"\n") + 1]
+    return data.decode("utf-8", "replace")
+
+
 def _items(source: SourceText, path: str) -> tuple[tuple[Item, ...], bool]:
     """The outline of the source's start, and whether the source goes on after it."""
-    longer = len(source.data) > OUTLINED_BYTES
-    data = source.data[:OUTLINED_BYTES]
-    if longer:
-        data = data[: data.rfind(b"\n") + 1]
-    items = outline(data.decode("utf-8", "replace"), suffix_of(path))
-    return items, longer or len(items) == MAX_ITEMS
+    items = outline(_start_of(source), suffix_of(path))
+    return items, len(source.data) > OUTLINED_BYTES or len(items) == MAX_ITEMS
 
 
-def _fitted(items: Sequence[Item], partial: bool, budget: int, count: Count) -> tuple[list[str], bool]:
-    """The outline's lines within ``budget``, and whether items were left out."""
-    end = [f"… lines after {items[-1].line} are not outlined"] if partial else []
-    for kept, docs in _variants(items):
-        left = len(items) - len(kept)
-        lines = [_shown(item, docs=docs) for item in kept]
-        lines += [f"… {left:,} deeper entries left out"] if left else []
-        if count("\n".join([*lines, *end])) <= budget:
-            return [*lines, *end], left > 0
-    head = _head(items, budget - count("\n".join(["", *end])), count)
-    return [*head, *end] if head else [], True
+@dataclass(frozen=True)
+class _Outline:
+    """An outline that is to be fitted. ``order`` ranks its items; it ends after the line ``ends_at``, if it is not whole."""
+
+    items: Sequence[Item]
+    order: tuple[int, ...]
+    ends_at: int | None
+    count: Count
+
+    def within(self, budget: int) -> tuple[str, bool]:
+        """The outline's text within ``budget``, and whether items were left out."""
+        plain = [_line(item, item.text) for item in self.items]
+        if self._fits(range(len(plain)), plain, budget):
+            return self._text(range(len(plain)), self._documented(plain, budget)), False
+        brief = [_line(item, short(item.text)) for item in self.items]
+        kept = self.order if self._fits(self.order, brief, budget) else self._chosen(brief, budget)
+        room = budget - self.count(self._text(kept, brief))
+        for index in kept if room > 0 else ():
+            # The most telling signatures are shown whole.
+            more = self.count(plain[index] + "\n") - self.count(brief[index] + "\n")
+            if 0 < more <= room:
+                brief[index], room = plain[index], room - more
+        while kept and not self._fits(kept, brief, budget):
+            kept = kept[:-1]
+        text = self._text(kept, brief)
+        return text if self.count(text) <= budget else "", len(kept) < len(plain)
+
+    def _documented(self, lines: Sequence[str], budget: int) -> list[str]:
+        """``lines``, of which all stand, with the first line of documentation where there is room."""
+        made = list(lines)
+        room = budget - self.count(self._text(range(len(made)), made))
+        for index in self.order:
+            doc = self.items[index].doc
+            if doc and (cost := self.count(f"  # {doc}") + 1) <= room:
+                made[index] += f"  # {doc}"
+                room -= cost
+        return made if self._fits(range(len(made)), made, budget) else list(lines)
+
+    def _chosen(self, lines: Sequence[str], budget: int) -> tuple[int, ...]:
+        """The first of ``order`` whose lines ``budget`` holds, with the words on those left out."""
+        left = budget - self.count(self._text((), lines))
+        for number, index in enumerate(self.order):
+            left -= self.count(lines[index] + "\n")
+            if left < 0:
+                return self.order[:number]
+        return self.order
+
+    def _fits(self, kept: Sequence[int], lines: Sequence[str], budget: int) -> bool:
+        return self.count(self._text(kept, lines)) <= budget
+
+    def _text(self, kept: Sequence[int], lines: Sequence[str]) -> str:
+        left_out = len(self.items) - len(kept)
+        words = [f"… {left_out:,} more entries left out"] if left_out else []
+        words += [f"… lines after {self.ends_at} are not outlined"] if self.ends_at is not None else []
+        return "\n".join([*(lines[index] for index in sorted(kept)), *words])
 
 
-def _variants(items: Sequence[Item]) -> Iterator[tuple[Sequence[Item], bool]]:
-    """The outline with ever less detail."""
-    yield items, True
-    yield items, False
-    for level in sorted({item.level for item in items}, reverse=True)[1:]:
-        yield [item for item in items if item.level <= level], False
-
-
-def _head(items: Sequence[Item], budget: int, count: Count) -> list[str]:
-    """As many of the top level's first items as the budget holds."""
-    top = min(item.level for item in items)
-    lines: list[str] = []
-    spent = count(_left_out(len(items)))
-    for item in items:
-        if item.level > top:
-            continue
-        line = _shown(item, docs=False)
-        spent += count(line + "\n")
-        if spent > budget:
-            break
-        lines.append(line)
-    while lines and count("\n".join([*lines, _left_out(len(items) - len(lines))])) > budget:
-        lines.pop()
-    lines.append(_left_out(len(items) - len(lines)))
-    return lines if count("\n".join(lines)) <= budget else []
-
-
-def _left_out(number: int) -> str:
-    return f"… {number:,} more entries left out"
-
-
-def _shown(item: Item, *, docs: bool) -> str:
-    doc = f"  # {item.doc}" if docs and item.doc else ""
-    return f"{item.line}: {'  ' * item.level}{item.text}{doc}"
+def _line(item: Item, text: str) -> str:
+    return f"{item.line}: {'  ' * item.level}{text}"
 
 
 def _near(source: SourceText, pos: str, room: int, count: Count) -> str:

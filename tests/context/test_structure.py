@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import textwrap
+from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,10 +14,13 @@ from hypothesis import strategies as st
 from runtime.context.excerpts import Excerpt, excerpt
 from runtime.context.outlines import ITEM_CHARS, MAX_ITEMS, outline
 from runtime.context.outlines.languages import CODE, DATA
+from runtime.context.ranking import name_of
 from runtime.context.source_text import SourceText
-from runtime.context.structure import structure
+from runtime.context.sources import ALL_TOKENS
+from runtime.context.structure import PLAIN_TOKENS, structure
+from runtime.tokens import encoding
 
-SUFFIXES = [".md", ".rst", ".csv", ".tsv", ".ini", "", *CODE, *DATA]
+SUFFIXES = [".md", ".rst", ".csv", ".tsv", ".ini", "", ".html", ".pl", ".sql", *CODE, *DATA]
 
 PYTHON = '''\
 """A module of shapes.
@@ -85,17 +90,61 @@ def test_the_structure_covers_the_whole_source() -> None:
 
 
 def test_detail_goes_before_items_when_the_budget_shrinks() -> None:
-    """Documentation first, then the deeper levels, then entries from the end, and what is left out is counted."""
+    """Documentation first, then the entries that matter least; what is left out is counted."""
     source = "".join(f'class C{n}:\n    """Doc {n}."""\n    def m(self): ...\n' for n in range(8))
     assert "# Doc 7." in of(source, "a.py", tokens=200).text
-    plain = of(source, "a.py", tokens=100)
-    assert "# Doc" not in plain.text.split("---")[0] and "23:   def m(self)" in plain.text
+    plain = of(source, "a.py", tokens=61)
+    assert "# Doc" not in plain.text and "23:   def m(self)" in plain.text
     assert not plain.truncated
-    shallow = of(source, "a.py", tokens=60)
-    assert shallow.text.startswith("0: class C0\n3: class C1\n") and shallow.truncated
-    assert "21: class C7\n… 8 deeper entries left out" in shallow.text
-    tiny = of(source, "a.py", tokens=22)
-    assert tiny.text.startswith("0: class C0\n3: class C1\n6: class C2\n… 13 more entries left out")
+    shallow = of(source, "a.py", tokens=56)
+    assert shallow.text.startswith("0: class C0\n2:   def m(self)\n3: class C1\n") and shallow.truncated
+    assert "18: class C6\n21: class C7\n… 4 more entries left out" in shallow.text
+    tiny = of(source, "a.py", tokens=18)
+    assert tiny.text == "0: class C0\n3: class C1\n6: class C2\n… 13 more entries left out"
+
+
+def test_what_the_source_uses_most_and_public_names_come_first() -> None:
+    """A used function before an unused one, a private one last; shown in the source's order."""
+    source = "def unused(): ...\ndef _hidden(): ...\ndef used(): ...\nx = used() + used() + _hidden()\n"
+    assert of(source, "a.py", tokens=13).text == "2: def used()\n… 3 more entries left out"
+    assert of(source, "a.py", tokens=16).text == "0: def unused()\n2: def used()\n… 2 more entries left out"
+
+
+def test_entries_near_the_position_come_first_and_under_what_holds_them() -> None:
+    """The method at the position is shown with its class, whatever else is left out; a quarter is for the lines."""
+    source = "".join(f"class C{n}:\n    def m{n}(self):\n        return {n}\n" for n in range(400))
+    shown = of(source, "a.py", "/def m300", tokens=200).text
+    outlined, near = shown.split("--- ")
+    assert "900: class C300\n901:   def m300(self)\n" in outlined
+    assert by_fours(near) <= 50 and near.startswith("lines 901-")
+
+
+def test_without_a_position_there_are_no_lines_beside_the_outline() -> None:
+    """Neither at the default position nor without a budget, wherever it is."""
+    assert "---" not in of(PYTHON, "shapes.py").text
+    everything = of(PYTHON, "shapes.py", "10", ALL_TOKENS)
+    assert everything.text == of(PYTHON, "shapes.py").text and not everything.truncated
+
+
+def test_a_long_signature_is_cut_between_its_parameters() -> None:
+    """Where not all signatures fit, and the most telling ones are shown whole again if there is room."""
+    source = "def first(alpha: int, beta: int, gamma: int, delta: int, epsilon: int, zeta: int): ...\n"
+    assert of(source, "a.py", tokens=20).text == "0: def first(alpha: int, beta: int, gamma: int, delta: int, …)"
+
+
+def test_a_real_client_shows_its_public_methods_within_2000_tokens() -> None:
+    """httpx's: all public classes, nine of ten public methods, no imports; without a budget a fifth of the file at most."""
+    path = Path(httpx.__file__).with_name("_client.py")
+    source, count = SourceText.of(path.read_bytes()), encoding("cl100k_base").count
+    shown = structure(source, path.name, "0:0", 2000, count)
+    names = [name_of(line.partition(": ")[2]) for line in shown.text.splitlines()]
+    public = [name_of(item.text) for item in outline(path.read_text(), ".py") if item.level == 1]
+    public = [name for name in public if not name.startswith("_")]
+    assert {"UseClientDefault", "ClientState", "BaseClient", "Client", "AsyncClient"} <= set(names)
+    assert sum(min(names.count(name), public.count(name)) for name in set(public)) >= 0.9 * len(public)
+    assert "import " not in shown.text and shown.tokens <= 2000
+    whole = structure(source, path.name, "0:0", ALL_TOKENS, count)
+    assert not whole.truncated and 2000 < whole.tokens * 4 < count(path.read_text())
 
 
 @pytest.mark.parametrize(
@@ -206,7 +255,7 @@ def test_detail_goes_before_items_when_the_budget_shrinks() -> None:
             ["0 0 [section]", "1 1 key = value"],
         ),
         (
-            ".swift",
+            ".scala",
             """\
             public class Shape {
                 func area() -> Double {
@@ -241,6 +290,12 @@ def test_broken_json_and_a_text_without_structure_are_shown_as_excerpts() -> Non
     for text, name in (("[[[[", "a.json"), ("[" * 100_000, "a.json"), ("plain words\n", "a.txt"), ("", "a.py")):
         source = SourceText.of(text.encode())
         assert structure(source, name, "0", 100, by_fours) == excerpt(source, "0", 100, by_fours)
+
+
+def test_a_text_without_structure_is_not_shown_whole_where_only_the_summary_is_asked_for() -> None:
+    """``All`` at level 1 is bounded there, and says that there is more."""
+    shown = of("plain words\n" * 5_000, "a.txt", tokens=ALL_TOKENS)
+    assert shown.tokens <= PLAIN_TOKENS and shown.truncated
 
 
 def test_binary_content_has_no_structure() -> None:

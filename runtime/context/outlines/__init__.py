@@ -1,7 +1,7 @@
 """What a source's outline consists of, by kind of file: symbols, headings, keys or columns, each with its line.
 
-Source code, JSON, YAML and TOML are parsed by tree-sitter, which reads broken sources too; Markdown, reStructuredText and tables by
-their lines; and everything else is searched for lines that look like definitions. Equal text gives an equal outline, on
+Source code, HTML, JSON, YAML and TOML are parsed by tree-sitter, which reads broken sources too; Markdown, reStructuredText,
+tables, Perl and SQL by their lines; and everything else is searched for lines that look like definitions. Equal text gives an equal outline, on
 every machine with the same grammars, and nothing here raises on any input.
 """
 
@@ -13,15 +13,25 @@ from runtime.context.outlines.code import code
 from runtime.context.outlines.data import data
 from runtime.context.outlines.definitions import definitions, settings
 from runtime.context.outlines.headings import markdown, restructured
+from runtime.context.outlines.html import html
 from runtime.context.outlines.items import ITEM_CHARS, MAX_ITEMS, Item, first
 from runtime.context.outlines.languages import CODE, DATA, of_interpreter
+from runtime.context.outlines.statements import perl, sql
 from runtime.context.outlines.tables import table
 
-__all__ = ["ITEM_CHARS", "MAX_ITEMS", "Item", "outline"]
+__all__ = ["ITEM_CHARS", "MAX_ITEMS", "Item", "is_code", "outline"]
 
 Finder = Callable[[str], Iterator[Item]]
 
-_BY_LINES: dict[str, Finder] = {
+_OTHERS: dict[str, Finder] = {
+    ".html": html,
+    ".htm": html,
+    ".xhtml": html,
+    ".pl": perl,
+    ".pm": perl,
+    ".t": perl,
+    ".sql": sql,
+    ".ddl": sql,
     ".md": markdown,
     ".markdown": markdown,
     ".rst": restructured,
@@ -42,10 +52,15 @@ def outline(text: str, suffix: str) -> tuple[Item, ...]:
     return first(_finder(text, suffix)(text)) or first(definitions(text))
 
 
+def is_code(path: str) -> bool:
+    """Whether a file of this name is outlined by what it defines and uses by name."""
+    return f".{path.rpartition('.')[2].lower()}" in CODE or path.endswith((".pl", ".pm"))
+
+
 def _finder(text: str, suffix: str) -> Finder:
     suffix = suffix or of_interpreter(text)
     if suffix in CODE:
         return lambda text: code(text, CODE[suffix])
     if suffix in DATA:
         return lambda text: data(text, DATA[suffix])
-    return _BY_LINES.get(suffix, definitions)
+    return _OTHERS.get(suffix, definitions)

@@ -15,7 +15,7 @@ from runtime.context.outlines.syntax import line_of, parsed, text_between
 MAX_DEPTH = 24
 """Definitions inside so many others and statements are not looked for."""
 
-_COMMENT = re.compile(r"^(?:/\*+!?|//[/!]?|#+!?|\*+)?\s*(.*?)\s*(?:\*+/)?$")
+_COMMENT = re.compile(r"^(?:/\*+!?|//[/!]?|#+!?|\*+|-{2,}(?:\[\[)?)?\s*(.*?)\s*(?:\*+/)?$")
 _QUOTES = re.compile(r"^[a-zA-Z]{0,2}(\"\"\"|'''|\"|')")
 
 
@@ -82,7 +82,7 @@ class _Reader:
         if body is not None:
             # A declaration whose value or type has a body: a function in a variable, a struct.
             yield Item(self._line(start), level, self._head(node, start, body), comment)
-            if body.type not in {"statement_block", "compound_statement"}:
+            if body.type not in {"statement_block", "compound_statement", "block"}:
                 yield from self._children(body, level + 1, depth + 1)
             return
         begin = self._start(start)
@@ -109,7 +109,7 @@ class _Reader:
         if depth > 3:
             return None
         for child in node.named_children[:8]:
-            if child.type in {"field_declaration_list", "enumerator_list", "declaration_list"}:
+            if child.type in self.language.bodies:
                 return child
             if child.type in self.language.carriers and (body := self._body(child, depth + 1)) is not None:
                 return body
@@ -126,7 +126,9 @@ class _Reader:
         text = text_between(self.source, begin, min(stop, begin + 4_000))
         if body is None and not text.rstrip().endswith((";", ")", "}")):
             text = text.split("\n", 1)[0]
-        return one_line(text).rstrip(" :;{").removesuffix("=>").rstrip(" =")
+        flat = one_line(text).rstrip(" :;{").removesuffix("=>").rstrip(" =")
+        # Of a list of parameters, one a line.
+        return flat.replace("( ", "(").replace(", )", ")").replace(" )", ")")
 
     def _start(self, start: Node) -> int:
         """Where a definition's own text begins: behind its decorators."""

@@ -1,6 +1,7 @@
 """The languages that are outlined from their syntax: for each, which of its grammar's nodes are what.
 
-Node names are those of the tree-sitter grammars that pyproject.toml names.
+Node names are those of the tree-sitter grammars that pyproject.toml names. Each is a package of its own with the parser in
+it: the package of all grammars downloads them when they are first used, and a worker must not.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ import tree_sitter_go
 import tree_sitter_java
 import tree_sitter_javascript
 import tree_sitter_json
+import tree_sitter_kotlin
+import tree_sitter_lua
+import tree_sitter_php
 import tree_sitter_python
 import tree_sitter_ruby
 import tree_sitter_rust
+import tree_sitter_swift
 import tree_sitter_toml
 import tree_sitter_typescript
 import tree_sitter_yaml
@@ -63,6 +68,8 @@ class CodeLanguage:
     skipped: frozenset[str] = frozenset()
     closed: frozenset[str] = frozenset()
     """Definitions whose bodies are not read: functions, in languages where they hold no definitions worth a line."""
+    bodies: frozenset[str] = _set("field_declaration_list enumerator_list declaration_list")
+    """Nodes that are a definition's body where the grammar has no field of that name."""
 
 
 _PYTHON = CodeLanguage(
@@ -185,6 +192,47 @@ _SHELL = CodeLanguage(
     open=_set("if_statement else_clause elif_clause"),
     closed=_set("function_definition"),
 )
+_KOTLIN = CodeLanguage(
+    Grammar(tree_sitter_kotlin.language),
+    definitions=_set(
+        "class_declaration object_declaration companion_object function_declaration secondary_constructor"
+    ),
+    leaves=_set("package_header property_declaration type_alias enum_entry"),
+    closed=_set("function_declaration secondary_constructor"),
+    bodies=_set("class_body enum_class_body function_body block"),
+)
+_PHP = CodeLanguage(
+    Grammar(tree_sitter_php.language_php),
+    definitions=_set(
+        "namespace_definition class_declaration interface_declaration trait_declaration enum_declaration "
+        "method_declaration function_definition"
+    ),
+    leaves=_set("const_declaration property_declaration enum_case"),
+    open=_set("if_statement else_clause else_if_clause compound_statement"),
+    skipped=_set("attribute_list"),
+    closed=_set("method_declaration function_definition"),
+)
+_SWIFT = CodeLanguage(
+    Grammar(tree_sitter_swift.language),
+    definitions=_set(
+        "class_declaration protocol_declaration function_declaration init_declaration deinit_declaration "
+        "subscript_declaration"
+    ),
+    leaves=_set(
+        "property_declaration protocol_property_declaration protocol_function_declaration typealias_declaration "
+        "associatedtype_declaration enum_entry"
+    ),
+    closed=_set("function_declaration init_declaration deinit_declaration subscript_declaration"),
+    bodies=_set("computed_property"),
+)
+_LUA = CodeLanguage(
+    Grammar(tree_sitter_lua.language),
+    definitions=_set("function_declaration"),
+    outer=_set("variable_declaration assignment_statement"),
+    open=_set("do_statement if_statement block"),
+    carriers=_set("assignment_statement expression_list function_definition"),
+    closed=_set("function_declaration"),
+)
 _JAVASCRIPT = _script(tree_sitter_javascript.language)
 _TYPESCRIPT = _script(tree_sitter_typescript.language_typescript)
 _TSX = _script(tree_sitter_typescript.language_tsx)
@@ -204,6 +252,10 @@ CODE: dict[str, CodeLanguage] = {
         (".cs .csx", _CSHARP),
         (".rb .rake .gemspec .ru", _RUBY),
         (".sh .bash .zsh .ksh", _SHELL),
+        (".kt .kts", _KOTLIN),
+        (".php .phtml", _PHP),
+        (".swift", _SWIFT),
+        (".lua", _LUA),
     )
     for suffix in suffixes.split()
 }
@@ -253,8 +305,8 @@ DATA: dict[str, DataLanguage] = {
 }
 """Data formats by the end of a file's name."""
 
-_INTERPRETER = re.compile(r"#!.{0,80}?\b(python|node|ruby|bash|zsh|ksh|sh)[\d.]{0,8}(?:\s|$)")
-_SUFFIX_OF = {"python": ".py", "node": ".js", "ruby": ".rb"}
+_INTERPRETER = re.compile(r"#!.{0,80}?\b(python|node|ruby|perl|php|lua|bash|zsh|ksh|sh)[\d.]{0,8}(?:\s|$)")
+_SUFFIX_OF = {"python": ".py", "node": ".js", "ruby": ".rb", "perl": ".pl", "php": ".php", "lua": ".lua"}
 
 
 def of_interpreter(text: str) -> str:
