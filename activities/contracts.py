@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from pydantic import Field, field_serializer, field_validator, model_validator
+from pydantic import Field, field_serializer, field_validator, model_serializer, model_validator
 
 from activities.brief import (
     brief_events,
@@ -84,11 +84,20 @@ class JobBegan(Contract):
 
 
 class Left(Contract):
-    """What a job has left of its budgets as a model call begins. ``seconds`` are of working time."""
+    """What a job has left of its budgets as a model call begins; a list in JSON, since each turn's history holds one."""
 
     tokens: int
     usd: float
     seconds: float
+
+    @model_serializer(mode="plain", when_used="json")
+    def _brief(self) -> list[float]:
+        return [self.tokens, round(self.usd, 4), self.seconds]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _full(cls, data: Any) -> Any:
+        return dict(zip(cls.model_fields, data, strict=True)) if isinstance(data, list) else data
 
 
 class TurnCall(Contract):
