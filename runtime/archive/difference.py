@@ -37,7 +37,7 @@ def difference(old: bytes, new: bytes) -> list[Op]:
     head = common_prefix(old, 0, new, 0)
     if head < _LEAST_COPY:
         head = 0
-    tail = _common_suffix(old, new, min(len(old), len(new)) - head)
+    tail = common_suffix(old, new, min(len(old), len(new)) - head)
     if tail < _LEAST_COPY:
         tail = 0
     ops: list[Op] = [Copy(0, head)] if head else []
@@ -60,7 +60,8 @@ def common_prefix(a: bytes, a_start: int, b: bytes, b_start: int) -> int:
     return length
 
 
-def _common_suffix(a: bytes, b: bytes, most: int) -> int:
+def common_suffix(a: bytes, b: bytes, most: int) -> int:
+    """How many bytes ``a`` and ``b`` have in common at their ends, ``most`` at the most."""
     length, stride = 0, _STRIDE
     while stride:
         stop = min(length + stride, most)

@@ -2,62 +2,106 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from runtime.archive.calls import recorded_effects, side_calls
+from runtime.archive.export_forms import Form, Full, text_of
 from runtime.archive.gaps import UNREADABLE, Gap, gap_of, readable
-from runtime.archive.inspect import diff_layouts
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
 from runtime.archive.records import Step
-from runtime.archive.requests import RequestReader
 from runtime.projection.segments import Segment
 from runtime.values import StepRef
 
 
-def export_lines(archive: JobArchive, run: str | None = None) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True)
+class Turns:
+    """The turns from ``first`` to ``last`` (None: no end)."""
+
+    first: int = 0
+    last: int | None = None
+
+    def hold(self, turn: int) -> bool:
+        """Whether a turn is among them."""
+        return self.first <= turn and (self.last is None or turn <= self.last)
+
+
+def export_lines(
+    archive: JobArchive, run: str | None = None, turns: Turns | None = None, *, form: type[Form] | None = None
+) -> Iterator[dict[str, Any]]:
     """One JSON object a line, in order: ``definition``, one ``step`` a turn, the ``attempt`` in flight, the ``end``.
 
     Before a step stand the results of the statement before it (``effect``, one line each) and the calls that wrote summaries
-    for it (``summary``, with what a step's line has). ``run`` is the newest by default. A layout is given as the digests of
-    its segments; a segment is given in full where it is first used, so lines stay as small as their news. Bytes are text
-    where they are UTF-8, else base64. Of a job without a run there is the definition alone.
+    for it (``summary``, with what a step's line has). ``run`` is the newest by default. ``turns`` are those to tell of, and all
+    by default; the ``end`` is told with the last. ``form`` is how layouts and requests are given (``full`` by default). Bytes are
+    text where they are UTF-8, else base64. Of a job without a run there is the definition alone.
     """
     run = archive.runs()[-1] if run is None and archive.runs() else run
     definition = archive.definition()
     if definition is not None:
         yield {"type": "definition", "definition": definition}
-    if run is None:
-        return
-    summaries = side_calls(archive, run)
-    before: tuple[Segment, ...] = ()
-    last: StepRef | None = None
-    gaps: list[Gap] = []
-    layouts = {turn: layout for turn, _, layout in prompts(archive, run, gaps=gaps)}
-    found = readable(archive, run)
-    for step in found.steps:
-        while gaps and (gaps[0].turn or 0) < step.turn:
-            yield {"type": "damaged", **gaps.pop(0).document()}
-        yield from _whole(_effects(archive, step.effects), step)
-        while summaries and summaries[0].turn <= step.turn:
-            call = summaries.pop(0)
-            yield from _whole(_summary(call.archive, call.run, call.turn), step)
-        layout = layouts.get(step.turn, ())
-        yield from _whole(_steps(archive, step, before, layout), step)
-        before, last = layout, step.ref
-    yield from ({"type": "damaged", **gap.document()} for gap in gaps)
-    yield from _effects(archive, archive.naming.after(run, last)["effects"])
-    for call in summaries:
-        yield from _summary(call.archive, call.run, call.turn)
-    attempt = archive.in_flight(run)
-    if attempt is not None:
-        layout = archive.turn_layout(attempt.run, attempt.turn)
-        fields = _attempt(archive, attempt.key, attempt.model_dump(mode="json"))
-        yield {"type": "attempt", **fields, **_layout(before, layout)}
-    if found.end is not None:
-        yield {"type": "end", **found.end.model_dump(mode="json")}
+    if run is not None:
+        yield from _Export(archive, run, turns or Turns(), (form or Full)(archive)).lines()
+
+
+class _Export:
+    """The lines of a run's turns."""
+
+    def __init__(self, archive: JobArchive, run: str, turns: Turns, form: Form) -> None:
+        self.archive = archive
+        self.run = run
+        self.turns = turns
+        self.form = form
+        self.gaps: list[Gap] = []
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        archive, run, form = self.archive, self.run, self.form
+        summaries = [call for call in side_calls(archive, run) if self.turns.hold(call.turn)]
+        found = readable(archive, run)
+        self.gaps += [gap for gap in found.gaps if gap.turn is None or self.turns.hold(gap.turn)]
+        last: StepRef | None = None
+        layouts = self._layouts()
+        layout: tuple[Segment, ...] = ()
+        at = 0
+        for step in found.steps:
+            last = step.ref
+            if not self.turns.hold(step.turn):
+                continue
+            while at < step.turn:
+                at, layout = next(layouts, (step.turn, ()))
+            yield from self._damaged(step.turn)
+            yield from _whole(_effects(archive, step.effects), step)
+            while summaries and summaries[0].turn <= step.turn:
+                call = summaries.pop(0)
+                yield from _whole(_summary(form, call.archive, call.run, call.turn), step)
+            yield from _whole(_steps(form, archive, step, layout if at == step.turn else ()), step)
+        yield from self._damaged(None)
+        if found.steps and self.turns.last is not None and self.turns.last < found.steps[-1].turn:
+            return
+        yield from _effects(archive, archive.naming.after(run, last)["effects"])
+        for call in summaries:
+            yield from _summary(form, call.archive, call.run, call.turn)
+        attempt = archive.in_flight(run)
+        if attempt is not None and self.turns.hold(attempt.turn):
+            layout = archive.turn_layout(attempt.run, attempt.turn)
+            fields = _attempt(form, archive, attempt.key, attempt.model_dump(mode="json"))
+            yield {"type": "attempt", **fields, **form.layout(layout)}
+        if found.end is not None:
+            yield {"type": "end", **found.end.model_dump(mode="json")}
+
+    def _layouts(self) -> Iterator[tuple[int, tuple[Segment, ...]]]:
+        for turn, _, layout in prompts(self.archive, self.run, self.turns.last, self.gaps):
+            yield turn, layout
+
+    def _damaged(self, before: int | None) -> Iterator[dict[str, Any]]:
+        """What could not be read of the turns before one, each object once."""
+        due = [gap for gap in self.gaps if before is None or (gap.turn is not None and gap.turn <= before)]
+        self.gaps = [gap for gap in self.gaps if gap not in due]
+        for gap in dict.fromkeys(sorted(due, key=lambda gap: (gap.turn is None, gap.turn or 0))):
+            if gap.turn is None or self.turns.hold(gap.turn):
+                yield {"type": "damaged", **gap.document()}
 
 
 def _whole(lines: Iterator[dict[str, Any]], step: Step) -> Iterator[dict[str, Any]]:
@@ -69,10 +113,8 @@ def _whole(lines: Iterator[dict[str, Any]], step: Step) -> Iterator[dict[str, An
         yield {"type": "damaged", **gap_of(error, key if "/" in key else step.ref.key, step.turn).document()}
 
 
-def _steps(
-    archive: JobArchive, step: Step, before: tuple[Segment, ...], layout: tuple[Segment, ...]
-) -> Iterator[dict[str, Any]]:
-    yield {"type": "step", **_step(archive, step), **_layout(before, layout)}
+def _steps(form: Form, archive: JobArchive, step: Step, layout: tuple[Segment, ...]) -> Iterator[dict[str, Any]]:
+    yield {"type": "step", **_step(form, archive, step), **form.layout(layout)}
 
 
 def _effects(archive: JobArchive, effects: Mapping[str, str]) -> Iterator[dict[str, Any]]:
@@ -80,55 +122,39 @@ def _effects(archive: JobArchive, effects: Mapping[str, str]) -> Iterator[dict[s
         yield {"type": "effect", **effect}
 
 
-def _summary(archive: JobArchive, run: str, turn: int) -> Iterator[dict[str, Any]]:
+def _summary(form: Form, archive: JobArchive, run: str, turn: int) -> Iterator[dict[str, Any]]:
     """A summary's call: as a step's line, or, without a reply, with its attempts alone."""
     step = archive.find_step(run, turn)
     if step is not None:
-        yield {"type": "summary", **_step(archive, step), **_layout((), archive.turn_layout(run, turn))}
+        own = type(form)(archive)
+        yield {"type": "summary", **_step(own, archive, step), **own.layout(archive.turn_layout(run, turn))}
     else:
-        yield {"type": "summary", "run": run, "turn": turn, "reply": None, "attempts": _attempts(archive, run, turn)}
+        attempts = _attempts(type(form)(archive), archive, run, turn)
+        yield {"type": "summary", "run": run, "turn": turn, "reply": None, "attempts": attempts}
 
 
-def _step(archive: JobArchive, step: Step) -> dict[str, Any]:
+def _step(form: Form, archive: JobArchive, step: Step) -> dict[str, Any]:
     return {
         **step.model_dump(mode="json"),
-        "response": _text(archive.wire_response(step.run, step.turn)),
+        "response": text_of(archive.wire_response(step.run, step.turn)),
         "chunks": [[chunk.at_us, chunk.size] for chunk in archive.chunks(step.run, step.turn)],
-        "attempts": _attempts(archive, step.run, step.turn),
+        "attempts": _attempts(form, archive, step.run, step.turn),
     }
 
 
-def _attempts(archive: JobArchive, run: str, turn: int) -> list[dict[str, Any]]:
-    return [_attempt(archive, a.key, a.model_dump(mode="json")) for a in archive.attempts(run, turn)]
+def _attempts(form: Form, archive: JobArchive, run: str, turn: int) -> list[dict[str, Any]]:
+    return [_attempt(form, archive, a.key, a.model_dump(mode="json")) for a in archive.attempts(run, turn)]
 
 
-def _attempt(archive: JobArchive, key: str, fields: dict[str, Any]) -> dict[str, Any]:
+def _attempt(form: Form, archive: JobArchive, key: str, fields: dict[str, Any]) -> dict[str, Any]:
     """An attempt with its request; how it failed, or what else came back of it, with what was received."""
     failure = archive.failure(key)
     failed = {}
     if failure is not None:
-        failed = {"failure": {**failure.model_dump(mode="json"), "response": _text(archive.failed_response(key))}}
+        failed = {"failure": {**failure.model_dump(mode="json"), "response": text_of(archive.failed_response(key))}}
     exchange = archive.exchange(key)
     other = {}
     if exchange is not None:
-        told = {**exchange.model_dump(mode="json"), "response": _text(archive.exchanged_response(key))}
+        told = {**exchange.model_dump(mode="json"), "response": text_of(archive.exchanged_response(key))}
         other = {"exchange": told}
-    return {**fields, "request": _text(RequestReader(archive.store.get).wire(key)), **failed, **other}
-
-
-def _layout(before: tuple[Segment, ...], after: tuple[Segment, ...]) -> dict[str, Any]:
-    known = {segment.digest for segment in before}
-    new = {s.digest: s.model_dump(mode="json", exclude_defaults=True) for s in after if s.digest not in known}
-    difference = diff_layouts(before, after)
-    return {
-        "layout": [segment.digest for segment in after],
-        "new_segments": new,
-        "stable_share": round(difference.stable_share, 4),
-    }
-
-
-def _text(data: bytes) -> dict[str, str]:
-    try:
-        return {"text": data.decode()}
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
+    return {**fields, "request": form.request(key), **failed, **other}

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from runtime.archive.calls import side_calls
+from runtime.archive.export import Turns
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
 from runtime.archive.records import Attempt, EndRecord, ReplyRecord, Step
@@ -45,8 +46,8 @@ _PROVIDERS = {
 Span = dict[str, Any]
 
 
-def genai_lines(archive: JobArchive, run: str) -> Iterator[dict[str, Any]]:
-    """One OTLP ``TracesData`` a line: each finished or failed call, then the run.
+def genai_lines(archive: JobArchive, run: str, turns: Turns | None = None) -> Iterator[dict[str, Any]]:
+    """One OTLP ``TracesData`` a line: each finished or failed call of ``turns`` (all by default), then the run.
 
     Raises:
         NotFound: if there is no such run.
@@ -56,6 +57,8 @@ def genai_lines(archive: JobArchive, run: str) -> Iterator[dict[str, Any]]:
     first: str | None = None
     last = ""
     for of, side, turn, layout in _calls(archive, run):
+        if turns is not None and not turns.hold(turn):
+            continue
         step = of.find_step(side, turn)
         for attempt in of.attempts(side, turn):
             first = min(first or attempt.started_at, attempt.started_at)

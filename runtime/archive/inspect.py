@@ -114,24 +114,14 @@ class Blame:
     changed: int
 
 
-def blame(layouts: Iterable[tuple[int, Sequence[Segment]]]) -> tuple[Blame, ...]:
-    """Since when each segment of the last layout stands in the prompt. ``layouts`` are (turn, layout), oldest first.
-
-    A segment that left the prompt and came back is as old as its return.
-    """
-    sources: dict[tuple[str, str], int] = {}
-    texts: dict[str, int] = {}
-    last: Sequence[Segment] = ()
-    for turn, layout in layouts:
-        sources = {key: sources.get(key, turn) for key in ((s.kind, s.origin) for s in layout)}
-        texts = {digest: texts.get(digest, turn) for digest in (s.digest for s in layout)}
-        last = layout
-    return tuple(Blame(s, n, sources[s.kind, s.origin], texts[s.digest]) for n, s in enumerate(last))
-
-
 def why(blames: Sequence[Blame], text: str) -> tuple[Blame, ...]:
     """The segments in which ``text`` stands: in what is said, in a call's arguments, or in a thinking block."""
-    return tuple(one for one in blames if any(text in said for said in _said(one.segment)))
+    return tuple(one for one in blames if says(one.segment, text))
+
+
+def says(segment: Segment, text: str) -> bool:
+    """Whether ``text`` stands in what the segment says."""
+    return any(text in said for said in _said(segment))
 
 
 def _said(segment: Segment) -> Iterator[str]:

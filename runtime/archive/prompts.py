@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
-from runtime.archive.gaps import UNREADABLE, Gap, gap_of, readable
+from runtime.archive.changes import layout_changes, segment_of
+from runtime.archive.gaps import Gap
 from runtime.archive.job import JobArchive
-from runtime.archive.layouts import lines_of
-from runtime.archive.requests import RequestReader
-from runtime.errors import ObjectCorrupt
 from runtime.projection.segments import Segment
+
+_FORGET = 4
+"""How many times as many segments as the prompt has are kept at most."""
 
 Prompt = tuple[int, str, tuple[Segment, ...]]
 """A turn, the key of the attempt that was answered (or made last), and its layout."""
@@ -24,39 +24,13 @@ def prompts(archive: JobArchive, run: str, last: int | None = None, gaps: list[G
     Raises:
         ObjectCorrupt, ObjectMissing: without ``gaps``, for what is damaged or lost.
     """
-    reader = RequestReader(archive.store.get)
+    lines: list[bytes] = []
     known: dict[bytes, Segment] = {}
-    for turn, key in _answered(archive, run, gaps):
-        if last is not None and turn > last:
-            return
-        try:
-            lines = lines_of(reader.layout(key))
-        except UNREADABLE as error:
-            if gaps is None:
-                raise
-            gaps.append(gap_of(error, key, turn))
-            continue
-        # Only what this prompt has is kept: a segment that comes back is parsed anew.
-        known = {line: known.get(line) or _segment(line, key) for line in lines}
-        yield turn, key, tuple(known[line] for line in lines)
-
-
-def _answered(archive: JobArchive, run: str, gaps: list[Gap] | None) -> Iterator[tuple[int, str]]:
-    if gaps is None:
-        for step in archive.steps(run):
-            yield step.turn, step.attempt.key
-    else:
-        found = readable(archive, run)
-        gaps += found.gaps
-        for step in found.steps:
-            yield step.turn, step.attempt.key
-    flying = archive.in_flight(run)
-    if flying is not None:
-        yield flying.turn, flying.key
-
-
-def _segment(line: bytes, key: str) -> Segment:
-    try:
-        return Segment.model_validate(json.loads(line))
-    except ValueError as error:
-        raise ObjectCorrupt(f"{key}: a line of its layout is no segment: {error}") from error
+    for change in layout_changes(archive, run, last, gaps):
+        lines[change.start : change.start + len(change.removed)] = change.added
+        fresh = {line: segment_of(line, change.attempt) for line in change.added if line not in known}
+        known |= fresh
+        if len(known) > _FORGET * (len(lines) + 1):
+            # What left the prompts is dropped now and then; a segment that comes back is parsed anew.
+            known = {line: known[line] for line in lines}
+        yield change.turn, change.attempt, tuple(map(known.__getitem__, lines))

@@ -17,7 +17,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from runtime.archive.container import ArchivedObject, Part, unseal
 from runtime.archive.dictionaries import LAYOUT_DICTIONARY, WIRE_DICTIONARY
@@ -201,6 +201,13 @@ def source_keys(grouped: list[list[Any]]) -> list[str]:
     return keys
 
 
+class Edit(NamedTuple):
+    """How a document is made from another one: ops, and the bytes of the literals among them, in their order."""
+
+    ops: list[Op]
+    literals: bytes
+
+
 class RequestReader:
     """Puts requests together, reading each object once. ``read`` gets an object's bytes by its key."""
 
@@ -268,6 +275,34 @@ class RequestReader:
         if len(layout) != self.object(place.key).header["layout"]["bytes"]:
             raise ObjectCorrupt(f"{place.key}: the layout put together has another size than the one that was written")
         return layout
+
+    def layout_edit(self, key: str, before: str | None) -> Edit | None:
+        """How the attempt's layout is made from that of the attempt ``before``; None if its recipe is not told by that one.
+
+        So a walk from turn to turn reads each object once, composes no chain of recipes, and puts no document together.
+
+        Raises:
+            ObjectMissing, ObjectCorrupt: as for ``wire``.
+        """
+        return self._edit(key, before, 1, self._literals_of_layout)
+
+    def wire_edit(self, key: str, before: str | None) -> Edit | None:
+        """``layout_edit`` of the request."""
+        return self._edit(key, before, 0, self._literals_of_wire)
+
+    def _edit(self, key: str, before: str | None, document: int, literals: Callable[[str], bytes]) -> Edit | None:
+        archived = self.object(key)
+        if before is None or archived.header["base"] != before:
+            return None
+        try:
+            ops = decode_ops(_recipe(archived))[document]
+        except (ValueError, IndexError) as error:
+            raise ObjectCorrupt(f"{key}: its recipe cannot be read: {error}") from error
+        return Edit(ops, literals(key) if any(isinstance(op, Literal) for op in ops) else b"")
+
+    def layout_bytes(self, key: str) -> int:
+        """The size of the attempt's layout, as it was written."""
+        return int(self.object(key).header["layout"]["bytes"])
 
     def request(self, key: str) -> Request:
         """Both documents, and where they are.

@@ -30,12 +30,10 @@ def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = F
 
 
 def blamed(turn: ShownTurn, gaps: list[Gap]) -> tuple[Blame, ...]:
-    """The blame of the turn's prompt, from the prompts of all turns up to it; ``gaps`` gets those that cannot be read."""
-    from runtime.archive.inspect import blame
-    from runtime.archive.prompts import prompts
+    """The blame of the turn's prompt, from what changed in each turn up to it; ``gaps`` gets those that cannot be read."""
+    from runtime.archive.blame import blame
 
-    turn.prompt()
-    return blame((number, layout) for number, _, layout in prompts(turn.archive, turn.run, turn.turn, gaps))
+    return blame(turn.archive, turn.run, turn.turn, gaps)
 
 
 def report(turn: ShownTurn, blames: Sequence[Blame], gaps: Sequence[Gap], json: bool) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from runtime.cli.chosen import Run
 from runtime.cli.options import Job, Store
 from runtime.cli.output import json_line
-from runtime.errors import NotFound
+from runtime.errors import InputError, NotFound
+
+if TYPE_CHECKING:
+    from runtime.archive.export import Turns
 
 
 class Format(StrEnum):
@@ -28,14 +32,30 @@ def command(
             "--format", help="jsonl: everything, a line a turn. otel: OpenTelemetry's GenAI spans, OTLP JSON."
         ),
     ] = Format.JSONL,
+    turns: Annotated[
+        str | None, typer.Option("--turns", metavar="A..B", help="These turns alone: A..B, A.., ..B or A.")
+    ] = None,
+    delta: Annotated[
+        bool,
+        typer.Option(
+            "--delta", help="Prompts as what is new in each (jsonl): as large as the job's news, not its prompts."
+        ),
+    ] = False,
     run: Run = None,
     store: Store = None,
 ) -> None:
     """Print all that the archive has of a run, as JSON lines.
 
-    The definition, each turn with its attempts, requests, response, statement's execution and new segments, and the end.
+    The definition, each turn with its attempts, requests, response, statement's execution and new segments, and the end. Each
+    request is whole, so a job of 2,000 turns is hundreds of megabytes; with --delta, a layout is told by the one before
+    ("layout_delta": [start, stop] of its segments, or the digest of one that "new_segments" has), and a request likewise
+    ("base", and "parts": [start, stop] of its bytes, or new ones). The first of --turns is always told in full.
     """
+    if delta and format is not Format.JSONL:
+        raise InputError("--delta is a form of jsonl: spans have their whole prompt")
+    from runtime.archive.changes import attempts_shown
     from runtime.archive.export import export_lines
+    from runtime.archive.export_forms import Delta, Full
     from runtime.archive.genai import genai_lines
     from runtime.catalog import find_job
     from runtime.cli.stores import archive_to_read
@@ -50,6 +70,26 @@ def command(
         raise NotFound(
             f"{name} has no run {run!r} in the archive; {has}" if run else f"{name} has no turn in the archive yet"
         )
-    lines = export_lines(archive, chosen) if format is Format.JSONL else genai_lines(archive, chosen)
+    wanted = _turns(turns)
+    held = [turn for turn, _ in attempts_shown(archive, chosen, gaps=[])] if turns is not None else []
+    if turns is not None and not any(map(wanted.hold, held)):
+        raise NotFound(f"{name} has no turn of {turns} in run {chosen}: it has turns {min(held)} to {max(held)}")
+    if format is Format.OTEL:
+        lines = genai_lines(archive, chosen, wanted)
+    else:
+        lines = export_lines(archive, chosen, wanted, form=Delta if delta else Full)
     for line in lines:
         json_line(line)
+
+
+def _turns(text: str | None) -> Turns:
+    from runtime.archive.export import Turns
+
+    found = re.fullmatch(r"(\d*)(\.\.)?(\d*)", "" if text is None else text, re.ASCII)
+    first, dots, last = found.groups() if found is not None else ("", None, "")
+    if text is not None and (found is None or not (first or last)):
+        raise InputError(f"--turns {text}: expected A..B, A.., ..B or A, as in 10..20")
+    wanted = Turns(int(first or 0), int(last) if last else int(first) if first and not dots else None)
+    if wanted.last is not None and wanted.last < wanted.first:
+        raise InputError(f"--turns {text}: {wanted.last} is before {wanted.first}")
+    return wanted

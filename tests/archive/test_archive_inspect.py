@@ -8,7 +8,7 @@ import pytest
 from archive_jobs import eventful_job, segment, wire_of
 
 from runtime.archive.export import export_lines
-from runtime.archive.inspect import ByteRange, ChangeKind, blame, diff_layouts, locate, why
+from runtime.archive.inspect import Blame, ByteRange, ChangeKind, diff_layouts, locate, why
 from runtime.archive.stores import MemoryStore
 from runtime.projection.messages import messages_of
 from runtime.projection.segments import Role, Segment, SegmentKind
@@ -40,14 +40,12 @@ def test_what_only_grows_is_stable_up_to_its_old_end() -> None:
     assert diff_layouts([A], [A]).broken_by is None
 
 
-def test_blame_gives_the_turn_that_brought_a_segment_in_and_the_one_that_changed_it() -> None:
-    """A changed segment keeps the turn of its origin; one that came back is as old as its return."""
-    found = blame([(1, [A, B]), (2, [A, B, C]), (3, [A, B2]), (4, [A, B2, C])])
-    assert [(b.segment, b.introduced, b.changed) for b in found] == [(A, 1, 1), (B2, 1, 3), (C, 4, 4)]
-    assert [b.position for b in why(found, "text of")] == [0, 1, 2]
-    assert [b.position for b in why(found, "another")] == [1]
+def test_a_text_is_found_in_all_that_a_segment_says() -> None:
+    """In its text, and in what the model thought."""
     thought = A.model_copy(update={"thinking": ({"type": "thinking", "thinking": "a secret plan", "signature": "x"},)})
-    assert [b.position for b in why(blame([(1, [B, thought])]), "secret plan")] == [1]
+    blames = tuple(Blame(segment, n, 1, 1) for n, segment in enumerate([B, thought]))
+    assert [b.position for b in why(blames, "text of")] == [0, 1]
+    assert [b.position for b in why(blames, "secret plan")] == [1]
 
 
 def test_segments_are_found_in_the_wire_request() -> None:

@@ -158,7 +158,7 @@ def test_blame_and_why_name_origins_and_turns(read: Reader) -> None:
     missing = read("why", "licences@34", "nowhere")
     assert (missing.code, missing.err) == (
         2,
-        "error: 'nowhere' does not stand in the prompt of nightly/licences@34\n",
+        "error: 'nowhere' does not stand in the prompt of nightly/licences@34; --gone looks in the prompts before it\n",
     )
 
 
@@ -334,3 +334,26 @@ def test_schemas_of_archived_objects_are_published(read: Reader) -> None:
         jsonschema.validate(header, schemas[header["kind"]])
         kinds.add(header["kind"])
     assert {"definition", "run", "attempt", "failure", "effect", "step", "end"} <= kinds <= schemas.keys()
+
+
+def test_some_turns_are_exported_by_their_numbers(read: Reader) -> None:
+    """A..B, A.., ..B and A; what is no range, and a range without turns, are errors."""
+    for turns, expected in (("33..34", [33, 34]), ("34..", [34, 35]), ("..31", [30, 31]), ("32", [32])):
+        lines = map(json.loads, read.ok("export", "licences", "--turns", turns, "--delta").splitlines())
+        assert [line["turn"] for line in lines if line["type"] == "step"] == expected
+    for turns in ("x", "..", "34..33", "1-2"):
+        assert read("export", "licences", "--turns", turns).code == 2
+    assert "it has turns 30 to 35" in read("export", "licences", "--turns", "99").err
+    assert read("export", "licences", "--delta", "--format", "otel").code == 2
+
+
+def test_why_tells_of_what_is_gone(read: Reader) -> None:
+    """What the prompt held before and does not hold now; and errors for what never stood there, and what stands there still."""
+    (gone,) = json.loads(read.ok("why", "licences@34", "8970 tokens left", "--gone", "--json"))["gone"]
+    assert (gone["origin"], gone["first_shown"], gone["last_shown"], gone["gone_in"]) == ("tail", 30, 30, 31)
+    assert gone["instead"]["origin"] == "tail"
+    shown = read.ok("why", "licences@34", "8970 tokens left", "--gone").splitlines()
+    assert shown[0] == "budget · tail  shown in turn 30, gone in turn 31  8970 tokens left"
+    assert shown[-1].startswith("  still archived: part 2 of 'holdfast show nightly/licences@30', in ")
+    assert "stood in no prompt" in read("why", "licences@34", "--gone", "nowhere").err
+    assert "still stands" in read("why", "licences@34", "--gone", "The contract").err

@@ -1,0 +1,95 @@
+"""Since when each part of a prompt stands there, and what became of a text that does not stand there any more."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from runtime.archive.changes import LayoutChange, Standing, layout_changes, segment_of
+from runtime.archive.gaps import Gap
+from runtime.archive.inspect import Blame, says
+from runtime.archive.job import JobArchive
+from runtime.errors import NotFound
+from runtime.projection.segments import Segment
+
+
+def blame(archive: JobArchive, run: str, turn: int, gaps: list[Gap]) -> tuple[Blame, ...]:
+    """The blame of a turn's prompt; ``gaps`` gets the turns before whose prompts cannot be read.
+
+    Raises:
+        NotFound, ObjectCorrupt, ObjectMissing: if that prompt itself cannot be read.
+    """
+    standing, last = Standing(), None
+    for last in layout_changes(archive, run, turn, gaps):
+        standing.apply(last)
+    check_reached(archive, run, turn, last)
+    return blame_of(standing, last.attempt if last is not None else "")
+
+
+def check_reached(archive: JobArchive, run: str, turn: int, last: LayoutChange | None) -> None:
+    """The walk came to ``turn``. Where it did not, reading that prompt by itself says why."""
+    if last is None or last.turn != turn:
+        archive.turn_layout(run, turn)
+        raise NotFound(f"the archive has no turn {turn} of run {run}")
+
+
+def blame_of(standing: Standing, key: str) -> tuple[Blame, ...]:
+    """The blame of the prompt that attempt ``key`` showed."""
+    return tuple(
+        Blame(segment_of(line, key), position, standing.sources[standing.source(line, key)], standing.texts[line])
+        for position, line in enumerate(standing.lines)
+    )
+
+
+@dataclass(frozen=True)
+class Left:
+    """A segment that left the prompts: shown from turn ``first`` to ``last``, then at ``position`` of the prompt of ``attempt``,
+    and not in that of turn ``gone``, which attempt ``gone_from`` showed.
+    """
+
+    segment: Segment
+    first: int
+    last: int
+    position: int
+    attempt: str
+    gone: int
+    gone_from: str
+
+
+def left(
+    archive: JobArchive, run: str, turn: int, text: str, gaps: list[Gap]
+) -> tuple[tuple[Left, ...], tuple[Blame, ...]]:
+    """What held ``text`` and is gone from the prompt of ``turn``, the newest of each kind and origin, in the order in which
+    they went; and what holds it there still.
+
+    Raises:
+        NotFound, ObjectCorrupt, ObjectMissing: if that prompt itself cannot be read.
+    """
+    wanted = _written(text)
+    standing, before = Standing(), None
+    went: dict[tuple[str, str], tuple[bytes, Left]] = {}
+    for change in layout_changes(archive, run, turn, gaps):
+        holding = [(n, line) for n, line in enumerate(change.removed) if wanted in line]
+        since = {line: standing.texts[line] for _, line in holding}
+        standing.apply(change)
+        for number, line in holding:
+            if before is not None and line not in standing.texts:
+                segment = segment_of(line, before.attempt)
+                source = (segment.kind, segment.origin)
+                went.pop(source, None)
+                if says(segment, text):
+                    place = change.start + number
+                    found = Left(segment, since[line], before.turn, place, before.attempt, change.turn, change.attempt)
+                    went[source] = line, found
+        before = change
+    check_reached(archive, run, turn, before)
+    gone = tuple(found for line, found in went.values() if line not in standing.texts)
+    key = before.attempt if before is not None else ""
+    still = tuple(one for one in blame_of(standing, key) if says(one.segment, text))
+    sources = {(one.segment.kind, one.segment.origin) for one in still}
+    return tuple(one for one in gone if (one.segment.kind, one.segment.origin) not in sources), still
+
+
+def _written(text: str) -> bytes:
+    """How a text stands in a line: as the canonical JSON of a string writes it, character by character."""
+    return json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")

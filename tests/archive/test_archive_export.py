@@ -1,0 +1,97 @@
+"""Exports: each turn's news once, from which every prompt can be made again; and some turns alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from archive_jobs import Written, chat, eventful_job, write_run
+
+from runtime.archive.export import Turns, export_lines
+from runtime.archive.export_forms import Delta
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import MemoryStore
+from runtime.projection.segments import Segment
+
+Line = Mapping[str, Any]
+
+
+class Reader:
+    """Makes prompts of a delta export, as its description tells."""
+
+    def __init__(self) -> None:
+        self.segments: dict[str, Any] = {}
+        self.layout: list[str] = []
+        self.requests: dict[str | None, bytes] = {None: b""}
+
+    def take(self, line: Line) -> tuple[list[Segment], list[bytes]]:
+        assert not self.segments.keys() & line["new_segments"].keys(), "a text is told twice"
+        self.segments |= line["new_segments"]
+        made: list[str] = []
+        for part in line["layout_delta"]:
+            made += [part] if isinstance(part, str) else self.layout[slice(*part)]
+        self.layout = made
+        assert len(made) == line["segments"]
+        attempts = line["attempts"] if line["type"] == "step" else [line]
+        return [Segment.model_validate(self.segments[digest]) for digest in made], [*map(self.request, attempts)]
+
+    def request(self, attempt: Line) -> bytes:
+        base = self.requests[attempt["request"]["base"]]
+        wire = b"".join(
+            base[slice(*part)] if isinstance(part, list) else _bytes(part) for part in attempt["request"]["parts"]
+        )
+        self.requests = {attempt["key"]: wire}
+        return wire
+
+
+def _bytes(part: Mapping[str, str]) -> bytes:
+    return part["text"].encode() if "text" in part else base64.b64decode(part["base64"])
+
+
+def of_prompts(lines: Iterable[Line]) -> list[Line]:
+    return [line for line in lines if line["type"] in {"step", "attempt"}]
+
+
+def test_every_prompt_can_be_made_from_a_delta_export() -> None:
+    """Layouts and the exact bytes of requests, over a failed attempt, a reset, and an attempt in flight."""
+    job = eventful_job(MemoryStore())
+    for run, turns in (("a", range(30, 36)), ("b", range(30, 36))):
+        reader = Reader()
+        lines = of_prompts(export_lines(job.archive, run, form=Delta))
+        assert [line["turn"] for line in lines] == list(turns)
+        for line in lines:
+            layout, requests = reader.take(line)
+            own = (line["run"], line["turn"])
+            assert tuple(layout) == job.layouts[own]
+            assert requests[-1] == job.requests[own]
+
+
+def test_a_delta_export_is_as_large_as_the_news() -> None:
+    """Of ten times the turns it has ten times the bytes; whole requests would have a hundred times as many."""
+    job = Written(JobArchive(MemoryStore(), "nightly", "job"))
+    write_run(job, "a", range(1, 301), None, chat(random.Random(3), 100))
+    sizes = [
+        sum(len(json.dumps(line)) for line in export_lines(job.archive, "a", Turns(1, last), form=Delta))
+        for last in (30, 300)
+    ]
+    assert sizes[1] < 12 * sizes[0]
+    assert sum(map(len, job.requests.values())) > 5 * sizes[1]
+
+
+def test_some_turns_can_be_exported_alone() -> None:
+    """The first of them is told in full; the end is told with the last turn."""
+    job = eventful_job(MemoryStore())
+    lines = list(export_lines(job.archive, "b", Turns(33, 34), form=Delta))
+    assert [(line["type"], line.get("turn")) for line in lines] == [("definition", None), ("step", 33), ("step", 34)]
+    reader = Reader()
+    for line in of_prompts(lines):
+        layout, requests = reader.take(line)
+        assert (tuple(layout), requests[-1]) == (job.layouts["b", line["turn"]], job.requests["b", line["turn"]])
+    full = list(export_lines(job.archive, "b", Turns(33, 34)))
+    assert full[1]["new_segments"].keys() == set(full[1]["layout"])
+    assert [line["type"] for line in export_lines(job.archive, "b", Turns(35))] == [
+        "definition", "summary", "step", "effect", "end",
+    ]  # fmt: skip
