@@ -1,7 +1,7 @@
-"""What kills a job survives, and what a turn costs Temporal's history and the archive: the README's tables.
+"""What kills a job survives, and what a turn costs Temporal's history and the archive: the tables of docs/benchmarks.md.
 
 ``python -m benchmarks.durability`` makes every experiment of ``tests/kill`` and weighs the history of a 200-turn job, and
-prints two tables; ``--write README.md`` puts them between the README's durability marks. It takes some minutes.
+prints two tables; ``--write docs/benchmarks.md`` puts them between its durability marks. It takes some minutes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from benchmarks.blocks import write_block
 from benchmarks.history_size import HistorySize, measured_alone
-from benchmarks.readme import write_block
 from tests.kill import experiments, strikes
 from tests.kill.experiments import Survived
 from tests.kill.failpoints import CONDENSATION, GROUPS

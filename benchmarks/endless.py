@@ -2,7 +2,7 @@
 
 The job is taken twice, undisturbed and killed, side by side, with real processes: ``holdfast run``, a Temporal server, an HTTP
 model. Both must be the same to the last step, in however many runs. A history may have 51,200 events and 50 MB. The memory is
-that of the worker that nobody killed, with its interpreter processes. ``--write README.md`` puts the tables into the README.
+that of the worker that nobody killed, with its interpreter processes. ``--write docs/benchmarks.md`` puts the tables there.
 At full size it takes half an hour and more: a worker that dies within a workflow task costs the minute that a task may take.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.readme import write_block
+from benchmarks.blocks import write_block
 from tests.kill import experiments, strikes
 from tests.kill.experiments import Survived
 from tests.kill.oracle import differences

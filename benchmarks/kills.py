@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.readme import write_block
+from benchmarks.blocks import write_block
 from tests.kill import experiments, strikes
 from tests.kill.experiments import Survived
 from tests.kill.nursery import forked

@@ -21,7 +21,7 @@ from typing import Any
 from temporalio.client import Client, WorkflowHistory
 
 from activities.contracts import JobKey
-from benchmarks.readme import write_block
+from benchmarks.blocks import write_block
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.connection import Target, connect
@@ -35,7 +35,7 @@ from workflows.messages import job_workflow_id
 STATEMENTS = 200
 SECONDS = 0.8
 BATCH = "long"
-README = Path(__file__).parents[1] / "README.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ async def _history(client: Client, run: str) -> WorkflowHistory:
 
 
 def main() -> None:
-    """Measure and print the table; ``--write`` puts it into the README too."""
+    """Measure and print the table; ``--write`` puts it into docs/benchmarks.md too."""
     numbers = [int(text) for text in sys.argv[1:] if text.isdigit()]
     statements = numbers[0] if numbers else STATEMENTS
     with tempfile.TemporaryDirectory(prefix="hold") as folder:
@@ -164,7 +164,7 @@ def main() -> None:
             _wait(holdfast(home, ["down"], home / "down", {}))
     print(found.table())
     if "--write" in sys.argv:
-        write_block(README, "long", found.table())
+        write_block(DOCUMENT, "long", found.table())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What projections cost: time by the number of nodes and tokens, and money under the three policies.
 
-``python -m benchmarks.projection`` prints both tables; ``--write README.md`` puts them there. The jobs run in a plain loop, without Temporal and without a model: the
+``python -m benchmarks.projection`` prints both tables; ``--write docs/benchmarks.md`` puts them there. The jobs run in a plain loop, without Temporal and without a model: the
 statements are given, all else is the product's. Prices are those of ``MODEL`` in litellm's table. A prompt is taken to cost its
 stable prefix at the price of cache reads, what later prompts keep at that of cache writes, and the tail as plain tokens.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from activities._script import reply_to
-from benchmarks.readme import write_block
+from benchmarks.blocks import write_block
 from runtime.prices import prices_of
 from runtime.projection.prefix import prefix_of
 from runtime.projection.prices import Prices, prompt_cost
@@ -297,7 +297,7 @@ def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=TURNS)
-    parser.add_argument("--write", type=Path, help="the README whose tables are to be replaced")
+    parser.add_argument("--write", type=Path, help="the document whose tables are to be replaced")
     arguments = parser.parse_args()
     lines: list[str] = []
     for line in table(arguments.turns):

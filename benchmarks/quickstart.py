@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.readme import write_block
+from benchmarks.blocks import write_block
 
 ROOT = Path(__file__).parent.parent
 JOBS = "examples/quickstart/jobs.yaml"

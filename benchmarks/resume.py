@@ -3,7 +3,7 @@
 A worker runs a job up to turn N and is stopped between two turns; another, which has nothing in memory, goes on. It replays the
 run that is open, which began at the last checkpoint, and not the job: so what it replays is bounded, however long the job is.
 The time is from the start of the new worker in a warm process to the second archived step: the call for the first may be waiting
-for any worker, and tells nothing of the replay. ``--write README.md`` puts the table there.
+for any worker, and tells nothing of the replay. ``--write docs/benchmarks.md`` puts the table there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from temporalio.api.enums.v1 import PendingWorkflowTaskState
 from temporalio.client import WorkflowExecutionDescription, WorkflowHandle
 
-from benchmarks.readme import write_block
+from benchmarks.blocks import write_block
 from runtime.archive.job import JobArchive
 from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.blocks import block_of
 from benchmarks.durability import BLOCK, kill_row
-from benchmarks.readme import block_of
 from tests.kill.experiments import (
     CONDENSING,
     CONTINUED,
@@ -30,7 +30,7 @@ from tests.kill.processes import ROOT, await_gone, await_interpreters, wait_for
 from tests.kill.scene import Plot, Scene
 from tests.kill.strikes import CONTINUED_SEEDS, Mark, Strike, Victim
 
-README = ROOT / "README.md"
+FIGURES = ROOT / "docs" / "benchmarks.md"
 
 
 def test_every_fail_point_is_tried() -> None:
@@ -42,14 +42,14 @@ def test_every_fail_point_is_tried() -> None:
 @pytest.mark.server
 @pytest.mark.parametrize("experiment", [name for name in names() if not name.startswith(UNDISTURBED)])
 def test_a_killed_job_ends_as_another(experiment: str, outcome: Callable[[str], Survived]) -> None:
-    """Its result, statements, executions and prompts are those of the undisturbed job, and the README tells of it.
+    """Its result, statements, executions and prompts are those of the undisturbed job, and docs/benchmarks.md tells of it.
 
     ``failpoints`` and ``checkpoint`` die at fail points, in turn; ``struck`` at seeded random moments of 30 turns, the
     worker, the server or both, as ``continued`` does in a job of many runs; ``condensation`` before, in and behind the call for a summary.
     """
     undisturbed, killed = outcome(reference(experiment)), outcome(experiment)
     assert differences(killed.record, undisturbed.record) == []
-    assert kill_row(experiment, killed, undisturbed) in block_of(README.read_text(), BLOCK).splitlines()
+    assert kill_row(experiment, killed, undisturbed) in block_of(FIGURES.read_text(), BLOCK).splitlines()
 
 
 @pytest.mark.kill

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.blocks import block_of
 from benchmarks.quickstart import BLOCK, block, output
-from benchmarks.readme import block_of
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from temporalio.testing import WorkflowEnvironment
 
+from benchmarks.blocks import block_of
 from benchmarks.durability import BLOCK
 from benchmarks.history_size import CONTEXT_TOKENS, MOST_BYTES, TURNS, measure
-from benchmarks.readme import block_of
 
-README = Path(__file__).parent.parent.parent / "README.md"
+FIGURES = Path(__file__).parent.parent.parent / "docs" / "benchmarks.md"
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -25,10 +25,10 @@ async def test_history_is_flat_and_small(temporal: WorkflowEnvironment, tmp_path
     assert set(size.writes) == {2}
     assert size.median < MOST_BYTES
     assert abs(size.slope) < 1.0
-    assert told(README.read_text()) == pytest.approx([size.turns, size.prompt_tokens, 1, 2, size.median], rel=0.03)
+    assert told(FIGURES.read_text()) == pytest.approx([size.turns, size.prompt_tokens, 1, 2, size.median], rel=0.03)
 
 
-def told(readme: str) -> list[int]:
-    """The first figures of the README's history table."""
-    row = block_of(readme, BLOCK).splitlines()[-1]
+def told(document: str) -> list[int]:
+    """The first figures of the history table."""
+    row = block_of(document, BLOCK).splitlines()[-1]
     return [int(cell.replace(",", "")) for cell in row.strip("| ").split(" | ")[:5]]

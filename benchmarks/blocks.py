@@ -1,14 +1,14 @@
-"""Blocks of the README that a program writes: each stands between two marks that carry its name."""
+"""Blocks of a document that a program writes: each stands between two marks that carry its name."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 
-def block_of(readme: str, name: str) -> str:
+def block_of(document: str, name: str) -> str:
     """What stands between the marks of ``name``."""
     begin, end = _marks(name)
-    return readme.split(begin, 1)[1].split(end, 1)[0].strip()
+    return document.split(begin, 1)[1].split(end, 1)[0].strip()
 
 
 def write_block(path: Path, name: str, text: str) -> None:
