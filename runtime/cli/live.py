@@ -2,76 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console, RenderableType
 from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
-from runtime.cli.output import stdout
-from runtime.cli.reporters import PlainReporter, first_line, outcome_line, silence_line, trouble_text
+from runtime.cli.board import Board
+from runtime.cli.output import notes_to, stdout
+from runtime.cli.reporters import PlainReporter, outcome_line, silence_line
 from runtime.cli.text import clean
 from runtime.plans import Plan, Start
 from runtime.watch import Turn
 from workflows.messages import JobOutcome
 
-COLUMNS = ("job", "turn", "phase", "tokens", "cost", "statement")
-_RIGHT = frozenset({"turn", "tokens", "cost"})
-
 
 class LiveReporter(PlainReporter):
     """The table, with the jobs that ended as lines above it."""
 
-    def __init__(self) -> None:
+    def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        self._console = Console(file=stdout(), highlight=False, markup=False, emoji=False)
-        self._rows: dict[str, Turn] = {}
-        self._ended = self._jobs = 0
-        self._live = Live(console=self._console, refresh_per_second=4, transient=True, get_renderable=self._drawn)
+        self._console = console or Console(file=stdout(), highlight=False, markup=False, emoji=False)
+        self._clock = clock
+        self._board = Board(began=clock())
+        self._live: Live | None = None
+
+    def waiting(self, what: str) -> None:
+        """Shows what is waited for in the table's place."""
+        self._board.waiting = what
+        self._begin()
 
     def planned(self, plan: Plan, where: str) -> None:
         """Prints the plan and begins to draw."""
+        self.stop()
         super().planned(plan, where)
-        self._jobs, self._ended = len(plan.jobs), len(plan.counted(Start.DONE))
-        if self._ended < self._jobs:
-            self._live.start()
+        self._board.planned(len(plan.jobs), [job.outcome for job in plan.jobs if job.outcome is not None])
+        if len(plan.counted(Start.DONE)) < len(plan.jobs):
+            self._begin()
 
     def turn(self, turn: Turn) -> None:
         """Updates the job's row."""
-        self._rows[str(turn.key)] = turn
+        self._board.turn(turn)
 
     def ended(self, outcome: JobOutcome) -> None:
         """Moves the job from the table to the lines."""
-        self._rows.pop(str(outcome.key), None)
-        self._ended += 1
+        self._board.ended(outcome)
         self._print(outcome_line(outcome))
 
     def silent(self, reason: str) -> None:
         """A line above the table."""
         self._print(silence_line(reason))
 
-    def closed(self, summary: Sequence[dict[str, Any]], resume: str | None) -> None:
+    def closed(self, summary: Sequence[dict[str, Any]], resume: str | None, anew: str) -> None:
         """Stops drawing and prints the results."""
         self.stop()
-        super().closed(summary, resume)
+        super().closed(summary, resume, anew)
 
     def stop(self) -> None:
         """Stops drawing and shows the cursor again."""
-        self._live.stop()
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+        notes_to(None)
+
+    def _begin(self) -> None:
+        if self._live is not None:
+            return
+        notes_to(self._print)
+        # A new one each time: one that was stopped still believes its last lines to be on the screen.
+        self._live = Live(
+            console=self._console,
+            refresh_per_second=4,
+            transient=True,
+            get_renderable=self._drawn,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._live.start()
 
     def _print(self, line: str) -> None:
         self._console.print(clean(line), soft_wrap=True)
 
-    def _drawn(self) -> Group:
-        table = Table(box=None, pad_edge=False)
-        for title in COLUMNS:
-            table.add_column(title, justify="right" if title in _RIGHT else "left", no_wrap=True)
-        for name, row in self._rows.items():
-            seen = row.progress
-            last = trouble_text(row.trouble) if row.trouble else first_line(seen.statement)
-            cells = (name, str(seen.turn), seen.phase, f"{seen.usage.total:,}", f"${seen.cost_usd:.4f}", last)
-            table.add_row(*(Text(cell) for cell in cells))
-        count = Text(f"{self._ended} of {self._jobs} jobs ended, {len(self._rows)} run")
-        return Group(table, count) if self._rows else Group(count)
+    def _drawn(self) -> RenderableType:
+        width, height = self._console.size
+        return self._board.drawn(width, height, self._clock())

@@ -1,14 +1,19 @@
-"""What libraries log while jobs run, as single lines on stderr."""
+"""What is logged while jobs run: all of it in the state directory's log, what a user has to know as single lines on stderr."""
 
 from __future__ import annotations
 
 import logging
 import os
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
-from runtime.cli.output import note
+from runtime.cli.output import note, own_stderr, own_stdout
 from runtime.cli.text import one_line
+from runtime.home import state_home
 
 DEBUG = "HOLDFAST_DEBUG"
 """The environment variable that asks for tracebacks."""
@@ -26,9 +31,25 @@ _FIELDS = re.compile(r" \(?\{'")
 
 _STOPPED = "InterpreterStopped"
 
+_OURS = ("runtime", "activities", "workflows", "temporalio.workflow", "temporalio.activity")
+"""Loggers that speak for Holdfast: its modules, and what workflow code and activities log through the SDK."""
+
+LOG_BYTES = 10_000_000
+"""A log larger than this gives way to a new one when a command begins; the one before is kept."""
+
+
+def _is_for_users(record: logging.LogRecord) -> bool:
+    """Whether a user has to know: what Holdfast says, errors, and failures; not what a library is merely worried about."""
+    ours = any(record.name == name or record.name.startswith(f"{name}.") for name in _OURS)
+    return ours or record.levelno >= logging.ERROR or record.exc_info is not None
+
 
 class _Lines(logging.Handler):
     """A line for each record: the message, and the exception's own words instead of its traceback."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addFilter(_is_for_users)
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
@@ -42,12 +63,37 @@ class _Lines(logging.Handler):
 
 @cache
 def log_in_lines() -> None:
-    """Log warnings and errors of every library as single lines, or in full where ``HOLDFAST_DEBUG`` is set."""
+    """Log warnings and errors to the state directory's log, and what users have to know of them as single lines too.
+
+    Where ``HOLDFAST_DEBUG`` is set, all of it goes to stderr, in full.
+    """
     if os.environ.get(DEBUG):
         logging.basicConfig(level=logging.WARNING)
         return
-    logging.basicConfig(level=logging.WARNING, handlers=[_Lines()])
+    file = logging.FileHandler(_log_file(), encoding="utf-8", errors="backslashreplace", delay=True)
+    file.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[_Lines(), file])
     _forward_core()
+
+
+@contextmanager
+def own_terminal() -> Iterator[None]:
+    """Keeps stdout for what commands print, and a terminal's stderr likewise: others' words go to stderr, or to the log."""
+    with own_stdout():
+        if not sys.stderr.isatty() or os.environ.get(DEBUG):
+            yield
+            return
+        with own_stderr(_log_file()):
+            yield
+
+
+def _log_file() -> Path:
+    """The log, private to its owner and not too large."""
+    path = state_home().messages
+    if path.exists() and path.stat().st_size > LOG_BYTES:
+        path.replace(path.with_name(path.name + ".1"))
+    path.touch(mode=0o600)
+    return path
 
 
 def _forward_core() -> None:

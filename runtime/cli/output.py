@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TextIO
 
 import typer
@@ -18,6 +19,12 @@ from runtime.cli.text import clean
 
 _own: TextIO | None = None
 """Where stdout leads while it is kept for this module."""
+
+_own_stderr: TextIO | None = None
+"""Where stderr leads while it is kept for this module."""
+
+_notes_to: Callable[[str], None] | None = None
+"""Who takes notes while a table is drawn, which a line from elsewhere would break."""
 
 
 def stdout() -> TextIO:
@@ -32,7 +39,21 @@ def say(text: str) -> None:
 
 def note(text: str) -> None:
     """Writes one or more lines to stderr, without terminal control sequences."""
-    typer.echo(clean(text), file=sys.stderr)
+    if _notes_to is not None:
+        _notes_to(clean(text))
+    else:
+        typer.echo(clean(text), file=_own_stderr or sys.stderr)
+
+
+def stderr_is_terminal() -> bool:
+    """Whether somebody reads the notes as they come."""
+    return (_own_stderr or sys.stderr).isatty()
+
+
+def notes_to(taker: Callable[[str], None] | None) -> None:
+    """Have ``taker`` take the notes from now on; None: stderr again."""
+    global _notes_to
+    _notes_to = taker
 
 
 def json_document(value: Any) -> None:
@@ -88,6 +109,27 @@ def own_stdout() -> Iterator[None]:
             os.dup2(kept, 1)
             os.close(kept)
             mine.close()
+
+
+@contextmanager
+def own_stderr(log: Path) -> Iterator[None]:
+    """Keeps stderr for this module: what tools, libraries and child processes write there meanwhile is appended to ``log``."""
+    global _own_stderr
+    original = sys.stderr
+    original.flush()
+    kept, taken = os.dup(2), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    _own_stderr = os.fdopen(os.dup(2), "w", encoding=original.encoding, errors=original.errors, buffering=1)
+    os.dup2(taken, 2)
+    os.close(taken)
+    try:
+        yield
+    finally:
+        original.flush()
+        mine, _own_stderr = _own_stderr, None
+        mine.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+        mine.close()
 
 
 def _is_stdout(stream: TextIO) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from runtime.cli.output import json_line, note, say
+from runtime.cli.output import json_line, note, say, stderr_is_terminal
 from runtime.cli.text import one_line
 from runtime.job.phases import Phase
+from runtime.job.stops import JobStatus
+from runtime.plans import Start
 from runtime.plurals import counted
 
 if TYPE_CHECKING:
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
 class Reporter(Protocol):
     """Hears of everything that ``holdfast run`` does."""
+
+    def waiting(self, what: str) -> None:
+        """What the command does before jobs run, which may take seconds: ``loading the model library``."""
+        ...
 
     def planned(self, plan: Plan, where: str) -> None:
         """What the command is going to do, and on which server."""
@@ -40,8 +46,11 @@ class Reporter(Protocol):
         """The server does not answer and is asked again."""
         ...
 
-    def closed(self, summary: Sequence[dict[str, Any]], resume: str | None) -> None:
-        """All have ended, or the command was interrupted and ``resume`` is the command that goes on with it."""
+    def closed(self, summary: Sequence[dict[str, Any]], resume: str | None, anew: str) -> None:
+        """All have ended, or the command was interrupted and ``resume`` is the command that goes on with it.
+
+        ``anew`` is the command that starts the jobs anew that ended without success.
+        """
         ...
 
     def stop(self) -> None:
@@ -55,9 +64,17 @@ class PlainReporter:
     def __init__(self) -> None:
         self._told: dict[str, tuple[int, int, bool]] = {}
 
+    def waiting(self, what: str) -> None:
+        """A line where somebody waits: on a terminal."""
+        if stderr_is_terminal():
+            note(f"{what} …")
+
     def planned(self, plan: Plan, where: str) -> None:
-        """One line about the plan."""
+        """One line about the plan, and one that names the jobs that are left as they are although they failed."""
         say(f"batch {plan.batch}: {plan.sentence()} ({where})")
+        if (failed := plan.failed) and len(plan.counted(Start.DONE)) < len(plan.jobs):
+            names = ", ".join(job.spec.id for job in failed[:NAMED]) + (", …" if len(failed) > NAMED else "")
+            say(f"not started anew without --rerun-failed: {names}")
 
     def listed(self, plan: Plan) -> None:
         """A line for each job."""
@@ -81,8 +98,8 @@ class PlainReporter:
         """A line on stderr."""
         note(silence_line(reason))
 
-    def closed(self, summary: Sequence[dict[str, Any]], resume: str | None) -> None:
-        """The results, and how it all came out."""
+    def closed(self, summary: Sequence[dict[str, Any]], resume: str | None, anew: str) -> None:
+        """The results, how it all came out, and last the jobs that failed."""
         for job in summary:
             if job["result"] is not None:
                 say(f"{job['job']}: {_short(job['result'])}")
@@ -90,6 +107,11 @@ class PlainReporter:
         if resume is not None:
             left = sum(job["status"] == OPEN for job in summary)
             say(f"interrupted: {left} of {len(summary)} jobs are not done; to go on with them: {resume}")
+        failed = [job for job in summary if job["status"] not in {OPEN, JobStatus.SUCCEEDED}]
+        if failed:
+            say(f"{len(failed)} ended without success; to start them anew: {anew}")
+        for job in failed:
+            say(f"  {job['job']}  {job['status']}: {one_line(job['reason'])}")
 
     def stop(self) -> None:
         """Nothing to do."""
@@ -97,6 +119,9 @@ class PlainReporter:
 
 class JsonReporter:
     """One JSON object a line, the last one the summary."""
+
+    def waiting(self, what: str) -> None:
+        """A program knows how to wait."""
 
     def planned(self, plan: Plan, where: str) -> None:
         """``{"event": "plan", ...}``."""
@@ -123,13 +148,18 @@ class JsonReporter:
         """``{"event": "silent", ...}``."""
         json_line({"event": "silent", "reason": reason})
 
-    def closed(self, summary: Sequence[dict[str, Any]], resume: str | None) -> None:
+    def closed(self, summary: Sequence[dict[str, Any]], resume: str | None, anew: str) -> None:
         """``{"event": "summary", ...}``."""
-        json_line({"event": "summary", "interrupted": resume is not None, "resume": resume, "jobs": list(summary)})
+        failed = any(job["status"] not in {OPEN, JobStatus.SUCCEEDED} for job in summary)
+        ways = {"resume": resume, "rerun": anew if failed else None}
+        json_line({"event": "summary", "interrupted": resume is not None, **ways, "jobs": list(summary)})
 
     def stop(self) -> None:
         """Nothing to do."""
 
+
+NAMED = 8
+"""So many jobs are named one by one."""
 
 OPEN = "open"
 """The status of a job that has not ended, where jobs are listed."""

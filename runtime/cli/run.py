@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from runtime.cli.logs import log_in_lines, own_terminal
 from runtime.cli.options import Address, Namespace, Profile, Store
-from runtime.cli.output import note, own_stdout, say, stdout
+from runtime.cli.output import note, say, stdout
 from runtime.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def command(
     """Run the jobs of a jobs file. The same command again resumes them and repeats nothing that is finished.
 
     A job that was started must be defined as it was; jobs may be added, and the concurrency may change. Jobs that are no
-    longer in the file are left alone. What tools and libraries print goes to stderr.
+    longer in the file are left alone. What tools and libraries print goes to stderr; where that is a terminal, to
+    'holdfast.log' in the state directory.
 
     The first Ctrl-C lets calls in flight end, the second stops at once; both leave the jobs resumable.
 
@@ -69,7 +71,7 @@ def command(
 
     if from_archive and anew:
         raise InputError("--from-archive and --anew: give one of them")
-    with own_stdout():
+    with own_terminal():
         loaded = load(jobs_file)
         batch = loaded.batch
         if store is not None:
@@ -81,14 +83,20 @@ def command(
             return
         import asyncio
 
-        from runtime.cli.logs import log_in_lines
         from runtime.cli.running import Lost, Request, run_batch
         from runtime.cli.running import dry_run as look
         from runtime.connection import Target
         from runtime.preflight import check
 
         log_in_lines()
-        for line in check(loaded, batch.store):
+        reporter = _reporter(json, draws=not dry_run)
+        if any(job.model.script is None for job in batch.jobs):
+            reporter.waiting("checking the models: loading the model library")
+        try:
+            notes = check(loaded, batch.store)
+        finally:
+            reporter.stop()
+        for line in notes:
             note(line)
         if dry_run and address is not None:
             note(
@@ -101,7 +109,7 @@ def command(
         lost = Lost.ANEW if anew else Lost.RESUMED if from_archive else Lost.REFUSED
         request = Request(batch, target, rerun_failed, again, lost)
         work = look if dry_run else run_batch
-        raise typer.Exit(asyncio.run(work(request, _reporter(json, draws=not dry_run))))
+        raise typer.Exit(asyncio.run(work(request, reporter)))
 
 
 def _reporter(json: bool, *, draws: bool) -> Reporter:

@@ -50,6 +50,11 @@ class Request:
     again: str
     lost: Lost = Lost.REFUSED
 
+    @property
+    def rerun(self) -> str:
+        """The command that starts the jobs anew that ended without success."""
+        return f"{self.again} --rerun-failed"
+
 
 @dataclass
 class Seen:
@@ -65,6 +70,7 @@ async def run_batch(request: Request, reporter: Reporter) -> int:
     try:
         with Interrupts(reporter.stop, f"to go on with the jobs: {request.again}") as interrupts:
             try:
+                reporter.waiting("connecting to the Temporal server, which is started if it is the embedded one")
                 async with connect(request.target) as connection:
                     return await _run(request, reporter, connection, store, interrupts)
             except asyncio.CancelledError:
@@ -127,6 +133,7 @@ async def _run(
     request: Request, reporter: Reporter, connection: Connection, store: ObjectStore, interrupts: Interrupts
 ) -> int:
     control = Control(connection.client, store)
+    reporter.waiting("asking how the jobs stand")
     plan = await _planned(control, request)
     if plan.counted(Start.LOST):
         if request.lost is Lost.REFUSED:
@@ -137,9 +144,11 @@ async def _run(
     seen = Seen({job.spec.id: job.outcome for job in plan.jobs if job.outcome is not None})
     interrupted = False
     if len(seen.outcomes) < len(plan.jobs):
+        reporter.waiting("starting a worker: loading the model library and the interpreter")
         async with running_worker(connection.client, store, task_queue=batch_queue(plan.batch)):
             # From here on jobs run: an interrupt lets the calls in flight end.
             interrupts.patient = True
+            reporter.waiting("submitting the jobs and waiting for their first turn")
             await control.submit(plan)
             watching = asyncio.create_task(
                 tell_of_full_disks(_written(connection, store), note, request.again), name="disks"
@@ -149,7 +158,7 @@ async def _run(
             finally:
                 watching.cancel()
     summary = await asyncio.to_thread(_summary, control, plan, seen)
-    reporter.closed(summary, request.again if interrupted else None)
+    reporter.closed(summary, request.again if interrupted else None, request.rerun)
     return INTERRUPTED if interrupted else exit_code(seen.outcomes)
 
 

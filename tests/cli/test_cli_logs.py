@@ -1,10 +1,13 @@
 """What libraries log while jobs run."""
 
 import logging
+import sys
+from pathlib import Path
 
 import pytest
 
 from runtime.cli.logs import _Lines
+from tests.cli.terminal import on_a_terminal
 
 
 @pytest.mark.parametrize(
@@ -19,5 +22,49 @@ from runtime.cli.logs import _Lines
 )
 def test_a_record_is_a_line_without_its_fields(message: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A warning is one line on stderr; what the command tells by itself, or what mends itself, is none."""
-    _Lines().emit(logging.makeLogRecord({"msg": message, "levelno": logging.WARNING, "levelname": "WARNING"}))
+    _Lines().handle(_record("runtime.presence", message))
     assert capsys.readouterr() == ("", told)
+
+
+def _record(name: str, message: str, level: int = logging.WARNING, **more: object) -> logging.LogRecord:
+    fields = {"name": name, "msg": message, "levelno": level, "levelname": logging.getLevelName(level)}
+    return logging.makeLogRecord({**fields, **more})
+
+
+def test_what_a_library_worries_about_is_for_the_log_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """Warnings of libraries are no lines; errors, failures, and what Holdfast says through the SDK are."""
+    failure = ValueError("no way")
+    lines = _Lines()
+    for name in ("LiteLLM", "asyncio", "temporalio.core", "temporalio.worker._activity", "runtimes"):
+        lines.handle(_record(name, "worried"))
+    assert capsys.readouterr() == ("", "")
+    lines.handle(_record("asyncio", "broken", logging.ERROR))
+    lines.handle(_record("temporalio.worker", "failed", exc_info=(ValueError, failure, None)))
+    lines.handle(_record("temporalio.workflow", "dropped a signal"))
+    assert capsys.readouterr().err == "error: broken\nwarning: failed: ValueError: no way\nwarning: dropped a signal\n"
+
+
+_NOISY = """
+import logging, os, sys, warnings
+from runtime.cli.logs import log_in_lines, own_terminal
+from runtime.cli.output import note, say
+with own_terminal():
+    log_in_lines()
+    print("a tool")
+    os.write(2, b"monty worker: allocation of 99 bytes exceeds the memory limit\\n")
+    logging.getLogger("LiteLLM").warning("a worry")
+    note("a note")
+    say("a line")
+"""
+
+
+def test_a_terminal_shows_nothing_of_others(tmp_path: Path) -> None:
+    """On a terminal, what tools, libraries and child processes write is in the log, which is private, and not on the screen."""
+    code, written = on_a_terminal([sys.executable, "-c", _NOISY], tmp_path, {"HOLDFAST_HOME": str(tmp_path)})
+    assert (code, written) == (0, "a note\na line\n")
+    log = tmp_path / "holdfast.log"
+    told = log.read_text()
+    assert "a tool\n" in told
+    assert "monty worker: allocation of 99 bytes exceeds the memory limit\n" in told
+    assert told.splitlines()[-1].endswith("WARNING LiteLLM: a worry")
+    assert log.stat().st_mode & 0o777 == 0o600

@@ -141,7 +141,11 @@ def test_a_budget_exits_3(cli: CommandLine) -> None:
     assert done.code == 3
     assert "budget/turns  budget after 2 turns" in done.out
     assert "the wall budget of 2 s is spent" in done.out
-    assert done.out.splitlines()[-1].startswith("1 succeeded, 2 budget; ")
+    assert done.out.splitlines()[-4].startswith("1 succeeded, 2 budget; ")
+    assert (
+        done.out.splitlines()[-3] == f"2 ended without success; to start them anew: holdfast run {file} --rerun-failed"
+    )
+    assert done.out.splitlines()[-2].startswith("  budget/turns  budget: ")
 
 
 def test_dry_run_and_print_config(cli: CommandLine) -> None:

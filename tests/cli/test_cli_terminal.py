@@ -1,17 +1,12 @@
 """What reaches a terminal: the live table, and nothing that a model wrote and a terminal would obey."""
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
 import sys
-import termios
 
 import pytest
 
-from tests.cli.command_line import ROOT, CommandLine
+from tests.cli.command_line import CommandLine
+from tests.cli.terminal import on_a_terminal
 
 pytestmark = pytest.mark.server
 
@@ -35,31 +30,11 @@ OURS = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\d*[AK]|\x1b\[2K|\x1b\[\?25[hl]")
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
+_HOLDFAST = "from runtime.cli.main import entry; entry()"
+
+
 def _on_a_terminal(cli: CommandLine, *arguments: str) -> tuple[int, str]:
-    """Runs a command on a terminal of 24 lines and 120 columns; its exit code and all that was written to it."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from runtime.cli.main import entry; entry()", *arguments],
-        cwd=cli.path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            data = os.read(ours, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        written += data
-    os.close(ours)
-    return process.wait(), written.decode().replace("\r\n", "\n")
+    return on_a_terminal([sys.executable, "-c", _HOLDFAST, *arguments], cli.path)
 
 
 def test_the_live_table_and_all_that_is_printed_later(cli: CommandLine) -> None:
@@ -71,13 +46,17 @@ def test_the_live_table_and_all_that_is_printed_later(cli: CommandLine) -> None:
     file = cli.jobs(*(f"id: {name}, model: scripted/{name}.yaml" for name in scripts), batch="terminal")
     code, written = _on_a_terminal(cli, "run", str(file))
     assert code == 1
-    assert re.search(r"terminal/hostile +2 +model +[\d,]+ +\$0.0000 +x = 1 # red", written)
-    assert "2 of 3 jobs ended, 1 run" in written
+    assert re.search(r"hostile +2 +[\d,]+ +\$0.0000 +model +x = 1 # red", written)
+    assert "1 running, 0 waiting, 2 failed, 0 done of 3  0:0" in written
+    assert "starting a worker: loading the model library and the interpreter …" in written
     assert written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l")
     plain = OURS.sub("", written).replace("\r", "")
     assert not CONTROLS.search(plain)
-    assert plain.splitlines()[-2] == r'terminal/hostile: {"k\u001b[31m": "v\u001b[2J"}'
-    assert plain.splitlines()[-1].startswith("1 succeeded, 2 failed; ")
+    last = plain.splitlines()[-5:]
+    assert last[0] == r'terminal/hostile: {"k\u001b[31m": "v\u001b[2J"}'
+    assert last[1].startswith("1 succeeded, 2 failed; ")
+    assert last[2] == f"2 ended without success; to start them anew: holdfast run {file} --rerun-failed"
+    assert [line.split(": ")[0] for line in last[3:]] == ["  terminal/refusing  failed", "  terminal/failing  failed"]
     assert "BadRequestError: no way (HTTP 400)" in plain
     assert not CONTROLS.search(
         _on_a_terminal(cli, "show", "terminal/hostile@1", "--wire-response")[1].replace("\r", "")
