@@ -35,7 +35,7 @@ def check(loaded: Loaded, store: str | None) -> list[str]:
             if model.script is None and model.name != NO_MODEL:
                 _check_model(model, job.form, at, problems)
                 notes |= dict.fromkeys(_unpriced(model, job, index, at, problems))
-    problems.raise_all()
+    problems.raise_if_any()
     return list(notes)
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from runtime.cli.completion import job_names
+
 if TYPE_CHECKING:
     from runtime.archive.stores import ObjectStore
     from runtime.cli.showing import ShownTurn
@@ -16,6 +18,7 @@ JobAtTurn = Annotated[
         metavar="JOB@N",
         help="A job (BATCH/ID, a unique prefix of the id, or 'last') and a turn; without '@N', its newest turn.",
         show_default=False,
+        autocompletion=job_names,
     ),
 ]
 Run = Annotated[str | None, typer.Option("--run", help="A run of the job; the newest one by default.")]

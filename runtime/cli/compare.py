@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runtime.cli.completion import job_names
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, say
 from runtime.cli.text import one_line
@@ -19,10 +20,15 @@ if TYPE_CHECKING:
 
 
 def command(
-    job: Annotated[str, typer.Argument(metavar="JOB1", help="A job.", show_default=False)],
+    job: Annotated[str, typer.Argument(metavar="JOB1", help="A job.", show_default=False, autocompletion=job_names)],
     other: Annotated[
         str | None,
-        typer.Argument(metavar="[JOB2]", help="Another; without it, another run of JOB1.", show_default=False),
+        typer.Argument(
+            metavar="[JOB2]",
+            help="Another; without it, another run of JOB1.",
+            show_default=False,
+            autocompletion=job_names,
+        ),
     ] = None,
     run: Annotated[str | None, typer.Option("--run", help="The run of JOB1; its newest by default.")] = None,
     other_run: Annotated[

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from runtime.cli.chosen import Run
+from runtime.cli.completion import job_names
+from runtime.cli.logs import log_in_lines, own_terminal
 from runtime.cli.options import Address, Json, Namespace, Profile, Store
-from runtime.cli.output import own_stdout
 from runtime.cli.replay_options import (
     BudgetOption,
     Detach,
@@ -30,7 +31,10 @@ def command(
     job: Annotated[
         str,
         typer.Argument(
-            metavar="JOB@N", help="A job and the statement before which the fork begins.", show_default=False
+            metavar="JOB@N",
+            help="A job and the statement before which the fork begins.",
+            show_default=False,
+            autocompletion=job_names,
         ),
     ],
     name: Annotated[
@@ -55,7 +59,7 @@ def command(
     """Start another job from statement N of JOB.
 
     It begins before N, out of the archive. JOB itself is left as it is, running or not, also when Temporal has forgotten it. The options are those of 'replay', and
-    so are the exit codes; of several forks the worst counts.
+    so are the exit codes; of several forks the worst counts. The same command again, after a kill, follows the fork that is there.
     """
     import asyncio
 
@@ -76,7 +80,8 @@ def command(
     if not is_name(names[-1]):
         raise InputError(f"--as {name!r}: expected a name ({NAME_RULE})")
     turn = asked.turn
-    with own_stdout():
+    with own_terminal():
+        log_in_lines()
         objects = archive_of(store)
         found = find_job(objects, asked.job)
         archive = found.archive(objects)

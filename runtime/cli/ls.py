@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runtime.cli.completion import batch_names
 from runtime.cli.options import Address, Json, Namespace, Profile, Store
 from runtime.cli.output import json_document, note, say
 from runtime.cli.reporters import OPEN
 from runtime.cli.text import one_line
+from runtime.errors import NotFound
 from runtime.plurals import counted
 
 if TYPE_CHECKING:
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
 
 def command(
     batch: Annotated[
-        str | None, typer.Argument(metavar="[BATCH]", help="Only the jobs of this batch.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="[BATCH]", help="Only the jobs of this batch.", show_default=False, autocompletion=batch_names
+        ),
     ] = None,
     address: Address = None,
     namespace: Namespace = None,
@@ -39,12 +44,12 @@ def command(
 
     target = Target(address=address, namespace=namespace, profile=profile)
     rows = asyncio.run(listed(archive_to_read(store), batch, target))
+    if not rows and batch is not None:
+        raise NotFound(f"no job of a batch {batch!r} has begun: 'holdfast ls' lists the jobs of all")
     if json:
         json_document(rows)
         return
-    if not rows and batch is not None:
-        say(f"no jobs of a batch {batch!r}: 'holdfast ls' lists the jobs of all")
-    elif not rows:
+    if not rows:
         say("no jobs yet: start some with 'holdfast run JOBS_FILE'")
     width = max((len(row["job"]) for row in rows), default=0)
     for row in rows:

@@ -116,6 +116,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def entry() -> NoReturn:
     """The console script: runs the command of ``sys.argv`` and ends the process with its exit code."""
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Whatever a model wrote can be printed, also where the terminal's encoding has no such character.
@@ -127,6 +128,21 @@ def entry() -> NoReturn:
             stream.flush()
     # Now and then temporalio's runtime crashes the interpreter while it exits, after all work is done (FACTS.md).
     os._exit(code)
+
+
+def _open_what_is_closed() -> None:
+    """Lead standard streams that the process began without (``holdfast ls >&-``) nowhere.
+
+    Else the next file or socket that is opened would get their number, and what is printed would go into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            os.dup2(opened, number)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
 
 
 def _report(message: str) -> None:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from runtime.cli.completion import job_names
+
 Address = Annotated[
     str | None,
     typer.Option(
@@ -43,5 +45,6 @@ Job = Annotated[
         metavar="JOB",
         help="BATCH/ID, any unique prefix of the id, or 'last'.",
         show_default=False,
+        autocompletion=job_names,
     ),
 ]

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from runtime.cli.chosen import Run
+from runtime.cli.logs import log_in_lines, own_terminal
 from runtime.cli.options import Address, Job, Json, Namespace, Profile, Store
-from runtime.cli.output import own_stdout
 from runtime.cli.replay_options import (
     BudgetOption,
     Detach,
@@ -64,7 +64,8 @@ def command(
     from runtime.connection import Connection, Target
     from runtime.resets import reset
 
-    with own_stdout():
+    with own_terminal():
+        log_in_lines()
         objects = archive_of(store)
         name = find_job(objects, job)
         archive = name.archive(objects)

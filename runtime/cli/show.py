@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runtime.cli.completion import job_names
 from runtime.cli.job_turn import parse_job_turn
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, note, pretty, raw, say
@@ -45,6 +46,7 @@ def command(
             metavar="JOB@N",
             help="A job (BATCH/ID, a unique prefix of the id, or 'last') and a turn; without '@N', its newest turn.",
             show_default=False,
+            autocompletion=job_names,
         ),
     ],
     request: Annotated[bool, typer.Option("--request", help="The request as JSON, readable.")] = False,

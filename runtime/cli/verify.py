@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runtime.cli.completion import job_names
 from runtime.cli.options import Address, Json, Namespace, Profile, Store
 from runtime.cli.output import json_document, note, say
 from runtime.errors import InputError
@@ -32,6 +33,7 @@ def command(
             metavar="[JOB]",
             help="BATCH/ID, any unique prefix of the id, or 'last', which is the default.",
             show_default=False,
+            autocompletion=job_names,
         ),
     ] = None,
     every: Annotated[

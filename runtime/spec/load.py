@@ -35,7 +35,7 @@ def load(path: Path | str) -> Loaded:
     """The batch that the jobs file at ``path`` describes: YAML, or JSONL by its suffix. Tools are imported.
 
     Raises:
-        InputError: with the first problem by line, and how many more there are.
+        InputError: with every problem, by line.
     """
     path = Path(path)
     problems = Problems(str(path))

@@ -13,7 +13,6 @@ Location = tuple[str | int, ...]
 """The way to a value: ``("jobs", 1, "budget", "wall")``."""
 
 SHOWN_VALUE = 60
-SHOWN_LINES = 8
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 
 
@@ -55,17 +54,6 @@ class Problems:
         self.found.setdefault(location, problem)
 
     def raise_if_any(self) -> None:
-        """Raise the first problem by line, with the number and lines of the others.
-
-        Raises:
-            InputError: if there is any.
-        """
-        if not self.found:
-            return
-        first, *rest = sorted(self.found.values())
-        raise InputError(self._told(first) + _others(rest))
-
-    def raise_all(self) -> None:
         """Raise every problem, a line each, by line.
 
         Raises:
@@ -77,14 +65,6 @@ class Problems:
     def _told(self, problem: Problem) -> str:
         parts = [f"{self.file}:{problem.line}", problem.key, problem.text]
         return ": ".join(part for part in parts if part)
-
-
-def _others(rest: list[Problem]) -> str:
-    if not rest:
-        return ""
-    lines = list(dict.fromkeys(problem.line for problem in rest))
-    shown = ", ".join(map(str, lines[:SHOWN_LINES])) + (", ..." if len(lines) > SHOWN_LINES else "")
-    return f" (and {len(rest)} more: {'line' if len(lines) == 1 else 'lines'} {shown})"
 
 
 def key_path(location: Location) -> str:

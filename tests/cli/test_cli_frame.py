@@ -161,3 +161,46 @@ def test_completion_completes_commands() -> None:
     """Shell completion offers the commands, from the same quick imports."""
     done = holdfast(_HOLDFAST_COMPLETE="complete_bash", COMP_WORDS="holdfast s", COMP_CWORD="1")
     assert (done.returncode, sorted(done.stdout.split())) == (0, ["schema", "send", "show", "status"])
+
+
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_stream_that_was_closed(closed: int, tmp_path: Path) -> None:
+    """A command that begins without stdout or stderr does its work, and no file gets what it prints."""
+    code = "from runtime.cli.main import entry; import sys; sys.argv = ['holdfast', 'ls']; entry()"
+    process = subprocess.run(
+        ["sh", "-c", f'exec "$0" -c "$1" {closed}>&-', sys.executable, code],
+        cwd=ROOT,
+        env={**os.environ, "HOLDFAST_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = "no jobs yet: start some with 'holdfast run JOBS_FILE'\n"
+    assert (process.returncode, process.stdout, process.stderr) == (0, said if closed == 2 else "", "")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and "no jobs" in path.read_text()]
+
+
+def test_completion_knows_jobs_and_batches(tmp_path: Path) -> None:
+    """Names come from the archive, from imports as quick as those of the commands; where there is none, nothing is said."""
+    for job in ("nightly/licences", "nightly/links", "weekly/links", "weekly/list"):
+        (tmp_path / "archive" / job).mkdir(parents=True)
+    (tmp_path / "archive" / "_holdfast" / "licences").mkdir(parents=True)
+
+    def offered(*words: str, home: Path = tmp_path) -> list[str]:
+        typed = " ".join(["holdfast", *words])
+        place = str(len(words))
+        done = holdfast(_HOLDFAST_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=place, HOLDFAST_HOME=str(home))
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.split()
+
+    assert offered("log", "nightly/li") == ["nightly/licences", "nightly/links"]
+    assert offered("show", "li") == ["licences", "list"]
+    assert offered("fork", "w") == ["weekly/links", "weekly/list"]
+    assert offered("ls", "we") == ["weekly"]
+    assert offered("log", "x", home=Path("/dev/null/x")) == []
+    code = (
+        "import sys; from runtime.cli.completion import job_names; job_names('x');"
+        "sys.exit(', '.join({'litellm', 'temporalio', 'pydantic', 'boto3', 'httpx'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

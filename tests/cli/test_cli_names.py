@@ -91,11 +91,13 @@ def test_nothing_has_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_batch_that_has_no_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """'ls' of a batch that is none does not say that there are no jobs at all."""
+    """'ls' of a batch that is none is an error of one line, also for a program."""
     open_store(str(tmp_path))
     filled(DirectoryStore(tmp_path))
-    assert main(["ls", "nightl", "--store", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == "no jobs of a batch 'nightl': 'holdfast ls' lists the jobs of all\n"
+    for json in ([], ["--json"]):
+        assert main(["ls", "nightl", "--store", str(tmp_path), *json]) == 2
+        told = "error: no job of a batch 'nightl' has begun: 'holdfast ls' lists the jobs of all\n"
+        assert capsys.readouterr() == ("", told)
 
 
 class Counting(MemoryStore):
