@@ -197,16 +197,24 @@ class ContextGraph:
         return self._table.of(names, budget)
 
     def records(self, changed_only: bool) -> tuple[dict[str, Any], ...]:
-        """The states in small, for the archive: all, or those whose digest moved since they were last recorded."""
+        """The states in small, for the archive: all, or those whose digest moved since they were last recorded.
+
+        Those of what a model sums up in the background have a ``basis``, the digest of all but that, and say whether nothing
+        else changed (``rewritten``): when a summary is there is chance.
+        """
         store = self._store
         candidates = store.index.changed_since(self._recorded_at) if changed_only else store.nodes
         self._recorded_at = store.index.clock
         records: list[dict[str, Any]] = []
         for obj_id in creation_order(obj_id for obj_id in candidates if obj_id in store.nodes):
-            digest = store.digest(obj_id)
-            if not changed_only or store.recorded.get(obj_id) != digest:
-                records.append(dict(small_digest(store.nodes[obj_id], digest)))
-            store.recorded[obj_id] = digest
+            digest, basis = store.digest(obj_id), groups.basis_in_all(store, obj_id)
+            before, _, basis_before = store.recorded.get(obj_id, "").partition(" ")
+            if not changed_only or before != digest:
+                record = dict(small_digest(store.nodes[obj_id], digest))
+                if basis is not None:
+                    record |= {"basis": basis, "rewritten": basis == basis_before}
+                records.append(record)
+            store.recorded[obj_id] = digest if basis is None else f"{digest} {basis}"
         return tuple(records)
 
     def digest(self, obj_id: str) -> str:

@@ -20,6 +20,7 @@ from runtime.context.states import (
 )
 from runtime.context.store import Cause, NodeStore
 from runtime.context.summary import LEAST_WRITTEN, RECENT_TURNS, Member, room_beside_names, summarise, with_names
+from runtime.digests import digest_of
 
 
 def reaches(store: NodeStore, start: str, target: str) -> bool:
@@ -120,6 +121,21 @@ def _can_be_written(store: NodeStore, members: Iterable[Member], tokens: int) ->
     if not store.writer or all(not member.state.rendering.text.strip() for member in known):
         return False
     return tokens == ALL_TOKENS or room_beside_names(known, tokens, store.count) >= LEAST_WRITTEN
+
+
+def basis_in_all(store: NodeStore, obj_id: str) -> str | None:
+    """The digest of a state but for summaries that a model writes, its own and those of its members; None where there is none."""
+    state = store.nodes[obj_id]
+    bases = [basis_in_all(store, m) for m in state.members] if isinstance(state, GroupState) else []
+    if not store.writer or (state.base_lod != SUMMARY_LOD and not any(bases)):
+        return None
+    beside = {"last_tick_turn", "last_tick_at", "seen", "dirty", "summary", "rendering", "previous"}
+    own = state.model_dump(mode="json", exclude=beside)
+    if isinstance(state, GroupState):
+        parts = [basis or store.digest(m) for m, basis in zip(state.members, bases, strict=True)]
+    else:
+        parts = [state.rendering.fingerprint]
+    return digest_of([own, parts])
 
 
 def is_ripe(store: NodeStore, group: GroupState, *, asleep: bool) -> bool:

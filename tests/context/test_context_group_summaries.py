@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from typing import Any
 
 import pytest
 from context_memory import Job, words
@@ -11,6 +12,7 @@ from context_memory import Job, words
 from runtime.context.graph import ContextGraph
 from runtime.context.material import MATERIAL_TOKENS
 from runtime.context.outcomes import NodeRef
+from runtime.job.divergence import compare_nodes
 
 STANDS_IN = "extract, standing in until its summary is written"
 
@@ -218,3 +220,33 @@ def test_a_summary_that_fails_is_not_asked_for_at_once(job: Job) -> None:
             job.graph.background.failed(preparation.payload_id)
         job.graph.background.load(json.loads(json.dumps(job.graph.background.dump())))
     assert [later - sooner for sooner, later in itertools.pairwise(begun)] == [2, 4, 8]
+
+
+def _recorded(written: str | None, text: str = "def one\nchanged") -> list[tuple[dict[str, Any], ...]]:
+    """What is recorded of a group's turns: made; its summary came, or not; a member became ``text``; the same again."""
+    job = Job({"a.txt": "def one\nalpha", "b.txt": "def two\nbeta"}, ContextGraph(words, writer=True))
+    job.group(job.view("a.txt"), job.view("b.txt"), tokens=100)
+    turns = [job.graph.records(changed_only=True)]
+    for files in ({}, {"a.txt": text}):
+        job.files.update(files)
+        job.on("view-1", "Refresh")
+        job.tick()
+        for preparation in job.begin().values() if written is not None else ():
+            job.prepared(preparation, written)
+        job.tick()
+        turns.append(job.graph.records(changed_only=True))
+    return turns
+
+
+def test_when_and_how_a_summary_is_written_is_no_divergence() -> None:
+    """Whether it came, when, and its words are chance: the records of two executions agree; another member's text does not."""
+    none, one, other = _recorded(None), _recorded("- one calls two"), _recorded("- two is called")
+    assert [len(turn) for turn in none] != [len(turn) for turn in one]
+    for first in (none, one, other):
+        for second in (none, one, other):
+            for turn, (before, after) in enumerate(zip(first, second, strict=True)):
+                assert compare_nodes(turn, before, after) == ()
+    changed = _recorded("- one calls two", "def one\nelse")
+    assert [bool(compare_nodes(0, *turns)) for turns in zip(one, changed, strict=True)] == [False, False, True]
+    subjects = {found.subject for found in compare_nodes(2, one[2], changed[2])}
+    assert subjects == {"view-1", "group-3"}
