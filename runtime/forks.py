@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
 
 from activities.contracts import JobKey
 from activities.record import ReplayMode, ReplayOrder, RunName
@@ -23,6 +24,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.recorded import replied_at
 from runtime.archive.replays import write_replay
 from runtime.archive.stores import ObjectStore
+from runtime.authentic import in_workflow
 from runtime.catalog import archive_id
 from runtime.errors import InputError, NotFound
 from runtime.failpoints import failpoint
@@ -31,6 +33,7 @@ from runtime.plans import Plan, Start
 from runtime.resets import Reset
 from runtime.spec.changes import definition_digest
 from runtime.spec.models import JobSpec
+from runtime.values import StepRef
 from workflows.job import JobWorkflow
 from workflows.limits import TASK_LIMIT
 from workflows.messages import JobOrder, Origin, batch_queue, job_workflow_id
@@ -49,15 +52,19 @@ async def fork(
 ) -> Reset:
     """Start job ``name`` of the same batch before turn ``point.turn`` of the source; ``order`` holds from there on.
 
+    Where that very fork was started before, by a command that was killed, it is the one that is returned, running or ended.
+
     Raises:
         NotFound: if the source has no such turn.
-        InputError: if there is a job of that name already.
+        InputError: if there is another job of that name already.
         ArchiveError: if the archive cannot be read.
     """
     job_order = await asyncio.to_thread(_order_of, store, point, name, order)
     key = job_order.key
-    if JobArchive(store, key.batch, key.job).runs():
-        raise InputError(f"there is a job {key} already: name the fork otherwise")
+    if (there := await _started_before(client, store, job_order)) is not None:
+        return there
+    if await asyncio.to_thread(JobArchive(store, key.batch, key.job).runs):
+        raise InputError(f"there is a job {key} already, which Temporal no longer has: name the fork otherwise")
     return await _start(client, store, point, job_order, order, queue or batch_queue(key.batch))
 
 
@@ -115,16 +122,73 @@ async def _start(
             memo=memo,
         )
     except WorkflowAlreadyStartedError as error:
-        raise InputError(f"there is a job {key} already: name the fork otherwise") from error
+        if (there := await _started_before(client, store, job_order)) is not None:
+            return there
+        raise InputError(f"there was a job {key}, which Temporal has just deleted: name the fork otherwise") from error
     failpoint("fork.after")
     return Reset(key, handle.first_execution_run_id or "", queue)
+
+
+async def _started_before(client: Client, store: ObjectStore, wanted: JobOrder) -> Reset | None:
+    """The fork itself, if a workflow of its name was started with the same order; None if there is no workflow of that name.
+
+    Raises:
+        InputError: if that is another job.
+    """
+    key = wanted.key
+    try:
+        described = await client.get_workflow_handle(job_workflow_id(key)).describe()
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return None
+        raise
+    first = described.raw_description.workflow_execution_info.first_run_id or described.run_id
+    handle = client.get_workflow_handle(described.id, run_id=first)
+    started: JobOrder | None = None
+    async for event in handle.fetch_history_events(page_size=1):
+        given = event.workflow_execution_started_event_attributes.input.payloads
+        (started,) = await in_workflow(client, described.id).decode(given, [JobOrder])
+        break
+    if started is None or not await asyncio.to_thread(_same, store, started, wanted):
+        what = _told(started) if started is not None else "another"
+        raise InputError(f"there is a job {key} already, {what}: name the fork otherwise")
+    return Reset(key, described.run_id or "", described.task_queue, found=True)
+
+
+def _same(store: ObjectStore, started: JobOrder, wanted: JobOrder) -> bool:
+    """Whether both fork the same timeline at the same statement, to do the same from there."""
+    before, now = (order.origin.replay if order.origin is not None else None for order in (started, wanted))
+    if before is None or now is None or before.source is None or now.source is None:
+        return False
+    others = {"id", "source"}
+    if before.model_dump(exclude=others) != now.model_dump(exclude=others):
+        return False
+    ways = [
+        (source.batch, source.job, _step_before(store, source, now.start)) for source in (before.source, now.source)
+    ]
+    return ways[0] == ways[1]
+
+
+def _step_before(store: ObjectStore, source: RunName, turn: int) -> StepRef | None:
+    """The step from which a fork goes on: the same one in each run of a job that goes on in another run."""
+    step = JobArchive(store, source.batch, source.job).find_step(source.run, turn - 1) if turn > 1 else None
+    return step.ref if step is not None else None
+
+
+def _told(started: JobOrder) -> str:
+    """What a job is, for one who took it for another."""
+    order = started.origin.replay if started.origin is not None else None
+    if order is None or order.source is None:
+        return "which is no fork"
+    return f"a fork of {order.source.batch}/{order.source.job}@{order.start} with other options or of another run"
 
 
 def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrder) -> JobOrder:
     """What the fork is started with."""
     source = point.source
     archive = JobArchive(store, source.batch, source.job)
-    if not 1 <= point.turn <= (last := next_statement(archive, source.run)):
+    last = next_statement(archive, source.run)
+    if not 1 <= point.turn <= last:
         raise NotFound(
             f"run {source.run} of {source.batch}/{source.job} has no statement {point.turn}: they are numbered 1 to {last}"
         )

@@ -39,11 +39,15 @@ ORDER_BYTES = 500_000
 
 @dataclass(frozen=True)
 class Reset:
-    """A run that a reset made: its id, and the task queue on which it waits for a worker."""
+    """A run that a reset or a fork made: its id, and the task queue on which it waits for a worker.
+
+    ``found``: an earlier command has made it.
+    """
 
     key: JobKey
     run: str
     queue: str
+    found: bool = False
 
 
 async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOrder) -> Reset:

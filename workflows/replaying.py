@@ -28,7 +28,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.context.feed import Delta
     from runtime.interpreter.run import Verdict, VerdictStatus
     from runtime.interpreter.verdicts import Checked
-    from runtime.job.divergence import Divergence, compare_events, compare_executions, compare_nodes
+    from runtime.job.divergence import Divergence, compare_events, compare_executions, compare_nodes, summed_up
     from runtime.job.statement import JobStatement
     from runtime.job.stops import JobFailed, JobStatus, Stop
     from workflows.limits import HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
@@ -270,7 +270,7 @@ class Replaying:
             found = compare_nodes(turn, expected, changed)
             self._found(found)
             if events is not None:
-                known = {divergence.subject for divergence in found}
+                known = {divergence.subject for divergence in found} | summed_up(expected, changed)
                 self._found(compare_events(turn, events, job.happenings.records, known))
         job.add_deltas(tuple(Delta("replay", "replay", "replay", found.line()) for found in self.divergences))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,10 +19,35 @@ _TIMES = frozenset({"started_at", "ended_at", "cost", "divergences"})
 """Of an execution: what is another each time, and what a replay adds."""
 
 
+class Began(StrEnum):
+    """How a run came to be."""
+
+    FIRST = "first"
+    """With the job, or anew."""
+    CONTINUED = "continued"
+    """The run before was full."""
+    REPLAY = "replay"
+    RESET = "reset"
+    """By Temporal's own means."""
+    FORK = "fork"
+
+
+class Stands(StrEnum):
+    """What has become of a run."""
+
+    ENDED = "ended"
+    """The archive has its end."""
+    CONTINUED = "continued"
+    TAKEN_BACK = "taken back"
+    """A reset ended it, or it was ended from outside, before its own end."""
+    OPEN = "open"
+
+
 class RunNode(Value):
     """A run in the tree: the job and run it goes on from, after which turn, and why.
 
-    ``order`` is the replay's that it is; a run with a parent and no order is its continuation, a fork or a reset by hand.
+    ``order`` is the replay's that it is. ``next_run`` is the run in which a continued one goes on, or which came after one that
+    was taken back. An open run is the newest one: whether Temporal still has it, it alone can tell.
     """
 
     job: str
@@ -33,6 +59,9 @@ class RunNode(Value):
     order: dict[str, Any] | None
     status: str | None
     reason: str
+    began: Began = Began.FIRST
+    stands: Stands = Stands.OPEN
+    next_run: str | None = None
 
     @property
     def is_fork(self) -> bool:
@@ -43,7 +72,33 @@ class RunNode(Value):
 def run_tree(archive: JobArchive) -> list[RunNode]:
     """The job's runs, oldest first."""
     orders = {replay.run: replay.order for replay in replays(archive) if replay.run is not None}
-    return [_node(archive, run, orders.get(run)) for run in archive.runs()]
+    nodes = [_node(archive, run, orders.get(run)) for run in archive.runs()]
+    lasts = {node.run: node.last for node in nodes if node.status is None}
+    begun = [node.model_copy(update={"began": _began(node, lasts)}) for node in nodes]
+    return [
+        node.model_copy(update=dict(zip(("stands", "next_run"), _stands(node, begun[place + 1 :]), strict=True)))
+        for place, node in enumerate(begun)
+    ]
+
+
+def _began(node: RunNode, lasts: dict[str, int]) -> Began:
+    if node.is_fork:
+        return Began.FORK
+    if node.order is not None:
+        return Began.REPLAY
+    if node.parent_run is None:
+        return Began.FIRST
+    last = lasts.get(node.parent_run)
+    return Began.CONTINUED if last is not None and node.first == last + 1 else Began.RESET
+
+
+def _stands(node: RunNode, later: list[RunNode]) -> tuple[Stands, str | None]:
+    if node.status is not None:
+        return Stands.ENDED, None
+    if not later:
+        return Stands.OPEN, None
+    followed = next((one for one in later if one.began is Began.CONTINUED and one.parent_run == node.run), None)
+    return (Stands.CONTINUED, followed.run) if followed is not None else (Stands.TAKEN_BACK, later[0].run)
 
 
 def _node(archive: JobArchive, run: str, order: dict[str, Any] | None) -> RunNode:

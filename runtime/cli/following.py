@@ -132,7 +132,8 @@ def _result(store: ObjectStore, each: Started, outcome: JobOutcome) -> Result:
 def _begun(one: Started) -> str:
     order = one.order
     how = f"{order.mode}{', frozen' if order.frozen else ''}"
-    return f"{one.made.key} from statement {order.start} ({how}): run {one.made.run}"
+    there = "is there already, " if one.made.found else ""
+    return f"{one.made.key} from statement {order.start} ({how}): {there}run {one.made.run}"
 
 
 def _report(result: Result) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.archive.job import JobArchive
-from runtime.archive.timelines import RunNode, branches, run_tree
+from runtime.archive.timelines import Began, RunNode, Stands, branches, run_tree
 from runtime.cli.text import one_line
 
 
@@ -26,17 +26,35 @@ def _drawn(depth: int, more: tuple[bool, ...]) -> str:
 
 
 def _told(node: RunNode) -> str:
-    how = node.status or "open, or continued in another run, or ended by a reset"
     reason = f": {one_line(node.reason)}" if node.reason and node.status != "succeeded" else ""
-    return f"{node.run}  turns {node.first} to {node.last}  {_why(node)}{how}{reason}"
+    return f"{node.run}  turns {node.first} to {node.last}  {_why(node)}{_how(node)}{reason}"
+
+
+def _how(node: RunNode) -> str:
+    match node.stands:
+        case Stands.OPEN:
+            return "open"
+        case Stands.CONTINUED:
+            return f"goes on as run {node.next_run}"
+        case Stands.TAKEN_BACK:
+            return f"ended before its end, by a reset or from outside; run {node.next_run} came after it"
+        case Stands.ENDED:
+            return node.status or ""
 
 
 def _why(node: RunNode) -> str:
+    frozen = ", frozen" if node.order and node.order.get("frozen") else ""
+    from_there = f"from statement {node.first}"
     if node.order is not None:
-        frozen = ", frozen" if node.order.get("frozen") else ""
-        mode = node.order.get("mode", "rerun")
-        what = f"fork of {node.parent_job}" if node.is_fork else "replay"
-        return f"{what} from statement {node.order['start']} ({mode}{frozen})  "
-    if node.parent_run is None:
-        return ""
-    return f"fork of {node.parent_job}@{node.first}  " if node.is_fork else "goes on  "
+        from_there = f"from statement {node.order['start']} ({node.order.get('mode', 'rerun')}{frozen})"
+    match node.began:
+        case Began.FORK:
+            return f"fork of {node.parent_job} {from_there}  "
+        case Began.REPLAY:
+            return f"replay {from_there}  "
+        case Began.RESET:
+            return f"reset by Temporal's own means {from_there}  "
+        case Began.CONTINUED:
+            return f"continues run {node.parent_run}  "
+        case Began.FIRST:
+            return ""

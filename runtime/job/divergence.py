@@ -115,6 +115,11 @@ def _happened(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 _BASIS = ("basis", "rewritten")
 
 
+def summed_up(recorded: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The nodes that a model sums up in the background: what happens to them, and when, is chance."""
+    return {record["obj_id"] for record in (*recorded, *now) if "basis" in record}
+
+
 def _alike(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> bool:
     """Whether two records of a node differ by nothing, or by a background summary alone."""
     if before is None or after is None:

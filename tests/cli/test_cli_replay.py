@@ -89,7 +89,7 @@ def test_an_edited_statement_and_time_travel(cli: CommandLine, job: str) -> None
     then = cli("show", f"{job}@4", "--namespace", "--json").json()["namespace"]
     assert (then["n"]["repr"], then["text"]["size"]) == ("40", 5)
     before = cli("show", f"{job}@4", "--namespace", "--run", _oldest(cli, job)).out
-    assert "n: int = 2\n" in before
+    assert "n: int = 2  (changed: n)\n" in before
     assert "data.txt" in cli("show", f"{job}@5", "--nodes").out
 
 
@@ -107,7 +107,13 @@ def test_forks_run_side_by_side(cli: CommandLine, job: str) -> None:
         assert cli("verify", name).code == 0
     assert f"fork of {job} from statement 3" in cli("log", f"{batch}/b-1", "--graph").out
     again = cli("fork", f"{job}@3", "--as", "b-1")
-    assert (again.code, "already" in again.err) == (2, True)
+    assert (again.code, f"b-1 already, a fork of {job}@3 with other options" in again.err) == (2, True)
+    run = cli("log", f"{batch}/b-1", "--graph", "--json").json()["runs"]
+    same = cli("fork", f"{job}@3", "--as", "b-1", "--edit", edit)
+    assert (same.code, f"(rerun): is there already, run {run[0]['run']}\n" in same.out) == (0, True)
+    assert cli("log", f"{batch}/b-1", "--graph", "--json").json()["runs"] == run
+    zero = cli("fork", f"{job}@0", "--as", "zero")
+    assert (zero.code, "names no statement" in zero.err) == (2, True)
 
 
 def test_a_message_and_another_model_from_n_on(cli: CommandLine) -> None:

@@ -135,7 +135,7 @@ def test_killed_before_it_began(cli: CommandLine, command: str) -> None:
 
 @pytest.mark.usefixtures("lay_out")
 def test_killed_after_it_began(cli: CommandLine) -> None:
-    """The job goes on as ordered with the next worker, although its batch is done. A fork's name is taken from then on."""
+    """The job goes on as ordered with the next worker, although its batch is done. The same fork again is that one."""
     killed = [Killed(cli, command, point) for command, points in AFTER.items() for point in points]
     for one in killed:
         one.prepare()
@@ -151,4 +151,5 @@ def test_killed_after_it_began(cli: CommandLine) -> None:
     for one in killed:
         one.check(_tool_runs(cli), orders=1)
     again = cli(*killed[-1].arguments)
-    assert (again.code, "already" in again.err) == (2, True)
+    assert (again.code, "is there already, run " in again.out) == (0, True)
+    killed[-1].check(_tool_runs(cli), orders=1)
