@@ -12,6 +12,7 @@ from activities.record import CheckpointPart, LoadOrder, Saved, SaveOrder
 from runtime.archive.checkpoints import read_checkpoint, write_checkpoint
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
+from runtime.build import this_build
 from runtime.digests import canonical_json
 from runtime.failpoints import failpoint
 from runtime.job.checkpoint import INTERPRETER
@@ -58,4 +59,6 @@ class CheckpointActivities:
             data=base64.b64encode(data[start : start + PART_BYTES]).decode(),
             parts=-(-len(data) // PART_BYTES),
             interpreter=INTERPRETER,
+            build=this_build().id,
+            replay_version=this_build().replay_version,
         )

@@ -71,10 +71,14 @@ class JobBegin(Contract):
 
 
 class JobBegan(Contract):
-    """What the worker knows of a job that begins: the interpreter that runs its statements, and what its model's prompts cost."""
+    """What the worker knows of a job that begins: the interpreter that runs its statements, what its model's prompts cost, and
+    the build that it began with (none in histories from before builds had ids).
+    """
 
     interpreter: str
     prices: Prices = Prices()
+    build: str = ""
+    replay_version: int = 0
 
     @model_validator(mode="before")
     @classmethod

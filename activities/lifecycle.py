@@ -11,6 +11,7 @@ from activities.contracts import JobBegan, JobBegin
 from runtime.archive.job import JobArchive
 from runtime.archive.replays import claim_replay
 from runtime.archive.stores import ObjectStore
+from runtime.build import this_build
 from runtime.failpoints import failpoint
 from runtime.job.checkpoint import INTERPRETER
 from runtime.prices import Price, prices_of
@@ -50,4 +51,5 @@ class LifecycleActivities:
         price = Price.model_validate(own) if own is not None else None
         prices = await asyncio.to_thread(prices_of, str(model["name"]), price)
         failpoint("begin.after")
-        return JobBegan(interpreter=INTERPRETER, prices=prices)
+        build = this_build()
+        return JobBegan(interpreter=INTERPRETER, prices=prices, build=build.id, replay_version=build.replay_version)

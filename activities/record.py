@@ -167,9 +167,11 @@ class LoadOrder(RecordValue):
 class CheckpointPart(RecordValue):
     """A part of a checkpoint: base64 of the compressed state, and how many parts there are.
 
-    ``interpreter`` is that of the worker that loaded it, which takes the state over.
+    ``interpreter`` and ``build`` are those of the worker that loaded it, which takes the state over.
     """
 
     data: str
     parts: int
     interpreter: str
+    build: str = ""
+    replay_version: int = 0

@@ -26,6 +26,7 @@ from activities.tools import ToolActivities
 from activities.verdicts import record_verdict
 from activities.workspace import WorkspaceActivities
 from runtime.archive.stores import ObjectStore
+from runtime.build import code_digest
 from runtime.home import state_home
 from runtime.interpreter import pool
 from runtime.interpreter.checker import GaveUp
@@ -52,8 +53,9 @@ replays it. The SDK's own choice, 10 s, would be most of the time that a killed 
 BUILD = version("holdfast")
 """Stands in most events of a history. The SDK's own choice is a digest of all loaded code: longer, and no better known."""
 
-RELEASE = f"{BUILD}-{INTERPRETER.replace(' ', '-')}"
-"""The build id of a versioned worker: Holdfast's version and the interpreter's, since either may change what a replay gives."""
+RELEASE = f"{BUILD}-{code_digest()}-{INTERPRETER.replace(' ', '-')}"
+"""The build id of a versioned worker: Holdfast's version, the digest of workflow code and the interpreter's version, since each
+may change what a replay gives."""
 
 ACTIVATION_SECONDS = 50
 """How long the SDK waits for an activation of a workflow before it takes the workflow for deadlocked; less than a task's limit.

@@ -21,7 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts import JobKey
     from activities.record import CheckpointPart, LoadOrder, Saved, SaveOrder
     from runtime.interpreter.verdicts import InterpreterDrift
-    from runtime.job import checkpoint
+    from runtime.job import checkpoint, replay_version
     from runtime.job.job import Job
     from runtime.spec.models import JobSpec
     from runtime.tokens import encoding
@@ -36,6 +36,10 @@ REPLAY_SHARE = 4
 
 LEAST_EVENTS = 200
 """A run that began with a large checkpoint does not go on in another before it has this many events more."""
+
+
+class OtherBuild(Exception):
+    """The run was begun by a build whose histories this one does not replay."""
 
 
 class History(Protocol):
@@ -90,6 +94,20 @@ def check_interpreter(recorded: str) -> None:
         )
 
 
+def check_build(recorded: str, version: int) -> None:
+    """A run stays with builds that make the commands of its history; any other takes the job over at a checkpoint.
+
+    Raises:
+        OtherBuild: if this process has another one. It fails the workflow task: a worker that can may come.
+    """
+    if not replay_version.replays(version):
+        raise OtherBuild(
+            f"this run began with build {recorded or 'unknown'} (replay version {version}) and this worker's code has replay "
+            f"version {replay_version.REPLAY_VERSION} ('holdfast --version --json' tells its build): have a worker of build "
+            f"{recorded or 'unknown'} take it to its next checkpoint, where this build goes on with it, or fork the job"
+        )
+
+
 async def save(job: Job, key: JobKey, parent: StepRef) -> StepRef:
     """Archive the job's state. It goes to the activity within the worker, so the history holds its address alone."""
     while True:
@@ -129,6 +147,7 @@ async def load(spec: JobSpec, ref: StepRef) -> Job:
             summary="load the checkpoint",
         )
         check_interpreter(part.interpreter)
+        check_build(part.build, part.replay_version)
         parts = part.parts
         data.append(base64.b64decode(part.data))
     state: dict[str, Any] = json.loads(zlib.decompress(b"".join(data)))

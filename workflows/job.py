@@ -24,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.spec.models import ModelSettings
     from runtime.tokens import encoding
     from runtime.values import StepRef
-    from workflows.continuing import CHECKPOINT_TURNS, Run, check_interpreter, load, save
+    from workflows.continuing import CHECKPOINT_TURNS, Run, check_build, check_interpreter, load, save
     from workflows.doors import Ordered
     from workflows.effects import Effects
     from workflows.failing import cause_of, failed_in
@@ -158,6 +158,7 @@ class JobWorkflow(Ordered):
         )
         self.passed()
         check_interpreter(began.interpreter)
+        check_build(began.build, began.replay_version)
         if origin is None or origin.checkpoint is None:
             self.job.places.prices = began.prices
 

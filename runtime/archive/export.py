@@ -76,7 +76,7 @@ class _Export:
             while summaries and summaries[0].turn <= step.turn:
                 call = summaries.pop(0)
                 yield from _whole(_summary(form, call.archive, call.run, call.turn), step)
-            yield from _whole(_steps(form, archive, step, layout if at == step.turn else ()), step)
+            yield from _whole(_steps(form, archive, run, step, layout if at == step.turn else ()), step)
         yield from self._damaged(None)
         if found.steps and self.turns.last is not None and self.turns.last < found.steps[-1].turn:
             return
@@ -113,8 +113,10 @@ def _whole(lines: Iterator[dict[str, Any]], step: Step) -> Iterator[dict[str, An
         yield {"type": "damaged", **gap_of(error, key if "/" in key else step.ref.key, step.turn).document()}
 
 
-def _steps(form: Form, archive: JobArchive, step: Step, layout: tuple[Segment, ...]) -> Iterator[dict[str, Any]]:
-    yield {"type": "step", **_step(form, archive, step), **form.layout(layout)}
+def _steps(
+    form: Form, archive: JobArchive, run: str, step: Step, layout: tuple[Segment, ...]
+) -> Iterator[dict[str, Any]]:
+    yield {"type": "step", **_step(form, archive, run, step), **form.layout(layout)}
 
 
 def _effects(archive: JobArchive, effects: Mapping[str, str]) -> Iterator[dict[str, Any]]:
@@ -127,18 +129,18 @@ def _summary(form: Form, archive: JobArchive, run: str, turn: int) -> Iterator[d
     step = archive.find_step(run, turn)
     if step is not None:
         own = type(form)(archive)
-        yield {"type": "summary", **_step(own, archive, step), **own.layout(archive.turn_layout(run, turn))}
+        yield {"type": "summary", **_step(own, archive, run, step), **own.layout(archive.turn_layout(run, turn))}
     else:
         attempts = _attempts(type(form)(archive), archive, run, turn)
         yield {"type": "summary", "run": run, "turn": turn, "reply": None, "attempts": attempts}
 
 
-def _step(form: Form, archive: JobArchive, step: Step) -> dict[str, Any]:
+def _step(form: Form, archive: JobArchive, run: str, step: Step) -> dict[str, Any]:
     return {
         **step.model_dump(mode="json"),
-        "response": text_of(archive.wire_response(step.run, step.turn)),
-        "chunks": [[chunk.at_us, chunk.size] for chunk in archive.chunks(step.run, step.turn)],
-        "attempts": _attempts(form, archive, step.run, step.turn),
+        "response": text_of(archive.wire_response(run, step.turn)),
+        "chunks": [[chunk.at_us, chunk.size] for chunk in archive.chunks(run, step.turn)],
+        "attempts": _attempts(form, archive, run, step.turn),
     }
 
 

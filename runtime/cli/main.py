@@ -76,17 +76,27 @@ def version() -> str:
         return "(not installed)"
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(context: typer.Context, asked: bool) -> None:
+    if not asked:
+        return
+    if context.params.get("json"):
+        from runtime.build import this_build
+        from runtime.cli.output import json_document
+
+        json_document(this_build().model_dump(mode="json"))
+    else:
         typer.echo(f"holdfast {version()}")
-        raise typer.Exit
+    raise typer.Exit
 
 
 @app.callback()
 def _root(
     asked: Annotated[
         bool,
-        typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True),
+        typer.Option("--version", help="Show the version and exit.", callback=_print_version),
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="With --version: as JSON, with the build's id.", is_eager=True)
     ] = False,
 ) -> None:
     """Run unattended LLM agent jobs durably: exact resume, exact audit, exact replay."""

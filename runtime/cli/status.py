@@ -18,6 +18,7 @@ def command(json: Json = False) -> None:
     """
     import asyncio
 
+    from runtime.build import this_build
     from runtime.connection import Target, load_profile
     from runtime.home import state_home
     from runtime.local import server_status
@@ -28,10 +29,11 @@ def command(json: Json = False) -> None:
         document = status.model_dump(mode="json")
         if status.server is not None:
             document["server"] |= {"address": status.server.address, "ui_url": status.server.ui_url}
-        json_document({**document, "configured_address": configured})
+        json_document({**document, "configured_address": configured, "build": this_build().model_dump(mode="json")})
         return
     for name, value in _lines(status, configured):
         say(f"{name:<10} {value}")
+    say(f"{'build':<10} {this_build().id}, replay version {this_build().replay_version}")
 
 
 def _lines(status: ServerStatus, configured: str | None) -> list[tuple[str, str]]:

@@ -184,10 +184,10 @@ KINDS: dict[str, Callable[[Stage], Awaitable[None]]] = {
 
 def read(kind: str) -> list[WorkflowHistory]:
     """The recorded histories of a kind, oldest run first."""
-    return [_history(gzip.decompress(path.read_bytes()).decode()) for path in sorted(HERE.glob(f"{kind}-*.json.gz"))]
+    return [history_of(gzip.decompress(path.read_bytes()).decode()) for path in sorted(HERE.glob(f"{kind}-*.json.gz"))]
 
 
-def _history(text: str) -> WorkflowHistory:
+def history_of(text: str) -> WorkflowHistory:
     """A history by the workflow id that it is of: its payloads are signed for that."""
     (first, *_) = json.loads(text)["events"]
     return WorkflowHistory.from_json(first["workflowExecutionStartedEventAttributes"]["workflowId"], text)
@@ -198,22 +198,27 @@ async def record(kinds: list[str]) -> None:
     async with temporal_server() as environment:
         for kind in kinds:
             with tempfile.TemporaryDirectory(prefix="hold") as folder:
-                await _record(Stage(environment.client, Path(folder), kind), kind)
+                await record_kind(Stage(environment.client, Path(folder), kind), kind, HERE)
 
 
-async def _record(stage: Stage, kind: str) -> None:
+def _clear(folder: Path, kind: str) -> None:
+    for old in folder.glob(f"{kind}-*.json.gz"):
+        old.unlink()
+
+
+async def record_kind(stage: Stage, kind: str, folder: Path) -> None:
+    """Run a job of a kind on ``stage``, and keep the histories of all its runs in ``folder``, in place of those there."""
     (stage.workspace / "a.py").write_text("def one():\n    return 1\n")
     async with stage.open():
         await KINDS[kind](stage)
-    for old in HERE.glob(f"{kind}-*.json.gz"):
-        old.unlink()
+    _clear(folder, kind)
     wanted = batch_workflow_id(stage.batch) if kind == "batch" else f"{batch_workflow_id(stage.batch)}/job"
     runs = [item async for item in stage.client.list_workflows(f"WorkflowId = '{wanted}'")]
     for number, item in enumerate(sorted(runs, key=lambda item: item.start_time), 1):
         history = await stage.client.get_workflow_handle(item.id, run_id=item.run_id).fetch_history()
         text = _IDENTITY.sub("worker", history.to_json())
         data = gzip.compress(text.encode(), 9, mtime=0)
-        (HERE / f"{kind}-{number}.json.gz").write_bytes(data)
+        (folder / f"{kind}-{number}.json.gz").write_bytes(data)
 
 
 if __name__ == "__main__":
