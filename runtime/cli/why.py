@@ -29,7 +29,7 @@ def command(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Tell why a text stands in a prompt, or why it stands there no more.
+    """Tell why a text stands in a prompt, or no more.
 
     Each part that holds it, with its event, statement or node and the turns that brought it in and last changed it. With
     --gone, each that held it: when it was last shown, what took it out, and where the archive has it.

@@ -2,6 +2,7 @@
 
 import pytest
 
+from runtime.fences import fenced
 from tests.cli.command_line import CommandLine, wait_for
 
 pytestmark = pytest.mark.server
@@ -44,6 +45,7 @@ def test_a_rolling_window_is_told(cli: CommandLine) -> None:
         "stands_in": None,
         "summary": None,
         "failures": [],
+        "unknown": [],
         "tokens": {"prompt": 0, "completion": 0},
         "cost_usd": 0.0,
     }
@@ -77,11 +79,13 @@ def test_a_summary_is_told(cli: CommandLine) -> None:
     assert (first["forgotten_turns"][0], second["forgotten_turns"][0]) == (1, 1)
     assert first["summary"]["key"].endswith(".step")
     assert "event:5.c1-summary stands in their place; " in cli("log", "sums").out
-    heading = "for turns 1-3, condensed 5.c1 (llm_summary) ---\nThey printed numbers.\n"
-    assert heading in cli("show", "sums@5").out
+    shown = cli("show", "sums@5").out
+    assert "for turns 1-3, condensed 5.c1 (llm_summary) ---\n" in shown
+    assert fenced("They printed numbers.") in shown
     told = cli("show", f"sums@{second['turn']}", "--forgotten").out
     assert told.startswith("before turn 5: condensed 5.c1: llm_summary (events) forgot ")
-    assert "  5.c1-summary says:\n    They printed numbers.\n" in told
+    assert "  5.c1-summary says:\n" in told
+    assert "\n    They printed numbers.\n" in told
     assert told.count("They printed numbers.") == 3
     assert cli("show", "sums", "--turns", "5..6", "--forgotten").code == 0
 
@@ -109,4 +113,4 @@ def test_a_summary_that_failed_is_told(cli: CommandLine) -> None:
     assert cli("run", cli.jobs(summed, batch="failing")).code == 0
     assert "; an extract, since failed summaries: the summary is empty (" in cli("log", "fails").out
     (row, *_) = cli("show", "fails", "--forgotten", "--json").json()["forgotten"]
-    assert row["text"].startswith("Earlier events were left out.")
+    assert "\nEarlier events were left out." in row["text"]

@@ -93,7 +93,8 @@ def test_expected_error_is_one_line(
     """An error of Holdfast's own tree is its message on stderr, and its exit code."""
     failing.append(error)
     assert main(["fail"]) == code
-    assert capsys.readouterr() == ("", f"error: {error}\n")
+    advice = ": 'holdfast verify' tells what is damaged" if code == 4 else ""
+    assert capsys.readouterr() == ("", f"error: {error}{advice}\n")
 
 
 def test_unexpected_error_is_one_line(
