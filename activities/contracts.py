@@ -72,13 +72,15 @@ class JobBegin(Contract):
 
 class JobBegan(Contract):
     """What the worker knows of a job that begins: the interpreter that runs its statements, what its model's prompts cost, and
-    the build that it began with (none in histories from before builds had ids).
+    the build that it began with (none in histories from before builds had ids); and whether the server has Holdfast's search
+    attributes (``searchable``).
     """
 
     interpreter: str
     prices: Prices = Prices()
     build: str = ""
     replay_version: int = 0
+    searchable: bool = False
 
     @model_validator(mode="before")
     @classmethod

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 from temporalio import activity
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
 
 from activities.contracts import JobBegan, JobBegin
 from runtime.archive.job import JobArchive
@@ -15,6 +20,9 @@ from runtime.build import this_build
 from runtime.failpoints import failpoint
 from runtime.job.checkpoint import INTERPRETER
 from runtime.prices import Price, prices_of
+from runtime.search_attributes import TYPES
+
+_ASKED = timedelta(seconds=5)
 
 
 class LifecycleActivities:
@@ -22,6 +30,7 @@ class LifecycleActivities:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
+        self._searchable: bool | None = None
 
     @activity.defn(name="begin_job")
     async def begin_job(self, begin: JobBegin) -> JobBegan:
@@ -51,5 +60,25 @@ class LifecycleActivities:
         price = Price.model_validate(own) if own is not None else None
         prices = await asyncio.to_thread(prices_of, str(model["name"]), price)
         failpoint("begin.after")
+        if self._searchable is None:
+            self._searchable = await _has_attributes(activity.client())
         build = this_build()
-        return JobBegan(interpreter=INTERPRETER, prices=prices, build=build.id, replay_version=build.replay_version)
+        return JobBegan(
+            interpreter=INTERPRETER,
+            prices=prices,
+            build=build.id,
+            replay_version=build.replay_version,
+            searchable=self._searchable,
+        )
+
+
+async def _has_attributes(client: Client) -> bool:
+    """Whether the server has Holdfast's search attributes. One that does not say is taken for one that has them not."""
+    try:
+        listed = await client.operator_service.list_search_attributes(
+            ListSearchAttributesRequest(namespace=client.namespace), timeout=_ASKED
+        )
+    except RPCError:
+        return False
+    kinds = {name: IndexedValueType.Name(kind) for name, kind in listed.custom_attributes.items()}
+    return all(kinds.get(name) == f"INDEXED_VALUE_TYPE_{kind}" for name, kind in TYPES.items())

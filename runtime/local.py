@@ -35,6 +35,7 @@ from runtime.local_process import (
     terminate,
 )
 from runtime.local_users import begin_use, live_users
+from runtime.search_attributes import TYPES
 from runtime.temporal_binary import find_binary
 
 if TYPE_CHECKING:
@@ -299,7 +300,23 @@ async def _make_namespace(service: ServiceClient) -> None:
     except RPCError as error:
         if error.status != RPCStatusCode.ALREADY_EXISTS:
             raise
+    await _add_search_attributes(service)
     await api.count_workflow_executions(CountWorkflowExecutionsRequest(namespace=NAMESPACE))
+
+
+async def _add_search_attributes(service: ServiceClient) -> None:
+    """Before the namespace is used: the server reads its attributes into a cache then. One that cannot have them does without."""
+    from temporalio.api.enums.v1 import IndexedValueType
+    from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
+    from temporalio.service import RPCError
+
+    kinds = {str(name): IndexedValueType.Value(f"INDEXED_VALUE_TYPE_{kind}") for name, kind in TYPES.items()}
+    try:
+        await service.operator_service.add_search_attributes(
+            AddSearchAttributesRequest(namespace=NAMESPACE, search_attributes=kinds)
+        )
+    except RPCError as error:
+        _log.warning("jobs cannot be searched for by their attributes: %s", error.message)
 
 
 async def _version(info: ServerInfo) -> str | None:

@@ -33,6 +33,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
     from workflows.sleeping import sleep
+    from workflows.visible import Visible
 
 
 @workflow.defn(name="JobWorkflow")
@@ -52,6 +53,7 @@ class JobWorkflow(Ordered):
         self.heard = dict.fromkeys(origin.heard) if origin is not None else {}
         self.condense_asked = origin.condense if origin is not None else False
         self.condense_arrived = False
+        self.visible = Visible(order)
         self.phase = Phase.STARTING
         self.parent: StepRef | None = origin.parent if origin is not None else None
         self.replied_at = origin.replied_at if origin is not None and origin.replied_at else self.now
@@ -103,6 +105,16 @@ class JobWorkflow(Ordered):
             cost_usd=job.ledger.cost_usd,
             statement=job.last_statement,
         )
+
+    @property
+    def phase(self) -> Phase:
+        """What the job does now."""
+        return self._phase
+
+    @phase.setter
+    def phase(self, phase: Phase) -> None:
+        self._phase = phase
+        self.visible.stands(self.job.turn, phase, self.job.last_statement)
 
     def is_new(self, note: Note) -> bool:
         """Whether the note was not given before. Others can give one again that they find in the history; they cannot make one."""
@@ -159,6 +171,7 @@ class JobWorkflow(Ordered):
         self.passed()
         check_interpreter(began.interpreter)
         check_build(began.build, began.replay_version)
+        self.visible.began(searchable=began.searchable)
         if origin is None or origin.checkpoint is None:
             self.job.places.prices = began.prices
 
@@ -407,6 +420,7 @@ class JobWorkflow(Ordered):
             summary=stop.status,
         )
         self.preparing.stop()
+        self.visible.ended(stop, job.turn, job.ledger)
         return JobOutcome(
             key=self.order.key,
             run=workflow.info().run_id,

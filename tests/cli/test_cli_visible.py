@@ -1,0 +1,71 @@
+"""What Temporal's own UI and CLI show of jobs: search attributes and the current details."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.api.sdk.v1 import WorkflowMetadata
+from temporalio.client import Client
+
+from runtime.archive.stores import open_store
+from runtime.connection import Target, connect
+from runtime.home import Home
+from runtime.search_attributes import Attribute
+from runtime.worker import running_worker
+from tests.cli.command_line import CommandLine, script
+from tests.eventually import eventually
+from tests.workflow.stage import events_of, replayer
+from workflows.messages import batch_queue
+
+pytestmark = pytest.mark.server
+
+
+def test_jobs_can_be_searched_for_and_say_how_they_stand(cli: CommandLine, kept_home: Path) -> None:
+    """A failed job is found by its status, a query that Temporal's list takes; each run has two upserts, and says how it ended."""
+    cli.write("good.yaml", script("x = 1", "x = 2", "finish(1)"))
+    cli.write("bad.yaml", script("x = 1"))
+    file = cli.jobs("id: good, model: scripted/good.yaml", "id: bad, model: scripted/bad.yaml", batch="visible")
+    assert cli("run", file).code == 1
+    asyncio.run(_look(Home(kept_home)))
+
+
+async def _look(home: Home) -> None:
+    async with connect(Target(), home=home) as connection:
+        client = connection.client
+
+        async def failed() -> list[str]:
+            query = "HoldfastBatch = 'visible' AND HoldfastStatus = 'failed' AND HoldfastTurns >= 1"
+            return [one.id async for one in client.list_workflows(query)]
+
+        await eventually(lambda: _is(failed, ["holdfast/visible/bad"]), "the failed job is listed")
+        good = client.get_workflow_handle("holdfast/visible/good")
+        described = await good.describe()
+        attributes = {pair.key.name: pair.value for pair in described.typed_search_attributes}
+        assert attributes.pop(Attribute.MODEL).startswith("scripted/")
+        attributes.pop("BuildIds", None)
+        assert attributes == {
+            Attribute.BATCH: "visible",
+            Attribute.JOB: "good",
+            Attribute.STATUS: "succeeded",
+            Attribute.TURNS: 3,
+            Attribute.COST: 0.0,
+        }
+        history = await good.fetch_history()
+        assert len(events_of(history, "UPSERT_WORKFLOW_SEARCH_ATTRIBUTES")) == 2
+        await replayer(home).replay_workflow(history)
+        async with running_worker(client, open_store(str(home.archive)), task_queue=batch_queue("visible")):
+            assert (await _details(client, "good")) == "succeeded after turn 3"
+            assert (await _details(client, "bad")).startswith("failed after turn 2: ")
+
+
+async def _is(asked: Any, expected: Any) -> bool:
+    return bool(await asked() == expected)
+
+
+async def _details(client: Client, job: str) -> str:
+    handle = client.get_workflow_handle(f"holdfast/visible/{job}")
+    told = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+    return told.current_details

@@ -1,0 +1,72 @@
+"""What Temporal's own UI and CLI show of a job: search attributes, and the current details.
+
+An upsert is an event of the history, so there are two in a run: as it begins, and as it ends.
+"""
+
+from __future__ import annotations
+
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey
+
+with workflow.unsafe.imports_passed_through():
+    from runtime.fences import one_line
+    from runtime.job.ledger import Ledger
+    from runtime.job.phases import Phase
+    from runtime.job.stops import JobStatus, Stop
+    from runtime.redaction.computed import without_keys
+    from runtime.search_attributes import Attribute
+    from workflows.messages import JobOrder
+
+LINE_CHARS = 60
+"""Characters of a statement's or a reason's line."""
+
+MODEL_CHARS = 200
+
+_STATUS = SearchAttributeKey.for_keyword(Attribute.STATUS)
+_TURNS = SearchAttributeKey.for_int(Attribute.TURNS)
+_COST = SearchAttributeKey.for_float(Attribute.COST)
+
+
+class Visible:
+    """What one run shows of its job. A run that another goes on in hands the attributes down."""
+
+    def __init__(self, order: JobOrder) -> None:
+        self._order = order
+        self._searchable = workflow.info().typed_search_attributes.get(_STATUS) is not None
+
+    def began(self, *, searchable: bool) -> None:
+        """The job begins, on a server that has the search attributes if it is ``searchable``."""
+        self._searchable = searchable
+        if not searchable:
+            return
+        key, model = self._order.key, self._order.spec.model.name
+        keyword = SearchAttributeKey.for_keyword
+        workflow.upsert_search_attributes(
+            [
+                keyword(Attribute.BATCH).value_set(key.batch),
+                keyword(Attribute.JOB).value_set(key.job),
+                keyword(Attribute.MODEL).value_set(model[:MODEL_CHARS]),
+                _STATUS.value_set(JobStatus.RUNNING.value),
+            ]
+        )
+
+    def stands(self, turn: int, phase: Phase, statement: str) -> None:
+        """What the job does now."""
+        last = line_of(statement)
+        workflow.set_current_details(f"turn {turn}: {phase}" + (f"; last statement: {last}" if last else ""))
+
+    def ended(self, stop: Stop, turns: int, ledger: Ledger) -> None:
+        """The job ends."""
+        reason = f": {line_of(stop.reason)}" if stop.status is not JobStatus.SUCCEEDED else ""
+        workflow.set_current_details(f"{stop.status} after turn {turns}{reason}")
+        if self._searchable:
+            workflow.upsert_search_attributes(
+                [_STATUS.value_set(stop.status.value), _TURNS.value_set(turns), _COST.value_set(ledger.cost_usd)]
+            )
+
+
+def line_of(text: str) -> str:
+    """The first line of a text that says something, masked, on one line, of at most ``LINE_CHARS`` characters."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    told = one_line(without_keys(line[: 40 * LINE_CHARS]))
+    return told if len(told) <= LINE_CHARS else f"{told[: LINE_CHARS - 1]}…"
