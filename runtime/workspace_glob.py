@@ -13,7 +13,7 @@ from typing import Protocol
 from runtime.workspace_walk import escape_name, host_trouble
 
 MAX_FOUND = 20_000
-"""Files that one pattern may match, and the entries that may be looked at for it."""
+"""Files of one pattern that are listed, and the entries after which no further directory is looked into."""
 MAX_VISITED = 200_000
 
 MAX_PARTS = 32
@@ -61,32 +61,45 @@ def listed_entries(directory: int, bound: int, path: str) -> list[Listed]:
     return [shown for _, shown in sorted(found, key=lambda pair: pair[0])]
 
 
-def globbed(workspace: Listing, pattern: str) -> list[tuple[str, Listed]]:
+@dataclass(frozen=True)
+class Found:
+    """The files that match a pattern, with their paths: the first of them, and how many there are more.
+
+    ``whole`` is false where not all entries were looked at: then there may be more still.
+    """
+
+    files: list[tuple[str, Listed]]
+    left_out: int = 0
+    whole: bool = True
+
+
+def globbed(workspace: Listing, pattern: str) -> Found:
     """The files that match ``pattern``, each with its path, in the order of the paths' parts.
 
     ``*``, ``?`` and ``[...]`` match within one name, ``**`` any number of directories. A name that begins with a dot is
     matched only by a part that does, and no directory is entered through a link by ``**``.
 
     Raises:
-        OSError: if there are too many, or too many must be looked at.
+        OSError: if a directory has too many entries to be listed.
         ValueError: for a pattern that no search can follow.
     """
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
     if len(parts) > MAX_PARTS or ".." in parts[1:] or pattern.startswith("/"):
         raise ValueError(f"a pattern is relative to the workspace and has at most {MAX_PARTS} parts: {pattern!r}")
-    search = _Search(workspace, pattern)
+    search = _Search(workspace)
     found: dict[str, Listed] = {}
+    left_out = 0
     for path, entry in search.beneath("", parts):
-        found[path] = entry
-        if len(found) > MAX_FOUND:
-            raise OSError(errno.EFBIG, f"The pattern matches more than {MAX_FOUND:,} files", pattern)
-    return list(found.items())
+        if len(found) < MAX_FOUND or path in found:
+            found[path] = entry
+        else:
+            left_out += 1
+    return Found(list(found.items()), left_out, search.visited <= MAX_VISITED)
 
 
 @dataclass
 class _Search:
     workspace: Listing
-    pattern: str
     visited: int = 0
 
     def beneath(self, place: str, parts: Sequence[str]) -> Iterator[tuple[str, Listed]]:
@@ -108,6 +121,8 @@ class _Search:
                     yield path, entry
 
     def _entries(self, place: str) -> list[Listed]:
+        if self.visited > MAX_VISITED:
+            return []
         try:
             entries = self.workspace.entries(place or ".")
         except OSError as error:
@@ -115,8 +130,6 @@ class _Search:
                 raise
             return []
         self.visited += len(entries)
-        if self.visited > MAX_VISITED:
-            raise OSError(errno.EFBIG, f"More than {MAX_VISITED:,} entries to look at; name a directory", self.pattern)
         return entries
 
 

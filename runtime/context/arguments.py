@@ -14,7 +14,10 @@ T = TypeVar("T")
 
 _POS = re.compile(r"(\d{1,12})(?::(\d{1,12}))?", re.ASCII)
 _POS_HELP = 'a 0-based line (40 or "40"), "line:column" ("120:0"), or "/text" for the first line that contains text'
-_FREQ_HELP = '"Sync", "Async" or ("Periodic", seconds)'
+_FREQ_HELP = '"Sync", "Async", "Periodic" or ("Periodic", seconds)'
+
+PERIODIC_SECONDS = 60.0
+"""The interval of ``"Periodic"`` alone, as the founding document lists it."""
 
 MOST_SECONDS = 366 * 24 * 3600
 """The longest interval or wait, in seconds: a year, and a day for the leap year."""
@@ -130,6 +133,8 @@ def freq(call: str, value: Any) -> Freq:
     seconds: float | None = None
     if isinstance(value, str) and value in (FreqKind.SYNC, FreqKind.ASYNC):
         kind = FreqKind(value)
+    elif value == FreqKind.PERIODIC:
+        kind, seconds = FreqKind.PERIODIC, PERIODIC_SECONDS
     elif isinstance(value, tuple | list) and len(value) == 2 and value[0] == FreqKind.PERIODIC:
         seconds = value[1]
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= MOST_SECONDS:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from runtime.context.diffs import line_diff
 from runtime.context.sources import ALL_TOKENS
 from runtime.context.states import AnyNode, FreqKind, GroupState, NoteState, RenderedView, ViewState
 from runtime.fences import label, phrase
 from runtime.redaction.marks import count_marks
+
+SHOWN_NAMES = 20
+"""Names that one line lists of many."""
 
 Names = Callable[[str], str]
 """The variable's name for an ``obj_id``, or the ``obj_id`` itself."""
@@ -17,6 +20,14 @@ Names = Callable[[str], str]
 def count_text(tokens: int) -> str:
     """A token budget as the model reads it: ``1,840`` or ``All``."""
     return "All" if tokens == ALL_TOKENS else f"{tokens:,}"
+
+
+def listed(names: Sequence[str], most: int = SHOWN_NAMES) -> str:
+    """``a, b and 3 more``: the first ``most`` of the names."""
+    more = len(names) - most
+    if more <= 0:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {more:,} more" if most else f"{more:,}"
 
 
 def describe_change(before: AnyNode, after: AnyNode, names: Names) -> str:
@@ -63,8 +74,10 @@ def _moves(before: ViewState, after: ViewState) -> list[str]:
 
 
 def _members(before: GroupState, after: GroupState, names: Names) -> list[str]:
-    parts = [f"added {names(m)}" for m in after.members if m not in before.members]
-    parts += [f"removed {names(m)}" for m in before.members if m not in after.members]
+    was, now = set(before.members), set(after.members)
+    added = [names(m) for m in after.members if m not in was]
+    removed = [names(m) for m in before.members if m not in now]
+    parts = [f"{word} {listed(of)}" for word, of in (("added", added), ("removed", removed)) if of]
     if before.rendering.text != after.rendering.text:
         seen = {member.obj_id: member.digest for member in before.seen}
         moved = [m.name for m in after.seen if seen.get(m.obj_id, m.digest) != m.digest]
@@ -101,7 +114,7 @@ def header(state: AnyNode, names: Names, *, lod: int, tokens: int) -> str:
     name = names(state.obj_id)
     level = f"lod {lod}, {tokens:,} tokens"
     if isinstance(state, GroupState):
-        members = ", ".join(names(m) for m in state.members)
+        members = listed([names(m) for m in state.members])
         note = f", {state.rendering.note}" if state.rendering.note and state.rendering.lod == lod else ""
         return f"[{name}: group of {members}, {level}{note}]"
     if isinstance(state, NoteState):

@@ -15,6 +15,9 @@ from runtime.fences import fenced, one_line
 DETAIL_TOKENS = 400
 """The bound of one delta's diff, and the node's own budget where that is smaller."""
 
+COUNTED_GROUPS = 8
+"""Groups in which changes that are left out are counted one by one."""
+
 
 @dataclass(frozen=True)
 class Delta:
@@ -113,11 +116,17 @@ def _most(fits: Callable[[int], bool], end: int) -> int:
 
 
 def _counted(items: Iterable[Item]) -> list[str]:
-    """One line for each group on the changes that are left out, and one for those in none."""
+    """One line for each group on the changes that are left out, and one for those in none or in further groups."""
     numbers: dict[str | None, int] = {}
     for item in items:
         numbers[item.group] = numbers.get(item.group, 0) + 1
-    return [
-        f"{number:,} more change{'s' if number > 1 else ''}" + (f" in group {group}" if group is not None else "")
-        for group, number in sorted(numbers.items(), key=lambda pair: (pair[0] is None, pair[0] or ""))
-    ]
+    in_none = numbers.pop(None, 0)
+    groups = sorted((group or "", number) for group, number in numbers.items())
+    lines = [f"{_changes(number)} in group {group}" for group, number in groups[:COUNTED_GROUPS]]
+    if further := groups[COUNTED_GROUPS:]:
+        lines.append(f"{_changes(sum(number for _, number in further))} in {len(further):,} other groups")
+    return [*lines, _changes(in_none)] if in_none else lines
+
+
+def _changes(number: int) -> str:
+    return f"{number:,} more change{'s' if number > 1 else ''}"

@@ -14,7 +14,7 @@ from runtime.job import sections
 from runtime.job.condensing import Condensing, SummaryTask
 from runtime.job.stops import JobFailed
 from runtime.job.window import learned_limit
-from runtime.projection.project import TailPart
+from runtime.projection.project import MESSAGE_TOKENS, TailPart
 from runtime.projection.segments import Segment, SegmentKind
 from runtime.spec.models import LEAST_SECTION
 from runtime.values import Usage
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 ROOM, CONDENSED = "left out for room", "condensed"
 """Why a prompt was rewritten."""
+
+LARGEST = 3
+"""Kinds of segments that are named where a prompt cannot be made."""
 
 _CUTTABLE = (SegmentKind.VIEW, SegmentKind.GROUP, SegmentKind.NOTE, SegmentKind.DELTA, SegmentKind.HANDLES)
 
@@ -102,14 +105,16 @@ class Fitter:
         outcome = (
             (may_forget and condensing.reset(job, size, limit))
             or sections.collapse(job, layout, over, kept=frozenset())
+            or sections.thin_out(job, layout, limit // 2)
             or sections.shrink(job, layout, _CUTTABLE, least=max(LEAST_SECTION, limit // 8))
             or (may_forget and condensing.last_resort(job, size, limit))
             or sections.shrink(job, layout, _CUTTABLE, least=LEAST_SECTION)
             or sections.collapse(job, layout, over, kept=frozenset(), kind=SegmentKind.GROUP)
+            or sections.give_up(job, layout, over, sections.NODES)
         )
         if outcome:
             return outcome
-        raise JobFailed(self._too_large(may_forget))
+        raise JobFailed(self._too_large(may_forget, layout))
 
     def _less_history(self, job: Job, layout: Sequence[Segment]) -> bool | SummaryTask:
         """Condense what was said, where that alone is larger than its section; once before each call."""
@@ -118,7 +123,15 @@ class Fitter:
             return False
         return self.condensing.due(job, said, most, refused=False)
 
-    def _too_large(self, may_forget: bool) -> str:
+    def _too_large(self, may_forget: bool, layout: Sequence[Segment]) -> str:
         allows = "context_tokens allows" if self.limit == self._stated else "the model's window leaves room for"
         kept = "" if may_forget else "; condenser: none keeps all turns"
-        return f"the prompt has {self.size:,} tokens when all that may be left out is left out; {allows} {self.limit:,}{kept}"
+        sizes: dict[str, int] = {}
+        for segment in layout:
+            sizes[segment.kind.value] = sizes.get(segment.kind.value, 0) + segment.tokens + MESSAGE_TOKENS
+        largest = sorted(sizes.items(), key=lambda size: -size[1])[:LARGEST]
+        named = ", ".join(f"{kind} {tokens:,}" for kind, tokens in largest)
+        return (
+            f"the prompt has {self.size:,} tokens when all that may be left out is left out "
+            f"({named}); {allows} {self.limit:,}{kept}"
+        )

@@ -17,7 +17,7 @@ from runtime.context.interim import Interim
 from runtime.context.payloads import Applied
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.history.condensed import CondensationRecord
-from runtime.history.content import Content, NodePart, TextPart, text_content
+from runtime.history.content import text_content
 from runtime.history.events import (
     ActionEvent,
     AgentErrorEvent,
@@ -40,6 +40,7 @@ from runtime.job.condensing import Condensing, SummaryTask
 from runtime.job.fitting import Fitter
 from runtime.job.happenings import Happenings
 from runtime.job.ledger import Ledger
+from runtime.job.made import result_content
 from runtime.job.places import LEAST_HORIZON, Places
 from runtime.job.sleeping import Sleeping
 from runtime.job.statement import JobStatement
@@ -320,7 +321,10 @@ class Job:
         before = self.happenings.last
         self._take_graph_events()
         execution = execution.model_copy(update={"events": self.happenings.since(before)})
-        content: Content = (TextPart(text=execution_text(execution, self.turn)), *(NodePart(obj_id=v) for v in views))
+        held = frozenset(self.surface.names.values())
+        content = result_content(
+            execution_text(execution, self.turn), views, lambda v: v in held or self.surface.is_pinned(v)
+        )
         self._append(
             StatementExecuted(
                 id=self.next_id(),

@@ -6,7 +6,7 @@ out, the oldest first, and what must stay is shown smaller; of what was said, th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 from runtime.projection.project import MESSAGE_TOKENS, tokens_of
@@ -55,14 +55,43 @@ def collapse(
     job: Job, layout: Sequence[Segment], over: int, *, kept: frozenset[str], kind: SegmentKind = SegmentKind.VIEW
 ) -> bool:
     """Leave out views, or nodes of another kind, the oldest first, but those in ``kept`` and pinned ones."""
+    nodes = [(obj_id, segment) for obj_id, segment in _nodes(layout) if segment.kind is kind and obj_id not in kept]
+    free = [(obj_id, segment.tokens) for obj_id, segment in nodes if not job.surface.is_pinned(obj_id)]
+    return _leave_out(job, free, over)
+
+
+def thin_out(job: Job, layout: Sequence[Segment], most: int) -> bool:
+    """Leave out nodes if there are so many that even the least of each is more than ``most`` tokens: pinned ones last.
+
+    What is left can be made smaller until it fits, one by one.
+    """
+    least = [(o, min(segment.tokens, LEAST_SECTION) + MESSAGE_TOKENS) for o, segment in _nodes(layout)]
+    return _leave_out(job, _pinned_last(job, least), sum(tokens for _, tokens in least) - most)
+
+
+def give_up(job: Job, layout: Sequence[Segment], over: int, kinds: Container[SegmentKind]) -> bool:
+    """Leave out nodes of these kinds, pinned ones and notes too, the oldest first: no job ends for the number of its nodes."""
+    nodes = [(obj_id, s.tokens + MESSAGE_TOKENS) for obj_id, s in _nodes(layout) if s.kind in kinds]
+    return _leave_out(job, _pinned_last(job, nodes), over)
+
+
+def _nodes(layout: Sequence[Segment]) -> list[tuple[str, Segment]]:
+    """The nodes that are shown, those in front of the tail first, then the one that changed longest ago."""
+    return [(segment.origin.removeprefix("node:"), segment) for segment in layout if segment.kind in NODES]
+
+
+def _pinned_last(job: Job, nodes: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    return sorted(nodes, key=lambda node: job.surface.is_pinned(node[0]))
+
+
+def _leave_out(job: Job, nodes: Sequence[tuple[str, int]], over: int) -> bool:
+    """Leave out the first of ``nodes``, given with their tokens, that have ``over`` tokens together."""
     before = len(job.surface.collapsed)
-    for segment in layout:
-        obj_id = segment.origin.removeprefix("node:")
+    for obj_id, tokens in nodes:
         if over <= 0:
             break
-        if segment.kind is kind and obj_id not in kept and not job.surface.is_pinned(obj_id):
-            job.surface.collapse(obj_id)
-            over -= segment.tokens
+        job.surface.collapse(obj_id)
+        over -= tokens
     return len(job.surface.collapsed) > before
 
 
@@ -106,5 +135,6 @@ def keep_within(job: Job, layout: Sequence[Segment]) -> bool:
     return (
         (kind is SegmentKind.VIEW and collapse(job, layout, over, kept=made_last(job, layout)))
         or shrink(job, layout, (kind,), least=LEAST_SECTION)
-        or (kind is not SegmentKind.NOTE and collapse(job, layout, over, kept=frozenset(), kind=kind))
+        or collapse(job, layout, over, kept=frozenset(), kind=kind)
+        or (kind is SegmentKind.NOTE and give_up(job, layout, over, (kind,)))
     )

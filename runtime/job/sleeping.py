@@ -2,7 +2,7 @@
 
 Asleep, a job is timers: no model call of its own, no activity that runs on. Periodic nodes are read when they are due, and
 nodes that are waited for also when they have no interval of their own, ever more seldom: a tenth of the time waited so far
-lies between two readings, at least ``LEAST_SECONDS`` and at most ``MOST_SECONDS``. Each reading is a tick like any other.
+lies between two readings, at least ``LEAST_SECONDS`` and at most ``MOST_SECONDS``, and the last is at the deadline. Each reading is a tick like any other.
 Summaries that are still to be written when the job falls asleep are begun then, and async nodes that are waited for are
 prepared where others would be read; what is ready is applied at a tick of its own.
 A user's message ends the sleep, all of it; the time that was set, or a change that was waited for, ends one wait.
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from runtime.context.describe import listed
 from runtime.context.feed import Delta
 from runtime.context.interim import Interim
 from runtime.context.payloads import Applied
@@ -67,12 +68,18 @@ class Sleep(Value):
         return float("inf") if self.wait.seconds is None else self.began + self.wait.seconds
 
     def look_at(self) -> float:
-        """When the nodes that are waited for are to be read next; the first time at once."""
+        """When the nodes that are waited for are to be read next; the first time at once, the last at the deadline."""
         if not self.wait.change:
             return float("inf")
         if self.last_look is None:
             return NEVER
-        return self.last_look + min(max((self.last_look - self.began) / 10, LEAST_SECONDS), MOST_SECONDS)
+        pause = min(max((self.last_look - self.began) / 10, LEAST_SECONDS), MOST_SECONDS)
+        return min(self.last_look + pause, self.deadline)
+
+    def is_over(self, now: float) -> bool:
+        """Whether the time of the wait is over, and a wait for a change has looked then: it may have come at the last moment."""
+        looked = not self.wait.change or (self.last_look is not None and self.last_look >= self.deadline)
+        return now >= self.deadline and looked
 
     def alarm(self, next_due: float, *, ready: bool) -> float:
         """When something is to be done next, if a periodic tick is due at ``next_due``, and at once if payloads are ``ready``."""
@@ -125,7 +132,7 @@ class Sleeping:
     def is_over(self, job: Job, now: float) -> bool:
         """Whether the time of the wait is over, which then ends."""
         state = self._asleep()
-        if now < state.deadline:
+        if not state.is_over(now):
             return False
         self._next(job, "the timeout" if state.wait.change else "the time that was set", now)
         return True
@@ -175,9 +182,9 @@ class Sleeping:
         written = [job.graph.name(obj_id) for obj_id in state.unwritten if obj_id not in unwritten]
         self.state = self.state.model_copy(update={"unwritten": unwritten})
         if names := job.graph.changed_since(state.known):
-            self._next(job, f"a change of {', '.join(names)}", now)
+            self._next(job, f"a change of {listed(names)}", now)
         elif written:
-            self._next(job, f"the summary of {', '.join(written)}", now)
+            self._next(job, f"the summary of {listed(written)}", now)
         elif len(self.state.news) >= MOST_TICKS:
             self.wake(f"{MOST_TICKS:,} ticks with news", now)
 

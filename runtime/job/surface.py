@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from runtime.context.describe import listed
 from runtime.context.feed import Delta, Item, compressed
 from runtime.context.graph import ContextGraph
 from runtime.context.handles import same_names
@@ -24,6 +25,9 @@ from runtime.projection.segments import SegmentKind
 
 SHOWN_DELTAS = 40
 """Deltas that one prompt shows; the rest is counted in a line."""
+
+SHOWN_GROUPS = 5
+"""Groups that a mark names, of those that show its view."""
 
 HANDLES_TITLE = "[handles]"
 
@@ -203,7 +207,7 @@ class Surface:
         state = self.graph.state(obj_id)
         what = f"{name}: view of {label(state.path)}" if isinstance(state, ViewState) else name
         if groups := self._shown_by.get(obj_id):
-            return f"[{what}; summarised by {', '.join(map(self.name, groups))}]"
+            return f"[{what}; summarised by {listed(list(map(self.name, groups)), SHOWN_GROUPS)}]"
         if obj_id not in self._held_as:
             return f"[{what}; no variable holds it]"
         return f"[{what}; left out for room: {name}.Refresh() brings it back, show({name}) prints it once]"
@@ -212,8 +216,7 @@ class Surface:
         """The prompt's tail: nodes by age of their last change, pinned ones first, then deltas, handles, budgets."""
         parts = [self._in_tail[obj_id] or self._tail_part(obj_id) for obj_id in self._tail_nodes()]
         if missing := self._left_out():
-            more = f" and {len(missing) - SHOWN_DELTAS} more" if len(missing) > SHOWN_DELTAS else ""
-            named = ", ".join(missing[:SHOWN_DELTAS]) + more
+            named = first_names(missing, self.count, self.tail_budgets.get(SegmentKind.HANDLES))
             line = f"[left out for room: {named}; Refresh() brings one back, show() prints it once]"
             parts.insert(0, TailPart(SegmentKind.MARK, "tail", line))
         if deltas:
@@ -229,8 +232,8 @@ class Surface:
 
     def _left_out(self) -> list[str]:
         """The nodes without a place that are left out for room: in their tail nothing else would tell of them."""
-        gone = (o for o in self.collapsed if o not in self.places and self.graph.has(o))
-        return [self.name(o) for o in gone if not self._alone(o) and o in self._held_as and o not in self._shown_by]
+        gone = [o for o in self.collapsed if o not in self.places and self.graph.has(o)]
+        return [self.name(o) for o in gone if self.is_pinned(o) or (o in self._held_as and o not in self._shown_by)]
 
     def _tail_part(self, obj_id: str) -> TailPart:
         budget = self.shrunk.get(obj_id)
@@ -268,9 +271,9 @@ class Surface:
 
     def _alone(self, obj_id: str) -> bool:
         """Whether the node is shown on its own."""
-        if self.is_pinned(obj_id):
-            return True
-        return obj_id not in self.collapsed and obj_id in self._held_as and obj_id not in self._shown_by
+        if obj_id in self.collapsed:
+            return False
+        return self.is_pinned(obj_id) or (obj_id in self._held_as and obj_id not in self._shown_by)
 
     def name(self, obj_id: str) -> str:
         """The variable that holds the node, or the node's id."""
@@ -278,3 +281,11 @@ class Surface:
         if name is not None and self.names.get(name) == obj_id:
             return name
         return next((name for name, held in self.names.items() if held == obj_id), obj_id)
+
+
+def first_names(names: Sequence[str], count: Callable[[str], int], budget: int | None) -> str:
+    """The first of ``names``, within ``budget`` tokens (None: no bound) and ``SHOWN_DELTAS``, and how many there are more."""
+    shown = min(len(names), SHOWN_DELTAS)
+    while shown > 0 and budget is not None and count(", ".join(names[:shown])) > budget:
+        shown //= 2
+    return listed(names, shown)

@@ -13,7 +13,7 @@ from runtime.digests import digest_of
 from runtime.fences import one_line
 from runtime.sources.source import Known, Mask, Opened
 from runtime.workspace import Workspace
-from runtime.workspace_glob import Listed, globbed
+from runtime.workspace_glob import Found, Listed, globbed
 from runtime.workspace_walk import host_trouble
 
 OUTLINED_FILES = 200
@@ -82,19 +82,21 @@ class GlobSource:
     def open(self) -> Opened:
         """The files' paths, in the order of their names, and sizes."""
         found = globbed(self.workspace, self.pattern)
-        if not found:
+        if not found.files:
             raise FileNotFoundError(2, "No file matches the pattern", self.pattern)
-        lines = [_line(entry, path) for path, entry in found]
-        entries = [replace(entry, name=path) for path, entry in found]
-        return _listing(lines, entries, self.pattern, lambda mask: self._outline(entries, mask))
+        lines = [_line(entry, path) for path, entry in found.files]
+        cut = _cut(found)
+        entries = [replace(entry, name=path) for path, entry in found.files]
+        return _listing([*cut, *lines], entries, self.pattern, lambda mask: self._outline(entries, cut, mask))
 
-    def _outline(self, entries: Sequence[Listed], mask: Mask) -> tuple[Item, ...]:
+    def _outline(self, entries: Sequence[Listed], cut: Sequence[str], mask: Mask) -> tuple[Item, ...]:
         """Each file, and below it the symbols that it defines."""
-        items: list[Item] = []
+        items: list[Item] = [Item(0, 0, line) for line in cut]
         for number, entry in enumerate(entries[:OUTLINED_FILES]):
-            items.append(Item(number, 0, _line(entry, entry.name)))
+            items.append(Item(number + len(cut), 0, _line(entry, entry.name)))
             items += [replace(item, level=item.level + 1) for item in self._symbols(entry, mask)]
-        items += [Item(n, 0, _line(e, e.name)) for n, e in enumerate(entries[OUTLINED_FILES:], OUTLINED_FILES)]
+        further = enumerate(entries[OUTLINED_FILES:], OUTLINED_FILES + len(cut))
+        items += [Item(number, 0, _line(entry, entry.name)) for number, entry in further]
         return tuple(items[:MAX_ITEMS])
 
     def _symbols(self, entry: Listed, mask: Mask) -> tuple[Item, ...]:
@@ -109,6 +111,15 @@ class GlobSource:
         source = SourceText.of(content.data)
         text = mask(source.data).decode("utf-8", "replace")
         return () if source.binary else outline(text, suffix_of(entry.name))
+
+
+def _cut(found: Found) -> list[str]:
+    """The line above a listing that says what is not in it, if something is not."""
+    if found.whole and not found.left_out:
+        return []
+    more = f"{found.left_out:,} more match" if found.left_out else "not all directories were looked into"
+    more += "" if found.whole or not found.left_out else ", and not all directories were looked into"
+    return [f"[the first {len(found.files):,} files; {more}: narrow the pattern]"]
 
 
 def is_pattern(path: str) -> bool:

@@ -88,6 +88,26 @@ def test_what_is_waited_for_is_looked_at_ever_more_seldom(workspace: Path) -> No
     assert len(at) < 130
 
 
+def test_a_change_just_before_the_deadline_is_seen(workspace: Path) -> None:
+    """The last look is at the deadline; without a change it is the timeout that wakes the job."""
+
+    def meanwhile(seconds: float) -> None:
+        (workspace / "log.txt").write_text("done\n" if seconds >= 999 else "start\n")
+
+    (workspace / "log.txt").write_text("start\n")
+    made = "log = view('log.txt', freq='Sync')"
+    loop = run(workspace, made, "wait_for(log, timeout=1000)", meanwhile=meanwhile)
+    assert feed(loop, 3)[0] == "wait: slept 1,000 s; woken by a change of log"
+    loop = run(workspace, made, "wait_for(log, timeout=990)", meanwhile=meanwhile)
+    assert feed(loop, 3)[0] == "wait: slept 990 s; woken by the timeout"
+
+
+def test_periodic_alone_has_a_default_interval(workspace: Path) -> None:
+    """``freq="Periodic"`` is ``("Periodic", 60)``."""
+    loop = run(workspace, "log = view('notes.md', freq='Periodic')", "print(log.Run('Periodic').freq, log.freq)")
+    assert loop.executions[1].stdout == "('Periodic', 60.0) ('Periodic', 60.0)\n"
+
+
 def test_periodic_nodes_are_read_while_the_job_sleeps(workspace: Path) -> None:
     """At their interval, in a sleep that nothing but the time ends; what changed is one delta."""
     seen: list[float] = []

@@ -108,6 +108,33 @@ def test_the_structure_of_a_glob_is_that_of_its_files(project: Path) -> None:
     ]
 
 
+def test_a_pattern_of_too_many_files_is_a_cut_listing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says how many are left out, at both levels; one more file is another listing."""
+    monkeypatch.setattr("runtime.workspace_glob.MAX_FOUND", 3)
+    for name in "abcde":
+        (root / f"{name}.txt").write_text("x")
+    said = "[the first 3 files; 2 more match: narrow the pattern]"
+    assert read(root, "*.txt").text.splitlines() == [said, *(f"{name}.txt  1 bytes" for name in "abc")]
+    assert read(root, "*.txt", lod=1).text.splitlines()[:2] == [f"0: {said}", "1: a.txt  1 bytes"]
+    before = read(root, "*.txt")
+    (root / "f.txt").write_text("x")
+    assert "; 3 more match: " in read(root, "*.txt", known=before.basis).text
+
+
+def test_a_pattern_that_would_look_at_too_much_says_where_it_stopped(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was found until then is listed."""
+    monkeypatch.setattr("runtime.workspace_glob.MAX_VISITED", 4)
+    for place in "abc":
+        (root / place).mkdir()
+        for name in "xy":
+            (root / place / name).write_text("1")
+    said, *files = read(root, "*/*").text.splitlines()
+    assert said == f"[the first {len(files)} files; not all directories were looked into: narrow the pattern]"
+    assert 2 <= len(files) < 6
+
+
 def test_a_name_that_exists_is_no_pattern(project: Path) -> None:
     """Brackets in a file's name are its own."""
     assert read(project, "weird[1].txt").text == "not a pattern"
