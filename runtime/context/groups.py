@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from runtime.context import material
+from runtime.context.details import expanded
 from runtime.context.outcomes import Refused
 from runtime.context.sources import ALL_TOKENS, GROUP_STANDS_IN, SUMMARY_LOD, ReadRequest, ReadResult
 from runtime.context.states import (
@@ -98,7 +99,7 @@ def summary_of(store: NodeStore, group: GroupState, *, lod: int, tokens: int) ->
     members = [
         Member(
             member.name,
-            store.nodes[member.obj_id],
+            expanded(group, store.nodes[member.obj_id]) if lod == 0 else store.nodes[member.obj_id],
             changed=member.obj_id in changed,
             recent=member.changed != NEVER and newest - member.changed < RECENT_TURNS,
         )

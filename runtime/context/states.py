@@ -120,12 +120,12 @@ class NodeState(ContextValue):
     previous: RenderedView | None = None
 
     def digest(self) -> str:
-        """Digest of the canonical JSON of all but ``last_tick_turn``, ``last_tick_at`` and a group's ``seen``.
+        """Digest of the canonical JSON of all but ``last_tick_turn``, ``last_tick_at``, and a group's ``seen`` and ``details``.
 
         These move when a tick finds nothing that anyone would see; a digest that moved with them would make the
         archive record every running node in every turn, and a group recompute for the same summary.
         """
-        return digest_of(self.model_dump(mode="json", exclude={"last_tick_turn", "last_tick_at", "seen"}))
+        return digest_of(self.model_dump(mode="json", exclude={"last_tick_turn", "last_tick_at", "seen", "details"}))
 
     @property
     def awaits_summary(self) -> bool:
@@ -185,8 +185,22 @@ class WrittenSummary(ContextValue):
     text: str
 
 
+class Detail(ContextValue):
+    """More of a member than it shows itself, read for a group. ``of`` is the fingerprint that the member's source then had.
+
+    ``rendering`` is None where the source could not be read, or was another by then.
+    """
+
+    obj_id: str
+    of: str
+    budget: int
+    rendering: RenderedView | None = None
+
+
 class GroupState(NodeState):
     """A summary of its members. ``seen`` holds what the summary was made from: members' digests and names.
+
+    ``details`` are what was read of members of which the group shows more than they do (``details.py``).
 
     ``summary`` is the last that a model wrote. It is shown as long as the members are as they were then.
     """
@@ -195,6 +209,7 @@ class GroupState(NodeState):
     members: tuple[str, ...]
     seen: tuple[SeenMember, ...] = ()
     summary: WrittenSummary | None = None
+    details: tuple[Detail, ...] = ()
 
 
 class NoteState(NodeState):

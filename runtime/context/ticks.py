@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runtime.context import groups, views
+from runtime.context import details, groups, views
 from runtime.context.calls import apply_reading
 from runtime.context.index import creation_order
 from runtime.context.sources import ReadRequest, ReadResult
@@ -17,14 +17,15 @@ from runtime.context.store import Cause, NodeStore
 
 
 def due(store: NodeStore, turn: int, now: float, also: frozenset[str] = frozenset()) -> tuple[ReadRequest, ...]:
-    """The reads of the tick of ``turn`` at ``now``: those of sync ticks and of ``also``, then those of periodic ones."""
+    """The reads of the tick of ``turn`` at ``now``: of sync ticks and of ``also``, of periodic ones, then those for groups."""
     index = store.index
     found = (store.nodes[obj_id] for obj_id in creation_order((*index.asked, *index.running, *also)))
     states = [state for state in found if isinstance(state, ViewState)]
     asked = {s.obj_id for s in states if s.dirty.explicit or s.obj_id in also}
     sync = [s for s in states if s.obj_id in asked or (s.runs(FreqKind.SYNC) and s.is_due(turn, now))]
     periodic = [s for s in states if s.obj_id not in asked and s.runs(FreqKind.PERIODIC) and s.is_due(turn, now)]
-    return tuple(views.request_for(state) for state in (*sync, *periodic))
+    reads = tuple(views.request_for(state) for state in (*sync, *periodic))
+    return (*reads, *details.due(store, {request.obj_id for request in reads}))
 
 
 def apply(
@@ -47,6 +48,9 @@ def apply(
         raise ValueError(f"readings that the tick did not ask for, or twice: {sorted(strangers) or sorted(answered)}")
     for obj_id, request in asked.items():
         if obj_id not in answered:
+            continue
+        if details.is_detail(obj_id):
+            details.take(store, request, answered[obj_id])
             continue
         state = store.view(obj_id)
         cause = Cause.PERIODIC if state.runs(FreqKind.PERIODIC) and not state.dirty.explicit else Cause.TICK
