@@ -85,7 +85,7 @@ def test_what_is_waited_for_is_looked_at_ever_more_seldom(workspace: Path) -> No
     assert gaps[:9] == [5.0] * 9
     assert gaps[:-1] == sorted(gaps[:-1])
     assert gaps[-2] == 300.0
-    assert at[-1] == 20000.0
+    assert at[-1] == 20001.0  # the statement took a second
     assert len(at) < 130
 
 
