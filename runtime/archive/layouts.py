@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 
-from runtime.digests import canonical_json, digest_bytes, digest_of
+from runtime.digests import canonical_json, digest_of
 from runtime.errors import ObjectCorrupt
 from runtime.projection.segments import Add, Keep, LayoutDelta, Segment
 
@@ -54,11 +54,6 @@ class Layout:
 def line_of(segment: Segment) -> bytes:
     """The segment's line: the canonical JSON of which its digest is made."""
     return canonical_json(segment.model_dump(mode="json", exclude_defaults=True))
-
-
-def lines_digest(lines: tuple[bytes, ...]) -> str:
-    """The layout's digest from its lines alone."""
-    return digest_of([digest_bytes(line) for line in lines])
 
 
 def lines_of(document: bytes) -> tuple[bytes, ...]:

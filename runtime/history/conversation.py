@@ -89,17 +89,6 @@ def items_of(events: Iterable[ShownEvent]) -> tuple[Item, ...]:
     )
 
 
-def provider_order(events: Iterable[ShownEvent]) -> tuple[ShownEvent, ...]:
-    """The events of a View in the order of a prompt; those of a response that still waits for a result are left out."""
-    ordered: list[ShownEvent] = []
-    for item in items_of(events):
-        if isinstance(item, Exchange):
-            ordered += [*item.actions, *item.results, *item.plain_results]
-        else:
-            ordered.append(item)
-    return tuple(ordered)
-
-
 class Speaker(StrEnum):
     """The role of a message."""
 
