@@ -75,6 +75,7 @@ def test_a_kill_at_any_write_loses_nothing(tmp_path: Path, point: str) -> None:
 
 
 @pytest.mark.kill
+@pytest.mark.smoke
 def test_a_kill_twice_in_a_row_loses_nothing(tmp_path: Path) -> None:
     """Killed between attempt and step of the same turn twice: two unfinished attempts, and the job goes on."""
     url = str(tmp_path / "archive")

@@ -91,6 +91,7 @@ def forged(rng: random.Random, value: object) -> object:
 @pytest.mark.parametrize(
     ("mutate", "times"), [(flip, 600), (delete, 120), (swap, 250), (truncate, 250), (extend, 100), (forge, 700)]
 )
+@pytest.mark.slow
 def test_every_random_mutation_is_found(original: Written, mutate: Mutation, times: int) -> None:
     """Flips, deletions, swaps, truncations, additions and forgeries (2,020 of them): each is reported by its key.
 
@@ -113,6 +114,7 @@ def test_every_random_mutation_is_found(original: Written, mutate: Mutation, tim
                 store.put_if_absent(name, before[name])
 
 
+@pytest.mark.slow
 def test_a_truncation_at_every_offset_is_found(original: Written) -> None:
     """A step cut at each of its offsets is reported each time."""
     store = copy_of(original)

@@ -28,6 +28,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return server.url(uuid.uuid4().hex)
 
 
+@pytest.mark.slow
 async def test_two_workers_race_on_every_turn(url: str) -> None:
     """Each calls the model and archives its attempt; one step stands, both return it, and the next turn goes on from it."""
     await asyncio.to_thread(warm)

@@ -26,6 +26,7 @@ from runtime.archive.recipe import (
 )
 from runtime.archive.requests import MOST_READS, RequestReader, plan
 from runtime.archive.stores import MemoryStore
+from tests.tiers.tiers import examples
 
 _LINES = [b"%d: a line that is long enough to be worth a copy of its own\n" % n for n in range(12)]
 documents = st.lists(st.sampled_from([*_LINES, b"short", b'{"role": "user", "content": "', b"\\n"]), max_size=20).map(
@@ -121,7 +122,7 @@ def test_a_changing_block_costs_little_more_than_itself() -> None:
     assert sum(sizes) / len(sizes) < 1000
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 1 << 30))
 def test_any_history_of_requests_comes_back(seed: int) -> None:
     """Requests that grow, shrink, shuffle and repeat over 60 turns come back from fresh reads, in bounded reads."""

@@ -22,6 +22,7 @@ from runtime.errors import ArchiveError
 pytestmark = [pytest.mark.s3, pytest.mark.usefixtures("aws")]
 
 
+@pytest.mark.smoke
 def test_a_put_whose_answer_was_lost_counts_as_ours(s3_server: S3Server) -> None:
     """When the server stored the object and the answer never came, the next try finds its own bytes: it was written."""
     store = S3Store.from_url(s3_server.url(uuid.uuid4().hex))

@@ -25,6 +25,7 @@ def broken() -> None:
 '''
 
 
+@pytest.mark.smoke
 def test_json_lines_and_nothing_else_on_stdout(cli: CommandLine) -> None:
     """Each line of --json is an object, the last one the summary; what tools print is on stderr; exit 1 if some failed."""
     cli.write("loudtools.py", TOOLS)
@@ -65,6 +66,7 @@ def test_json_lines_and_nothing_else_on_stdout(cli: CommandLine) -> None:
     assert outcomes == ["ok", "error ValueError", "ok"]
 
 
+@pytest.mark.smoke
 def test_the_same_command_repeats_nothing(cli: CommandLine) -> None:
     """Again, nothing runs; a job added runs alone; one removed is left; another concurrency is no change."""
     cli.write("two.py", counting(1, 0))

@@ -48,6 +48,7 @@ def test_a_call_that_was_refused(cli: CommandLine, tmp_path: Path, monkeypatch: 
     assert "has no reply: attempt 1 failed with AuthenticationError: No such key. (HTTP 401)" in reply.err
 
 
+@pytest.mark.smoke
 def test_the_bytes_of_a_real_endpoint(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """--wire and --wire-response are what the endpoint received and sent, byte for byte; the other parts are readable."""
     policy, log = cli.write("policy.py", POLICY), tmp_path / "log"

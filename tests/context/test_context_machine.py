@@ -14,6 +14,7 @@ from runtime.context.graph import ContextGraph
 from runtime.context.groups import reaches
 from runtime.context.outcomes import NodeRef, Outcome, Raised
 from runtime.context.states import GroupState, Mode, ViewState
+from tests.tiers.tiers import examples
 
 PATHS = ("a.py", "b.txt", "c.txt")
 contents = st.builds(
@@ -171,5 +172,5 @@ class ContextMachine(RuleBasedStateMachine):
                 assert not any(reaches(store, member, state.obj_id) for member in state.members)
 
 
-ContextMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
+ContextMachine.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30)
 TestContextMachine = ContextMachine.TestCase

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from runtime.context.background import Background
 from runtime.context.payloads import Preparation
 from runtime.history.events import AsyncPayloadApplied, TickApplied
+from tests.tiers.tiers import examples
 
 PATHS = ("a", "b", "c", "d")
 PER_TURN, AT_A_TIME = 2, 3
@@ -255,7 +256,7 @@ ORDERED = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(operations, max_size=40))
 @example(STALE)
 @example(CAPPED)

@@ -37,6 +37,7 @@ def test_a_script_without_a_suffix_is_known_by_its_first_line() -> None:
     assert [item.text for item in outline("#!/bin/sh\nrun() { echo; }\n", "")] == ["run()"]
 
 
+@pytest.mark.slow
 def test_text_that_takes_too_much_work_to_parse_is_read_by_its_lines() -> None:
     """The bound is a number of steps, not a time: every worker gives up at the same place."""
     hostile = "class Fine {};\n" + "a<" * 120_000

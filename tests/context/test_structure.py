@@ -19,6 +19,7 @@ from runtime.context.source_text import SourceText
 from runtime.context.sources import ALL_TOKENS
 from runtime.context.structure import PLAIN_TOKENS, structure
 from runtime.tokens import encoding
+from tests.tiers.tiers import examples
 
 SUFFIXES = [".md", ".rst", ".csv", ".tsv", ".ini", "", ".html", ".pl", ".sql", *CODE, *DATA]
 
@@ -343,7 +344,7 @@ pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     text=st.lists(pieces, max_size=25).map("".join) | st.text(max_size=200),
     suffix=st.sampled_from(SUFFIXES),

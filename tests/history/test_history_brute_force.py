@@ -37,6 +37,7 @@ def test_all_sequences_of_six_equal_the_oracle(first: Any) -> None:
     assert walk(first, 6, equals_oracle) > 10_000
 
 
+@pytest.mark.slow
 def test_live_equals_rebuilt_and_every_prompt_is_valid() -> None:
     """All sequences of up to 4 events: a View rebuilt from the recorded log is equal, and providers take its messages."""
 
@@ -49,6 +50,7 @@ def test_live_equals_rebuilt_and_every_prompt_is_valid() -> None:
     walk(None, 4, check)
 
 
+@pytest.mark.slow
 def test_every_property_accepts_every_view() -> None:
     """All sequences of up to 4 events: no property finds anything to drop from the View."""
 
@@ -60,6 +62,7 @@ def test_every_property_accepts_every_view() -> None:
     walk(None, 4, check)
 
 
+@pytest.mark.slow
 def test_forgetting_between_any_two_indices_is_sound() -> None:
     """All sequences of up to 4 events: what lies between two indices goes, exactly, and every property accepts the rest."""
 
@@ -76,6 +79,7 @@ def test_forgetting_between_any_two_indices_is_sound() -> None:
     walk(None, 4, check)
 
 
+@pytest.mark.slow
 def test_inserting_at_any_index_is_sound() -> None:
     """All sequences of up to 4 events: a message put at an index splits nothing, and a summary lands where it was put."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from history_builders import action, forget, ids, message, result
 
 from runtime.history.events import Event, MessageEvent, MessageSource, RepairReason, ShownEvent
@@ -69,6 +70,7 @@ def test_each_append_is_one_step_and_a_condensation_touches_only_what_is_behind_
     assert tracker.calls == 1000 + 18
 
 
+@pytest.mark.slow
 def test_nothing_is_recursive() -> None:
     """Twenty thousand events, one loop or none: made, searched, condensed as a whole and thrown away."""
     for thinking in (False, True):

@@ -15,6 +15,7 @@ from runtime.history.log import EventLog
 from runtime.history.properties import ALL_PROPERTIES
 from runtime.history.provider_rules import check_view
 from runtime.history.view import View
+from tests.tiers.tiers import examples
 
 CALLS = st.sampled_from(["a", "b", "c", None])
 RESPONSES = st.sampled_from(["r0", "r1", "r2", "r3"])
@@ -92,4 +93,4 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=60, stateful_step_count=40)
+TestHistories.settings = settings(max_examples=examples(60), stateful_step_count=40)

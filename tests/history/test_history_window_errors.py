@@ -102,6 +102,7 @@ def test_type_and_code_are_enough() -> None:
     assert not is_window_error("", error_type="BadRequestError", code="invalid_request_error", status=400)
 
 
+@pytest.mark.slow
 def test_every_provider_that_litellm_knows_is_recognised() -> None:
     """The plain OpenAI-style refusal, sent by any of litellm's providers, arrives as a window error."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")

@@ -17,6 +17,7 @@ from runtime.errors import InputError
 from runtime.history.codec import event_to_json
 from runtime.job import checkpoint
 from runtime.job.job import Job
+from tests.tiers.tiers import examples
 
 STATEMENTS = (
     "a = view('a.py', tokens=120)",
@@ -66,7 +67,7 @@ def _resumed(loop: PlainLoop, job: Job, at: int) -> PlainLoop:
     return again
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(STATEMENTS), min_size=2, max_size=8), st.sampled_from([100_000, 6_000]))
 def test_a_loaded_job_goes_on_as_the_dumped_one(sources: list[str], room: int) -> None:
     """After any prefix of any job, ``load(dump(job))`` makes the same prompts, states and end from there on."""
@@ -138,6 +139,7 @@ def test_every_part_of_a_job_is_dumped_or_made_anew(tmp_path: Path) -> None:
     assert set(vars(loop.job.surface)) == surface | looked_up
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_as_long_as_the_context_not_as_the_job(tmp_path: Path) -> None:
     """With a context that is full, more turns leave a checkpoint about as long as it was.
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from plain_loop import PlainLoop, statements
 
 from activities.brief import brief_events
@@ -74,6 +75,7 @@ def test_a_loop_of_calls_is_counted_beyond_a_bound(tmp_path: Path) -> None:
     assert events[-1]["count"] > 700 - MAX_EVENTS
 
 
+@pytest.mark.slow
 def test_a_replay_of_the_history_gives_the_same_events(tmp_path: Path) -> None:
     """As it gives the same states."""
     loop = _loop(tmp_path)

@@ -114,6 +114,7 @@ def test_a_prompt_that_the_provider_finds_too_long_is_projected_smaller(workspac
     assert loop.stop.reason == "finished"
 
 
+@pytest.mark.slow
 def test_a_long_job_in_a_small_context_never_fails(workspace: Path) -> None:
     """300 turns of views, groups, long outputs and errors, with files that change under them: each prompt fits."""
     choice = random.Random(7)

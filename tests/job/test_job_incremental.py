@@ -17,6 +17,7 @@ from runtime.job.surface import Surface
 from runtime.projection.project import Projector, tokens_of
 from runtime.projection.segments import delta_between
 from runtime.spec.models import ProjectionPolicy
+from tests.tiers.tiers import examples
 
 
 def checked(job: Job, prompt: Prompt) -> None:
@@ -44,7 +45,7 @@ def checked(job: Job, prompt: Prompt) -> None:
             assert standing.behind(obj_id) == tokens_of(stable[number:])
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STATEMENTS, max_size=24), st.sampled_from(list(ProjectionPolicy)), st.sampled_from([2_800, 60_000]))
 def test_each_prompt_is_the_one_made_from_nothing(sources: list[str], policy: ProjectionPolicy, room: int) -> None:
     """Over random sessions with files that change and change back, in small and large contexts, under every policy."""

@@ -27,6 +27,7 @@ from runtime.job.job import Job
 from runtime.job.stops import JobFailed
 from runtime.projection.segments import Segment, SegmentKind
 from runtime.spec.models import CondenserKind, CondenserSpec, Sections
+from tests.tiers.tiers import examples
 
 CONDENSERS = st.sampled_from(
     [
@@ -96,7 +97,7 @@ def _number(pattern: str, line: str) -> int:
     return int(found[1].replace(",", "")) if found else 0
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(STATEMENTS | st.just("print(nothing)"), max_size=20),
     st.dictionaries(st.integers(1, 15), st.sampled_from([["be quick"], ["one", "two " * 150]]), max_size=4),

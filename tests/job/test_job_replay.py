@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from plain_loop import Messages, PlainLoop, statements
 
 from runtime.interpreter.run import InterpreterDrift
+from tests.tiers.tiers import examples
 
 SOURCES = [
     "x = 1",
@@ -57,7 +58,7 @@ def job_in(folder: Path, sources: list[str], context_tokens: int = 4000) -> Plai
     return PlainLoop(folder, policy, tools=[echo], between=between, options=options, messages={2: ["Go on."]})
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(SOURCES), min_size=1, max_size=10), st.data())
 def test_a_job_killed_anywhere_comes_to_the_same_end(sources: list[str], data: st.DataObject) -> None:
     """Its history is replayed to the cut, then it goes on live: all digests, events and executions are equal."""

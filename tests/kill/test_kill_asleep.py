@@ -52,6 +52,7 @@ def _asleep(scene: Scene) -> bool:
     return asyncio.run(ask())
 
 
+@pytest.mark.smoke
 def test_a_sleep_survives_everything(tmp_path: Path, bytecode: None) -> None:
     """Worker and server are killed twice; the log changes while nobody is there; the job wakes, and no turn ran twice."""
     with Scene.open(tmp_path, Plot(3)) as scene:

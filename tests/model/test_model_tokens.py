@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from runtime.errors import InputError
 from runtime.tokens import WINDOW, encoding
+from tests.tiers.tiers import examples
 
 BUNDLED = ("cl100k_base", "p50k_base", "o200k_base")
 TEXT = st.text(st.characters(exclude_categories=()), max_size=300)
@@ -51,7 +52,7 @@ def test_a_megabyte_of_one_character_counts(name: str, text: str) -> None:
 
 
 @given(text=TEXT, tokens=st.integers(-1, 40))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_clip_gives_a_prefix_within_the_budget(text: str, tokens: int) -> None:
     """Clip returns a prefix of the text whose count is within the budget, and all of it where it fits."""
     counter = encoding("cl100k_base")

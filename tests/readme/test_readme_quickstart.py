@@ -20,6 +20,7 @@ def shape(text: str) -> list[str]:
 
 
 @pytest.mark.server
+@pytest.mark.smoke
 def test_the_quickstart_prints_what_the_readme_shows(tmp_path: Path) -> None:
     """Run as the README says, the three jobs end as it shows."""
     readme = (ROOT / "README.md").read_text()

@@ -17,6 +17,7 @@ from runtime.redaction.key import redaction_key
 from runtime.redaction.marks import MARK, count_marks
 from runtime.redaction.redactor import Redactor
 from runtime.redaction.rules import Redaction
+from tests.tiers.tiers import examples
 
 KEY = b"a key of the installation"
 TEAM = "s3cr3t"
@@ -128,7 +129,7 @@ def test_the_work_grows_as_the_text_does(piece: str) -> None:
     assert _work(large) < 64 * (_work(small) + 0.001)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.lists(st.sampled_from(ADVERSARIAL), min_size=1, max_size=6).map("".join))
 def test_no_text_costs_much_more_than_another_of_its_length(piece: str) -> None:
     """Mixtures: a kilobyte may take ten times as long as one in which each word is a key to be marked."""

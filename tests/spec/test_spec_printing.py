@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from runtime.spec.dump import resolved_yaml
 from runtime.spec.load import load_jobs_file
 from runtime.spec.models import BatchSpec, Budget, JobSpec, ModelSettings
+from tests.tiers.tiers import examples
 
 Load = Callable[..., BatchSpec]
 
@@ -81,7 +82,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     goal=TEXT.filter(str.strip),
     value=JSON,

@@ -12,6 +12,7 @@ from workflows.messages import Note
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 
+@pytest.mark.smoke
 async def test_a_job_views_groups_and_finishes(stage: Stage) -> None:
     """Views, a group, a running node and a checked result; every prompt and reply is in the archive."""
     (stage.workspace / "a.py").write_text("def one():\n    return 1\n")
@@ -76,6 +77,7 @@ async def test_three_bad_replies_end_the_job(stage: Stage) -> None:
     assert "3 replies in a row" in outcome.reason
 
 
+@pytest.mark.smoke
 async def test_a_message_reaches_the_model(stage: Stage) -> None:
     """A signal's text stands in the next prompt."""
     spec = stage.spec(["x = 1", {"code": "y = 2", "delay": 1.0}, "z = 3", "finish()"])

@@ -147,6 +147,7 @@ async def test_an_order_is_for_its_own_job(stage: Stage) -> None:
     assert (error.type, "does not have the signature that it would have here" in error.message) == ("NotSigned", True)
 
 
+@pytest.mark.smoke
 async def test_an_order_is_carried_out_once(stage: Stage) -> None:
     """A stranger gives the job that has ended its own signed order again: no model is called, and no budget spent."""
     spec = stage.spec(["finish(1)"])
@@ -166,6 +167,7 @@ async def test_an_order_is_carried_out_once(stage: Stage) -> None:
     assert stage.archive(spec).runs() == [first.run]
 
 
+@pytest.mark.smoke
 async def test_no_signal_harms_a_job(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     """By strangers and by the owner: no input, too much, of wrong types, by unknown names. The next real message is heard."""
     handle = await stage.start(stage.spec(WAITS))

@@ -109,6 +109,7 @@ def grouped(stage: Stage) -> tuple[str, ModelSettings]:
     return f"scripted/{agent}", ModelSettings(name=f"scripted/{model}")
 
 
+@pytest.mark.smoke
 async def test_a_group_is_summed_up_by_a_model(stage: Stage) -> None:
     """The extract stands in until then, the call is archived and paid for, and a second job pays nothing."""
     agent, model = grouped(stage)

@@ -43,6 +43,7 @@ async def test_a_message_wakes_a_job(stage: Stage) -> None:
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 2)
 
 
+@pytest.mark.smoke
 async def test_a_change_wakes_a_job(stage: Stage) -> None:
     """Its source is read while it sleeps, in activities that are over at once."""
     path = stage.workspace / "log.txt"

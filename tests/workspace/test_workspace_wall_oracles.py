@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.workspace import Workspace
+from tests.tiers.tiers import examples
 
 NAMES = ["a", "b", "c"]
 part = st.sampled_from([*NAMES, *NAMES, ".", "..", ""])
@@ -44,7 +45,7 @@ def build(root: Path, spec: list[tuple[str, str, str]], *, absolute: bool) -> No
             continue
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(spec=entries, paths=st.lists(relative, min_size=1, max_size=8))
 def test_nothing_is_read_whose_real_path_is_outside(spec: list[tuple[str, str, str]], paths: list[str]) -> None:
     """What is read is a file inside, and the one that the path really names."""
@@ -66,7 +67,7 @@ def test_nothing_is_read_whose_real_path_is_outside(spec: list[tuple[str, str, s
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="openat2 is Linux's")
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(spec=entries, paths=st.lists(inner, min_size=1, max_size=8))
 def test_the_walk_ends_as_the_kernels_own_walk_beneath_a_directory(
     spec: list[tuple[str, str, str]], paths: list[str]

@@ -1,0 +1,61 @@
+"""The tiers: which tests a command runs, and how many examples its properties try.
+
+- ``python -m pytest`` runs the quick tier: all that is pure, and a few tests from end to end, marked ``smoke``.
+- ``python -m pytest --all`` runs every test but the ``exhaustive`` ones, with full properties.
+- What the command line names (a path, or markers with ``-m``) runs whichever tier it is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+
+from hypothesis import settings
+
+LEFT_TO_CI = frozenset({"server", "kill", "s3", "slow", "exhaustive"})
+"""The markers of tests that the quick tier leaves out, unless they are ``smoke`` too."""
+
+NEEDED_BY_FIXTURE = {
+    "temporal": "server",
+    "kept_home": "server",
+    "own_cli": "server",
+    "open_cli": "server",
+    "s3_server": "s3",
+    "outcome": "kill",
+}
+"""A test that asks for the fixture needs what the marker says, whether its author thought of it or not."""
+
+MOST_SMOKE = 26
+"""Tests from end to end that the quick tier may have: a new one takes the place of another."""
+
+MOST_SERVERS = 10
+"""Temporal and S3 servers that the quick tier may start: each takes seconds of a core."""
+
+KILL_LIMIT_S = 1800
+"""Seconds that a kill test may take: it waits for the server to miss the dead, and for experiments beside its own."""
+
+
+class Tier(StrEnum):
+    """What a command runs."""
+
+    QUICK = "quick"
+    NAMED = "named"
+    ALL = "all"
+
+
+def chosen(markers: Collection[str], tier: Tier, markexpr: str = "") -> bool:
+    """Whether a test with these markers is run; ``-m`` chooses from these by itself."""
+    if "exhaustive" in markers:
+        return "exhaustive" in markexpr
+    return tier is not Tier.QUICK or "smoke" in markers or LEFT_TO_CI.isdisjoint(markers)
+
+
+def register_profiles() -> None:
+    """``quick`` and ``full``. Tests assert behaviour and never seconds, so there is no deadline."""
+    settings.register_profile("quick", deadline=None, max_examples=20)
+    settings.register_profile("full", deadline=None, max_examples=100)
+
+
+def examples(full: int) -> int:
+    """The examples that a property tries which tries ``full`` of them in the full profile."""
+    return max(1, full * settings.default.max_examples // 100)
