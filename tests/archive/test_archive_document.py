@@ -1,0 +1,71 @@
+"""The archive's format is told so that another reader can be written: one that shares no code with Holdfast."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from archive_jobs import Written, blocks, chat, eventful_job, write_run
+
+from runtime.archive.container import HEADER_DICTIONARY
+from runtime.archive.dictionaries import LAYOUT_DICTIONARY, WIRE_DICTIONARY
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import MemoryStore
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def reader() -> Any:
+    """The module ``docs/archive/reader.py``."""
+    spec = importlib.util.spec_from_file_location("archive_reader", ROOT / "docs" / "archive" / "reader.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_dictionaries_are_those_of_the_format() -> None:
+    """The files beside the page are the dictionaries that objects are compressed with."""
+    found = [(ROOT / "docs" / "archive" / f"{name}.dictionary").read_bytes() for name in ("header", "wire", "layout")]
+    assert found == [HEADER_DICTIONARY, WIRE_DICTIONARY, LAYOUT_DICTIONARY]
+
+
+@pytest.mark.parametrize("load", [chat, blocks])
+def test_another_reader_puts_each_request_together(load: Callable[..., Any]) -> None:
+    """Over 150 turns of recipes, flat and relative: requests, layouts and responses, byte for byte."""
+    store = MemoryStore()
+    written = Written(JobArchive(store, "nightly", "licences"))
+    write_run(written, "run-1", range(1, 151), None, load(random.Random(7)))
+    other = reader().Archive(store.get)
+    for place, ref in written.refs.items():
+        header, _, digest = other.object(ref.key)
+        request, layout = other.documents(header["attempt"]["key"])
+        assert digest == ref.digest
+        assert request == written.requests[place]
+        assert layout.count(b"\n") == len(written.layouts[place])
+        assert other.response(ref.key) == written.responses[place]
+
+
+def test_another_reader_reads_every_object() -> None:
+    """Of a job with failures, effects, replays, side runs and ends each object is taken apart, its digest checked."""
+    store = MemoryStore()
+    eventful_job(store)
+    other = reader().Archive(store.get)
+    kinds = {other.object(key)[0]["kind"] for key in store.list("") if not key.startswith("_holdfast/")}
+    assert kinds >= {
+        "definition",
+        "run",
+        "attempt",
+        "step",
+        "failure",
+        "effect",
+        "checkpoint",
+        "replay",
+        "claim",
+        "end",
+    }
