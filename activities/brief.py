@@ -1,6 +1,6 @@
 """The short forms in which a turn's records stand in a history: what the reader can tell by itself is left out.
 
-A turn may add less than 2 kB to the history beyond its new text (DESIGN.md section 3), and the records of the turn before are
+A turn may add less than 2 kB to the history beyond its new text (docs/design.md section 3), and the records of the turn before are
 the larger part of that. Each short form is made only where the long one comes back from it exactly.
 """
 

@@ -1,7 +1,7 @@
 """What activities take and return: the only thing that workflows know of them.
 
 No I/O and no heavy imports here, so workflow code may import it. Every value is small and bounded: inputs carry
-what is new in the turn, never the prompt (DESIGN.md section 3).
+what is new in the turn, never the prompt (docs/design.md section 3).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The activities that have sources and groups summed up by a model, in the background of a job (executable-context.md 5.2, 5.3).
+"""The activities that have sources and groups summed up by a model, in the background of a job (docs/contract/executable-context.md sections 5.2, 5.3).
 
 A summary is written once for all jobs that show a model the same: it is looked up by what it is made from, and several that
 want it at once wait for one of them, in a process by a lock and between processes by a claim in the store.

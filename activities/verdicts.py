@@ -1,4 +1,4 @@
-"""The local activity that makes the verdict of a stretch durable (DESIGN.md section 4)."""
+"""The local activity that makes the verdict of a stretch durable (docs/design.md section 4)."""
 
 from __future__ import annotations
 

@@ -154,6 +154,6 @@ async def _durable(spec: JobSpec, path: Path) -> float:
 
 if __name__ == "__main__":
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
-    # Now and then temporalio's runtime crashes the interpreter while it exits (FACTS.md).
+    # Now and then temporalio's runtime crashes the interpreter while it exits (docs/facts.md).
     sys.stdout.flush()
     os._exit(0)

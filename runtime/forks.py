@@ -1,4 +1,4 @@
-"""Forks: a second job that begins where another stood, out of the archive alone (DESIGN.md section 9).
+"""Forks: a second job that begins where another stood, out of the archive alone (docs/design.md section 9).
 
 The fork takes up the newest checkpoint before the statement, restores the turns from there on out of the record without a call,
 and goes on as ordered. Its first step has the other job's step before as its parent.

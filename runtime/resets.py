@@ -1,4 +1,4 @@
-"""Taking a job back to a statement: a Temporal reset, with the order of the replay in the archive before it (DESIGN.md section 9).
+"""Taking a job back to a statement: a Temporal reset, with the order of the replay in the archive before it (docs/design.md section 9).
 
 Decided on purpose: messages that came after the reset point are delivered again, once each; a wish to cancel that came before the
 reset was for the run that the reset ends, and is not; an activity of that run that is still at work is cancelled at its next

@@ -1,6 +1,6 @@
 """Token counts: the one place where tiktoken is imported, and where its encodings come from.
 
-A job's encoding is pinned when the job starts, so every worker counts alike (DESIGN.md section 7). Counting reaches
+A job's encoding is pinned when the job starts, so every worker counts alike (docs/design.md section 7). Counting reaches
 no network: an encoding's file is taken from ``TIKTOKEN_CACHE_DIR`` or from the copies that litellm ships, which are
 found without importing litellm. Workflow code may import this module.
 

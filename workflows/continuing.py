@@ -1,4 +1,4 @@
-"""How a job goes on in another run: checkpoints, and continuing as new (DESIGN.md section 9).
+"""How a job goes on in another run: checkpoints, and continuing as new (docs/design.md section 9).
 
 A run ends where Temporal suggests it, or where replaying its statements would take a quarter of a workflow task: at a
 checkpoint, between two turns. The next run begins with the address of that checkpoint, the messages that nobody has read

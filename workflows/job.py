@@ -1,4 +1,4 @@
-"""``JobWorkflow``: one durable agent job. ``run`` reads like DESIGN.md section 3; each word is a method of that name."""
+"""``JobWorkflow``: one durable agent job. ``run`` reads like docs/design.md section 3; each word is a method of that name."""
 
 from __future__ import annotations
 

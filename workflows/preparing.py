@@ -1,4 +1,4 @@
-"""Background work in Temporal: activities that nobody awaits (DESIGN.md section 3).
+"""Background work in Temporal: activities that nobody awaits (docs/design.md section 3).
 
 The history holds the order in which they end, so a replay queues the same payloads in the same order. They are not taken
 along into another run: what had not ended there is begun anew.

@@ -1,4 +1,4 @@
-"""Replays within a run: what a reset run is to do, and following a record turn by turn (DESIGN.md section 9).
+"""Replays within a run: what a reset run is to do, and following a record turn by turn (docs/design.md section 9).
 
 A reset makes the server give the run another random seed. That callback is the only thing in a workflow that fires at a reset
 point and nowhere else, also when the run is replayed later; so it opens the gate at which the run asks for its orders.

@@ -1,4 +1,4 @@
-"""A sleeping job in Temporal: timers and short readings, no model call and nothing that holds a worker (DESIGN.md section 5)."""
+"""A sleeping job in Temporal: timers and short readings, no model call and nothing that holds a worker (docs/design.md section 5)."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def entry() -> NoReturn:
         # The reader of a pipe may be gone (``holdfast log JOB | head``): nobody is left to tell.
         with contextlib.suppress(BrokenPipeError):
             stream.flush()
-    # Now and then temporalio's runtime crashes the interpreter while it exits, after all work is done (FACTS.md).
+    # Now and then temporalio's runtime crashes the interpreter while it exits, after all work is done (docs/facts.md).
     os._exit(code)
 
 

@@ -1,4 +1,4 @@
-"""More of a group's members than they show themselves: what expands them (executable-context.md section 9.3).
+"""More of a group's members than they show themselves: what expands them (docs/contract/executable-context.md section 9.3).
 
 A group at level 0 has a budget of its own. Where a member's part of it is larger than what the member shows, and its source has
 more, a tick reads that much for the group; the member stays as it is. What is read is shown as long as the

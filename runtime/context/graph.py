@@ -1,6 +1,6 @@
 """``ContextGraph``: all live context objects of a job, as the rest of the runtime sees them.
 
-A turn uses it in this order (DESIGN.md section 3): ``due_reads`` and ``apply_tick``; ``take_deltas``, ``render`` and ``handle_table``
+A turn uses it in this order (docs/design.md section 3): ``due_reads`` and ``apply_tick``; ``take_deltas``, ``render`` and ``handle_table``
 for the projection; then, for the statement, ``snapshot``, the calls, ``learn_names``, and ``restore`` should the statement have to
 be taken back; ``take_events`` and ``records`` for the log and the archive. Nothing here reads, waits or looks at a clock.
 """

@@ -1,4 +1,4 @@
-"""Async updates in two phases: prepared in the background, applied at a tick (executable-context.md section 6.2).
+"""Async updates in two phases: prepared in the background, applied at a tick (docs/contract/executable-context.md section 6.2).
 
 A background activity never touches a node: what it found comes back as an ``UpdatePayload``, which waits in the
 ``ReadyQueue``. At a tick, before sync and periodic ticks, those whose basis is still the node's are applied, in the order of

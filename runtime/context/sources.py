@@ -1,7 +1,7 @@
 """What a node asks of its source and what comes back: the values of the read activity.
 
 Reading returns an excerpt bounded by the node's token budget, the source's fingerprint, and "unchanged" when the
-node already has that rendering, so history holds what the model could see and no more (DESIGN.md section 5).
+node already has that rendering, so history holds what the model could see and no more (docs/design.md section 5).
 """
 
 from __future__ import annotations

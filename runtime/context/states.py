@@ -2,7 +2,7 @@
 
 A node never changes in place. A call or a tick makes a new state and the store puts it in the old one's stead
 (``store.py``), so that taking a statement back is putting the old states back, and a digest belongs to a value.
-The fields are those of executable-context.md sections 5.1 to 5.3.
+The fields are those of docs/contract/executable-context.md sections 5.1 to 5.3.
 """
 
 from __future__ import annotations

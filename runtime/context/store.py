@@ -1,6 +1,6 @@
 """Where all node states live, and the one gate through which they change.
 
-The gate is open during a call and during a tick, and shut otherwise (executable-context.md section 1.5). It
+The gate is open during a call and during a tick, and shut otherwise (docs/contract/executable-context.md section 1.5). It
 keeps the state each node had when the model was last shown something: the delta feed and level 3 compare with that.
 """
 
@@ -43,7 +43,7 @@ class Recording:
 
 
 class PendingEvent(ContextValue):
-    """An event that waits for its id. ``fields`` are those of the event of that name in executable-context.md 3.3."""
+    """An event that waits for its id. ``fields`` are those of the event of that name in docs/contract/executable-context.md section 3.3."""
 
     type: str
     fields: dict[str, Any]
@@ -117,7 +117,7 @@ class NodeStore:
 
         Raises:
             RuntimeError: when there is none, or it is another thread's: a node was about to change outside a call and outside
-                a tick, which is what background work must never do (executable-context.md section 1.5).
+                a tick, which is what background work must never do (docs/contract/executable-context.md section 1.5).
         """
         if self._turn is None or self._thread != threading.get_ident():
             raise RuntimeError("nodes change only during a call or a tick")

@@ -1,4 +1,4 @@
-"""The tick: which sources are due, and what their readings change (executable-context.md sections 5.2 and 6.1).
+"""The tick: which sources are due, and what their readings change (docs/contract/executable-context.md sections 5.2 and 6.1).
 
 Order: sync ticks, periodic ticks that are due, then due groups, members before the groups that contain them; nodes in creation
 order. A view that was set to show something else is read with the sync ticks, whether it runs or not.

@@ -17,7 +17,7 @@ class TextPart(Value):
 
 
 class NodePart(Value):
-    """A place where the projection renders the live node ``obj_id`` (DESIGN.md section 5)."""
+    """A place where the projection renders the live node ``obj_id`` (docs/design.md section 5)."""
 
     type: Literal["node"] = "node"
     obj_id: str

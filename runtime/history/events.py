@@ -1,4 +1,4 @@
-"""The events of a job: one frozen value for each thing that happened (DESIGN.md section 6).
+"""The events of a job: one frozen value for each thing that happened (docs/design.md section 6).
 
 Three families. *Shown* events become messages of the prompt: messages, actions, their results, summaries. *Meta*
 events change which events are shown: condensations and requests for one. *Runtime* events record what the job did

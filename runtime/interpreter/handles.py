@@ -1,7 +1,7 @@
 """Handles: how nodes cross into the interpreter and back.
 
 A handle's id in the interpreter is derived from the node's (uuid5), so handles keep working when a session is restored
-in another process: calls on them are answered by id (DESIGN.md section 4).
+in another process: calls on them are answered by id (docs/design.md section 4).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bounded stdout and stderr, with a marker where text was left out (executable-context.md section 4.2)."""
+"""Bounded stdout and stderr, with a marker where text was left out (docs/contract/executable-context.md section 4.2)."""
 
 from __future__ import annotations
 

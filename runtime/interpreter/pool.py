@@ -1,6 +1,6 @@
 """The one seam to Monty: a pool of sandboxed interpreter processes. ``checker`` has another, for type checks.
 
-A session is bytes between statements (``dump``), so no process is held across an ``await`` (DESIGN.md section 4). Each pool
+A session is bytes between statements (``dump``), so no process is held across an ``await`` (docs/design.md section 4). Each pool
 holds as many processes as there are threads that run workflow tasks: a checkout then never waits.
 
 What bounds a statement is counted: processor time (``processor_time``), calls, depth. The wall limit here is for a process

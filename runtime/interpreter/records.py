@@ -1,4 +1,4 @@
-"""Statements, executions and namespace diffs: the records of executable-context.md section 3."""
+"""Statements, executions and namespace diffs: the records of docs/contract/executable-context.md section 3."""
 
 from __future__ import annotations
 

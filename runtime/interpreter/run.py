@@ -1,4 +1,4 @@
-"""One statement, run in stretches: from the start or a resumption to the next effect or the end (DESIGN.md section 4).
+"""One statement, run in stretches: from the start or a resumption to the next effect or the end (docs/design.md section 4).
 
 A stretch computes the same outcome from the same state and answers, but for the time limit: what is too slow here may be
 fast enough there. So each stretch gives a ``Verdict``, which the workflow makes durable before it acts on the outcome. When

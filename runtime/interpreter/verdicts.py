@@ -1,4 +1,4 @@
-"""Verdicts: what is made durable of a stretch, because computing it again might not give the same (DESIGN.md section 4)."""
+"""Verdicts: what is made durable of a stretch, because computing it again might not give the same (docs/design.md section 4)."""
 
 from __future__ import annotations
 

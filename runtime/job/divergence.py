@@ -1,4 +1,4 @@
-"""Where a statement that is executed again differs from its record (executable-context.md section 10.3).
+"""Where a statement that is executed again differs from its record (docs/contract/executable-context.md section 10.3).
 
 Compared is what the statement did, not where it began: a variable or a node that was different before and is not touched is
 no divergence of this statement. So the statement that read a changed file is named, and not all that come after it.

@@ -1,4 +1,4 @@
-"""Keeping a prompt within its size, by the least loss first, and never silently (executable-context.md section 8.3).
+"""Keeping a prompt within its size, by the least loss first, and never silently (docs/contract/executable-context.md section 8.3).
 
 Views shown on their own give way first, the oldest first, each leaving a mark; then the older events are condensed by the
 job's condenser, and if that does not help by a hard reset; then what the last statement asked for gives way, and what must

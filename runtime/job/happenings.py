@@ -1,4 +1,4 @@
-"""What the step of a turn records of the context's events (executable-context.md section 3.3): those since the last call."""
+"""What the step of a turn records of the context's events (docs/contract/executable-context.md section 3.3): those since the last call."""
 
 from __future__ import annotations
 

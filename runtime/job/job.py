@@ -1,4 +1,4 @@
-"""The job between its turns' effects: what it knows, and the steps of a turn as methods (DESIGN.md section 3).
+"""The job between its turns' effects: what it knows, and the steps of a turn as methods (docs/design.md section 3).
 
 Pure: no clock (``now`` is given, in seconds since the epoch), no I/O. The workflow calls the methods in order and carries
 out what they ask for; a plain loop can do the same.

@@ -1,4 +1,4 @@
-"""Where views stand in the prompt, and when what stands there is rewritten (DESIGN.md section 7, executable-context.md 1.2).
+"""Where views stand in the prompt, and when what stands there is rewritten (docs/design.md section 7, docs/contract/executable-context.md section 1.2).
 
 A view stands where the statement that made it stands, and is re-evaluated there. Providers bill a prefix that they know at a
 tenth, so a rewrite in the middle costs about as much as all that stands behind it. Three policies:

@@ -1,4 +1,4 @@
-"""What the parts of a prompt may take, beside what all of it may (``sections:`` of the jobs file, DESIGN.md section 7).
+"""What the parts of a prompt may take, beside what all of it may (``sections:`` of the jobs file, docs/design.md section 7).
 
 A part that is larger than its section gives way by itself, in the way in which it would for the whole prompt: views are left
 out, the oldest first, and what must stay is shown smaller; of what was said, the older part is condensed.

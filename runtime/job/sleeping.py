@@ -1,4 +1,4 @@
-"""A job's sleep: what ``wait`` and ``wait_for`` ask for, carried out when the statement has ended (DESIGN.md section 5).
+"""A job's sleep: what ``wait`` and ``wait_for`` ask for, carried out when the statement has ended (docs/design.md section 5).
 
 Asleep, a job is timers: no model call of its own, no activity that runs on. Periodic nodes are read when they are due, and
 nodes that are waited for also when they have no interval of their own, ever more seldom: a tenth of the time waited so far

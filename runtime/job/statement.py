@@ -1,4 +1,4 @@
-"""One statement of a job: its run, its effects, and the records it leaves (executable-context.md section 3)."""
+"""One statement of a job: its run, its effects, and the records it leaves (docs/contract/executable-context.md section 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes the prompt shows, and where (executable-context.md sections 5.3 and 8, DESIGN.md section 5).
+"""Which nodes the prompt shows, and where (docs/contract/executable-context.md sections 5.3 and 8, docs/design.md section 5).
 
 A group is the default surface: its members are shown by it, and on their own only if pinned. A view outside any group is
 shown where the statement that made it stands, as it is now, as long as a variable holds it; once that statement has been

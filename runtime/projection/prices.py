@@ -1,4 +1,4 @@
-"""What prompt tokens cost, as data: plain, read from a provider's cache, written to it (DESIGN.md section 7)."""
+"""What prompt tokens cost, as data: plain, read from a provider's cache, written to it (docs/design.md section 7)."""
 
 from __future__ import annotations
 

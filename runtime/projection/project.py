@@ -1,4 +1,4 @@
-"""Building the layout of one prompt: contract, the View's events with views in place, then the tail (DESIGN.md section 7).
+"""Building the layout of one prompt: contract, the View's events with views in place, then the tail (docs/design.md section 7).
 
 Segments of events never change once made, so they are made once and kept; so is the layout in front of the tail, in which only
 the places of nodes that changed are rendered anew. What a turn costs grows with what changed.

@@ -1,7 +1,7 @@
 """Segments: the ordered parts of one prompt, and the delta that makes a prompt from the one before.
 
 A prompt is a *layout*: a tuple of segments. What a turn adds to the workflow's history is a ``LayoutDelta``:
-the segments that are new, and which stretches of the previous layout stay (DESIGN.md sections 3 and 7). The
+the segments that are new, and which stretches of the previous layout stay (docs/design.md sections 3 and 7). The
 reply of the turn before is never sent again: the archive holds it, and ``Reply`` stands for the segment that
 ``reply_segment`` makes of it, the same in the workflow and in the activity.
 """
@@ -31,7 +31,7 @@ class Role(StrEnum):
 
 
 class SegmentKind(StrEnum):
-    """What a segment is; DESIGN.md section 7 gives the order in which kinds stand in a prompt."""
+    """What a segment is; docs/design.md section 7 gives the order in which kinds stand in a prompt."""
 
     CONTRACT = "contract"
     GOAL = "goal"

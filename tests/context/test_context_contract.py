@@ -86,9 +86,9 @@ foo_cs.SetLod(1).SetTokens(All)
 """
 
 RIGHT = {
-    "DESIGN.md section 5": DESIGN_SECTION_5,
-    "executable-context.md section 9": SPEC_SECTION_9,
-    "executable-context.md section 1.2": SPEC_SECTION_1,
+    "docs/design.md section 5": DESIGN_SECTION_5,
+    "docs/contract/executable-context.md section 9": SPEC_SECTION_9,
+    "docs/contract/executable-context.md section 1.2": SPEC_SECTION_1,
     "snake case": 'foo = view("a").set_lod(1).set_tokens(5).set_pos(3)\nfoo.scroll(delta_tokens=9).refresh().run().pause()',
     "an annotation": 'x: ViewHandle = view("a")\ny: GroupHandle = group(x)',
     "paths": 'import pathlib\nfoo = view(pathlib.Path("a"))',

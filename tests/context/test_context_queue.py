@@ -40,7 +40,7 @@ def payload(number: int, node: str, kind: PayloadKind, version: int) -> UpdatePa
 
 @dataclass
 class Naive:
-    """Section 6.2 of executable-context.md: one line for each rule, and every payload looked at at every tick.
+    """Section 6.2 of docs/contract/executable-context.md: one line for each rule, and every payload looked at at every tick.
 
     ``arrived`` are number, node, kind and version; applying one makes its node another version.
     """

@@ -66,7 +66,7 @@ class Node:
 
 @dataclass
 class Naive:
-    """The rules of executable-context.md section 6, written down one by one."""
+    """The rules of docs/contract/executable-context.md section 6, written down one by one."""
 
     files: dict[int, str]
     views: list[Node]

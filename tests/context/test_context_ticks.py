@@ -156,7 +156,7 @@ def test_tick_call_leaves_groups_to_the_next_tick_when_something_must_be_read(jo
 
 
 def test_nodes_do_not_change_outside_calls_and_ticks(job: Job) -> None:
-    """The store's gate is shut outside a call and a tick (executable-context.md section 1.5)."""
+    """The store's gate is shut outside a call and a tick (docs/contract/executable-context.md section 1.5)."""
     foo = job.view("a.txt")
     store = job.graph._store
     from runtime.context.store import Cause

@@ -1,4 +1,4 @@
-"""The examples of executable-context.md, sections 1.2, 5 and 9, word for word."""
+"""The examples of docs/contract/executable-context.md, sections 1.2, 5 and 9, word for word."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ SOURCES = [name for name in FILES if name.endswith((".py", ".toml")) and name !=
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-_QUOTED = re.compile(r"docs/[\w/.-]*\w\.(?:md|txt)(?: sections? ([\d., and]*\d))?")
+_QUOTED = re.compile(r"(?<![\w/\"'])docs/[\w/.-]*\w\.(?:md|txt)(?: sections? ([\d., and]*\d))?")
 _ELSEWHERE = re.compile(r"\b(?:DESIGN|FACTS|STYLE)\.md|shared/spec|(?<!docs/contract/)executable-context\.md")
 
 

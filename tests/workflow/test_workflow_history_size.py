@@ -1,4 +1,4 @@
-"""What a turn adds to the workflow's history is what is new in it, whatever the length of the context (DESIGN.md section 3)."""
+"""What a turn adds to the workflow's history is what is new in it, whatever the length of the context (docs/design.md section 3)."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ async def test_a_job_views_groups_and_finishes(stage: Stage) -> None:
 
 
 async def test_a_turn_without_effects_is_one_activity(stage: Stage) -> None:
-    """DESIGN.md section 3: one activity a turn, and nothing else but the verdict's marker."""
+    """docs/design.md section 3: one activity a turn, and nothing else but the verdict's marker."""
     _, _ = await stage.run(["x = 1", "x += 1", "print(x)", "finish(x)"])
     history = await stage.history()
     assert activities_of(history) == ["begin", "turn-1", "turn-2", "turn-3", "turn-4", "end"]

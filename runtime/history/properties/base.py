@@ -3,7 +3,7 @@
 A property groups events into *units*: events that are in the View together or not at all. The gaps inside a unit's
 extent are no manipulation indices of the property. ``manipulation_indices`` and ``enforce`` state it for any list of
 events; a ``Tracker`` does the same work one event at a time, which is how the View stays right at constant cost.
-Source: shared/spec/view-properties.md and issue 3, whose table settles where the document contradicts itself.
+Source: docs/contract/view-properties.md and issue 3, whose table settles where the document contradicts itself.
 """
 
 from __future__ import annotations
