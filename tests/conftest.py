@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
-from tests.tiers.tiers import KILL_LIMIT_S, NEEDED_BY_FIXTURE, Tier, chosen, register_profiles
+from tests.tiers.tiers import CHOSEN, KILL_LIMIT_S, NEEDED_BY_FIXTURE, Tier, chosen, register_profiles
 
 register_profiles()
 
@@ -48,6 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
+    config.stash[CHOSEN] = tuple(items)
     for item in items:
         if "kill" in markers[item] and "timeout" not in markers[item]:
             item.add_marker(pytest.mark.timeout(KILL_LIMIT_S))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
-from tests.tiers.tiers import LEFT_TO_CI, MOST_SERVERS, MOST_SMOKE, NEEDED_BY_FIXTURE, Tier, chosen
+from tests.tiers.tiers import CHOSEN, LEFT_TO_CI, MOST_SERVERS, MOST_SMOKE, NEEDED_BY_FIXTURE, Tier, chosen
 
 SHARED = {"temporal", "kept_home", "s3_server"}
 """Fixtures that start one server for all tests of a room."""
 
 
-def servers(items: list[pytest.Item]) -> int:
+def servers(items: Iterable[pytest.Item]) -> int:
     """The servers that the tests start: one a room and shared fixture, and one a test that has its own."""
     shared, own = set(), 0
     for item in items:
@@ -24,9 +26,10 @@ def test_the_quick_tier_starts_few_servers(request: pytest.FixtureRequest) -> No
     """It has some twenty tests from end to end, of every kind, and as many servers as are allowed."""
     if request.config.option.tier != Tier.QUICK:
         pytest.skip("of the quick tier alone")
-    smoke = [item for item in request.session.items if item.get_closest_marker("smoke")]
+    items = request.config.stash[CHOSEN]
+    smoke = [item for item in items if item.get_closest_marker("smoke")]
     assert len(smoke) <= MOST_SMOKE
-    assert servers(request.session.items) <= MOST_SERVERS
+    assert servers(items) <= MOST_SERVERS
     assert {kind for kind in ("server", "kill", "s3") if any(item.get_closest_marker(kind) for item in smoke)} == {
         "server", "kill", "s3",
     }  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import StrEnum
 
+import pytest
 from hypothesis import settings
 
 LEFT_TO_CI = frozenset({"server", "kill", "s3", "slow", "exhaustive"})
@@ -33,6 +34,9 @@ MOST_SERVERS = 10
 
 KILL_LIMIT_S = 1800
 """Seconds that a kill test may take: it waits for the server to miss the dead, and for experiments beside its own."""
+
+CHOSEN = pytest.StashKey[tuple[pytest.Item, ...]]()
+"""In a session's configuration: the tests of its tier, before ``-k`` leaves out some."""
 
 
 class Tier(StrEnum):
