@@ -43,6 +43,7 @@ class FailureKind(StrEnum):
     BROKEN = "StreamBroken"
     PACKAGE = "MissingPackage"
     NOT_A_MODEL = "NotAModel"
+    WINDOW_FULL = "WindowFull"
 
     @property
     def retryable(self) -> bool:

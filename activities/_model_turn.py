@@ -18,6 +18,7 @@ from temporalio.exceptions import ApplicationError
 from activities._answer import Answer, held_in_pieces, without_secrets
 from activities._failed_attempts import FailedAttempts, failed_attempts, given_up, used_by, wait_after
 from activities._failures import FailureKind, failure_of
+from activities._full_windows import NO_ROOM, left_no_room
 from activities._litellm import ask, cost_of, price, reports_usage
 from activities._options import ModelOptions
 from activities._recorder import CallRecorder, SentRequest
@@ -136,6 +137,7 @@ class ModelTurn:
         messages, tools = self._prompt(layout, self._call.form, marks)
         failpoint("model.before_call")
         answer = await self._answer(layout, messages, tools)
+        await self._check_room(layout, answer)
         failpoint("model.after_call")
         record = PrefixRecord.of(prefix, self._prices, self._call.moved) if self._prompt is turn_prompt else None
         return await self._kept(layout, answer, record)
@@ -178,6 +180,16 @@ class ModelTurn:
         if await self._record_unseen(messages, tools):
             self._recorder.received(canonical_json(asdict(answer) | {"usage": None, "tool_calls": _plain(answer)}))
         return answer
+
+    async def _check_room(self, layout: Sequence[Segment], answer: Answer) -> None:
+        """See that a reply is one, and not what is left where a prompt fills the model's window.
+
+        Raises:
+            ApplicationError: ``WindowFull``, if it is not.
+        """
+        if left_no_room(answer, _tokens_of(layout), self._call.accepted, self._options):
+            failure = ApplicationError(NO_ROOM, type=FailureKind.WINDOW_FULL, non_retryable=True)
+            raise await asyncio.to_thread(self._fail, layout, failure, False)
 
     async def _record_unseen(self, messages: Messages, tools: Tools) -> bool:
         """Archive a request that none of our transports saw, as what it is: the request as handed to litellm."""
@@ -390,7 +402,11 @@ def _thought(block: dict[str, Any]) -> str:
 
 
 def _counted(layout: Sequence[Segment], tokens: int) -> Usage:
-    return Usage(prompt=sum(segment.tokens for segment in layout), completion=tokens, reported=False)
+    return Usage(prompt=_tokens_of(layout), completion=tokens, reported=False)
+
+
+def _tokens_of(layout: Sequence[Segment]) -> int:
+    return sum(segment.tokens for segment in layout)
 
 
 def _reported(usage: Any) -> Usage:

@@ -1,4 +1,4 @@
-"""Prices of models, from the table that litellm ships. litellm itself is not imported: that takes seconds."""
+"""Prices and windows of models, from the table that litellm ships. litellm itself is not imported: that takes seconds."""
 
 from __future__ import annotations
 
@@ -80,6 +80,12 @@ def has_price(model: str) -> bool:
     """Whether the table has a price of the model; one that costs nothing has."""
     entry = _entry(model)
     return any(name.startswith(("input_cost", "output_cost")) for name, value in entry.items() if value is not None)
+
+
+def window_of(model: str) -> int | None:
+    """The most tokens that the model's prompts may have, as far as the table says."""
+    window = _entry(model).get("max_input_tokens")
+    return window if isinstance(window, int) else None
 
 
 def streams(model: str) -> bool:

@@ -36,6 +36,10 @@ with workflow.unsafe.imports_passed_through():
     from workflows.visible import Visible
 
 
+DOUBT = "prompt-may-be-too-long"
+"""The patch since which a call is made again, with a smaller prompt, after errors that may mean that it was too long."""
+
+
 @workflow.defn(name="JobWorkflow")
 class JobWorkflow(Ordered):
     """One run of one job."""
@@ -198,9 +202,18 @@ class JobWorkflow(Ordered):
         await self.preparing.begin(now)
 
     async def call_model(self) -> TurnReply:
-        """Project and call. A prompt that the provider finds too long is projected smaller, never the end of a job."""
+        """Project and call. A prompt that the provider finds too long is projected smaller, never the end of a job.
+
+        One that may have been too long, by an error that does not say so, is projected smaller once a turn.
+        """
+        doubted: ActivityError | None = None
         while True:
-            prompt = await self.project()
+            try:
+                prompt = await self.project()
+            except JobFailed:
+                if doubted is not None:
+                    raise doubted from None
+                raise
             if (limit := self.replaying.limit) is not None:
                 self.job.limited(limit)
                 continue
@@ -220,6 +233,7 @@ class JobWorkflow(Ordered):
                 given=self.replaying.given,
                 moved=prompt.moved,
                 booked=self.job.ledger.failed,
+                accepted=self.job.fitter.accepted if doubted is None else 0,
             )
             try:
                 reply: TurnReply = await workflow.execute_activity(
@@ -239,10 +253,22 @@ class JobWorkflow(Ordered):
                 if isinstance(cause, ApplicationError) and cause.type == WINDOW_EXCEEDED:
                     self.job.refused(cause.message)
                     continue
+                if doubted is None and self.may_be_too_long(cause):
+                    doubted = error
+                    continue
                 raise
             self.passed()
             self.replaying.called()
             return self.called(prompt, reply)
+
+    def may_be_too_long(self, cause: BaseException | None) -> bool:
+        """Whether the prompt may have been too long by an error that does not say so; then the next one is smaller."""
+        limit = self.job.fitter.doubted(cause.type or "") if isinstance(cause, ApplicationError) else None
+        # Asked only where there is a doubt: elsewhere a release before this one does the same.
+        if limit is None or not workflow.patched(DOUBT):
+            return False
+        self.job.limited(limit)
+        return True
 
     def called(self, prompt: Prompt, reply: TurnReply) -> TurnReply:
         """Take the reply, and its step as the one that the next follows."""

@@ -30,7 +30,9 @@ _OPEN = re.compile(r"""(?<!`)<script\s+type\s*=\s*["']?text/x-python["']?\s*>"""
 _CLOSE = re.compile(r"</script\s*>", re.IGNORECASE)
 _CLOSE_LINE = re.compile(r"^[ \t]*</script\s*>", re.IGNORECASE | re.MULTILINE)
 _ANY_TAG = re.compile(r"(?<!`)</?script\b[^>\n]*>?", re.IGNORECASE)
-_CUT_OFF = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
+CUT_OFF = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
+"""Finish reasons of replies that had no room for more."""
+
 _REFUSED = frozenset({"content_filter", "refusal", "safety"})
 _AFTER_REFUSAL = "Nothing was executed. Do what the goal allows, or call finish(...) and say why not."
 
@@ -89,7 +91,7 @@ def _ending_problem(finish_reason: str, refusal: str | None, form: str) -> str |
         return f"You refused: {short(refusal)} {_AFTER_REFUSAL}"
     if finish_reason in _REFUSED:
         return f"Your reply was stopped by the provider ({finish_reason}). {_AFTER_REFUSAL}"
-    if finish_reason in _CUT_OFF:
+    if finish_reason in CUT_OFF:
         return (
             "Your reply was cut off by the token limit, so nothing was executed. Write a shorter statement,"
             f" and do the rest in later turns. {how_to_write(form)}"

@@ -77,6 +77,7 @@ class JobCheckpoint(Value):
     untold: tuple[tuple[Usage, float], ...] = ()
     limit: int
     size: int
+    accepted: int = 0
     cached_tokens: int = 0
     dropped: Dropped = Dropped()
     backoff: Backoff = Backoff()
@@ -122,6 +123,7 @@ def dump(job: Job) -> dict[str, Any]:
         untold=tuple(ledger.untold),
         limit=fitter.limit,
         size=fitter.size,
+        accepted=fitter.accepted,
         cached_tokens=job.condensing.cached_tokens,
         dropped=job.condensing.dropped,
         backoff=job.condensing.backoff,
@@ -167,6 +169,7 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     job.ledger.budget, job.ledger.usage, job.ledger.cost_usd = saved.budget, saved.usage, saved.cost_usd
     job.ledger.untold = list(saved.untold)
     job.fitter.limit, job.fitter.size, job.condensing.cached_tokens = saved.limit, saved.size, saved.cached_tokens
+    job.fitter.accepted = saved.accepted
     job.condensing.dropped, job.condensing.backoff = saved.dropped, saved.backoff
     job.surface.names = job.session.names.handles
     job.surface.collapsed = dict.fromkeys(saved.collapsed)

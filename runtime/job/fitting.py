@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from runtime.job import sections
 from runtime.job.condensing import Condensing, SummaryTask
 from runtime.job.stops import JobFailed
-from runtime.job.window import learned_limit
+from runtime.job.window import SMALLER, learned_limit
 from runtime.projection.project import MESSAGE_TOKENS, TailPart
 from runtime.projection.segments import Segment, SegmentKind
 from runtime.spec.models import LEAST_SECTION
@@ -28,16 +28,21 @@ ROOM, CONDENSED = "left out for room", "condensed"
 LARGEST = 3
 """Kinds of segments that are named where a prompt cannot be made."""
 
+BAD_REQUEST, WINDOW_FULL = "BadRequestError", "WindowFull"
+"""Types of errors of calls whose prompt may have been too long, though nobody says so: a refusal of another kind, and an empty
+reply that was cut off."""
+
 _CUTTABLE = (SegmentKind.VIEW, SegmentKind.GROUP, SegmentKind.NOTE, SegmentKind.DELTA, SegmentKind.HANDLES)
 
 
 class Fitter:
-    """Makes layouts of at most ``limit`` tokens."""
+    """Makes layouts of at most ``limit`` tokens. ``accepted`` is the size of the largest that a model has answered, 0 for none."""
 
     def __init__(self, limit: int, condensing: Condensing) -> None:
         self.limit = limit
         self.condensing = condensing
         self.size = limit
+        self.accepted = 0
         self._stated = limit
         self._refused = False
 
@@ -45,14 +50,26 @@ class Fitter:
         """The most tokens that a layout may have, since a provider found the last one too long, and said ``words``."""
         return learned_limit(words, min(self.size, self.limit))
 
+    def doubted(self, kind: str) -> int | None:
+        """The most tokens that a layout may have, since the last may have been too long by an error of type ``kind``, which does not
+        say so. None where that is not likely: a prompt that is no larger than others is refused for something else.
+        """
+        if kind == WINDOW_FULL:
+            return int(self.size * SMALLER)
+        if kind == BAD_REQUEST and 0 < self.accepted < self.size:
+            return max(self.accepted, self.size // 2)
+        return None
+
     def refused(self, limit: int) -> None:
         """The last layout was too long: the window is smaller than was stated, ``limit`` tokens."""
         self.limit = limit
+        self.accepted = min(self.accepted, limit)
         self._refused = True
 
     def called(self, usage: Usage) -> None:
         """The last layout was not too long."""
         self._refused = False
+        self.accepted = max(self.accepted, self.size)
         self.condensing.called(usage)
 
     def fit(self, job: Job, tail: Callable[[], Sequence[TailPart]]) -> tuple[Segment, ...] | SummaryTask:

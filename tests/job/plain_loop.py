@@ -29,9 +29,10 @@ from runtime.interpreter.host import Answer, Effect, EffectKind
 from runtime.interpreter.records import Execution
 from runtime.interpreter.run import InterpreterDrift, Verdict, VerdictStatus
 from runtime.job.condensing import SummaryTask
+from runtime.job.fitting import BAD_REQUEST
 from runtime.job.job import Job
 from runtime.job.statement import JobStatement
-from runtime.job.stops import Stop
+from runtime.job.stops import JobFailed, Stop
 from runtime.projection.messages import messages_of
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import LayoutDelta, Segment
@@ -54,6 +55,10 @@ count = encoding("cl100k_base").count
 
 class TooLong(Exception):
     """A policy raises this for a prompt that its provider finds too long."""
+
+
+class Refused(Exception):
+    """A policy raises this for a prompt that its provider refuses without saying why; the message is what it says."""
 
 
 @dataclass(frozen=True)
@@ -240,8 +245,14 @@ class PlainLoop:
     def _call(self) -> ModelReply:
         job = self.job
         before = self.layouts[-1] if self.layouts else ()
+        doubted: Refused | None = None
         while True:
-            prompt = job.project(self.now)
+            try:
+                prompt = job.project(self.now)
+            except JobFailed:
+                if doubted is not None:
+                    raise doubted from None
+                raise
             if isinstance(prompt, SummaryTask):
                 job.summarised(
                     self._durable("summary", _Answered, self._summary).reply or "nobody writes summaries here"
@@ -254,7 +265,13 @@ class PlainLoop:
             answered = self._durable("reply", _Answered, functools.partial(self._ask, prompt.layout))
             if answered.reply is not None:
                 break
-            job.refused("too long")
+            if answered.refused is None:
+                job.refused("too long")
+            elif doubted is None and (limit := job.fitter.doubted(BAD_REQUEST)) is not None:
+                job.limited(limit)
+                doubted = Refused(answered.refused)
+            else:
+                raise Refused(answered.refused)
         short = json.loads(json.dumps(brief_events(prompt.events, job.turn, prompt.nodes)))
         assert full_events(short, job.turn, prompt.nodes) == prompt.events, "the short form tells other events"
         self.happened.append(prompt.events)
@@ -268,6 +285,8 @@ class PlainLoop:
             said = self.policy(messages_of(layout))
         except TooLong:
             return _Answered(reply=None)
+        except Refused as error:
+            return _Answered(reply=None, refused=str(error))
         reply = said if isinstance(said, ModelReply) else native(said, self.job.turn)
         usage = Usage(prompt=tokens_of(layout), completion=reply.tokens)
         return _Answered(reply=reply.model_copy(update={"usage": usage}))
@@ -337,9 +356,10 @@ class PlainLoop:
 
 
 class _Answered(BaseModel):
-    """What the model call gave: a reply, or None for a prompt that was too long."""
+    """What the model call gave: a reply, or None for a prompt that was too long, or ``refused`` for whatever."""
 
     reply: ModelReply | None
+    refused: str | None = None
 
 
 def _never() -> Any:

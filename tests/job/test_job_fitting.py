@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_loop import Messages, PlainLoop, TooLong, statements
+from plain_loop import Messages, PlainLoop, Refused, TooLong, statements
 
 from runtime.history.events import Condensation
 from runtime.job.stops import JobFailed
@@ -112,6 +112,47 @@ def test_a_prompt_that_the_provider_finds_too_long_is_projected_smaller(workspac
     assert sum(size > 20_000 for size in asked) == 1
     assert loop.stop is not None
     assert loop.stop.reason == "finished"
+
+
+def _refusing(fits: Callable[[int], bool], asked: list[int]) -> Callable[[Messages], str]:
+    """A policy whose provider says no more than "no" to prompts of sizes (in characters) that do not fit."""
+
+    def policy(messages: Messages) -> str:
+        asked.append(sum(len(str(message["content"])) for message in messages))
+        if not fits(asked[-1]):
+            raise Refused("no")
+        return "print(text(600))" if len(asked) < 14 else "finish(None)"
+
+    return policy
+
+
+def test_a_refusal_without_a_reason_is_answered_with_a_smaller_prompt(workspace: Path) -> None:
+    """Once, to the size that was accepted before; no later prompt grows beyond it, and a replay comes to the same."""
+    asked: list[int] = []
+    loop = loop_of(workspace, _refusing(lambda size: size < 25_000, asked), 60_000).run()
+    assert loop.stop is not None and loop.stop.reason == "finished"
+    (refused,) = [number for number, size in enumerate(asked) if size >= 25_000]
+    assert asked[refused + 1] < asked[refused - 1]
+    assert loop.job.fitter.limit == max(turn.tokens for turn in loop.turns[:refused])
+    assert max(turn.tokens for turn in loop.turns) == loop.job.fitter.limit
+    loop.replayed()
+
+
+def test_a_smaller_prompt_that_is_refused_too_ends_the_job(workspace: Path) -> None:
+    """In the provider's words, after two requests."""
+    asked: list[int] = []
+    with pytest.raises(Refused, match="no"):
+        loop_of(workspace, _refusing(lambda _: len(asked) <= 5, asked), 60_000).run()
+    assert len(asked) == 7
+    assert asked[6] < asked[5]
+
+
+def test_a_first_prompt_that_is_refused_ends_the_job(workspace: Path) -> None:
+    """There is nothing to leave out of it: the request was bad."""
+    asked: list[int] = []
+    with pytest.raises(Refused, match="no"):
+        loop_of(workspace, _refusing(lambda _: False, asked), 60_000).run()
+    assert len(asked) == 1
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from activities.record import RunName
@@ -11,7 +13,8 @@ from runtime.job.stops import JobStatus
 from runtime.resets import outcome_of_reset
 from tests.replay.replays import fork_job, frozen_again, reexecution, replayed, rerun, turn_of
 from tests.replay.timelines import archive_of, sound, timeline
-from tests.workflow.small_windows import SmallWindow
+from tests.servers.refusals import NO_REASON
+from tests.workflow.small_windows import OpenAIWindow, SmallWindow
 from tests.workflow.stage import Stage
 from workflows.messages import Note
 
@@ -27,9 +30,15 @@ def _statement(turn: int) -> dict[str, str]:
     return {"code": f"print('turn {turn}: {WORDS}')"}
 
 
-async def test_a_record_has_the_refusals_of_its_provider(stage: Stage) -> None:
-    """A frozen replay shows the same prompts though nobody refuses any; a fork goes on from the same one."""
-    model = SmallWindow(_statement, window=6_000)
+@pytest.mark.parametrize(
+    "said", [{}, {"protocol": OpenAIWindow(NO_REASON)}, {"cut_off": True}], ids=["named", "unnamed", "empty"]
+)
+async def test_a_record_has_the_refusals_of_its_provider(stage: Stage, said: dict[str, Any]) -> None:
+    """A frozen replay shows the same prompts though nobody refuses any; a fork goes on from the same one.
+
+    Also where the provider does not say that the prompt is too long, or says nothing at all.
+    """
+    model = SmallWindow(_statement, window=6_000, **said)
     async with model.serving():
         name, options = model.model
         spec = stage.spec(name, model_options=options, context_tokens=60_000)

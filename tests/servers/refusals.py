@@ -365,3 +365,6 @@ REFUSALS = (
     ),
 )
 """Those of the providers that most jobs use; ``window_errors.PATTERNS`` knows more texts than these."""
+
+NO_REASON = Refusal("unknown", 422, {"detail": "The request could not be processed."})
+"""A refusal that does not say why."""

@@ -51,7 +51,10 @@ class AnthropicWindow(AnthropicProtocol):
 
 @dataclass
 class SmallWindow:
-    """A model that writes ``statement(turn)`` and, asked for a summary, ``summary(number)``; it keeps the sizes it was sent."""
+    """A model that writes ``statement(turn)`` and, asked for a summary, ``summary(number)``; it keeps the sizes it was sent.
+
+    With ``cut_off`` it refuses no prompt that is too long: its reply is empty, for it has no room.
+    """
 
     statement: Callable[[int], Any]
     summary: Callable[[int], Any] = lambda number: (
@@ -60,6 +63,7 @@ class SmallWindow:
     window: int = WINDOW
     protocol: OpenAIWindow | AnthropicWindow = field(default_factory=OpenAIWindow)
     stream: bool = False
+    cut_off: bool = False
     sizes: list[int] = field(default_factory=list)
     summaries: list[int] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)
@@ -93,6 +97,8 @@ class SmallWindow:
         tokens = count(text)
         if tokens > self.window:
             self.refused.append(tokens)
+            if self.cut_off:
+                return {"text": "", "finish_reason": "length"}
             words = f"{REFUSED}{tokens} {self.window}"
             return {"fail": {"status": self.protocol.refusal.status, "message": words}, "times": 10**6}
         if "Write a summary of the stretch" in text:
