@@ -28,7 +28,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.doors import Ordered
     from workflows.effects import Effects
     from workflows.failing import cause_of, failed_in
-    from workflows.limits import CALL_LIMIT, HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT, summary_retry
+    from workflows.limits import CALL_LIMIT, HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT, SUMMARY_LIMIT, summary_retry
     from workflows.messages import JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
@@ -315,7 +315,7 @@ class JobWorkflow(Ordered):
                 result_type=TurnReply,
                 activity_id=f"summary-{task.name}",
                 start_to_close_timeout=CALL_LIMIT,
-                schedule_to_close_timeout=self.wall_left(),
+                schedule_to_close_timeout=SUMMARY_LIMIT,
                 heartbeat_timeout=HEARTBEAT,
                 retry_policy=PATIENT,
                 summary=f"summary before turn {self.job.turn}",

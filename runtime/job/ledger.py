@@ -100,13 +100,13 @@ class Ledger:
         return None
 
     def spending(self, turn: int, now: float) -> Spending:
-        """For the budget line of turn ``turn``'s prompt."""
+        """For the budget line of turn ``turn``'s prompt. What failed in the turn is told in the next, as in a replay, where none fails."""
         return Spending(
             turn=turn,
             turns=self.budget.turns,
-            tokens_used=self.usage.total,
+            tokens_used=self.usage.total - self.failed.usage.total,
             tokens=self.budget.tokens,
-            usd_used=self.cost_usd,
+            usd_used=round(self.cost_usd - self.failed.cost_usd, 9),
             usd=self.budget.usd,
             wall_left=self.wall_left(now),
         )
