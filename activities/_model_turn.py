@@ -44,6 +44,7 @@ from runtime.prices import prices_of
 from runtime.projection.messages import Marks, messages_of, tools_of
 from runtime.projection.prefix import prefix_of
 from runtime.projection.prices import Prices
+from runtime.projection.project import tokens_of
 from runtime.projection.segments import Segment
 from runtime.projection.transcript import transcript_of
 from runtime.tokens import encoding
@@ -187,7 +188,7 @@ class ModelTurn:
         Raises:
             ApplicationError: ``WindowFull``, if it is not.
         """
-        if left_no_room(answer, _tokens_of(layout), self._call.accepted, self._options):
+        if left_no_room(answer, tokens_of(layout), self._call.accepted, self._options):
             failure = ApplicationError(NO_ROOM, type=FailureKind.WINDOW_FULL, non_retryable=True)
             raise await asyncio.to_thread(self._fail, layout, failure, False)
 
@@ -402,11 +403,7 @@ def _thought(block: dict[str, Any]) -> str:
 
 
 def _counted(layout: Sequence[Segment], tokens: int) -> Usage:
-    return Usage(prompt=_tokens_of(layout), completion=tokens, reported=False)
-
-
-def _tokens_of(layout: Sequence[Segment]) -> int:
-    return sum(segment.tokens for segment in layout)
+    return Usage(prompt=sum(segment.tokens for segment in layout), completion=tokens, reported=False)
 
 
 def _reported(usage: Any) -> Usage:

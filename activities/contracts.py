@@ -115,7 +115,7 @@ class TurnCall(Contract):
     ``condensations`` are those since the parent, ``interim`` is what came before the call. With ``given``, no model is called. ``redact`` is what is masked once more, by value. ``moved`` says why the prompt does not begin as the one before, if so. ``reset_event_id`` is the event to which a Temporal reset takes the run back to before this call.
     ``left`` is what failed attempts may use up (None: anything), ``retry`` how many there may be, and
     ``booked`` is what earlier calls of the turn used that came to nothing, which the job has booked.
-    ``accepted`` is the size of the largest prompt that the model has answered, in tokens as segments count them: an empty reply to a
+    ``accepted`` is the size of the largest prompt that the model has answered, in tokens as ``tokens_of`` counts them: an empty reply to a
     larger one is no reply if it was cut off. With 0 every reply is one.
     """
 
