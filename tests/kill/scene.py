@@ -36,7 +36,7 @@ BATCH, JOB = "kill", "job"
 JOBS = """\
 batch: {batch}
 defaults:
-  model: {{name: openai/local, api_base: "{address}/v1"}}
+  model: {{name: openai/local, api_base: "{address}/v1", price: free}}
   budget: {{turns: {budget}, tokens: 10000000000, usd: 1000.0, wall: 6h}}
   context_tokens: {context_tokens}
   condenser: {condenser}
