@@ -8,7 +8,11 @@ MAX_ITEMS = 100_000
 """Values inside one value, itself included."""
 
 MAX_CHARS = 1 << 20
-"""Characters and bytes of all texts inside one value."""
+"""Characters and bytes of all texts inside one value, the digits of its numbers included."""
+
+_LONG_BITS = 64
+_BITS_A_DIGIT = 3
+"""Somewhat less than a decimal digit has. Writing a long number takes longer than its digits say, so it is counted by them."""
 
 TOO_LARGE = f"too large to leave the statement (at most {MAX_ITEMS:,} values and {MAX_CHARS:,} characters)"
 
@@ -21,6 +25,11 @@ def too_large(value: Any) -> bool:
         items += 1
         if isinstance(one, str | bytes):
             chars += len(one)
+        elif isinstance(one, int):
+            bits = one.bit_length()
+            chars += bits // _BITS_A_DIGIT if bits > _LONG_BITS else 0
+        elif isinstance(one, BaseException):
+            stack.extend(one.args)
         elif isinstance(one, list | tuple | set | frozenset):
             if items + len(stack) + len(one) > MAX_ITEMS:
                 return True

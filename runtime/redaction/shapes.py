@@ -6,6 +6,7 @@ a shape's hint is not searched: most have none, and looking for a constant costs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -75,12 +76,18 @@ SHAPES = (
 _LEAST = {"api-key": 23}
 """The fewest characters of what is a key, where the pattern does not say."""
 
+_HINT = re2.compile(b"|".join(re.escape(hint) for shape in SHAPES for hint in shape.hints))
+_ANY = re2.compile(b"|".join(b"(?:" + shape.pattern.pattern + b")" for shape in SHAPES))
+"""One look at a text in place of one for each shape. What an AWS id has beside it needs that id, which is a shape itself."""
+
 _AWS_SECRET = re2.compile(rb"(?:^|[^A-Za-z0-9/+=])([A-Za-z0-9/+]{40})(?:$|[^A-Za-z0-9/+=])")
 _AWS_ID = next(shape for shape in SHAPES if shape.name == "aws-access-key-id")
 
 
 def mask_shapes(data: bytes, mark: Callable[[str, bytes], bytes]) -> bytes:
     """``data`` with ``mark(name, secret)`` in place of each secret. Without secrets it is not copied."""
+    if _HINT.search(data) is None or _ANY.search(data) is None:
+        return data
     pieces: list[bytes] = []
     done = 0
     for start, stop, name in _joined(data):

@@ -169,6 +169,8 @@ def test_a_declared_timeout_keeps_its_digest_only_when_live(run: Run) -> None:
         "view('a.txt', pos='/' + 'x' * 5_000)",
         "finish('x' * 600_000)",
         "finish([['x' * 100] * 1000] * 100)",
+        "take(['abcdefghij'] * 99_000)",
+        "take([1 << 3_000] * 90_000)",
     ],
 )
 def test_what_is_too_large_for_a_record_does_not_leave_the_statement(run: Run, source: str) -> None:
@@ -176,6 +178,43 @@ def test_what_is_too_large_for_a_record_does_not_leave_the_statement(run: Run, s
     exception = run(source, "print(1)").executions[0].exception
     assert exception is not None
     assert exception.type in ("ValueError", "RuntimeError")
+
+
+DOUBLED = "x = []\nfor _ in range(26): x = [x, x]\n"
+"""A value of 27 lists that is one of 67 million where sharing is not seen."""
+
+SHOWN = "<list too large to be shown: print a part of it>\n"
+
+
+@pytest.mark.parametrize(
+    ("way", "shown"),
+    [
+        ("x", SHOWN),
+        ("def f(): return x\nf()", SHOWN),
+        ("(x, x)", SHOWN.replace("list", "tuple")),
+        ("{1: x}", SHOWN.replace("list", "dict")),
+        ("[1 << 3_000] * 90_000", SHOWN),
+        ("[ValueError('x' * 1_000_000)] * 90_000", SHOWN),
+        ("take(x)", "ValueError"),
+        ("take(value={'a': x})", "ValueError"),
+        ("finish(x)", "ValueError"),
+        ("print(x)", "TimeoutError"),
+        ("y = repr(x)", "TimeoutError"),
+        ("raise ValueError(str(x))", "TimeoutError"),
+        ("assert x == 1, x", "TimeoutError"),
+        ("y = [x]", ""),
+    ],
+)
+def test_what_holds_itself_many_times_leaves_by_no_way(run: Run, way: str, shown: str) -> None:
+    """It crosses with its sharing, is counted by the paths through it, and is refused before anything walks them all.
+
+    What walks them inside the sandbox is bounded by its processor time. The job goes on, and a replay comes to the same.
+    """
+    loop = run(DOUBLED + way, "print(1)")
+    first, second = loop.executions[:2]
+    assert second.stdout == "1\n"
+    told = (first.exception.type if first.exception else "") or first.stdout
+    assert told in ({shown, "MemoryError"} if shown == "TimeoutError" else {shown})
 
 
 UNROLLED = "x = 0\nwhile x == 0:\n" + "".join(f"    y{i} = x if x else 'a'\n    x = (y{i}, x)\n" for i in range(30))

@@ -17,6 +17,7 @@ from runtime.redaction.key import redaction_key
 from runtime.redaction.marks import MARK, count_marks
 from runtime.redaction.redactor import Redactor
 from runtime.redaction.rules import Redaction
+from runtime.redaction.shapes import Shape, mask_shapes
 from tests.tiers.tiers import examples
 
 KEY = b"a key of the installation"
@@ -212,3 +213,10 @@ def test_the_key_is_made_once_and_kept(tmp_path: Path) -> None:
     assert redaction_key({**environment, "HOLDFAST_REDACTION_KEY": "x" * 20}) == b"x" * 20
     with pytest.raises(InputError, match="at least 16"):
         redaction_key({"HOLDFAST_REDACTION_KEY": "short"})
+
+
+def test_a_text_without_secrets_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No shape searches it by itself, also where it has the hints of some: a value may hold 100,000 such texts."""
+    monkeypatch.setattr(Shape, "spans", lambda *_: pytest.fail("searched for one shape"))
+    for text in (b"abcdefghij", b"key = value", b"https://example.org/?a=b", b"sk-" * 30_000, b"monkey-token"):
+        assert mask_shapes(text, lambda name, secret: b"") is text
