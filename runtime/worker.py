@@ -65,6 +65,8 @@ until the thread comes back, and the task has failed for nothing. What the detec
 ways: a stretch by processor time and by calls, an interpreter that does not answer by ``pool.WALL_SECONDS``. There is no
 option for it but ``debug_mode``, which runs workflows on the event loop, so it is set where the SDK keeps it."""
 
+_DETECTOR = "_deadlock_timeout_seconds"
+
 CALLS = 256
 """Activities at a time: model calls wait on the network, so they are many. Threads are made as they are needed."""
 
@@ -126,9 +128,23 @@ def make_worker(
         build_id=BUILD if deployment is None else None,
         deployment_config=_versioned(deployment) if deployment is not None else None,
     )
-    if worker._workflow_worker is not None:
-        worker._workflow_worker._deadlock_timeout_seconds = ACTIVATION_SECONDS
+    allow_long_activations(worker)
     return worker
+
+
+def allow_long_activations(worker: Worker) -> None:
+    """Set the limit of the SDK's deadlock detector, where this release of the SDK keeps it.
+
+    Raises:
+        RuntimeError: if it keeps it elsewhere: a busy machine would fail tasks and lose slots without a word.
+    """
+    inner = getattr(worker, "_workflow_worker", None)
+    if not hasattr(inner, _DETECTOR):
+        raise RuntimeError(
+            f"temporalio {version('temporalio')} keeps the limit of its deadlock detector elsewhere than in "
+            f"_workflow_worker.{_DETECTOR}: install the release that requirements.lock names"
+        )
+    setattr(inner, _DETECTOR, ACTIVATION_SECONDS)
 
 
 def _versioned(version: WorkerDeploymentVersion) -> WorkerDeploymentConfig:
