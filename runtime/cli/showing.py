@@ -329,6 +329,8 @@ def statement_text(shown: dict[str, Any]) -> str:
             lines.append(f"--- {stream} ---\n{shown[stream]}".rstrip("\n"))
     lines.extend(["--- events ---", *map(line_of, shown["events"])] if shown["events"] else [])
     if shown["execution"]:
+        if shown["execution"].get("unchecked"):
+            lines.append("[ran unchecked: the type checker needed too much processor time]")
         lines.append(json.dumps(shown["execution"], indent=2, ensure_ascii=False))
     return "\n".join(lines)
 

@@ -6,9 +6,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from runtime.cli.showing import statement_text
 from tests.cli.command_line import ROOT, CommandLine, counting, script, wait_for
 
 pytestmark = pytest.mark.server
@@ -129,3 +131,12 @@ def test_a_scripted_model_has_no_wire(cli: CommandLine) -> None:
     shown = cli("show", "handed@1", "--wire")
     assert json.loads(shown.out)["model"] == f"scripted/{cli.path}/one.yaml"
     assert shown.err.startswith("these bytes went over no wire")
+
+
+@pytest.mark.parametrize(
+    ("execution", "told"), [({"status": "ok"}, False), ({"status": "ok", "unchecked": True}, True)]
+)
+def test_a_statement_that_ran_unchecked_is_told(execution: dict[str, Any], told: bool) -> None:
+    """``show --statement`` says so, as ``log`` does."""
+    shown = {"statement": "x = 1", "problem": None, "stdout": "", "stderr": "", "events": [], "execution": execution}
+    assert ("ran unchecked: the type checker" in statement_text(shown)) == told
