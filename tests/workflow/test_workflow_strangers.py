@@ -39,6 +39,7 @@ from runtime.control import Control
 from runtime.job.stops import JobStatus
 from runtime.resets import outcome_of_reset, reset
 from runtime.temporal_binary import installed_binary
+from tests.eventually import eventually
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
 from workflows.limits import TASK_LIMIT
@@ -81,8 +82,11 @@ async def temporal(stage: Stage, *arguments: str) -> tuple[int, str]:
 
 async def timers(handle: WorkflowHandle[Any, Any], count: int) -> None:
     """Wait until the job has started so many timers."""
-    while len(events_of(await handle.fetch_history(), "TIMER_STARTED")) < count:  # noqa: ASYNC110 no event tells
-        await asyncio.sleep(0.02)
+
+    async def started() -> bool:
+        return len(events_of(await handle.fetch_history(), "TIMER_STARTED")) >= count
+
+    await eventually(started, f"the job has started {count} timers")
 
 
 async def asleep(handle: WorkflowHandle[Any, Any]) -> None:
@@ -268,8 +272,11 @@ async def test_a_strangers_query_and_update_are_refused(stage: Stage) -> None:
     assert events_of(history, "WORKFLOW_TASK_FAILED") == []
     stage.started.append(job_workflow_id(order.key))
     await batch.execute_update(BatchWorkflow.submit, Submission(jobs=(order,), concurrency=1))
-    while order.key.job not in (await batch.query("state"))["open"] or not stage.archive(spec).runs():  # noqa: ASYNC110
-        await asyncio.sleep(0.02)
+
+    async def running() -> bool:
+        return order.key.job in (await batch.query("state"))["open"] and bool(stage.archive(spec).runs())
+
+    await eventually(running, "the job of the batch has a run in the archive")
     await stage.client.get_workflow_handle(stage.started[-1]).cancel()
     assert (await batch.result()).ended == {spec.id: JobStatus.CANCELLED}
 
@@ -280,8 +287,7 @@ async def test_a_strangers_answer_ends_a_run_and_not_the_job(stage: Stage) -> No
     handle = await stage.start(spec)
     archive = stage.archive(spec)
     run = (await handle.describe()).run_id or ""
-    while not list(archive.attempts(run, 2)):  # noqa: ASYNC110 no event tells
-        await asyncio.sleep(0.02)
+    await eventually(lambda: bool(list(archive.attempts(run, 2))), "turn 2 is asked of the model")
     client = await stranger(stage)
     step = next(archive.steps(run))
     forged = Payload(
