@@ -42,8 +42,14 @@ class Moment:
         return cls(scene.stamps(), calls_by_turn(scene), Counter(scene.tool_runs()))
 
 
+_SPENT = re.compile(r"(?<=; )[\d,]+(?= of [\d,]+ tokens; )")
+"""In the line of budgets: a call that was broken off is booked as well."""
+
+
 def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
     """All that a job did and was shown, without times, attempt numbers and addresses (run ids, event ids, ports).
+
+    Calls that were broken off are booked, so what the job has used is told for each step alone.
 
     Nor does it tell in which of its runs a turn was taken. What a prompt has in common with the one before stands there.
     """
@@ -72,7 +78,7 @@ def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
         )
     return {
         "summary": summary,
-        "end": without_times(end.model_dump(mode="json", exclude={"run", "parent"})),
+        "end": without_times(end.model_dump(mode="json", exclude={"run", "parent", "usage"})),
         "turns": turns,
     }
 
@@ -204,8 +210,9 @@ def _wire(archive: JobArchive, attempt: str) -> str:
 
 
 def _segments(archive: JobArchive, run: str, turn: int) -> dict[str, dict[str, Any]]:
-    """A turn's prompt, by the digests of its segments without times."""
+    """A turn's prompt, by the digests of its segments without times, and without the tokens that kills cost."""
     made = [segment_without_times(segment) for segment in archive.turn_layout(run, turn)]
+    made = [{**one, "text": _SPENT.sub("", one["text"])} for one in made]
     return {hashlib.sha256(json.dumps(segment).encode()).hexdigest(): segment for segment in made}
 
 
