@@ -27,7 +27,13 @@ ROOMS = (
         "runtime/errors.py",
         "runtime/failpoints.py",
     ),
-    *("runtime/fences.py", "runtime/plurals.py", "runtime/tokens.py", "runtime/values.py"),
+    *(
+        "runtime/fences.py",
+        "runtime/plurals.py",
+        "runtime/search_attributes.py",
+        "runtime/tokens.py",
+        "runtime/values.py",
+    ),
 )
 """What workflow code is made of: directories and files below the root of the packages."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from runtime.history.content import Content, NodePart, TextPart
 from runtime.interpreter.namespace import HELD_ITEMS
 
-MOST_PLACES = 40
+MOST_PLACES = 400
 """Places in one result. More views that are held stand in the tail, where they give way without a mark for each."""
 
 

@@ -86,7 +86,7 @@ def test_a_summary_is_told(cli: CommandLine) -> None:
     assert told.startswith("before turn 5: condensed 5.c1: llm_summary (events) forgot ")
     assert "  5.c1-summary says:\n" in told
     assert "\n    They printed numbers.\n" in told
-    assert told.count("They printed numbers.") == 3
+    assert told.count("\n    They printed numbers.\n") == 2
     assert cli("show", "sums", "--turns", "5..6", "--forgotten").code == 0
 
 

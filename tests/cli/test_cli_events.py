@@ -21,27 +21,27 @@ def test_the_events_of_a_job_are_told_by_every_command(cli: CommandLine) -> None
     """``log --events``, ``nodes``, ``show --events``, ``show --statement`` and ``export``, and ``verify`` finds them sound."""
     cli.write("ws/a.txt", "hello\nworld\n")
     cli.write("model.json", script(*SOURCES))
-    assert cli("run", cli.jobs("id: one, model: scripted/model.json", batch="told")).code == 0
+    assert cli("run", cli.jobs("id: eventful, model: scripted/model.json", batch="told")).code == 0
     call, change = "method_called  view-1.SetTokens(50)", "node_changed  view-1  tokens 2,000 to 50"
-    lines = [line.strip() for line in cli("log", "one", "--events").out.splitlines()]
+    lines = [line.strip() for line in cli("log", "eventful", "--events").out.splitlines()]
     (at,) = [number for number, line in enumerate(lines) if line.endswith(call)]
     assert lines[at + 1].endswith(change)
     assert [lines[at + n].split()[0] for n in (-1, 0, 1, 2, 3)] == ["2", "2.2", "2.3", "3.1", "3"]
-    logged = cli("log", "one", "--events", "--json").json()["events"]
+    logged = cli("log", "eventful", "--events", "--json").json()["events"]
     statement, tick = ["method_called", "node_changed"], ["tick_applied"]
     told = [(event["step"], event["type"]) for event in logged]
     assert told == [
         (step, type_) for step, types in ((2, statement), (3, statement + tick), (None, statement)) for type_ in types
     ]
-    assert call in cli("nodes", "one@3").out
-    events = cli("show", "one@3", "--events", "--json").json()["events"]
-    shown = cli("show", "one@2", "--statement", "--json").json()["statement"]
+    assert call in cli("nodes", "eventful@3").out
+    events = cli("show", "eventful@3", "--events", "--json").json()["events"]
+    shown = cli("show", "eventful@2", "--statement", "--json").json()["statement"]
     assert (shown["stdout"], shown["stderr"], shown["events"]) == ("one\ntwo\n", "no\n", events[:2])
     assert shown["execution"]["events"] == [event["id"] for event in events[:2]]
-    text = cli("show", "one@2", "--statement").out
+    text = cli("show", "eventful@2", "--statement").out
     assert "--- stdout ---\none\ntwo\n--- stderr ---\nno\n--- events ---\n" in text
-    assert "acc: list[100]" in cli("show", "one@3", "--namespace").out
-    assert "(changed: acc[40])" in cli("show", "one@3", "--namespace").out
-    exported = [json.loads(line) for line in cli("export", "one").out.splitlines()]
+    assert "acc: list[100]" in cli("show", "eventful@3", "--namespace").out
+    assert "(changed: acc[40])" in cli("show", "eventful@3", "--namespace").out
+    exported = [json.loads(line) for line in cli("export", "eventful").out.splitlines()]
     assert [line["events"] for line in exported if line["type"] == "step"][2] == events
-    assert cli("verify", "one").code == 0
+    assert cli("verify", "eventful").code == 0

@@ -114,7 +114,7 @@ def test_every_part_of_a_job_is_dumped_or_made_anew(tmp_path: Path) -> None:
     }
     assert set(vars(loop.job)) == dumped | anew
     assert set(vars(loop.job.ledger)) == {"budget", "started", "usage", "cost_usd", "untold", "failed"}
-    assert set(vars(loop.job.fitter)) == {"limit", "size", "condensing", "_stated", "_refused"}
+    assert set(vars(loop.job.fitter)) == {"accepted", "limit", "size", "condensing", "_stated", "_refused"}
     places = {"known", "dropped", "causes", "prices"}
     kept = {"policy", "count", "reasons", "told_now", "_open", "_moved", "_superseded"}
     assert set(vars(loop.job.places)) == places | kept

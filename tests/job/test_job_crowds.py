@@ -124,10 +124,10 @@ def test_a_loop_that_reuses_a_name_leaves_one_line(workspace: Path) -> None:
 
 def test_a_statement_that_makes_many_views_has_a_bounded_number_of_places(workspace: Path) -> None:
     """The newest have theirs; the others stand in the tail, all of them as long as there is room."""
-    loop = crowd(
-        workspace, "vs = [view('src/foo.py', pos=n % 90, tokens=20) for n in range(60)]", context_tokens=30_000
-    )
-    assert len(shown(loop, SegmentKind.VIEW)) == 60
+    numbers = {"a": 200, "b": 200, "c": 20}
+    made = (f"{name} = [view('src/foo.py', pos=n % 90, tokens=20) for n in range({n})]" for name, n in numbers.items())
+    loop = crowd(workspace, "\n".join(made), context_tokens=60_000)
+    assert len(shown(loop, SegmentKind.VIEW)) == 420
     places = [s for s in loop.layouts[-1] if s.kind is SegmentKind.VIEW and not s.tail]
-    assert len(places) == MOST_PLACES and places[-1].text.startswith("[vs[59]: ")
+    assert len(places) == MOST_PLACES and places[-1].text.startswith("[c[19]: ")
     assert any(s.text == "[20 views made here, and shown further down]" for s in loop.layouts[-1])

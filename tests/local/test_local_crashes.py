@@ -144,7 +144,7 @@ async def test_silent_server_is_replaced(home: Home, monkeypatch: pytest.MonkeyP
 async def test_server_that_cannot_start_says_why(home: Home) -> None:
     """A database that is none ends in an error with the log's place and its last lines, and no process."""
     home.database.write_bytes(b"this is no SQLite file" * 100)
-    with pytest.raises(ServerError, match=r"exit code 1; its log is .*server\.log:\n(.*\n)*.*not a database"):
+    with pytest.raises(ServerError, match=r"is damaged\. Move it away .*server\.log:\n(.*\n)*.*not a database"):
         await ensure_server(home)
     assert (await server_status(home)).state is ServerState.STOPPED
 

@@ -11,6 +11,7 @@ from temporalio.exceptions import ApplicationError
 from activities._options import ModelOptions
 from runtime.archive.records import Capture
 from runtime.archive.stores import open_store
+from runtime.spec.models import Retry
 from runtime.tokens import encoding
 from runtime.values import ToolCall, Usage
 from tests.servers.provider_server import PIECE
@@ -160,5 +161,5 @@ async def test_a_failure_is_told_like_any_others(reply: dict[str, Any], kind: st
 
 def test_what_is_not_streamed_is_not_awaited_as_a_stream() -> None:
     """A model whose provider gives whole replies may take as long for its first byte as for all of it."""
-    assert ModelOptions(name="openai/gpt-5-pro", timeout=900).limits.first_byte == 900
-    assert ModelOptions(name="openai/gpt-5-codex", timeout=900).limits.first_byte < 900
+    assert ModelOptions(name="openai/gpt-5-pro", timeout=900).limits(Retry()).first_byte == 900
+    assert ModelOptions(name="openai/gpt-5-codex", timeout=900).limits(Retry()).first_byte < 900

@@ -36,7 +36,7 @@ async def test_what_differs_is_shown_as_text(stage: Stage) -> None:
     assert _texts(told[2, Aspect.STDOUT]) == (f"read {old}\n5\n", f"read {new}\n")
     assert _texts(told[2, Aspect.STDERR]) == (f"warned {old}\n", f"warned {new}\n")
     assert told[2, Aspect.EXCEPTION].found.now.startswith("ValueError")
-    assert [view.splitlines()[2] for view in _texts(told[1, Aspect.NODE])] == ["two", "2"]
+    assert [view.splitlines()[3] for view in _texts(told[1, Aspect.NODE])] == ["two", "2"]
     assert _texts(told[3, Aspect.EFFECT_RESULT])[0] == old
     assert _texts(told[3, Aspect.EFFECT_RESULT])[1].startswith("FileNotFoundError: ")
     lines = list(lines_of(told[2, Aspect.EFFECT_RESULT]))

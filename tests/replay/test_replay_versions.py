@@ -78,5 +78,5 @@ async def test_another_interpreter_does_not_take_over_in_mid_run(stage: Stage, m
     history = await stage.history()
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "INTERPRETER", "monty 99")
-        with pytest.raises(Exception, match=r"began with monty [\d.]+ and this worker has monty 99"):
+        with pytest.raises(Exception, match=r"began with monty [\d.]+ supplied \d+ and this worker has monty 99"):
             await replayer().replay_workflow(history)

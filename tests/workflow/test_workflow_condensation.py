@@ -215,7 +215,8 @@ async def test_a_window_below_what_must_stay_is_a_clear_end(stage: Stage) -> Non
     model = SmallWindow(counting(10), window=1_000)
     outcome, _ = await run(stage, model, 10)
     assert outcome.status is JobStatus.FAILED
-    assert "when all that may be left out is left out; the model's window leaves room for" in outcome.reason
+    assert "when all that may be left out is left out (contract 2," in outcome.reason
+    assert "; the model's window leaves room for" in outcome.reason
 
 
 @pytest.mark.smoke
