@@ -9,6 +9,7 @@ import pytest
 from temporalio.client import WorkflowHandle
 
 from runtime.archive.divergences import divergences
+from runtime.archive.job import JobArchive
 from runtime.job.stops import JobStatus
 from runtime.spec.models import ModelSettings
 from tests.eventually import eventually, until_phase, until_turn
@@ -92,7 +93,7 @@ async def test_a_frozen_replay_of_a_sleep_takes_no_time(stage: Stage) -> None:
     assert (again.status, again.turns) == (JobStatus.SUCCEEDED, 4)
     assert replayed.end(again.run).result == before
     assert [step.interim for step in replayed.steps(again.run)] == [step.interim for step in archive.steps(outcome.run)]
-    assert timeline(replayed, again.run) == timeline(archive, outcome.run)
+    assert _timeless(replayed, again.run) == _timeless(archive, outcome.run)
 
 
 ABOUT = """
@@ -138,6 +139,11 @@ async def test_summaries_that_landed_in_a_sleep_land_there_again(stage: Stage) -
     assert (again.status, again.turns) == (JobStatus.SUCCEEDED, 4)
     assert about.with_suffix(".calls").read_text() == calls
     assert [step.interim for step in replayed.steps(again.run)] == [step.interim for step in archive.steps(outcome.run)]
-    assert timeline(replayed, again.run) == timeline(archive, outcome.run)
+    assert _timeless(replayed, again.run) == _timeless(archive, outcome.run)
     assert divergences(replayed, again.run) == []
     assert sound(archive) and sound(replayed)
+
+
+def _timeless(archive: JobArchive, run: str) -> list[dict[str, Any]]:
+    """The run's turns without their events: those of payloads say when each was prepared, and in which order."""
+    return [{**turn, "events": None} for turn in timeline(archive, run)]
