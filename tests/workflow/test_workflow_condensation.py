@@ -271,7 +271,7 @@ async def test_summaries_count_for_the_budget(stage: Stage) -> None:
 async def test_a_loop_without_progress_ends_in_a_reset(stage: Stage) -> None:
     """A limit on events that can never hold asks for no summary in every turn: the guard stops that."""
     model = SmallWindow(counting(30))
-    tight = (CondenserSpec(kind=CondenserKind.SUMMARY, max_size=2, keep_first=2),)
+    tight = (CondenserSpec(kind=CondenserKind.SUMMARY, max_size=3, keep_first=2),)
     outcome, archive = await run(stage, model, 30, condenser=tight)
     assert outcome.status is JobStatus.SUCCEEDED
     check_told(archive, outcome)
