@@ -277,7 +277,7 @@ class JobWorkflow(Ordered):
         self.job.called(prompt, reply)
         if (restored := self.replaying.shown) is not None:
             # The prompt that was sent is the one that the next is told by; this one's budget line is another.
-            self.job.shown = restored
+            self.job.desk.shown = restored
         return reply
 
     async def project(self) -> Prompt:

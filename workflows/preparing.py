@@ -52,7 +52,9 @@ class Preparing:
         if self._flow.replaying.effect is not None:
             return False
         job, waited = self._flow.job, False
-        for preparation in job.graph.background.begin(turn=job.turn, now=now, asleep=job.sleeping.to_prepare(job)):
+        for preparation in job.graph.background.begin(
+            turn=job.turn, now=now, asleep=job.sleeping.to_prepare(job.graph)
+        ):
             waited |= preparation.material is not None
             handle = await self._flow.effects.prepare(preparation, self._flow.wall_left(), self._flow.left())
             self._handles[preparation.payload_id] = handle

@@ -29,7 +29,7 @@ async def sleep(flow: JobWorkflow) -> Stop | None:
         sleeping.repeat(record.interim)
     await _prepare(flow, flow.now)
     await _meet(flow)
-    while (alarm := sleeping.alarm(job)) is not None:
+    while (alarm := sleeping.alarm(job.graph)) is not None:
         now = flow.now
         if flow.inbox:
             sleeping.wake("a message", now)
@@ -73,15 +73,15 @@ async def _pass_time(flow: JobWorkflow, seconds: float) -> None:
 async def _look(flow: JobWorkflow, at: float, *, repeated: bool = False) -> None:
     """A tick of the sleeping job. A ``repeated`` one is of a sleep that is followed in a record."""
     job, sleeping = flow.job, flow.job.sleeping
-    if not repeated and sleeping.is_over(job, at):
+    if not repeated and sleeping.is_over(job.graph, at):
         return
     await flow.preparing.apply(at)
-    due, state = sleeping.due(job, at, all_of_them=repeated), sleeping.state
-    if state is None:
+    if (state := sleeping.state) is None:
         return
+    due = job.due_asleep(at, all_of_them=repeated)
     results = (await flow.effects.look(due, job.turn, state, flow.replaying.effect)).results if due else ()
     if due:
         flow.passed()
-    sleeping.tick(job, results, at, repeated=repeated)
+    job.tick_asleep(results, at, repeated=repeated)
     if await _prepare(flow, at):
         await _meet(flow)

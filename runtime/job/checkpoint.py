@@ -161,11 +161,12 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     except (ValidationError, binascii.Error) as error:
         raise InputError(f"the checkpoint is damaged: {error}") from error
     job = Job(spec, key=saved.key, started=saved.started, count=count)
-    job.turn = saved.turn
+    desk = job.desk
+    desk.turn = saved.turn
     properties = job.log.view.properties
-    job.log = EventLog.resumed(events, unhandled_request=saved.condensation_requested, properties=properties)
-    job.graph = job.surface.graph = ContextGraph.load(saved.graph, count, writer=spec.writer is not None)
-    job.session = Session(dump=session, names=_names(saved), pieces=saved.supplied)
+    desk.log = EventLog.resumed(events, unhandled_request=saved.condensation_requested, properties=properties)
+    desk.graph = desk.surface.graph = ContextGraph.load(saved.graph, count, writer=spec.writer is not None)
+    desk.session = Session(dump=session, names=_names(saved), pieces=saved.supplied)
     job.ledger.budget, job.ledger.usage, job.ledger.cost_usd = saved.budget, saved.usage, saved.cost_usd
     job.ledger.untold = list(saved.untold)
     job.fitter.limit, job.fitter.size, job.condensing.cached_tokens = saved.limit, saved.size, saved.cached_tokens
@@ -178,8 +179,8 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     places = job.places
     places.known, places.dropped = dict(saved.places), dict.fromkeys(saved.superseded)
     places.causes, places.prices = dict(saved.causes), saved.prices
-    job.replies = _segments(saved.replies, events)
-    job.shown = layout
+    desk.replies = _segments(saved.replies, events)
+    desk.shown = layout
     job.last_statement = saved.last_statement
     job.execution = saved.execution
     job._bad_replies = list(saved.bad_replies)

@@ -7,7 +7,7 @@ cannot be made before ``summarised`` was given the reply, or why there is none.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runtime.history.condensed import CondensationRecord
 from runtime.history.condensers import (
@@ -34,15 +34,13 @@ from runtime.history.condensers import (
 )
 from runtime.history.events import ActionEvent, Condensation, MessageEvent, MessageSource, RepairReason, ShownEvent
 from runtime.history.view import View
+from runtime.job.desk import Desk
 from runtime.job.dropped import Dropped
 from runtime.job.summary_prompt import summary_delta
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import LayoutDelta
 from runtime.spec.models import CondenserKind, CondenserSpec, ModelSettings
 from runtime.values import ModelReply, StepRef, Usage, Value
-
-if TYPE_CHECKING:
-    from runtime.job.job import Job
 
 WINDOW_EXCEEDED = "ContextWindowExceeded"
 """The type of the error of a call whose prompt was too long."""
@@ -119,32 +117,32 @@ class Condensing:
         self.taken = ()
         self.cached_tokens = usage.cache_read + usage.cache_write
 
-    def due(self, job: Job, prompt_tokens: int, window: int, *, refused: bool) -> bool | SummaryTask:
+    def due(self, desk: Desk, prompt_tokens: int, window: int, *, refused: bool) -> bool | SummaryTask:
         """Condense if something asks for it: events, tokens, a request, or a provider's refusal.
 
         What the model has not been shown yet stays. False if nothing came of it.
         """
         limits = Limits(max_events=min(self._limits, default=None), max_tokens=window)
-        triggers = triggers_of(job.log.view, limits, prompt_tokens, window_error=refused)
+        triggers = triggers_of(desk.log.view, limits, prompt_tokens, window_error=refused)
         if not triggers:
             return False
-        situation = self._situation(job, prompt_tokens, window, triggers, unseen_from=unseen_from(job.log.view))
-        return self._carry_out(job, situation, plan(job.log, self._condenser, situation))
+        situation = self._situation(desk, prompt_tokens, window, triggers, unseen_from=unseen_from(desk.log.view))
+        return self._carry_out(desk, situation, plan(desk.log, self._condenser, situation))
 
-    def reset(self, job: Job, prompt_tokens: int, window: int) -> bool | SummaryTask:
+    def reset(self, desk: Desk, prompt_tokens: int, window: int) -> bool | SummaryTask:
         """Forget all that the model has been shown already, whatever the condenser would keep."""
-        situation = self._forced(job, prompt_tokens, window, unseen_from(job.log.view))
-        return self._carry_out(job, situation, HardReset().condense(job.log.view, situation))
+        situation = self._forced(desk, prompt_tokens, window, unseen_from(desk.log.view))
+        return self._carry_out(desk, situation, HardReset().condense(desk.log.view, situation))
 
-    def last_resort(self, job: Job, prompt_tokens: int, window: int) -> bool | SummaryTask:
+    def last_resort(self, desk: Desk, prompt_tokens: int, window: int) -> bool | SummaryTask:
         """Forget what the model has not been shown, too: one endless tool loop, a result larger than the window."""
-        situation = self._forced(job, prompt_tokens, window, None)
-        outcome = plan(job.log, self._condenser, situation)
+        situation = self._forced(desk, prompt_tokens, window, None)
+        outcome = plan(desk.log, self._condenser, situation)
         if isinstance(outcome, GiveUp):
-            outcome = HardReset().condense(job.log.view, situation)
-        return self._carry_out(job, situation, outcome)
+            outcome = HardReset().condense(desk.log.view, situation)
+        return self._carry_out(desk, situation, outcome)
 
-    def summarised(self, job: Job, reply: ModelReply | str, step: StepRef | None = None) -> None:
+    def summarised(self, desk: Desk, reply: ModelReply | str, step: StepRef | None = None) -> None:
         """Go on with the reply to the request that waited, or with why there is none."""
         writing = self._writing
         if writing is None:
@@ -154,17 +152,17 @@ class Condensing:
         answer = SummaryReply(failure=reply) if isinstance(reply, str) else _answer(writing, reply)
         if isinstance(reply, ModelReply):
             writing = replace(writing, usage=writing.usage + reply.usage, cost_usd=writing.cost_usd + reply.cost_usd)
-        outcome = self._condenser.resume(job.log.view, situation, request, answer)
+        outcome = self._condenser.resume(desk.log.view, situation, request, answer)
         if isinstance(outcome, Ask) and isinstance(reply, str) and not reply.startswith(WINDOW_EXCEEDED):
             # Nobody writes it now; only where the prompt was too long, a smaller one may help.
-            outcome = self._unasked(job, situation, outcome, reply)
+            outcome = self._unasked(desk, situation, outcome, reply)
         if isinstance(outcome, Ask):
-            self._ask(job, situation, outcome.request, replace(writing, number=writing.number + 1))
+            self._ask(desk, situation, outcome.request, replace(writing, number=writing.number + 1))
             return
         fault = answer.failure or fault_of(answer.text, request, situation)
-        self.backoff = self.backoff.failed(job.turn) if isinstance(reply, str) else Backoff()
+        self.backoff = self.backoff.failed(desk.turn) if isinstance(reply, str) else Backoff()
         self._carry_out(
-            job,
+            desk,
             situation,
             outcome,
             summary=None if fault else step,
@@ -173,40 +171,40 @@ class Condensing:
             cost_usd=round(writing.cost_usd, 9),
         )
 
-    def _carry_out(self, job: Job, situation: Situation, outcome: Outcome, **record: Any) -> bool | SummaryTask:
+    def _carry_out(self, desk: Desk, situation: Situation, outcome: Outcome, **record: Any) -> bool | SummaryTask:
         match outcome:
             case Keep() | GiveUp():
                 return False
-            case Ask() if job.turn < self.backoff.until:
+            case Ask() if desk.turn < self.backoff.until:
                 words = f"not asked for before turn {self.backoff.until}, since summaries failed"
-                given_up = self._unasked(job, situation, outcome, words)
-                return self._carry_out(job, situation, given_up, failures=(words,), **record)
+                given_up = self._unasked(desk, situation, outcome, words)
+                return self._carry_out(desk, situation, given_up, failures=(words,), **record)
             case Ask(request=request):
-                return self._ask(job, situation, request, None)
+                return self._ask(desk, situation, request, None)
             case Forget(condensation=condensation):
-                return self._forget(job, condensation, record)
+                return self._forget(desk, condensation, record)
 
-    def _unasked(self, job: Job, situation: Situation, asked: Ask, words: str) -> Keep | GiveUp | Forget:
+    def _unasked(self, desk: Desk, situation: Situation, asked: Ask, words: str) -> Keep | GiveUp | Forget:
         """What the condenser does without the summary that it asks for."""
         outcome: Outcome = asked
         while isinstance(outcome, Ask):
-            outcome = self._condenser.resume(job.log.view, situation, outcome.request, SummaryReply(failure=words))
+            outcome = self._condenser.resume(desk.log.view, situation, outcome.request, SummaryReply(failure=words))
         return outcome
 
-    def _ask(self, job: Job, situation: Situation, request: SummaryRequest, before: _Writing | None) -> SummaryTask:
+    def _ask(self, desk: Desk, situation: Situation, request: SummaryRequest, before: _Writing | None) -> SummaryTask:
         number = before.number if before is not None else 1
         name = request.condensation_id if number == 1 else f"{request.condensation_id}-{number}"
-        delta = summary_delta(job, request, situation)
+        delta = summary_delta(desk, request, situation)
         task = SummaryTask(name=name, request=request, delta=delta, model=self._model)
         usage, cost = (before.usage, before.cost_usd) if before is not None else (Usage(), 0.0)
         self._writing = _Writing(situation, task, number, usage, cost)
         return task
 
-    def _forget(self, job: Job, condensation: Condensation, record: dict[str, Any]) -> bool:
-        view = job.log.view
+    def _forget(self, desk: Desk, condensation: Condensation, record: dict[str, Any]) -> bool:
+        view = desk.log.view
         before = {event.id: event for event in view}
         self._number += 1
-        repairs = job.log.append(condensation)
+        repairs = desk.log.append(condensation)
         forgotten = tuple(event_id for event_id in before if view.position(event_id) is None)
         if not forgotten:
             return False
@@ -225,13 +223,13 @@ class Condensing:
         self.taken = (*self.taken, made)
         return True
 
-    def _forced(self, job: Job, prompt_tokens: int, window: int, unseen: int | None) -> Situation:
+    def _forced(self, desk: Desk, prompt_tokens: int, window: int, unseen: int | None) -> Situation:
         triggers = frozenset({Trigger.TOKENS, Trigger.WINDOW})
-        return self._situation(job, prompt_tokens, window, triggers, unseen_from=unseen)
+        return self._situation(desk, prompt_tokens, window, triggers, unseen_from=unseen)
 
     def _situation(
         self,
-        job: Job,
+        desk: Desk,
         prompt_tokens: int,
         window: int,
         triggers: frozenset[Trigger],
@@ -241,12 +239,12 @@ class Condensing:
         def count(event: ShownEvent) -> int:
             if isinstance(event, ActionEvent) and event.tool_calls and event.tool_call_id != event.tool_calls[0].id:
                 return 0
-            return tokens_of(job.projector.told(event, job.replies))
+            return tokens_of(desk.projector.told(event, desk.replies))
 
-        view = job.log.view
+        view = desk.log.view
         return Situation(
-            condensation_id=f"{job.turn}.c{self._number + 1}",
-            turn=job.turn,
+            condensation_id=f"{desk.turn}.c{self._number + 1}",
+            turn=desk.turn,
             triggers=triggers,
             count=count,
             prompt_tokens=prompt_tokens,

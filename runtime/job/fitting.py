@@ -8,19 +8,16 @@ stay is cut to smaller budgets. The contract, the goal and what is pinned stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from runtime.job import sections
 from runtime.job.condensing import Condensing, SummaryTask
+from runtime.job.desk import Desk
 from runtime.job.stops import JobFailed
 from runtime.job.window import SMALLER, learned_limit
 from runtime.projection.project import MESSAGE_TOKENS, TailPart
 from runtime.projection.segments import Segment, SegmentKind
 from runtime.spec.models import LEAST_SECTION
 from runtime.values import Usage
-
-if TYPE_CHECKING:
-    from runtime.job.job import Job
 
 ROOM, CONDENSED = "left out for room", "condensed"
 """Why a prompt was rewritten."""
@@ -72,7 +69,7 @@ class Fitter:
         self.accepted = max(self.accepted, self.size)
         self.condensing.called(usage)
 
-    def fit(self, job: Job, tail: Callable[[], Sequence[TailPart]]) -> tuple[Segment, ...] | SummaryTask:
+    def fit(self, desk: Desk, tail: Callable[[], Sequence[TailPart]]) -> tuple[Segment, ...] | SummaryTask:
         """The job's layout, with less in it until it fits; or a summary that must be written before it can be made.
 
         Each step leaves less that could be left out, so it ends.
@@ -83,62 +80,64 @@ class Fitter:
         if self.condensing.waiting is not None:
             return self.condensing.waiting
         target = self.limit
-        job.surface.tail_budgets.update(sections.tail_budgets(job.spec.sections, self.limit))
+        desk.surface.tail_budgets.update(sections.tail_budgets(desk.spec.sections, self.limit))
         while True:
-            job.surface.look(job.log.view, job.turn)
-            if self.condensing.taken and CONDENSED not in job.places.reasons:
+            desk.surface.look(desk.log.view, desk.turn)
+            if self.condensing.taken and CONDENSED not in desk.places.reasons:
                 # Also after a summary that was waited for: what stands behind it is written anew.
-                job.places.flush(job.surface, CONDENSED)
-            layout = job.projector.layout(job.log.view, job.replies, job.surface, tail())
-            self.size = job.projector.tokens
-            if sections.keep_within(job, layout):
-                job.places.flush(job.surface, ROOM)
+                desk.places.flush(desk.surface, CONDENSED)
+            layout = desk.projector.layout(desk.log.view, desk.replies, desk.surface, tail())
+            self.size = desk.projector.tokens
+            if sections.keep_within(desk.spec.sections, desk.surface, layout):
+                desk.places.flush(desk.surface, ROOM)
                 continue
             if self.size > target:
                 target = int(self.limit * sections.TARGET)
-                if job.places.behind(job.surface) and job.places.flush(job.surface, ROOM):
+                if desk.places.behind(desk.surface) and desk.places.flush(desk.surface, ROOM):
                     continue
-                if sections.collapse(job, layout, self.size - target, kept=sections.made_last(job, layout)):
-                    job.places.flush(job.surface, ROOM)
+                if sections.collapse(
+                    desk.surface, layout, self.size - target, kept=sections.made_last(desk.surface, layout)
+                ):
+                    desk.places.flush(desk.surface, ROOM)
                     continue
-            outcome = self._less(job, layout)
+            outcome = self._less(desk, layout)
             if isinstance(outcome, SummaryTask):
                 return outcome
             if not outcome:
                 return layout
-            job.surface.look(job.log.view, job.turn)
-            job.places.flush(job.surface, CONDENSED if self.condensing.taken else ROOM)
+            desk.surface.look(desk.log.view, desk.turn)
+            desk.places.flush(desk.surface, CONDENSED if self.condensing.taken else ROOM)
 
-    def _less(self, job: Job, layout: Sequence[Segment]) -> bool | SummaryTask:
+    def _less(self, desk: Desk, layout: Sequence[Segment]) -> bool | SummaryTask:
         """Leave out more, by the least loss. False if the layout fits, and nobody asks for less."""
         condensing, size, limit = self.condensing, self.size, self.limit
         over = size - limit
-        outcome = condensing.due(job, size, limit, refused=self._refused and over > 0)
-        outcome = outcome or self._less_history(job, layout)
+        outcome = condensing.due(desk, size, limit, refused=self._refused and over > 0)
+        outcome = outcome or self._less_history(desk, layout)
         if outcome or over <= 0:
             return outcome
         # A window that turned out to be smaller is not what the user chose, so it may cost what "none" would keep.
         may_forget = not condensing.never or limit < self._stated
         outcome = (
-            (may_forget and condensing.reset(job, size, limit))
-            or sections.collapse(job, layout, over, kept=frozenset())
-            or sections.thin_out(job, layout, limit // 2)
-            or sections.shrink(job, layout, _CUTTABLE, least=max(LEAST_SECTION, limit // 8))
-            or (may_forget and condensing.last_resort(job, size, limit))
-            or sections.shrink(job, layout, _CUTTABLE, least=LEAST_SECTION)
-            or sections.collapse(job, layout, over, kept=frozenset(), kind=SegmentKind.GROUP)
-            or sections.give_up(job, layout, over, sections.NODES)
+            (may_forget and condensing.reset(desk, size, limit))
+            or sections.collapse(desk.surface, layout, over, kept=frozenset())
+            or sections.thin_out(desk.surface, layout, limit // 2)
+            or sections.shrink(desk.surface, layout, _CUTTABLE, least=max(LEAST_SECTION, limit // 8))
+            or (may_forget and condensing.last_resort(desk, size, limit))
+            or sections.shrink(desk.surface, layout, _CUTTABLE, least=LEAST_SECTION)
+            or sections.collapse(desk.surface, layout, over, kept=frozenset(), kind=SegmentKind.GROUP)
+            or sections.give_up(desk.surface, layout, over, sections.NODES)
         )
         if outcome:
             return outcome
         raise JobFailed(self._too_large(may_forget, layout))
 
-    def _less_history(self, job: Job, layout: Sequence[Segment]) -> bool | SummaryTask:
+    def _less_history(self, desk: Desk, layout: Sequence[Segment]) -> bool | SummaryTask:
         """Condense what was said, where that alone is larger than its section; once before each call."""
-        most = job.spec.sections.history
+        most = desk.spec.sections.history
         if most is None or self.condensing.taken or (said := sections.history_of(layout)) <= most:
             return False
-        return self.condensing.due(job, said, most, refused=False)
+        return self.condensing.due(desk, said, most, refused=False)
 
     def _too_large(self, may_forget: bool, layout: Sequence[Segment]) -> str:
         allows = "context_tokens allows" if self.limit == self._stated else "the model's window leaves room for"

@@ -32,11 +32,11 @@ from runtime.history.events import (
     TickApplied,
 )
 from runtime.history.log import EventLog
-from runtime.history.properties import ALL_PROPERTIES, USER_MESSAGES_PINNED
 from runtime.interpreter.records import Execution, ExecutionStatus
 from runtime.interpreter.replies import ParsedReply, parse_reply, short
 from runtime.interpreter.run import Session
 from runtime.job.condensing import Condensing, SummaryTask
+from runtime.job.desk import Desk
 from runtime.job.fitting import Fitter
 from runtime.job.happenings import Happenings
 from runtime.job.ledger import Ledger
@@ -46,7 +46,7 @@ from runtime.job.sleeping import Sleeping
 from runtime.job.statement import JobStatement
 from runtime.job.stops import BAD_REPLIES, JobStatus, Stop
 from runtime.job.surface import Surface
-from runtime.projection.project import Projector, TailPart
+from runtime.projection.project import TailPart
 from runtime.projection.results import NOBODY_THERE, execution_text
 from runtime.projection.segments import LayoutDelta, Segment, SegmentKind, delta_from, reply_segment
 from runtime.spec.models import JobSpec
@@ -79,23 +79,12 @@ class Job:
     """The state of one job. ``key`` seeds the interpreter's random numbers; ``count`` counts tokens."""
 
     def __init__(self, spec: JobSpec, *, key: str, started: float, count: Callable[[str], int]) -> None:
-        self.spec = spec
-        self.key = key
-        self.turn = 0
-        self.log = EventLog(USER_MESSAGES_PINNED if spec.pin_user_messages else ALL_PROPERTIES)
-        self.graph = ContextGraph(count, writer=spec.writer is not None)
-        self.count = count
-        self.places = Places(spec.projection, count)
-        self.surface = Surface(self.graph, count, self.places)
-        self.session = Session()
+        self.desk = Desk(spec, key, count)
         self.ledger = Ledger(spec.budget, started)
         self.condensing = Condensing(spec.condenser)
         self.fitter = Fitter(spec.context_tokens, self.condensing)
-        self.projector = Projector(count)
         self.sleeping = Sleeping()
-        self.replies: dict[int, Segment] = {}
         self.last_statement = ""
-        self.shown: tuple[str, ...] = ()
         self.execution: Execution | None = None
         self._settled = False
         self._finished: Stop | None = None
@@ -119,6 +108,56 @@ class Job:
         self._message(MessageSource.SYSTEM, contract)
         self._message(MessageSource.GOAL, spec.goal)
 
+    @property
+    def spec(self) -> JobSpec:
+        """The job's definition."""
+        return self.desk.spec
+
+    @property
+    def key(self) -> str:
+        """What seeds the interpreter's random numbers."""
+        return self.desk.key
+
+    @property
+    def turn(self) -> int:
+        """The turn under way, or the last; 0 before the first."""
+        return self.desk.turn
+
+    @property
+    def log(self) -> EventLog:
+        """The conversation."""
+        return self.desk.log
+
+    @property
+    def graph(self) -> ContextGraph:
+        """The nodes."""
+        return self.desk.graph
+
+    @property
+    def places(self) -> Places:
+        """Where nodes stand in the prompt."""
+        return self.desk.places
+
+    @property
+    def surface(self) -> Surface:
+        """How nodes are shown."""
+        return self.desk.surface
+
+    @property
+    def session(self) -> Session:
+        """The interpreter between two statements."""
+        return self.desk.session
+
+    @property
+    def replies(self) -> dict[int, Segment]:
+        """The segments of the model's replies, by turn."""
+        return self.desk.replies
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The digests of the last prompt's segments."""
+        return self.desk.shown
+
     def stop(self, now: float) -> Stop | None:
         """The job's end, if it has come."""
         if self._finished is not None:
@@ -129,7 +168,7 @@ class Job:
 
     def ingest(self, messages: Sequence[str], now: float) -> None:
         """Begin the next turn with the messages that arrived."""
-        self.turn += 1
+        self.desk.turn += 1
         self._events = self._projections = 0
         self._interim = Interim()
         self.limits = ()
@@ -167,10 +206,18 @@ class Job:
         self._tick_at = now
         return self.graph.due_reads(turn=self.turn, now=now, also=also)
 
-    def tick_asleep(self, results: Sequence[ReadResult], also: Sequence[str]) -> None:
-        """A tick between two turns: what changed becomes events at once, and deltas when the job is awake."""
-        self.graph.apply_tick_asleep(results, turn=self.turn, now=self._tick_at, also=also)
+    def due_asleep(self, now: float, *, all_of_them: bool = False) -> tuple[ReadRequest, ...]:
+        """What the sleeping job's tick at ``now`` must read."""
+        return self.due_reads(now, also=self.sleeping.look(self.graph, now, all_of_them=all_of_them))
+
+    def tick_asleep(self, results: Sequence[ReadResult], now: float, *, repeated: bool = False) -> None:
+        """A tick between two turns: what changed becomes events at once, and deltas when the job is awake.
+
+        A ``repeated`` sleep ends as recorded.
+        """
+        self.graph.apply_tick_asleep(results, turn=self.turn, now=self._tick_at, also=self.sleeping.looking)
         self._take_graph_events()
+        self.sleeping.ticked(self.graph, results, now, repeated=repeated)
 
     def recorded_payloads(self, interim: Interim) -> tuple[tuple[str, int, int], ...]:
         """What the tick that comes next, of the turn or of the sleep before it, applied in the record that is followed."""
@@ -217,7 +264,7 @@ class Job:
         if not self._settled:
             self._settle()
         budget_line = self.ledger.spending(self.turn, now).line()
-        layout = self.fitter.fit(self, lambda: self._tail(budget_line))
+        layout = self.fitter.fit(self.desk, lambda: self._tail(budget_line))
         if isinstance(layout, SummaryTask):
             return layout
         self._projections += 1
@@ -251,7 +298,7 @@ class Job:
         horizon = min(self.spec.budget.turns - self.turn, max(LEAST_HORIZON, self.turn))
         self.places.settle(
             self.surface,
-            lambda: self.projector.standing(view, self.replies, self.surface),
+            lambda: self.desk.projector.standing(view, self.replies, self.surface),
             horizon,
             self._tell,
         )
@@ -275,11 +322,11 @@ class Job:
             self.ledger.add(reply.usage + reply.failed.usage, reply.cost_usd + reply.failed.cost_usd)
         else:
             self.ledger.add_background(failed.usage, failed.cost_usd)
-        self.condensing.summarised(self, reply, step)
+        self.condensing.summarised(self.desk, reply, step)
 
     def called(self, prompt: Prompt, reply: ModelReply) -> None:
         """Book the call, and take the prompt as what the model has seen."""
-        self.shown = tuple(segment.digest for segment in prompt.layout)
+        self.desk.shown = tuple(segment.digest for segment in prompt.layout)
         self.execution = None
         self.happenings.clear()
         self.replies[self.turn] = reply_segment(
@@ -309,12 +356,12 @@ class Job:
         self._bad_replies.clear()
         self.last_statement = parsed.statement
         self._append(self._action(reply, parsed))
-        return JobStatement(self, parsed.statement, parsed.tool_call_id, now)
+        return JobStatement(self.desk, parsed.statement, parsed.tool_call_id, now)
 
     def record(self, statement: JobStatement, now: float) -> None:
         """Append the statement's execution and its events; a ``finish`` in a statement that ended well ends the job."""
         execution, views = statement.close(now)
-        self.session = statement.session
+        self.desk.session = statement.session
         self.surface.names = self.session.names.handles
         self.graph.learn_names(self.surface.names)
         self.graph.pause_out_of_sight(turn=self.turn)
@@ -341,7 +388,7 @@ class Job:
         if statement.asked_to_condense:
             self.request_condensation(RequestSource.MODEL)
         if (waits := self.graph.take_waits()) and execution.status is ExecutionStatus.OK:
-            self.sleeping.fall_asleep(self, waits, now)
+            self.sleeping.fall_asleep(self.graph, waits, now)
         if (result := statement.finished()) is not None:
             self._finished = Stop(JobStatus.SUCCEEDED, "finished", result.result)
 

@@ -7,14 +7,11 @@ out, the oldest first, and what must stay is shown smaller; of what was said, th
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING
 
+from runtime.job.surface import Surface
 from runtime.projection.project import MESSAGE_TOKENS, tokens_of
 from runtime.projection.segments import Segment, SegmentKind
 from runtime.spec.models import LEAST_SECTION, Sections
-
-if TYPE_CHECKING:
-    from runtime.job.job import Job
 
 TARGET = 0.8
 """What is aimed at once a bound is passed: one larger rewrite is cheaper than a small one in every turn."""
@@ -52,27 +49,32 @@ def beyond(sections: Sections, layout: Sequence[Segment]) -> tuple[SegmentKind, 
 
 
 def collapse(
-    job: Job, layout: Sequence[Segment], over: int, *, kept: frozenset[str], kind: SegmentKind = SegmentKind.VIEW
+    surface: Surface,
+    layout: Sequence[Segment],
+    over: int,
+    *,
+    kept: frozenset[str],
+    kind: SegmentKind = SegmentKind.VIEW,
 ) -> bool:
     """Leave out views, or nodes of another kind, the oldest first, but those in ``kept`` and pinned ones."""
     nodes = [(obj_id, segment) for obj_id, segment in _nodes(layout) if segment.kind is kind and obj_id not in kept]
-    free = [(obj_id, segment.tokens) for obj_id, segment in nodes if not job.surface.is_pinned(obj_id)]
-    return _leave_out(job, free, over)
+    free = [(obj_id, segment.tokens) for obj_id, segment in nodes if not surface.is_pinned(obj_id)]
+    return _leave_out(surface, free, over)
 
 
-def thin_out(job: Job, layout: Sequence[Segment], most: int) -> bool:
+def thin_out(surface: Surface, layout: Sequence[Segment], most: int) -> bool:
     """Leave out nodes if there are so many that even the least of each is more than ``most`` tokens: pinned ones last.
 
     What is left can be made smaller until it fits, one by one.
     """
     least = [(o, min(segment.tokens, LEAST_SECTION) + MESSAGE_TOKENS) for o, segment in _nodes(layout)]
-    return _leave_out(job, _pinned_last(job, least), sum(tokens for _, tokens in least) - most)
+    return _leave_out(surface, _pinned_last(surface, least), sum(tokens for _, tokens in least) - most)
 
 
-def give_up(job: Job, layout: Sequence[Segment], over: int, kinds: Container[SegmentKind]) -> bool:
+def give_up(surface: Surface, layout: Sequence[Segment], over: int, kinds: Container[SegmentKind]) -> bool:
     """Leave out nodes of these kinds, pinned ones and notes too, the oldest first: no job ends for the number of its nodes."""
     nodes = [(obj_id, s.tokens + MESSAGE_TOKENS) for obj_id, s in _nodes(layout) if s.kind in kinds]
-    return _leave_out(job, _pinned_last(job, nodes), over)
+    return _leave_out(surface, _pinned_last(surface, nodes), over)
 
 
 def _nodes(layout: Sequence[Segment]) -> list[tuple[str, Segment]]:
@@ -80,22 +82,22 @@ def _nodes(layout: Sequence[Segment]) -> list[tuple[str, Segment]]:
     return [(segment.origin.removeprefix("node:"), segment) for segment in layout if segment.kind in NODES]
 
 
-def _pinned_last(job: Job, nodes: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    return sorted(nodes, key=lambda node: job.surface.is_pinned(node[0]))
+def _pinned_last(surface: Surface, nodes: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    return sorted(nodes, key=lambda node: surface.is_pinned(node[0]))
 
 
-def _leave_out(job: Job, nodes: Sequence[tuple[str, int]], over: int) -> bool:
+def _leave_out(surface: Surface, nodes: Sequence[tuple[str, int]], over: int) -> bool:
     """Leave out the first of ``nodes``, given with their tokens, that have ``over`` tokens together."""
-    before = len(job.surface.collapsed)
+    before = len(surface.collapsed)
     for obj_id, tokens in nodes:
         if over <= 0:
             break
-        job.surface.collapse(obj_id)
+        surface.collapse(obj_id)
         over -= tokens
-    return len(job.surface.collapsed) > before
+    return len(surface.collapsed) > before
 
 
-def made_last(job: Job, layout: Sequence[Segment]) -> frozenset[str]:
+def made_last(surface: Surface, layout: Sequence[Segment]) -> frozenset[str]:
     """The views that stand behind the last reply: what the model has just asked for."""
     views: set[str] = set()
     for segment in layout:
@@ -103,12 +105,11 @@ def made_last(job: Job, layout: Sequence[Segment]) -> frozenset[str]:
             views.clear()
         elif segment.kind is SegmentKind.VIEW:
             views.add(segment.origin.removeprefix("node:"))
-    return frozenset(views.intersection(job.surface.places))
+    return frozenset(views.intersection(surface.places))
 
 
-def shrink(job: Job, layout: Sequence[Segment], kinds: Sequence[SegmentKind], *, least: int) -> bool:
+def shrink(surface: Surface, layout: Sequence[Segment], kinds: Sequence[SegmentKind], *, least: int) -> bool:
     """Halve the budget of the largest text of these kinds that is still cut, down to ``least`` tokens."""
-    surface = job.surface
     for segment in sorted(layout, key=lambda segment: -segment.tokens):
         if segment.kind not in kinds or segment.tokens <= least + MESSAGE_TOKENS:
             continue
@@ -126,15 +127,15 @@ def shrink(job: Job, layout: Sequence[Segment], kinds: Sequence[SegmentKind], *,
     return False
 
 
-def keep_within(job: Job, layout: Sequence[Segment]) -> bool:
+def keep_within(sections: Sections, surface: Surface, layout: Sequence[Segment]) -> bool:
     """Leave out or shrink nodes of a section that is too large. False if none is, or nothing of it can give way."""
-    found = beyond(job.spec.sections, layout)
+    found = beyond(sections, layout)
     if found is None:
         return False
     kind, over = found
     return (
-        (kind is SegmentKind.VIEW and collapse(job, layout, over, kept=made_last(job, layout)))
-        or shrink(job, layout, (kind,), least=LEAST_SECTION)
-        or collapse(job, layout, over, kept=frozenset(), kind=kind)
-        or (kind is SegmentKind.NOTE and give_up(job, layout, over, (kind,)))
+        (kind is SegmentKind.VIEW and collapse(surface, layout, over, kept=made_last(surface, layout)))
+        or shrink(surface, layout, (kind,), least=LEAST_SECTION)
+        or collapse(surface, layout, over, kept=frozenset(), kind=kind)
+        or (kind is SegmentKind.NOTE and give_up(surface, layout, over, (kind,)))
     )

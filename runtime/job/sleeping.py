@@ -11,18 +11,15 @@ A user's message ends the sleep, all of it; the time that was set, or a change t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from runtime.context.describe import listed
 from runtime.context.feed import Delta
+from runtime.context.graph import ContextGraph
 from runtime.context.interim import Interim
 from runtime.context.payloads import Applied
-from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
+from runtime.context.sources import ReadResult, ReadStatus
 from runtime.context.states import Wait
 from runtime.values import Value
-
-if TYPE_CHECKING:
-    from runtime.job.job import Job
 
 LEAST_SECONDS = 5.0
 """Between two ticks of a sleeping job."""
@@ -98,17 +95,17 @@ class Sleeping:
         self._looked = False
         self._fell_asleep = True
 
-    def fall_asleep(self, job: Job, waits: tuple[Wait, ...], now: float) -> None:
+    def fall_asleep(self, graph: ContextGraph, waits: tuple[Wait, ...], now: float) -> None:
         """Begin with what a statement asked for."""
-        known = job.graph.awaited(waits[0])
+        known = graph.awaited(waits[0])
         self._fell_asleep = True
-        self.state = Sleep(waits=waits, since=now, began=now, known=known, unwritten=job.graph.unwritten(known))
+        self.state = Sleep(waits=waits, since=now, began=now, known=known, unwritten=graph.unwritten(known))
 
-    def alarm(self, job: Job) -> float | None:
+    def alarm(self, graph: ContextGraph) -> float | None:
         """The workflow time at which there is something to do; None if the job is awake."""
         if self.state is None:
             return None
-        return self.state.alarm(job.graph.next_due(), ready=job.graph.background.waiting)
+        return self.state.alarm(graph.next_due(), ready=graph.background.waiting)
 
     def wake(self, reason: str, now: float) -> None:
         """End the sleep."""
@@ -129,12 +126,12 @@ class Sleeping:
         number = len(self._asleep().news)
         return tuple((node, turn, effect) for tick, node, turn, effect in interim.asleep if tick == number)
 
-    def is_over(self, job: Job, now: float) -> bool:
+    def is_over(self, graph: ContextGraph, now: float) -> bool:
         """Whether the time of the wait is over, which then ends."""
         state = self._asleep()
         if not state.is_over(now):
             return False
-        self._next(job, "the timeout" if state.wait.change else "the time that was set", now)
+        self._next(graph, "the timeout" if state.wait.change else "the time that was set", now)
         return True
 
     def landed(self, applied: Sequence[Applied], dropped: int = 0) -> None:
@@ -144,7 +141,7 @@ class Sleeping:
         new = tuple((tick, payload.obj_id, payload.turn, payload.effect) for payload in applied)
         self.state = state.model_copy(update={"payloads": (*state.payloads, *new), "dropped": state.dropped + dropped})
 
-    def to_prepare(self, job: Job) -> tuple[str, ...] | None:
+    def to_prepare(self, graph: ContextGraph) -> tuple[str, ...] | None:
         """The nodes for which payloads are prepared now: when the job falls asleep, also in another run, and after each look.
 
         None if the job is awake.
@@ -154,19 +151,21 @@ class Sleeping:
         falling, self._fell_asleep = self._fell_asleep, False
         if not falling and not self._looked:
             return ()
-        return job.graph.to_prepare_asleep(self.state.known, falling=falling)
+        return graph.to_prepare_asleep(self.state.known, falling=falling)
 
-    def due(self, job: Job, now: float, *, all_of_them: bool = False) -> tuple[ReadRequest, ...]:
-        """What the sleeping job's tick at ``now`` must read."""
+    def look(self, graph: ContextGraph, now: float, *, all_of_them: bool = False) -> tuple[str, ...]:
+        """The nodes that the sleeping job's tick at ``now`` looks at, beside those that are due."""
         state = self._asleep()
         self._looked = all_of_them or now >= state.look_at()
-        self._looking = job.graph.to_look_at(state.known) if self._looked else ()
-        return job.due_reads(now, also=self._looking)
+        self._looking = graph.to_look_at(state.known) if self._looked else ()
+        return self._looking
 
-    def tick(self, job: Job, results: Sequence[ReadResult], now: float, *, repeated: bool = False) -> None:
-        """Apply the readings; if a node that was waited for has changed, the wait is over. A ``repeated`` sleep ends as recorded."""
+    def ticked(self, graph: ContextGraph, results: Sequence[ReadResult], now: float, *, repeated: bool) -> None:
+        """Take the tick's readings, which the graph has: the wait is over if a node that was waited for has changed.
+
+        A ``repeated`` sleep ends as recorded.
+        """
         state = self._asleep()
-        job.tick_asleep(results, also=self._looking)
         new = any(result.status is not ReadStatus.UNCHANGED for result in results)
         new |= any(tick == len(state.news) for tick, *_ in state.payloads)
         changes = {
@@ -178,13 +177,13 @@ class Sleeping:
         self.state = state.model_copy(update=changes)
         if repeated:
             return
-        unwritten = job.graph.unwritten(state.known)
-        written = [job.graph.name(obj_id) for obj_id in state.unwritten if obj_id not in unwritten]
+        unwritten = graph.unwritten(state.known)
+        written = [graph.name(obj_id) for obj_id in state.unwritten if obj_id not in unwritten]
         self.state = self.state.model_copy(update={"unwritten": unwritten})
-        if names := job.graph.changed_since(state.known):
-            self._next(job, f"a change of {listed(names)}", now)
+        if names := graph.changed_since(state.known):
+            self._next(graph, f"a change of {listed(names)}", now)
         elif written:
-            self._next(job, f"the summary of {listed(written)}", now)
+            self._next(graph, f"the summary of {listed(written)}", now)
         elif len(self.state.news) >= MOST_TICKS:
             self.wake(f"{MOST_TICKS:,} ticks with news", now)
 
@@ -192,6 +191,11 @@ class Sleeping:
         """What there is to record of the sleep that is over, if there was one."""
         taken, self._over = self._over, Interim()
         return taken
+
+    @property
+    def looking(self) -> tuple[str, ...]:
+        """The nodes that the tick under way looks at, beside those that are due."""
+        return self._looking
 
     @property
     def deltas(self) -> tuple[Delta, ...]:
@@ -203,15 +207,15 @@ class Sleeping:
             raise RuntimeError("the job is awake")
         return self.state
 
-    def _next(self, job: Job, reason: str, now: float) -> None:
+    def _next(self, graph: ContextGraph, reason: str, now: float) -> None:
         """A wait is over: the next one begins, or the job wakes."""
         state = self._asleep()
         rest = state.waits[1:]
         if not rest:
             self.wake(reason, now)
             return
-        known = job.graph.awaited(rest[0])
-        unwritten = job.graph.unwritten(known)
+        known = graph.awaited(rest[0])
+        unwritten = graph.unwritten(known)
         changes = {"waits": rest, "began": now, "known": known, "unwritten": unwritten, "last_look": None}
         self.state = state.model_copy(update=changes)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING
 
 from runtime.context import api
 from runtime.context.contract import type_stubs
@@ -21,11 +20,9 @@ from runtime.interpreter.records import (
 )
 from runtime.interpreter.run import Session, StatementRun, Stretch, Verdict, VerdictStatus
 from runtime.interpreter.verdicts import Checked
+from runtime.job.desk import Desk
 from runtime.redaction.computed import without_keys
 from runtime.values import Value
-
-if TYPE_CHECKING:
-    from runtime.job.job import Job
 
 """Names that a statement cannot bind: without them the job could not go on."""
 
@@ -36,36 +33,36 @@ PATH_CHARS = 200
 class JobStatement:
     """A statement between its stretches and effects. ``now`` is workflow time in seconds."""
 
-    def __init__(self, job: Job, source: str, tool_call_id: str | None, now: float) -> None:
-        self.job = job
+    def __init__(self, desk: Desk, source: str, tool_call_id: str | None, now: float) -> None:
+        self._desk = desk
         self.tool_call_id = tool_call_id
         self.statement = Statement(
-            statement_id=f"s{job.turn}",
-            index=job.turn,
+            statement_id=f"s{desk.turn}",
+            index=desk.turn,
             timestamp=_iso(now),
             source=source,
             fingerprint=digest_of(source),
         )
         self.effects: list[EffectRecord] = []
         self._started = now
-        self._before = job.graph.snapshot()
+        self._before = desk.graph.snapshot()
         self._aborted = False
         self._host = JobHost(
-            graph=job.graph,
-            tools=frozenset(tool.name for tool in job.spec.tools),
-            result_schema=job.spec.result,
-            turn=job.turn,
+            graph=desk.graph,
+            tools=frozenset(tool.name for tool in desk.spec.tools),
+            result_schema=desk.spec.result,
+            turn=desk.turn,
             now=now,
         )
         self._run = StatementRun(
             source=source,
-            before=job.session,
+            before=desk.session,
             host=self._host,
-            stubs=type_stubs(job.spec.tools),
-            seed=job.key,
-            obj_ids=lambda: job.graph.obj_ids,
-            hidden=api.NAMES | {tool.name for tool in job.spec.tools},
-            shown_chars=min(output.SHOWN_CHARS, job.spec.context_tokens // 2),
+            stubs=type_stubs(desk.spec.tools),
+            seed=desk.key,
+            obj_ids=lambda: desk.graph.obj_ids,
+            hidden=api.NAMES | {tool.name for tool in desk.spec.tools},
+            shown_chars=min(output.SHOWN_CHARS, desk.spec.context_tokens // 2),
         )
 
     def advance(self, answer: Answer | None, recorded: Verdict | None = None) -> Stretch:
@@ -80,7 +77,7 @@ class JobStatement:
             self._host.touched.clear()
             self._host.finished = None
             self._host.asked_to_condense = False
-            self.job.graph.restore(self._before)
+            self._desk.graph.restore(self._before)
 
     def answered(self, effect: Effect, result: Value) -> Answer:
         """The answer that resumes the statement, from an effect's result."""
@@ -122,7 +119,7 @@ class JobStatement:
         """The execution's record, and the views that the statement made, in order."""
         run, result = self._run, self.finished()
         execution = Execution(
-            execution_id=f"e{self.job.turn}.1",
+            execution_id=f"e{self._desk.turn}.1",
             statement_id=self.statement.statement_id,
             started_at=_iso(self._started),
             ended_at=_iso(now),

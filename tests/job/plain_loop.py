@@ -165,26 +165,26 @@ class PlainLoop:
         if sleeping.state is not None:
             self.slept += max(sleeping.state.began - self.now, 0.0)  # the statement took a second
             self._prepare_asleep()
-        while (alarm := sleeping.alarm(job)) is not None:
+        while (alarm := sleeping.alarm(job.graph)) is not None:
             if (stop := job.stop(self.now)) is not None:
                 return stop
             if alarm > self.now:
                 self.slept += min(alarm - self.now, job.ledger.wall_left(self.now))
                 continue
-            if sleeping.is_over(job, self.now):
+            if sleeping.is_over(job.graph, self.now):
                 continue
             self.meanwhile(self.slept)
             job.apply_payloads(self.now)
-            due = sleeping.due(job, self.now)
+            due = job.due_asleep(self.now)
             results = self._durable("asleep", ReadBatchResult, lambda due=due: self._read(due)).results if due else ()  # type: ignore[misc]
-            sleeping.tick(job, results, self.now)
+            job.tick_asleep(results, self.now)
             self._prepare_asleep()
         return None
 
     def _prepare_asleep(self) -> None:
         """Begin what a sleeping job prepares, which is there at once."""
         job = self.job
-        wanted = job.sleeping.to_prepare(job)
+        wanted = job.sleeping.to_prepare(job.graph)
         if wanted is not None:
             self._prepared(job.graph.background.begin(turn=job.turn, now=self.now, asleep=wanted))
 

@@ -79,7 +79,7 @@ def test_section_1_2(workspace: Path) -> None:
         workspace, SECTION_1_2_FIRST_TURN, "turns = 1", SECTION_1_2_MANY_TURNS_LATER, "turns = 2", options=inline
     )
     assert shown(loop, 2).splitlines()[2] == shown(loop, 3).splitlines()[2] == COMMENT.strip()
-    assert 1_900 < loop.job.count(shown(loop, 3)) < 2_100
+    assert 1_900 < loop.job.desk.count(shown(loop, 3)) < 2_100
     assert "lod 1" in shown(loop, 4).splitlines()[0]
     assert "Method199" in shown(loop, 4)
     assert [s.origin for s in loop.layouts[3]].index("node:view-1") == [s.origin for s in loop.layouts[1]].index(

@@ -32,7 +32,7 @@ def test_a_rolling_window_says_what_it_dropped(workspace: Path) -> None:
     assert seen[-1].startswith("[forgotten for room, with nothing in their place: ")
     assert seen[-1].endswith(" events, among them 1 message of the user and 1 error]")
     state = json.loads(json.dumps(checkpoint.dump(loop.job)))
-    again = checkpoint.load(loop.job.spec, state, count=loop.job.count)
+    again = checkpoint.load(loop.job.spec, state, count=loop.job.desk.count)
     assert again.condensing.dropped == loop.job.condensing.dropped
 
 

@@ -35,9 +35,9 @@ def checked(job: Job, prompt: Prompt) -> None:
     dropped = [segment for segment in prompt.layout if segment.tail and segment.text.startswith("[forgotten")]
     made = projector.layout(job.log.view, job.replies, fresh, parts)
     assert made == tuple(segment for segment in prompt.layout if segment not in dropped)
-    assert projector.tokens == tokens_of(made) == job.projector.tokens - tokens_of(dropped)
+    assert projector.tokens == tokens_of(made) == job.desk.projector.tokens - tokens_of(dropped)
     assert all(segment.tokens == count(segment.text) for segment in made if segment.kind != "reply")
-    standing = job.projector.standing(job.log.view, job.replies, kept)
+    standing = job.desk.projector.standing(job.log.view, job.replies, kept)
     stable = [segment for segment in made if not segment.tail]
     for number, segment in enumerate(stable):
         kind, _, obj_id = segment.origin.partition(":")

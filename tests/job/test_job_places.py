@@ -154,5 +154,5 @@ def test_a_checkpoint_keeps_what_stands_where(workspace: Path) -> None:
     for turn in range(1, 10):
         loop.turn()
         state = json.loads(json.dumps(checkpoint.dump(loop.job)))
-        loop.job = checkpoint.load(loop.job.spec, state, count=loop.job.count)
+        loop.job = checkpoint.load(loop.job.spec, state, count=loop.job.desk.count)
         assert [s.digest for s in loop.layouts[-1]] == [s.digest for s in whole.layouts[turn - 1]]
