@@ -22,8 +22,8 @@ with workflow.unsafe.imports_passed_through():
     from activities.record import TICK, EffectName
     from runtime.context.interim import WAIT_EFFECTS
     from runtime.context.material import Material
-    from runtime.context.payloads import Preparation
-    from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult
+    from runtime.context.payloads import UNWRITTEN, Preparation
+    from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult, ReadStatus
     from runtime.interpreter.host import Effect, EffectKind
     from runtime.job.sleeping import Sleep
     from runtime.spec.models import JobSpec, Retry
@@ -97,6 +97,9 @@ class Effects:
         """What the ``payloads`` that a recorded tick applied had brought; ``requests`` are for them, in order."""
         results: list[ReadResult] = []
         for request, (_, begun, effect) in zip(requests, payloads, strict=True):
+            if effect == UNWRITTEN:
+                results.append(ReadResult(obj_id=request.obj_id, status=ReadStatus.UNWRITTEN))
+                continue
             place = self._place(begun, effect, recorded)
             results += (await self._read((request,), f"turn-{turn}-payload-{effect}", place)).results
         return tuple(results)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from workflows.job import JobWorkflow
 
 
+FAILURES_TOLD = "failed-summaries-are-told"
+"""The patch since which a node says that its summary failed."""
+
+
 class Preparing:
     """The preparations of one run that have not ended."""
 
@@ -74,7 +78,8 @@ class Preparing:
         for payload_id, read in arrived:
             if isinstance(read, Failed):
                 self._flow.job.ledger.add_background(read.usage, read.cost_usd)
-                background.failed(payload_id)
+                # Before this, that a summary failed changed nothing that a model is shown.
+                background.failed(payload_id, now, told=workflow.patched(FAILURES_TOLD))
             else:
                 self._flow.job.ledger.add_background(read.usage, read.cost_usd)
                 background.ready(payload_id, read.results[0], now)

@@ -11,6 +11,7 @@ from runtime.archive.container import ArchivedObject
 from runtime.archive.lineage import Lineage
 from runtime.archive.objects import Objects
 from runtime.archive.records import AttemptRecord, StepRecord
+from runtime.context.payloads import UNWRITTEN
 from runtime.errors import ObjectCorrupt, ObjectMissing
 from runtime.values import StepRef
 
@@ -53,6 +54,8 @@ class Naming:
         named = self.after(step.run, parent)
         asleep = [(obj_id, turn, effect) for _, obj_id, turn, effect in step.interim.asleep]
         for _, turn, effect in (*step.interim.payloads, *asleep):
+            if effect == UNWRITTEN:
+                continue
             for span in reversed(self._lineage.spans(step.run)):
                 key = keys.effect_key_in(span.prefix, turn, effect)
                 try:

@@ -17,7 +17,7 @@ from runtime.context.payloads import (
     Tally,
     UpdatePayload,
 )
-from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult
+from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult, ReadStatus
 from runtime.context.states import AnyNode, ContextValue, GroupState
 from runtime.context.store import NodeStore
 
@@ -94,14 +94,20 @@ class Background:
             self._failed.pop(preparation.obj_id, None)
             self._queue.waiting.append(preparation.payload(result, now))
 
-    def failed(self, payload_id: str) -> None:
-        """A preparation came to nothing. Another one is begun after the next tick; a summary, which is paid for, some turns later."""
+    def failed(self, payload_id: str, now: float, *, told: bool = True) -> None:
+        """A preparation came to nothing. Another one is begun after the next tick; a summary, which is paid for, some turns later.
+
+        That there is no summary changes its node at a tick, as a summary would: a record tells when. Unless it is not ``told``.
+        """
         preparation = self._running.pop(payload_id, None)
         if preparation is not None:
             if preparation.request.lod == SUMMARY_LOD:
                 times, _ = self._failed.get(preparation.obj_id, (0, 0))
                 until = self._turn + min(FIRST_PAUSE << min(times, 8), LONGEST_PAUSE)
                 self._failed[preparation.obj_id] = (times + 1, until)
+                if told:
+                    none = ReadResult(obj_id=preparation.obj_id, status=ReadStatus.UNWRITTEN)
+                    self._queue.waiting.append(preparation.payload(none, now))
             self._queue.count(failed=1)
 
     def cancel(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from runtime.context.diffs import line_diff
-from runtime.context.sources import ALL_TOKENS
+from runtime.context.sources import ALL_TOKENS, STANDS_IN_SINCE
 from runtime.context.states import AnyNode, FreqKind, GroupState, NoteState, RenderedView, ViewState
 from runtime.fences import label, phrase
 from runtime.redaction.marks import count_marks
@@ -41,6 +41,8 @@ def describe_change(before: AnyNode, after: AnyNode, names: Names) -> str:
         parts += _members(before, after, names)
     if isinstance(after, NoteState) and before.rendering.text != after.rendering.text:
         parts.append("written anew")
+    if after.rendering.note.endswith(STANDS_IN_SINCE) and not before.rendering.note.endswith(STANDS_IN_SINCE):
+        parts.append("its summary failed")
     parts += _policy(before, after)
     return "; ".join(parts)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from runtime.context import material
 from runtime.context.details import expanded
 from runtime.context.outcomes import Refused
-from runtime.context.sources import ALL_TOKENS, GROUP_STANDS_IN, SUMMARY_LOD, ReadRequest, ReadResult
+from runtime.context.sources import ALL_TOKENS, GROUP_STANDS_IN, SUMMARY_LOD, ReadRequest, ReadResult, note_after
 from runtime.context.states import (
     NEVER,
     AnyNode,
@@ -111,7 +111,7 @@ def summary_of(store: NodeStore, group: GroupState, *, lod: int, tokens: int) ->
         if written is not None and written.basis == material.basis_of(store, group):
             text = with_names(members, written.text, budget=tokens, count=store.count)
             return RenderedView(text=text, tokens=store.count(text), lod=lod, budget=tokens)
-        note = GROUP_STANDS_IN
+        note = note_after(group.rendering.note, GROUP_STANDS_IN)
     text = summarise(members, lod=lod, budget=tokens, count=store.count)
     return RenderedView(text=text, tokens=store.count(text), lod=lod, budget=tokens, note=note)
 

@@ -12,7 +12,7 @@ class Interim(Compact):
     """What a step records of the time before its call.
 
     ``payloads`` are those that the turn's tick applied and that changed something: the node, and the turn and the number under
-    which the archive has what was read; ``dropped`` are those that it, or a tick of the sleep before, dropped, stale or
+    which the archive has what was read (0: a summary could not be written); ``dropped`` are those that it, or a tick of the sleep before, dropped, stale or
     superseded. ``at`` is the workflow time of the turn's tick, in seconds, where nodes' ticks depend on it. ``woken`` is the
     delta feed's line on the sleep that the statement before asked for; ``ticks`` are the times of those of its ticks that
     brought something new, and ``asleep`` the payloads that they applied, each after the number of its tick. ``usage`` and

@@ -18,7 +18,7 @@ from runtime.context.calls import apply_reading
 from runtime.context.holding import in_sight
 from runtime.context.index import creation_order
 from runtime.context.material import Material
-from runtime.context.sources import ReadRequest, ReadResult
+from runtime.context.sources import ReadRequest, ReadResult, ReadStatus, note_after_failure
 from runtime.context.states import AnyNode, ContextValue, FreqKind, GroupState, ViewState
 from runtime.context.store import Cause, NodeStore
 from runtime.digests import digest_of
@@ -33,6 +33,9 @@ PREPARED_EFFECTS = 850_000
 """What a preparation read is archived as an effect of the turn in which it was begun, from this number on."""
 
 _NUMBERS = 100_000
+
+UNWRITTEN = 0
+"""In place of a preparation's effect: nothing was read, since a summary could not be written."""
 
 
 def is_prepared(effect: int) -> bool:
@@ -93,6 +96,7 @@ class Preparation(ContextValue):
     def payload(self, result: ReadResult, now: float) -> UpdatePayload:
         """The payload, from what was read."""
         data = result.model_dump(mode="json")
+        effect = UNWRITTEN if result.status is ReadStatus.UNWRITTEN else self.effect
         return UpdatePayload(
             payload_id=self.payload_id,
             obj_id=self.obj_id,
@@ -102,14 +106,15 @@ class Preparation(ContextValue):
             data=data,
             cost=Cost(time_ms=round((now - self.begun_at) * 1000), bytes=len(result.model_dump_json())),
             payload_hash=digest_of(data),
-            source=(self.turn, self.effect),
+            source=(self.turn, effect),
         )
 
 
 class UpdatePayload(ContextValue):
     """An update that waits for a tick. ``data`` is a ``ReadResult`` as JSON, bounded as any reading is.
 
-    ``prepared_at`` is workflow time in seconds; ``source`` is the turn and the number under which the archive has the data.
+    ``prepared_at`` is workflow time in seconds; ``source`` is the turn and the number under which the archive has the data,
+    ``UNWRITTEN`` where there is none.
     """
 
     payload_id: str
@@ -222,12 +227,15 @@ class ReadyQueue:
 
 
 def apply(store: NodeStore, payload: UpdatePayload) -> bool:
-    """Put a payload's reading into its view, or the summary into its group. Whether that changed anything."""
+    """Put a payload's reading into its view, or the summary into its group, or that there is none. Whether that changed anything."""
     before = store.digest(payload.obj_id)
     state = store.nodes[payload.obj_id]
     result = ReadResult.model_validate(payload.data)
     with store.payload(payload.obj_id, payload.meta):
-        if isinstance(state, GroupState):
+        if result.status is ReadStatus.UNWRITTEN:
+            rendering = state.rendering.evolve(note=note_after_failure(state.rendering.note))
+            store.put(state.evolve(rendering=rendering), Cause.PAYLOAD)
+        elif isinstance(state, GroupState):
             store.put(groups.with_written(store, state, result), Cause.PAYLOAD)
         else:
             view = store.view(payload.obj_id)

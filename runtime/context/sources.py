@@ -20,6 +20,9 @@ SUMMARY_LOD = 2
 STANDS_IN_UNTIL = "standing in until its summary is written"
 """How the note of what stands in for a summary ends."""
 
+STANDS_IN_SINCE = "standing in since its summary failed; it is asked for again later"
+"""How that note ends after a summary that could not be written."""
+
 STANDS_IN = f"structure, {STANDS_IN_UNTIL}"
 """The note of a reading at level 2 whose summary is not there yet; another reading brings it once it is."""
 
@@ -31,11 +34,27 @@ NO_WRITER = "structure, for no model writes summaries in this job (summary_model
 
 
 class ReadStatus(StrEnum):
-    """How a read ended."""
+    """How a read ended. ``UNWRITTEN``: the source, or group, is as before, but the summary that was wanted could not be written."""
 
     OK = "ok"
     UNCHANGED = "unchanged"
     ERROR = "error"
+    UNWRITTEN = "unwritten"
+
+
+def stands_in(note: str) -> bool:
+    """Whether a note says that something stands in for a summary that is still to be written."""
+    return note.endswith((STANDS_IN_UNTIL, STANDS_IN_SINCE))
+
+
+def note_after_failure(note: str) -> str:
+    """The note of what stands in, once a summary has failed."""
+    return note.removesuffix(STANDS_IN_UNTIL) + STANDS_IN_SINCE if note.endswith(STANDS_IN_UNTIL) else note
+
+
+def note_after(before: str, note: str) -> str:
+    """A newer ``note`` than ``before``: that the last summary failed is told until one is written."""
+    return note_after_failure(note) if before.endswith(STANDS_IN_SINCE) else note
 
 
 class ReadRequest(Value):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from runtime.context.sources import STANDS_IN_UNTIL
+from runtime.context.sources import stands_in
 from runtime.digests import digest_of
 from runtime.values import Value
 
@@ -130,7 +130,7 @@ class NodeState(ContextValue):
     @property
     def awaits_summary(self) -> bool:
         """Whether something else stands in for its summary, which is to be prepared whether it runs or not."""
-        return self.rendering.note.endswith(STANDS_IN_UNTIL) and self.rendering.lod == self.base_lod
+        return stands_in(self.rendering.note) and self.rendering.lod == self.base_lod
 
     def runs(self, kind: FreqKind) -> bool:
         """Whether the node is updated by ticks of this kind."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runtime.context.outcomes import Refused
-from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
+from runtime.context.sources import ReadRequest, ReadResult, ReadStatus, note_after
 from runtime.context.states import DIFF_LOD, DirtyFlags, RenderedView, ViewState
 
 Count = Callable[[str], int]
@@ -72,6 +72,7 @@ def with_reading(
         rendering = state.rendering.evolve(pos=request.pos, lod=request.lod, budget=request.tokens)
         return state.evolve(rendering=rendering, fault=None, dirty=DirtyFlags())
     rendering = rendering_of(request, result, count)
+    rendering = rendering.evolve(note=note_after(state.rendering.note, rendering.note))
     previous = last_shown if rendering != state.rendering else state.previous
     return state.evolve(rendering=rendering, previous=previous, fault=None, dirty=DirtyFlags())
 

@@ -15,6 +15,7 @@ from runtime.context.outcomes import NodeRef
 from runtime.job.divergence import compare_nodes
 
 STANDS_IN = "extract, standing in until its summary is written"
+FAILED = "extract, standing in since its summary failed; it is asked for again later"
 
 
 @pytest.fixture
@@ -217,9 +218,30 @@ def test_a_summary_that_fails_is_not_asked_for_at_once(job: Job) -> None:
         job.tick()
         for preparation in job.begin().values():
             begun.append(turn)
-            job.graph.background.failed(preparation.payload_id)
+            job.graph.background.failed(preparation.payload_id, job.now)
         job.graph.background.load(json.loads(json.dumps(job.graph.background.dump())))
     assert [later - sooner for sooner, later in itertools.pairwise(begun)] == [2, 4, 8]
+
+
+def test_a_summary_that_failed_is_told_until_one_is_written(job: Job) -> None:
+    """At a tick, in the feed and in the group's header, also when its members change; then the next one stands there."""
+    a = job.view("a.txt", freq="Sync")
+    both = job.group(a, job.view("b.txt"), tokens=100)
+    job.tick()
+    (preparation,) = job.begin().values()
+    job.graph.take_deltas()
+    job.graph.background.failed(preparation.payload_id, job.now)
+    assert STANDS_IN in job.graph.render(both).splitlines()[0]
+    job.tick()
+    assert job.feed() == [f"{both}: its summary failed"]
+    assert FAILED in job.graph.render(both).splitlines()[0]
+    job.files["a.txt"] = "def other"
+    job.tick()
+    assert job.feed()[-1] == f"{both}: summary recomputed (view-1 changed)"
+    assert FAILED in job.graph.render(both).splitlines()[0]
+    job.tick()
+    assert landed(job, "- one calls two") == [both]
+    assert "standing in" not in job.graph.render(both)
 
 
 def _recorded(written: str | None, text: str = "def one\nchanged") -> list[tuple[dict[str, Any], ...]]:

@@ -79,7 +79,7 @@ def test_a_preparation_that_fails_is_begun_again(job: Job) -> None:
     job.tick()
     (first,) = job.begin().values()
     assert job.begin() == {}
-    job.graph.background.failed(first.payload_id)
+    job.graph.background.failed(first.payload_id, job.now)
     job.tick()
     assert [p.payload_id for p in job.begin().values()] == ["payload-2"]
     assert job.graph.background.tally.failed == 1

@@ -226,7 +226,7 @@ def step(naive: Naive, real: Real, operation: tuple[Any, ...]) -> None:
             pick %= len(naive.preparing)
             naive.preparing.pop(pick)
             naive.failed += 1
-            job.graph.background.failed(real.running.pop(pick).payload_id)
+            job.graph.background.failed(real.running.pop(pick).payload_id, real.job.now)
     job.graph.background.cancel()
     real.prune()
     naive.cancel()

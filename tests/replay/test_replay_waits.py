@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowHandle
 
+from activities.record import RunName
 from runtime.archive.divergences import divergences
 from runtime.archive.job import JobArchive
+from runtime.context.payloads import UNWRITTEN
 from runtime.job.stops import JobStatus
+from runtime.resets import outcome_of_reset
 from runtime.spec.models import ModelSettings
 from tests.eventually import eventually, until_phase, until_turn
-from tests.replay.replays import frozen_again, turn_of
+from tests.replay.replays import fork_job, frozen_again, rerun, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage
 from workflows import continuing
@@ -147,3 +150,47 @@ async def test_summaries_that_landed_in_a_sleep_land_there_again(stage: Stage) -
 def _timeless(archive: JobArchive, run: str) -> list[dict[str, Any]]:
     """The run's turns without their events: those of payloads say when each was prepared, and in which order."""
     return [{**turn, "events": None} for turn in timeline(archive, run)]
+
+
+FAILING = """
+def respond(messages):
+    return {"fail": {"status": 400, "message": "No."}, "times": 99}
+"""
+
+PATIENT = """
+def respond(messages):
+    turn = sum(message["role"] == "assistant" for message in messages) + 1
+    if turn == 1:
+        return {"code": "a = view('a.py', lod=2)\\ng = group(view('b.py'), tokens=300)\\nwait(SECONDS)"}
+    told = " ".join(str(message.get("content")) for message in messages).count("standing in since its summary failed")
+    return {"code": f"finish({told})" if told >= 2 else "wait(1)"}
+"""
+
+
+@pytest.mark.parametrize("seconds", [0, 1], ids=["awake", "asleep"])
+async def test_a_summary_that_failed_is_told_where_it_was_told(stage: Stage, seconds: int) -> None:
+    """A view and a group say in the prompt that theirs failed; the frozen replay and a fork ask no model and say the same."""
+    for name in ("a", "b"):
+        (stage.workspace / f"{name}.py").write_text(f"def {name}():\n    pass\n")
+    failing, agent = stage.path / "failing.py", stage.path / "agent.py"
+    failing.write_text(FAILING)
+    agent.write_text(PATIENT.replace("wait(SECONDS)", f"wait({seconds})" if seconds else ""))
+    spec = stage.spec(f"scripted/{agent}", summary_model=ModelSettings(name=f"scripted/{failing}"))
+    outcome = await (await stage.start(spec)).result()
+    archive = archive_of(stage, spec.id)
+    assert outcome.status is JobStatus.SUCCEEDED
+    told = [one for step in archive.steps(outcome.run) for one in (*step.interim.payloads, *step.interim.asleep)]
+    assert sorted((node, effect) for *_, node, _, effect in told) == [("group-3", UNWRITTEN), ("view-1", UNWRITTEN)]
+
+    failing.unlink()
+    again, replayed = await frozen_again(stage, spec, outcome.run)
+    assert (again.status, again.turns) == (JobStatus.SUCCEEDED, outcome.turns)
+    assert _timeless(replayed, again.run) == _timeless(archive, outcome.run)
+    assert divergences(replayed, again.run) == []
+    source = RunName(batch=stage.batch, job=spec.id, run=outcome.run)
+    order = rerun(stage, spec.id, outcome.run, outcome.turns)
+    forked = await outcome_of_reset(stage.client, await fork_job(stage, source, outcome.turns, "fork", order))
+    assert forked.status is JobStatus.SUCCEEDED
+    there, here = (timeline(archive_of(stage, job), run) for job, run in (("fork", forked.run), (spec.id, outcome.run)))
+    assert [turn["prompt"] for turn in there] == [turn["prompt"] for turn in here]
+    assert sound(archive) and sound(replayed) and sound(archive_of(stage, "fork"))
