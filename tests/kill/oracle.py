@@ -49,7 +49,7 @@ _SPENT = re.compile(r"(?<=; )[\d,]+(?= of [\d,]+ tokens; )")
 def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
     """All that a job did and was shown, without times, attempt numbers and addresses (run ids, event ids, ports).
 
-    Calls that were broken off are booked, so what the job has used is told for each step alone.
+    Calls that were broken off are booked, so what the job has used is compared with its own steps, and told for each alone.
 
     Nor does it tell in which of its runs a turn was taken. What a prompt has in common with the one before stands there.
     """
@@ -57,8 +57,13 @@ def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
     run = last_run(archive)
     end = archive.end(run)
     assert end is not None
-    turns, shown = [], {}
+    turns, shown, used = [], {}, 0
     for step in archive.steps(run):
+        used += step.usage.total + step.failed_attempts.usage.total
+        for condensation in step.condensations:
+            used += condensation.usage.total
+            if condensation.summary is not None:
+                used += archive.step(condensation.summary).failed_attempts.usage.total
         before, shown = shown, _segments(archive, run, step.turn)
         turns.append(
             {
@@ -76,8 +81,9 @@ def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
                 "new in the layout": [segment for digest, segment in shown.items() if digest not in before],
             }
         )
+    assert used == end.usage.total == summary["tokens"], "what is told is what the steps used, broken calls included"
     return {
-        "summary": summary,
+        "summary": {name: value for name, value in summary.items() if name != "tokens"},
         "end": without_times(end.model_dump(mode="json", exclude={"run", "parent", "usage"})),
         "turns": turns,
     }
