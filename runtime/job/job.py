@@ -29,7 +29,6 @@ from runtime.history.events import (
     ObservationEvent,
     RequestSource,
     StatementExecuted,
-    TickApplied,
 )
 from runtime.history.log import EventLog
 from runtime.interpreter.records import Execution, ExecutionStatus
@@ -42,6 +41,7 @@ from runtime.job.happenings import Happenings
 from runtime.job.ledger import Ledger
 from runtime.job.made import result_content
 from runtime.job.places import LEAST_HORIZON, Places
+from runtime.job.rewritten import cause_in
 from runtime.job.sleeping import Sleeping
 from runtime.job.statement import JobStatement
 from runtime.job.stops import BAD_REPLIES, JobStatus, Stop
@@ -448,13 +448,8 @@ class Job:
         for event in self.graph.take_events(self.next_id):
             if isinstance(event, MethodCalled):
                 self.surface.called(event.obj_id, event.method)
-                self.places.changed(
-                    event.obj_id, f"turn {event.turn}: {self.surface.name(event.obj_id)}.{event.method}"
-                )
-            elif isinstance(event, TickApplied) and "source changed" in event.delta:
-                self.places.changed(
-                    event.obj_id, f"turn {event.turn}: {self.surface.name(event.obj_id)}, {event.delta}"
-                )
+            if (cause := cause_in(event, self.surface.name)) is not None:
+                self.places.changed(*cause)
             self._append(event)
             self.happenings.add(event)
 

@@ -107,9 +107,9 @@ class Places:
         self.reasons.clear()
         self.told_now = frozenset()
 
-    def changed(self, obj_id: str, cause: str) -> None:
-        """Remember what changed a view last."""
-        self.causes[obj_id] = cause
+    def changed(self, obj_id: str, turn: int, cause: str) -> None:
+        """Remember what changed a view last, and in which turn."""
+        self.causes[obj_id] = f"turn {turn}: {cause}"
 
     def at(self, obj_id: str) -> Placed | None:
         """What stands at the place; None for one that is new."""
@@ -184,14 +184,27 @@ class Places:
         self._moved.add(obj_id)
 
     def _rewrite(self, obj_ids: Sequence[str], now: Mapping[str, Placed]) -> None:
-        causes = [cause for obj_id in obj_ids if (cause := self.causes.get(obj_id))]
-        if obj_ids:
+        causes = list(dict.fromkeys(self._why(obj_id, now[obj_id]) for obj_id in obj_ids))
+        if causes:
             more = [f"{len(causes) - SHOWN_CAUSES} more"] if len(causes) > SHOWN_CAUSES else []
-            named = list(dict.fromkeys(causes[:SHOWN_CAUSES]))
-            self.reasons.append("; ".join([*(named or [f"rendered anew: {', '.join(obj_ids)}"]), *more]))
+            self.reasons.append("; ".join([*causes[:SHOWN_CAUSES], *more]))
         for obj_id in obj_ids:
+            self.causes.pop(obj_id, None)
             self.dropped.update(dict.fromkeys(self.known[obj_id].updates))
             self._stands(obj_id, now[obj_id])
+
+    def _why(self, obj_id: str, now: Placed) -> str:
+        """Why another text is to stand at a view's place: what became of the view there, else what changed the view itself."""
+        place, cause = self.known[obj_id], self.causes.get(obj_id)
+        name, was = _name(now.text), _name(place.placed.text)
+        if not now.shown:
+            # The mark's words, without what they advise.
+            return f"{name}: {now.text.strip('[]').rpartition('; ')[2].partition(': ')[0]}"
+        if not place.placed.shown:
+            return f"{name}: shown on its own again"
+        if cause is not None:
+            return f"{cause}, told further down until now" if place.told == now else cause
+        return f"{name}: another variable holds it, before it was {was}" if name != was else f"{name}: cut for room"
 
     def _update(self, before: Placed, after: Placed, *, whole: bool) -> str:
         """The message that tells of a change: the diff, or the ``whole``, also where that is shorter."""
@@ -243,6 +256,11 @@ class Places:
             if cost < least:
                 best, least = cut, cost
         return best
+
+
+def _name(text: str) -> str:
+    """The name with which a header or a mark begins."""
+    return text.partition(":")[0].removeprefix("[")
 
 
 def _parts(text: str) -> tuple[str, str]:

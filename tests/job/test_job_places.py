@@ -156,3 +156,40 @@ def test_a_checkpoint_keeps_what_stands_where(workspace: Path) -> None:
         state = json.loads(json.dumps(checkpoint.dump(loop.job)))
         loop.job = checkpoint.load(loop.job.spec, state, count=loop.job.desk.count)
         assert [s.digest for s in loop.layouts[-1]] == [s.digest for s in whole.layouts[turn - 1]]
+
+
+CAUSES = {
+    "a call": ("a.SetTokens(100)", "turn 4: a.SetTokens"),
+    "a call that only asks": ("a.SetTokens(100)\nd = a.GetDigest()\na.Pause()", "turn 4: a.SetTokens"),
+    "a group that shows it": ("a.SetTokens(100)\ng = group(a)", "a: summarised by g"),
+    "a variable that is gone": ("a = None", "view-1: no variable holds it"),
+    "another variable": ("b = a\na = None", "b: another variable holds it, before it was a"),
+    "its source": ("x = 1", "turn 5: a, its source changed, +1 -1 lines of those shown"),
+}
+
+
+@pytest.mark.parametrize("statement,cause", CAUSES.values(), ids=CAUSES)
+def test_a_rewrite_names_what_made_it(workspace: Path, statement: str, cause: str) -> None:
+    """Not what was last asked of the view: also a group, a variable and its source put another text there."""
+    edits = {5: EDITS[6]} if statement == "x = 1" else {}
+    loop = loop_of(workspace, ProjectionPolicy.INLINE, WATCH, *["print(1)"] * 2, statement, "y = 1", edits=edits)
+    found: list[list[str]] = []
+    while loop.job.stop(loop.now) is None:
+        loop.turn()
+        found.append(list(loop.job.places.reasons))
+    assert found[:4] == [[]] * 4
+    assert found[4] == [cause]
+
+
+def test_a_cause_is_told_once_and_tells_what_waited(workspace: Path) -> None:
+    """A change that a message told of is rewritten when another is: it says so, and does not come up again."""
+    sources = [WATCH, "print(1)", "a.SetTokens(100)", "print(1)", "print(1)", "a = None", "x = 1"]
+    loop = loop_of(workspace, ProjectionPolicy.APPEND, *sources, edits={})
+    found: dict[int, list[str]] = {}
+    while loop.job.stop(loop.now) is None:
+        loop.turn()
+        if loop.job.turn == 5:
+            loop.job.places.policy = ProjectionPolicy.INLINE
+        if loop.job.places.reasons:
+            found[loop.job.turn] = list(loop.job.places.reasons)
+    assert found == {6: ["turn 3: a.SetTokens, told further down until now"], 7: ["view-1: no variable holds it"]}
