@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from runtime.archive.changes import LayoutChange, Standing, layout_changes, segment_of
@@ -10,7 +11,10 @@ from runtime.archive.gaps import Gap
 from runtime.archive.inspect import Blame, says
 from runtime.archive.job import JobArchive
 from runtime.errors import NotFound
-from runtime.projection.segments import Segment
+from runtime.projection.segments import Segment, SegmentKind
+
+_NODE = "node:"
+_OF_NODES = frozenset({SegmentKind.VIEW, SegmentKind.GROUP, SegmentKind.NOTE})
 
 
 def blame(archive: JobArchive, run: str, turn: int, gaps: list[Gap]) -> tuple[Blame, ...]:
@@ -65,11 +69,26 @@ def left(
     Raises:
         NotFound, ObjectCorrupt, ObjectMissing: if that prompt itself cannot be read.
     """
-    wanted = _written(text)
+    return left_where(archive, run, turn, lambda segment: says(segment, text), gaps, written=_written(text))
+
+
+def left_nodes(archive: JobArchive, run: str, turn: int, gaps: list[Gap]) -> tuple[Left, ...]:
+    """The nodes that prompts before that of ``turn`` showed on their own and it does not, in the order in which they went."""
+
+    def shows_a_node(segment: Segment) -> bool:
+        return segment.kind in _OF_NODES and segment.origin.startswith(_NODE)
+
+    return left_where(archive, run, turn, shows_a_node, gaps, written=_NODE.encode())[0]
+
+
+def left_where(
+    archive: JobArchive, run: str, turn: int, holds: Callable[[Segment], bool], gaps: list[Gap], *, written: bytes
+) -> tuple[tuple[Left, ...], tuple[Blame, ...]]:
+    """``left`` for segments that ``holds`` is true of. The lines in which they are stored have ``written`` in them."""
     standing, before = Standing(), None
     went: dict[tuple[str, str], tuple[bytes, Left]] = {}
     for change in layout_changes(archive, run, turn, gaps):
-        holding = [(n, line) for n, line in enumerate(change.removed) if wanted in line]
+        holding = [(n, line) for n, line in enumerate(change.removed) if written in line]
         since = {line: standing.texts[line] for _, line in holding}
         standing.apply(change)
         for number, line in holding:
@@ -77,7 +96,7 @@ def left(
                 segment = segment_of(line, before.attempt)
                 source = (segment.kind, segment.origin)
                 went.pop(source, None)
-                if says(segment, text):
+                if holds(segment):
                     place = change.start + number
                     found = Left(segment, since[line], before.turn, place, before.attempt, change.turn, change.attempt)
                     went[source] = line, found
@@ -85,7 +104,7 @@ def left(
     check_reached(archive, run, turn, before)
     gone = tuple(found for line, found in went.values() if line not in standing.texts)
     key = before.attempt if before is not None else ""
-    still = tuple(one for one in blame_of(standing, key) if says(one.segment, text))
+    still = tuple(one for one in blame_of(standing, key) if holds(one.segment))
     sources = {(one.segment.kind, one.segment.origin) for one in still}
     return tuple(one for one in gone if (one.segment.kind, one.segment.origin) not in sources), still
 

@@ -85,15 +85,15 @@ def _of_node(archive: JobArchive, run: str, one: Left, layout: Sequence[Segment]
     states = [_node(archive, run, turn, obj_id) for turn in (one.last, one.gone)]
     if states[0] is not None and states[1] is None:
         return Cause(Why.CLOSED, f"{obj_id} is a node no more since turn {one.gone}", instead)
+    if instead is None or instead.kind is SegmentKind.MARK:
+        groups = _groups_of(archive, run, one.gone, obj_id)
+        shown = next((s for s in layout if s.kind is SegmentKind.GROUP and s.origin in groups), None)
+        if shown is not None:
+            return Cause(Why.GROUP, f"{shown.origin[5:]} shows its summary in place of {obj_id}", shown)
     changed = _differing(*states)
     if changed:
         by = f"the statement of turn {one.gone - 1}, or the tick after it"
         return Cause(Why.REWRITTEN, f"{by}, changed {obj_id}: {changed}", instead)
-    group = _group_of(archive, run, one.gone, obj_id)
-    if group is not None and (instead is None or instead.kind is SegmentKind.MARK):
-        shown = next((s for s in layout if s.kind is SegmentKind.GROUP and s.origin == f"node:{group}"), None)
-        if shown is not None:
-            return Cause(Why.GROUP, f"{group} shows its summary in place of {obj_id}", shown)
     if states[0] is not None:
         how = "left out" if instead is None or instead.kind is SegmentKind.MARK else "shortened"
         return Cause(Why.BUDGET, f"{obj_id} itself did not change: it was {how} for room in the prompt", instead)
@@ -112,9 +112,13 @@ def _node(archive: JobArchive, run: str, turn: int, obj_id: str) -> Mapping[str,
     return _nodes(archive, run, turn).get(obj_id)
 
 
-def _group_of(archive: JobArchive, run: str, turn: int, obj_id: str) -> str | None:
+def _groups_of(archive: JobArchive, run: str, turn: int, obj_id: str) -> dict[str, None]:
+    """The origins of the groups that have a node, and of those that have these, from the inside out."""
     nodes = _nodes(archive, run, turn).items()
-    return next((group for group, record in nodes if obj_id in record.get("members", ())), None)
+    found = [obj_id]
+    for member in found:
+        found += [group for group, record in nodes if member in record.get("members", ()) and group not in found]
+    return dict.fromkeys(f"node:{group}" for group in found[1:])
 
 
 _BOOKKEEPING = frozenset({"digest", "dirty"})

@@ -51,7 +51,38 @@ def condensation_line(row: dict[str, Any]) -> str:
 
 
 def forgotten_rows(turn: ShownTurn) -> list[dict[str, Any]]:
-    """What the prompt of a turn does not show any more: by condensation, each event with what it said first."""
+    """What the prompt of a turn does not show any more, in the order in which it went (``by`` says how).
+
+    By condensation, each event with what it said first; by group, each node that the group now shows in short.
+    """
+    return sorted([*_condensed_rows(turn), *_grouped_rows(turn)], key=lambda row: row["turn"])
+
+
+def _grouped_rows(turn: ShownTurn) -> list[dict[str, Any]]:
+    from runtime.archive.blame import left_nodes
+    from runtime.archive.causes import Why, causes
+
+    gone = left_nodes(turn.archive, turn.run, turn.turn, [])
+    rows: dict[tuple[int, str], dict[str, Any]] = {}
+    for one, cause in zip(gone, causes(turn.archive, turn.run, gone), strict=True):
+        if cause.why is not Why.GROUP or cause.instead is None:
+            continue
+        group = cause.instead.origin.removeprefix("node:")
+        row = rows.setdefault((one.gone, group), {"by": "group", "turn": one.gone, "group": group, "nodes": []})
+        row["nodes"].append(
+            {
+                "node": one.segment.origin.removeprefix("node:"),
+                "kind": str(one.segment.kind),
+                "last_shown": one.last,
+                "tokens": one.segment.tokens,
+                "digest": one.segment.digest,
+                "begins": first_words(one.segment),
+            }
+        )
+    return list(rows.values())
+
+
+def _condensed_rows(turn: ShownTurn) -> list[dict[str, Any]]:
     from runtime.archive.forgetting import forgettings, forgotten_segments, standing_text
 
     rows = []
@@ -69,14 +100,22 @@ def forgotten_rows(turn: ShownTurn) -> list[dict[str, Any]]:
             }
             for one in gone
         ]
-        rows.append({**condensation_row(told), "events": events, "text": standing_text(turn.archive, turn.run, told)})
+        text = standing_text(turn.archive, turn.run, told)
+        rows.append({"by": "condensation", **condensation_row(told), "events": events, "text": text})
     return rows
 
 
 def forgotten_text(rows: Iterable[dict[str, Any]]) -> str:
-    """``forgotten_rows`` as text: a condensation's line, its events, a line each, and what stands there."""
+    """``forgotten_rows`` as text: a condensation's line, its events, a line each, and what stands there; or a group's and its nodes."""
     parts: list[str] = []
     for row in rows:
+        if row["by"] == "group":
+            parts.append(f"before turn {row['turn']}: {row['group']} shows in short what stood there on its own")
+            parts.extend(
+                f"  {one['node']:<8} {one['kind']:<8} {one['tokens']:>7,} tokens  {one['begins']}"
+                for one in row["nodes"]
+            )
+            continue
         parts.append(f"before turn {row['turn']}: {condensation_line(row)}")
         parts.extend(
             f"  {one['event']:<8} {one['kind'] or '':<8} "

@@ -1,5 +1,7 @@
 """``log`` and ``show`` tell what was forgotten when, by which condensation, and what stands in its place."""
 
+import json
+
 import pytest
 
 from runtime.fences import fenced
@@ -88,6 +90,42 @@ def test_a_summary_is_told(cli: CommandLine) -> None:
     assert "\n    They printed numbers.\n" in told
     assert told.count("\n    They printed numbers.\n") == 2
     assert cli("show", "sums", "--turns", "5..6", "--forgotten").code == 0
+
+
+def test_what_a_group_took_out_is_told(cli: CommandLine) -> None:
+    """With the turn and the group that shows it since, also a group in another; not what stands there on its own again."""
+    cli.path.joinpath("notes.txt").write_text("first\nsecond\n")
+    statements = [
+        "a = view('notes.txt')\nb = view('notes.txt', pos='1')",
+        "g = group(a, tokens=90)",
+        "h = group(g, b, tokens=90)",
+        "h.Remove(b)",
+        "finish(1)",
+    ]
+    cli.write("groups.yaml", "\n".join(f"- code: {json.dumps(statement)}" for statement in statements))
+    assert (
+        cli(
+            "run",
+            cli.jobs("id: grouped, model: scripted/groups.yaml, workspace: ., projection: inline", batch="groups"),
+        ).code
+        == 0
+    )
+    assert cli("show", "grouped@2", "--forgotten").out == "nothing was forgotten\n"
+    told = cli("show", "grouped@3", "--forgotten").out.splitlines()
+    assert told[0] == "before turn 3: group-3 shows in short what stood there on its own"
+    assert told[1].split()[:3] == ["view-1", "view", f"{_tokens(cli, 'grouped@2', 'node:view-1')}"]
+    rows = cli("show", "grouped@4", "--forgotten", "--json").json()["forgotten"]
+    assert [(row["by"], row["turn"], row["group"], [one["node"] for one in row["nodes"]]) for row in rows] == [
+        ("group", 3, "group-3", ["view-1"]),
+        ("group", 4, "group-4", ["view-2", "group-3"]),
+    ]
+    rows = cli("show", "grouped@5", "--forgotten", "--json").json()["forgotten"]
+    assert [[one["node"] for one in row["nodes"]] for row in rows] == [["view-1"], ["group-3"]]
+
+
+def _tokens(cli: CommandLine, turn: str, origin: str) -> int:
+    rows = cli("show", turn, "--segments", "--json").json()["segments"]
+    return next(int(row["tokens"]) for row in rows if row["origin"] == origin)
 
 
 def test_a_user_asks_for_a_condensation(cli: CommandLine) -> None:
