@@ -11,7 +11,7 @@ import aiohttp
 import httpx
 
 from activities._recorder import CallRecorder, SentRequest, Silence, TooLarge, current
-from runtime.archive.records import Capture
+from runtime.archive.forms import Capture
 
 
 class AiohttpWire:

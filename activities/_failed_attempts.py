@@ -17,8 +17,8 @@ from activities._litellm import cost_of
 from activities._options import ModelOptions
 from activities._recorder import CallRecorder
 from activities._reported_usage import usage_in
+from runtime.archive.forms import Attempt, Exchange, ExchangeReason
 from runtime.archive.job import JobArchive
-from runtime.archive.records import Attempt, Exchange, ExchangeReason
 from runtime.plurals import counted
 from runtime.projection.segments import Segment
 from runtime.spec.durations import format_duration

@@ -7,10 +7,10 @@ from typing import Any
 
 from activities.contracts import ReplyForm, TurnCall, TurnReply
 from activities.record import Given
+from runtime.archive.forms import Capture, NewAttempt, NewStep, StoredReply
 from runtime.archive.given import given_request, origin_of
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import replied_at, turn_record
-from runtime.archive.records import AttemptRecord, Capture, ReplyRecord, StepRecord
 from runtime.archive.stores import ObjectStore
 from runtime.digests import canonical_json
 from runtime.interpreter.replies import SCRIPT_CLOSE, SCRIPT_OPEN, TOOL_ARGUMENT, TOOL_NAME
@@ -35,7 +35,7 @@ def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_at
         now = datetime.now(UTC).isoformat()
         capture = Capture.EDITED if given.statement is not None else Capture.REPLAYED
         attempt = archive.begin_attempt(
-            AttemptRecord(
+            NewAttempt(
                 run=run,
                 turn=call.turn,
                 parent=call.parent,
@@ -47,22 +47,7 @@ def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_at
                 started_at=now,
             )
         )
-        ref = archive.finish_step(
-            StepRecord(
-                run=run,
-                turn=call.turn,
-                attempt=attempt,
-                reply=reply,
-                response=b"",
-                execution=call.execution,
-                nodes=call.nodes,
-                condensations=call.condensations,
-                events=call.events,
-                interim=call.interim,
-                reset_event_id=call.reset_event_id,
-                finished_at=now,
-            )
-        )
+        ref = archive.finish_step(NewStep.like(call, run=run, attempt=attempt, reply=reply, finished_at=now))
         done = archive.step(ref)
     return TurnReply(
         **dict(done.reply),
@@ -73,7 +58,7 @@ def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_at
     )
 
 
-def _reply(store: ObjectStore, call: TurnCall, given: Given) -> tuple[ReplyRecord, dict[str, Any], bytes]:
+def _reply(store: ObjectStore, call: TurnCall, given: Given) -> tuple[StoredReply, dict[str, Any], bytes]:
     """The reply, what it is booked as, and the request that says where it comes from."""
     if given.statement is not None:
         return _edited(call, given.statement), {}, given_request(None)
@@ -86,14 +71,14 @@ def _reply(store: ObjectStore, call: TurnCall, given: Given) -> tuple[ReplyRecor
     return step.reply, spent, given_request(step.ref)
 
 
-def _edited(call: TurnCall, statement: str) -> ReplyRecord:
+def _edited(call: TurnCall, statement: str) -> StoredReply:
     """The reply in which a model would have written the statement."""
     count = encoding(call.encoding).count
     if call.form is ReplyForm.SCRIPT:
         text = f"{SCRIPT_OPEN}\n{statement}\n{SCRIPT_CLOSE}"
-        return ReplyRecord(text=text, response_id="edited", tokens=count(text))
+        return StoredReply(text=text, response_id="edited", tokens=count(text))
     arguments = canonical_json({TOOL_ARGUMENT: statement}).decode()
     calls = (ToolCall(id=f"edited_{call.turn}", name=TOOL_NAME, arguments=arguments),)
-    return ReplyRecord(
+    return StoredReply(
         tool_calls=calls, finish_reason="tool_calls", response_id="edited", tokens=count(TOOL_NAME) + count(arguments)
     )

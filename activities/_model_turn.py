@@ -25,18 +25,18 @@ from activities._recorder import CallRecorder, SentRequest
 from activities._secrets import Secrets
 from activities.contracts import BUDGET_SPENT, TurnCall
 from runtime.archive.allowed import clean_model
-from runtime.archive.job import JobArchive
-from runtime.archive.records import (
-    AttemptRecord,
+from runtime.archive.forms import (
     Capture,
     ExchangeReason,
-    ExchangeRecord,
-    FailureRecord,
-    PrefixRecord,
-    ReplyRecord,
+    NewAttempt,
+    NewExchange,
+    NewFailure,
+    NewStep,
     Step,
-    StepRecord,
+    StoredPrefix,
+    StoredReply,
 )
+from runtime.archive.job import JobArchive
 from runtime.digests import canonical_json
 from runtime.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.failpoints import failpoint
@@ -140,7 +140,7 @@ class ModelTurn:
         answer = await self._answer(layout, messages, tools)
         await self._check_room(layout, answer)
         failpoint("model.after_call")
-        record = PrefixRecord.of(prefix, self._prices, self._call.moved) if self._prompt is turn_prompt else None
+        record = StoredPrefix.of(prefix, self._prices, self._call.moved) if self._prompt is turn_prompt else None
         return await self._kept(layout, answer, record)
 
     @asynccontextmanager
@@ -203,7 +203,7 @@ class ModelTurn:
     def _begin(self, request: SentRequest) -> str:
         """Archive an attempt, and return its key."""
         return self._archive.begin_attempt(
-            AttemptRecord(
+            NewAttempt(
                 run=self._run,
                 turn=self._call.turn,
                 parent=self._call.parent,
@@ -259,7 +259,7 @@ class ModelTurn:
         recorder = self._recorder
         held = held_in_pieces(recorder.content, recorder.secrets)
         self._archive.fail_attempt(
-            FailureRecord(
+            NewFailure(
                 attempt=recorder.attempt or "",
                 **_received(recorder, withheld=held),
                 error_type=failure.type or "",
@@ -273,7 +273,7 @@ class ModelTurn:
         """Archive what came back of a request with which the call did not end: it goes on with another one."""
         held = held_in_pieces(self._recorder.content, self._recorder.secrets)
         self._archive.keep_exchange(
-            ExchangeRecord(
+            NewExchange(
                 attempt=self._recorder.attempt or "",
                 reason=ExchangeReason.FOLLOWED,
                 **_received(self._recorder, withheld=held),
@@ -281,23 +281,11 @@ class ModelTurn:
             )
         )
 
-    def _keep_superseded(self, step: StepRecord) -> None:
+    def _keep_superseded(self, step: NewStep) -> None:
         """Archive a reply that lost the race for its turn's step: it was paid for."""
-        fields = (
-            "attempt",
-            "reply",
-            "response",
-            "chunks",
-            "status_code",
-            "headers",
-            "usage",
-            "cost_usd",
-            "finished_at",
-        )
-        said = {name: getattr(step, name) for name in fields}
-        self._archive.keep_exchange(ExchangeRecord(reason=ExchangeReason.SUPERSEDED, **said))
+        self._archive.keep_exchange(NewExchange.like(step, reason=ExchangeReason.SUPERSEDED))
 
-    async def _kept(self, layout: Sequence[Segment], answer: Answer, prefix: PrefixRecord | None) -> Step:
+    async def _kept(self, layout: Sequence[Segment], answer: Answer, prefix: StoredPrefix | None) -> Step:
         """Archive the step. A reply is paid for: while the archive cannot be written, it is held, and tried again."""
         given_up, told = time.monotonic() + HELD_SECONDS, False
         while True:
@@ -315,7 +303,7 @@ class ModelTurn:
                     told = True
             await asyncio.sleep(HELD_PAUSE)
 
-    def _finish(self, layout: Sequence[Segment], answer: Answer, prefix: PrefixRecord | None) -> Step:
+    def _finish(self, layout: Sequence[Segment], answer: Answer, prefix: StoredPrefix | None) -> Step:
         """Archive the step, and read it back: if another attempt archived the turn's step first, that one counts, and this
         reply is archived beside it.
         """
@@ -328,11 +316,11 @@ class ModelTurn:
         reported = answer.usage is not None and reports_usage(recorder)
         usage = _reported(answer.usage) if reported else _counted(layout, tokens)
         failed = self._attempts_before() if recorder.temporal_attempt > 1 else FailedAttempts()
-        record = StepRecord(
+        new = NewStep.like(
+            call,
             run=self._run,
-            turn=call.turn,
             attempt=recorder.attempt or "",
-            reply=ReplyRecord(
+            reply=StoredReply(
                 text=answer.text,
                 tool_calls=answer.tool_calls,
                 thinking=answer.thinking,
@@ -345,18 +333,12 @@ class ModelTurn:
             usage=usage,
             cost_usd=self._cost(answer, usage),
             failed_attempts=call.booked + failed.spent,
-            execution=call.execution,
-            nodes=call.nodes,
-            condensations=call.condensations,
-            events=call.events,
-            interim=call.interim,
             prefix=prefix,
-            reset_event_id=call.reset_event_id,
             finished_at=datetime.now(UTC).isoformat(),
         )
-        step = self._archive.step(self._archive.finish_step(record))
-        if step.attempt.key != record.attempt:
-            self._keep_superseded(record)
+        step = self._archive.step(self._archive.finish_step(new))
+        if step.attempt.key != new.attempt:
+            self._keep_superseded(new)
         return step
 
     def _cost(self, answer: Answer, usage: Usage) -> float:

@@ -18,7 +18,7 @@ import httpx
 
 from activities._answer import AnswerBuilder
 from activities._secrets import Secrets
-from runtime.archive.records import Capture, Chunk
+from runtime.archive.forms import Capture, Chunk
 from runtime.failpoints import failpoint
 
 MOST_CHUNKS = 65_536

@@ -19,7 +19,7 @@ import httpx
 
 from activities._recorder import CallRecorder, SentRequest, Silence, TooLarge, current
 from activities._unstreamed import played_to
-from runtime.archive.records import Capture
+from runtime.archive.forms import Capture
 
 WRITE_SECONDS = 60.0
 """How long a write of a piece of the request may take."""

@@ -22,10 +22,9 @@ from activities.brief import (
     full_step,
 )
 from activities.record import EffectName, Given
-from runtime.context.interim import Interim
 from runtime.context.sources import ReadRequest, ReadResult
-from runtime.history.condensed import CondensationRecord
 from runtime.history.condensers.request import SummaryForm
+from runtime.job.aftermath import Aftermath, BetweenCalls
 from runtime.projection.prices import Prices
 from runtime.projection.segments import LayoutDelta
 from runtime.redaction.rules import Redaction
@@ -106,13 +105,12 @@ class Left(Contract):
         return dict(zip(cls.model_fields, data, strict=True)) if isinstance(data, list) else data
 
 
-class TurnCall(Contract):
+class TurnCall(Contract, BetweenCalls):
     """One turn's model call: how to make the prompt from the previous one, and what the step records beside it.
 
     ``parent`` is the step of the turn before. ``model`` is what litellm is called with (``name`` and options).
-    ``execution`` and ``nodes`` are records of the turn before (JSON), ``events`` those of the context's events since the call before,
-    archived and not interpreted here.
-    ``condensations`` are those since the parent, ``interim`` is what came before the call. With ``given``, no model is called. ``redact`` is what is masked once more, by value. ``moved`` says why the prompt does not begin as the one before, if so. ``reset_event_id`` is the event to which a Temporal reset takes the run back to before this call.
+    With ``given``, no model is called. ``redact`` is what is masked once more, by value. ``moved`` says why the prompt does not
+    begin as the one before, if so.
     ``left`` is what failed attempts may use up (None: anything), ``retry`` how many there may be, and
     ``booked`` is what earlier calls of the turn used that came to nothing, which the job has booked.
     ``accepted`` is the size of the largest prompt that the model has answered, in tokens as ``tokens_of`` counts them: an empty reply to a
@@ -126,12 +124,7 @@ class TurnCall(Contract):
     model: dict[str, Any]
     form: ReplyForm = ReplyForm.TOOL
     encoding: str = "cl100k_base"
-    reset_event_id: int
-    execution: dict[str, Any] | None = None
-    nodes: tuple[dict[str, Any], ...] = ()
-    condensations: tuple[CondensationRecord, ...] = ()
     events: tuple[dict[str, Any], ...] = ()
-    interim: Interim = Interim()
     given: Given | None = None
     moved: str = ""
     redact: Redaction = Redaction()
@@ -294,7 +287,7 @@ class ToolResult(Contract):
     error_message: str = ""
 
 
-class JobEnd(Contract):
+class JobEnd(Contract, Aftermath):
     """The end of a run: the last step's digest chain closes with it."""
 
     key: JobKey
@@ -305,8 +298,5 @@ class JobEnd(Contract):
     result: Any = None
     usage: Usage = Usage()
     cost_usd: float = 0.0
-    execution: dict[str, Any] | None = None
-    nodes: tuple[dict[str, Any], ...] = ()
-    condensations: tuple[CondensationRecord, ...] = ()
     events: tuple[dict[str, Any], ...] = ()
     redact: Redaction = Redaction()

@@ -18,9 +18,9 @@ from activities._masked import masked_call, masked_end
 from activities._model_turn import ModelTurn, Prompt, summary_prompt, turn_prompt
 from activities.contracts import JobEnd, SummaryCall, TurnCall, TurnReply
 from runtime.archive import keys
+from runtime.archive.forms import NewEnd, Step
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import replied_at
-from runtime.archive.records import EndRecord, Step
 from runtime.archive.signing import signer_of
 from runtime.archive.stores import ObjectStore
 from runtime.failpoints import failpoint
@@ -105,22 +105,9 @@ class ModelActivities:
         failpoint("end.before")
         end = await asyncio.to_thread(masked_end, end)
         archive = JobArchive(self._store, end.key.batch, end.key.job)
-        record = EndRecord(
-            run=activity.info().workflow_run_id or "",
-            turn=end.turn,
-            parent=end.parent,
-            status=end.status,
-            reason=end.reason,
-            result=end.result,
-            usage=end.usage,
-            cost_usd=end.cost_usd,
-            execution=end.execution,
-            nodes=end.nodes,
-            condensations=end.condensations,
-            events=end.events,
-            ended_at=datetime.now(UTC).isoformat(),
-        )
-        ref = await asyncio.to_thread(archive.write_end, record, self._signer)
+        run = activity.info().workflow_run_id or ""
+        new = NewEnd.like(end, run=run, ended_at=datetime.now(UTC).isoformat())
+        ref = await asyncio.to_thread(archive.write_end, new, self._signer)
         failpoint("end.before_return")
         return ref
 

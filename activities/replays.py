@@ -12,10 +12,10 @@ from temporalio.client import Client
 
 from activities.record import Claim, ClaimQuestion, RecordedQuestion, RecordedTurn, ReplayOrder
 from runtime.archive import keys
+from runtime.archive.forms import End, Step
 from runtime.archive.given import origin_of
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_summary, replied_at, turn_record, user_messages
-from runtime.archive.records import EndRecord, Step
 from runtime.archive.replays import claim_replay
 from runtime.archive.stores import ObjectStore
 from runtime.errors import NotFound
@@ -107,7 +107,7 @@ class ReplayActivities:
             execution=record.execution,
             nodes=record.nodes,
             events=record.events,
-            ended=isinstance(record.after, EndRecord),
+            ended=isinstance(record.after, End),
             layout=tuple(segment.digest for segment in layout),
             interim=record.step.interim,
         )

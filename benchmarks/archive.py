@@ -32,8 +32,8 @@ import zstandard
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from runtime.archive.container import unseal
+from runtime.archive.forms import Capture, NewAttempt, NewStep, StoredReply
 from runtime.archive.job import JobArchive
-from runtime.archive.records import AttemptRecord, Capture, ReplyRecord, StepRecord
 from runtime.archive.requests import RequestReader
 from runtime.archive.stores import MemoryStore, ObjectStore, open_store
 from runtime.archive.verify import verify_job
@@ -159,14 +159,14 @@ def _archive_turn(
     archive: JobArchive, turn: int, parent: StepRef | None, delta: LayoutDelta, request: bytes
 ) -> tuple[str, StepRef]:
     key = archive.begin_attempt(
-        AttemptRecord(
+        NewAttempt(
             run=_RUN, turn=turn, parent=parent, delta=delta, model={"name": "openai/m-1", "temperature": 0},
             capture=Capture.WIRE, request=request, url="http://127.0.0.1:8080/v1/chat/completions",
             headers={"content-type": "application/json"}, started_at="2026-01-01T00:00:00.000000+00:00",
         )
     )  # fmt: skip
-    reply = ReplyRecord(text="", finish_reason="stop", response_id=f"chatcmpl-{turn}", tokens=1)
-    record = StepRecord(
+    reply = StoredReply(text="", finish_reason="stop", response_id=f"chatcmpl-{turn}", tokens=1)
+    record = NewStep(
         run=_RUN, turn=turn, attempt=key, reply=reply, status_code=200, finished_at="2026-01-01T00:00:01.000000+00:00",
         response=b'{"id":"chatcmpl-%d","choices":[{"message":{"content":""},"finish_reason":"stop"}]}' % turn,
     )  # fmt: skip

@@ -19,8 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from runtime.archive.forms import Capture, NewAttempt, NewStep, StoredReply
 from runtime.archive.job import JobArchive
-from runtime.archive.records import AttemptRecord, Capture, ReplyRecord, StepRecord
 from runtime.archive.stores import open_store
 from runtime.projection.segments import Role, Segment, SegmentKind, delta_between
 from runtime.values import StepRef, ToolCall
@@ -80,7 +80,7 @@ def _turn(archive: JobArchive, turn: int, parent: StepRef | None, layout: list[S
     messages = [{"role": s.role.value, "content": s.text} for s in layout]
     code = json.dumps({"code": f"x = {turn}"})
     attempt = archive.begin_attempt(
-        AttemptRecord(
+        NewAttempt(
             run=_RUN,
             turn=turn,
             parent=parent,
@@ -92,13 +92,11 @@ def _turn(archive: JobArchive, turn: int, parent: StepRef | None, layout: list[S
             started_at="2026-01-01T00:00:00Z",
         )
     )
-    reply = ReplyRecord(
+    reply = StoredReply(
         text=f"I look at {turn}.", tool_calls=(ToolCall(id=f"call_{turn}", name="python", arguments=code),), tokens=9
     )
     return archive.finish_step(
-        StepRecord(
-            run=_RUN, turn=turn, attempt=attempt, reply=reply, response=b"{}", finished_at="2026-01-01T00:00:01Z"
-        )
+        NewStep(run=_RUN, turn=turn, attempt=attempt, reply=reply, response=b"{}", finished_at="2026-01-01T00:00:01Z")
     )
 
 

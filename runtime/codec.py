@@ -127,7 +127,7 @@ def _reply(store: ObjectStore, reply: TurnReply) -> dict[str, Any]:
 def _end(store: ObjectStore, ref: StepRef) -> dict[str, Any] | None:
     job, _, run = ref.key.partition("/ends/")
     end = _archive(store, job).end(run)
-    return None if end is None else {**end.model_dump(mode="json"), "end": ref.model_dump(mode="json")}
+    return None if end is None else {**end.document(), "end": ref.model_dump(mode="json")}
 
 
 def _archive(store: ObjectStore, prefix: str) -> JobArchive:

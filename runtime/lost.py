@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NoReturn
 
 from activities.contracts import JobKey
+from runtime.archive.forms import End
 from runtime.archive.job import JobArchive
-from runtime.archive.records import EndRecord
 from runtime.archive.stores import ObjectStore
 from runtime.errors import DefinitionChanged, InputError
 from runtime.job.stops import JobStatus
@@ -77,7 +77,7 @@ def _check_definition(archive: JobArchive, spec: JobSpec) -> None:
         )
 
 
-def _outcome(key: JobKey, end: EndRecord) -> JobOutcome:
+def _outcome(key: JobKey, end: End) -> JobOutcome:
     return JobOutcome(
         key=key,
         run=end.run,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import not_
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
@@ -11,6 +14,24 @@ class Value(BaseModel):
     """A frozen value; unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def like(cls, other: Value, **more: Any) -> Self:
+        """One with the fields that ``other`` has too, and ``more``."""
+        same = {name: getattr(other, name) for name in type(other).model_fields if name in cls.model_fields}
+        return cls(**(same | more))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Marks a field that an archived header does not have where its value is ``empty``: most turns condense nothing, and few sleep."""
+
+    empty: Callable[[Any], bool] = not_
+
+
+@dataclass(frozen=True)
+class Later:
+    """Marks a field that every archived header has now, and those of earlier releases do not."""
 
 
 class Compact(Value):
@@ -81,6 +102,11 @@ class Failed(Compact):
     usage: Usage = Usage()
     cost_usd: float = 0.0
     seconds: float = 0.0
+
+    @property
+    def empty(self) -> bool:
+        """No attempt failed."""
+        return self.attempts == 0
 
     def __add__(self, other: Failed) -> Failed:
         return Failed(

@@ -14,8 +14,8 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.contracts import JobKey, TurnReply
 from runtime.archive import keys
 from runtime.archive.findings import Fault, Finding, Severity
+from runtime.archive.forms import WITHOUT_MODEL
 from runtime.archive.job import JobArchive
-from runtime.archive.records import GIVEN
 from runtime.authentic import NotSigned, Refusal, in_activity
 from runtime.errors import ArchiveError
 from runtime.plurals import counted
@@ -156,7 +156,7 @@ def disagreements(archive: JobArchive, witness: Witness) -> Iterator[Finding]:
             continue
         said = ModelReply.model_validate(reply.model_dump(include=set(ModelReply.model_fields)))
         held = ModelReply(**dict(step.reply), usage=step.usage, cost_usd=step.cost_usd, failed=step.failed_attempts)
-        if step.capture in GIVEN:
+        if step.capture in WITHOUT_MODEL:
             # No model was called: the step says that nothing was spent, and the job books what its record spent.
             said = said.model_copy(update={"usage": held.usage, "cost_usd": held.cost_usd, "failed": held.failed})
         if said != held:

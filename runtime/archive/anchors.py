@@ -15,10 +15,9 @@ from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.container import ArchivedObject, unseal
-from runtime.archive.headers import signed_text
+from runtime.archive.forms import Signature
 from runtime.archive.job import JobArchive
-from runtime.archive.records import Signature
-from runtime.archive.signing import fingerprint, is_valid
+from runtime.archive.signing import fingerprint, is_valid, signed_text
 from runtime.errors import ObjectCorrupt, ObjectMissing
 from runtime.values import StepRef, Value
 

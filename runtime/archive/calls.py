@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.container import unseal
+from runtime.archive.forms import Attempt, Step
 from runtime.archive.job import JobArchive
-from runtime.archive.records import Attempt, Step
 from runtime.archive.stores.protocol import ObjectStore
 
 

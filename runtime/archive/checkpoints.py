@@ -9,12 +9,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from runtime.archive import headers, keys
+from runtime.archive import keys
 from runtime.archive.container import Part, unseal
+from runtime.archive.forms import CheckpointForm
+from runtime.archive.forms.base import sized
 from runtime.archive.frames import compress
 from runtime.archive.job import JobArchive
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.digests import canonical_json, digest_bytes
+from runtime.digests import canonical_json
 from runtime.errors import ObjectCorrupt
 from runtime.values import StepRef, Value
 
@@ -35,16 +37,9 @@ def write_checkpoint(
 ) -> StepRef:
     """Archive the state after ``turn``. If the turn has a checkpoint in this run already, that one's address is returned."""
     text = canonical_json(state)
-    fields = {
-        "kind": "checkpoint",
-        "run": run,
-        "turn": turn,
-        "parent": headers.reference(parent),
-        "interpreter": interpreter,
-        "state": {"digest": digest_bytes(text), "bytes": len(text)},
-    }
+    form = CheckpointForm(run=run, turn=turn, parent=parent, interpreter=interpreter, state=sized(text))
     key = keys.checkpoint_key(archive.prefix, run, turn)
-    _, archived = archive.objects.put(key, fields, (Part("state", compress(text), len(text)),))
+    _, archived = archive.objects.put(key, form, (Part("state", compress(text), len(text)),))
     return StepRef(key=key, digest=archived.digest)
 
 
@@ -59,10 +54,17 @@ def read_checkpoint(store: ObjectStore, ref: StepRef) -> Checkpoint:
     if archived.digest != ref.digest:
         raise ObjectCorrupt(f"{ref.key} has digest {archived.digest}, not {ref.digest} by which it is referred to")
     text = archived.frame("state")
-    if digest_bytes(text) != archived.header["state"]["digest"]:
+    form = CheckpointForm.read(archived)
+    if sized(text) != form.state:
         raise ObjectCorrupt(f"{ref.key}: its state does not have the digest that it gives")
-    named = {name: archived.header[name] for name in ("run", "turn", "parent", "interpreter")}
-    return Checkpoint(ref=ref, state=json.loads(text), **named)
+    return Checkpoint(
+        ref=ref,
+        run=form.run,
+        turn=form.turn,
+        parent=form.parent,
+        interpreter=form.interpreter,
+        state=json.loads(text),
+    )
 
 
 def last_checkpoint(archive: JobArchive, run: str, turn: int) -> StepRef | None:

@@ -8,10 +8,10 @@ from typing import Any
 
 from runtime.archive.calls import recorded_effects, side_calls
 from runtime.archive.export_forms import Form, Full, text_of
+from runtime.archive.forms import Step
 from runtime.archive.gaps import UNREADABLE, Gap, gap_of, readable
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
-from runtime.archive.records import Step
 from runtime.projection.segments import Segment
 from runtime.values import StepRef
 
@@ -86,10 +86,10 @@ class _Export:
         attempt = archive.in_flight(run)
         if attempt is not None and self.turns.hold(attempt.turn):
             layout = archive.turn_layout(attempt.run, attempt.turn)
-            fields = _attempt(form, archive, attempt.key, attempt.model_dump(mode="json"))
+            fields = _attempt(form, archive, attempt.key, attempt.document())
             yield {"type": "attempt", **fields, **form.layout(layout)}
         if found.end is not None:
-            yield {"type": "end", **found.end.model_dump(mode="json")}
+            yield {"type": "end", **found.end.document()}
 
     def _layouts(self) -> Iterator[tuple[int, tuple[Segment, ...]]]:
         for turn, _, layout in prompts(self.archive, self.run, self.turns.last, self.gaps):
@@ -137,7 +137,7 @@ def _summary(form: Form, archive: JobArchive, run: str, turn: int) -> Iterator[d
 
 def _step(form: Form, archive: JobArchive, run: str, step: Step) -> dict[str, Any]:
     return {
-        **step.model_dump(mode="json"),
+        **step.document(),
         "response": text_of(archive.wire_response(run, step.turn)),
         "chunks": [[chunk.at_us, chunk.size] for chunk in archive.chunks(run, step.turn)],
         "attempts": _attempts(form, archive, run, step.turn),
@@ -145,7 +145,7 @@ def _step(form: Form, archive: JobArchive, run: str, step: Step) -> dict[str, An
 
 
 def _attempts(form: Form, archive: JobArchive, run: str, turn: int) -> list[dict[str, Any]]:
-    return [_attempt(form, archive, a.key, a.model_dump(mode="json")) for a in archive.attempts(run, turn)]
+    return [_attempt(form, archive, a.key, a.document()) for a in archive.attempts(run, turn)]
 
 
 def _attempt(form: Form, archive: JobArchive, key: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -153,10 +153,10 @@ def _attempt(form: Form, archive: JobArchive, key: str, fields: dict[str, Any]) 
     failure = archive.failure(key)
     failed = {}
     if failure is not None:
-        failed = {"failure": {**failure.model_dump(mode="json"), "response": text_of(archive.failed_response(key))}}
+        failed = {"failure": {**failure.document(), "response": text_of(archive.failed_response(key))}}
     exchange = archive.exchange(key)
     other = {}
     if exchange is not None:
-        told = {**exchange.model_dump(mode="json"), "response": text_of(archive.exchanged_response(key))}
+        told = {**exchange.document(), "response": text_of(archive.exchanged_response(key))}
         other = {"exchange": told}
     return {**fields, "request": form.request(key), **failed, **other}

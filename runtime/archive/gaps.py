@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from runtime.archive import keys
+from runtime.archive.forms import End, Step
 from runtime.archive.reader import JobReader
-from runtime.archive.records import EndRecord, Step
 from runtime.errors import ObjectCorrupt, ObjectMissing
 
 UNREADABLE = (ObjectCorrupt, ObjectMissing)
@@ -35,7 +35,7 @@ class Readable:
     """The steps of a run that can be read, in turn order; its end, if it has one; and the ``gaps``."""
 
     steps: list[Step] = field(default_factory=list)
-    end: EndRecord | None = None
+    end: End | None = None
     gaps: list[Gap] = field(default_factory=list)
 
     @property
@@ -79,7 +79,7 @@ def readable(archive: JobReader, run: str) -> Readable:
     return found
 
 
-def _steps(archive: JobReader, run: str, end: EndRecord | None) -> Iterator[tuple[int, str, bool]]:
+def _steps(archive: JobReader, run: str, end: End | None) -> Iterator[tuple[int, str, bool]]:
     """Each turn that has, or should have, a step: its key, and whether it is there. One in flight should not."""
     turns: dict[int, str | None] = {}
     for key in archive.lineage.keys(run):

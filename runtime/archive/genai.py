@@ -16,9 +16,9 @@ from urllib.parse import unquote, urlsplit
 
 from runtime.archive.calls import side_calls
 from runtime.archive.export import Turns
+from runtime.archive.forms import Attempt, End, Step, StoredReply
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
-from runtime.archive.records import Attempt, EndRecord, ReplyRecord, Step
 from runtime.projection.segments import Role, Segment
 
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.38.0"
@@ -143,7 +143,7 @@ def _answer(step: Step) -> dict[str, Any]:
     }
 
 
-def _run(archive: JobArchive, run: str, end: EndRecord | None, first: str, last: str) -> Span:
+def _run(archive: JobArchive, run: str, end: End | None, first: str, last: str) -> Span:
     batch, _, job = archive.prefix.partition("/")
     attributes: dict[str, Any] = {
         "gen_ai.operation.name": "invoke_agent",
@@ -180,7 +180,7 @@ def _message(segment: Segment) -> dict[str, Any]:
     return {"role": segment.role.value, "parts": parts}
 
 
-def _reply(reply: ReplyRecord) -> dict[str, Any]:
+def _reply(reply: StoredReply) -> dict[str, Any]:
     return {**_message(reply.segment(0)), "finish_reason": reply.finish_reason}
 
 

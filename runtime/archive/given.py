@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from runtime.archive import keys
+from runtime.archive.forms import Capture, Step
 from runtime.archive.job import JobArchive
-from runtime.archive.records import Capture, Step
 from runtime.archive.requests import RequestReader
 from runtime.archive.stores import ObjectStore
 from runtime.digests import canonical_json

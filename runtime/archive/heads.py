@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from runtime.archive import keys
-from runtime.archive.records import Signature
+from runtime.archive.forms import Signature
 from runtime.archive.references import SHARED, shared_references
 from runtime.archive.signing import Signer, fingerprint, is_valid
 from runtime.archive.stores.protocol import ObjectStore

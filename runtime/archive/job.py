@@ -5,11 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from runtime.archive import headers, keys
+from runtime.archive import keys
+from runtime.archive.container import ArchivedObject, Part
+from runtime.archive.forms import (
+    Attempt,
+    Definition,
+    Effect,
+    End,
+    Exchange,
+    Failure,
+    Form,
+    NewAttempt,
+    NewEnd,
+    NewExchange,
+    NewFailure,
+    NewReceived,
+    NewStep,
+    Signature,
+    Step,
+)
+from runtime.archive.forms.attempt import LayoutSize, changes_of
+from runtime.archive.forms.base import sized
 from runtime.archive.naming import Naming
 from runtime.archive.reader import JobReader, ref_of
-from runtime.archive.records import AttemptRecord, EndRecord, ExchangeRecord, FailureRecord, Signature, StepRecord
 from runtime.archive.requests import plan
+from runtime.archive.responses import response_parts
+from runtime.archive.signing import signed_text
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.digests import digest_bytes, digest_of
 from runtime.errors import ArchiveError
@@ -38,21 +59,21 @@ class JobArchive(JobReader):
             archived = [self.objects.get(key, "definition").header for key in (names if order else names[-1:])]
             for header in archived:
                 if order and header.get("order") == order:
-                    return bool(header["run"] == run)
+                    return bool(header.get("run", "") == run)
             last = archived[-1] if archived else None
             if not order and last is not None and digest_of(last["definition"]) == digest_of(definition):
                 return True
             number = last["number"] + 1 if last is not None else 1
             ordered = {"order": order, "run": run} if order else {}
-            fields = {"kind": "definition", "number": number, "definition": definition, **ordered}
-            if self.objects.put(keys.definition_key(self.prefix, number), fields)[0]:
+            form = Definition(number=number, definition=definition, **ordered)
+            if self.objects.put(keys.definition_key(self.prefix, number), form)[0]:
                 return True
 
-    def begin_attempt(self, attempt: AttemptRecord) -> str:
+    def begin_attempt(self, attempt: NewAttempt) -> str:
         """Archive a request before the call, as the turn's next attempt in this run. Returns the attempt's key.
 
         Raises:
-            ArchiveError: if it cannot be written, or the delta does not make the layout that the caller means.
+            ArchiveError: if it cannot be written, or the delta is none of the parent's layout.
         """
         base = None
         if attempt.parent is not None:
@@ -62,14 +83,11 @@ class JobArchive(JobReader):
             layout = self._layout(attempt.parent).changed(attempt.delta, self.reply_segment(attempt.parent))
         except ValueError as error:
             raise ArchiveError(f"turn {attempt.turn} of run {attempt.run}: {error}") from error
-        if attempt.layout_digest not in {None, layout.digest}:
-            raise ArchiveError(
-                f"turn {attempt.turn} of run {attempt.run}: the delta makes layout {layout.digest}, not "
-                f"{attempt.layout_digest}; the archive's parent step is not the one that the workflow means"
-            )
-        fields: dict[str, Any] = {
-            "layout": {"digest": layout.digest, "segments": len(layout.segments), "bytes": len(layout.document)},
-            **self.naming.start(attempt),
+        same = {
+            "delta": changes_of(attempt.delta),
+            "layout": LayoutSize(digest=layout.digest, segments=len(layout.segments), bytes=len(layout.document)),
+            "request": sized(attempt.request),
+            "start": self.naming.start(attempt),
         }
         previous: StepRef | None = None
         outcome: dict[str, StepRef] = {}
@@ -79,8 +97,8 @@ class JobArchive(JobReader):
             key = keys.attempt_key(self.prefix, attempt.run, attempt.turn, number)
             flat = attempt.turn % KEYFRAME_EVERY == 0
             planned = plan(key, base, attempt.request, layout.document, flat=flat)
-            described = headers.attempt_fields(attempt, number, previous, outcome)
-            written, archived = self.objects.put(key, {**described, **fields, **planned.fields}, planned.parts)
+            form = Attempt.like(attempt, number=number, previous=previous, **outcome, **same, **planned.fields)
+            written, archived = self.objects.put(key, form, planned.parts)
             if written:
                 break
             previous = StepRef(key=key, digest=archived.digest)
@@ -90,15 +108,12 @@ class JobArchive(JobReader):
         self._caches.layouts.put(key, layout)
         return key
 
-    def fail_attempt(self, failure: FailureRecord) -> StepRef:
+    def fail_attempt(self, failure: NewFailure) -> StepRef:
         """Archive what came back of an attempt that failed, in place of a step. What is archived first stays."""
-        attempt = self.objects.get(failure.attempt, "attempt")
-        key = keys.failure_key(failure.attempt)
-        fields = headers.failure_fields(failure, attempt)
-        _, archived = self.objects.put(key, fields, headers.failure_parts(failure))
-        return StepRef(key=key, digest=archived.digest)
+        form = Failure.like(failure, **self._called(failure))
+        return self._put(keys.failure_key(failure.attempt), form, response_parts(failure))
 
-    def _last_attempt(self, attempt: AttemptRecord) -> int:
+    def _last_attempt(self, attempt: NewAttempt) -> int:
         """The number before the last attempt's at a turn: a reply that is polled for makes many, and each names the one before."""
         prefix = keys.turn_prefix(self.prefix, attempt.run, attempt.turn)
         return sum(1 for _ in self.store.list(f"{prefix}attempt-")) - 1
@@ -106,19 +121,15 @@ class JobArchive(JobReader):
     def _outcome(self, attempt: str) -> dict[str, StepRef]:
         """The records of what came back of an attempt, by what the next attempt calls them."""
         failure, exchange = self.failure(attempt), self.exchange(attempt)
-        found = {"failed": failure, "answered": exchange}
-        return {name: record.ref for name, record in found.items() if record is not None}
+        outcomes = {"failed": failure, "answered": exchange}
+        return {name: form.ref for name, form in outcomes.items() if form is not None}
 
-    def keep_exchange(self, exchange: ExchangeRecord) -> StepRef:
+    def keep_exchange(self, exchange: NewExchange) -> StepRef:
         """Archive what came back of an attempt and is not its turn's reply. What is archived first stays."""
-        attempt = self.objects.get(exchange.attempt, "attempt")
-        key = keys.exchange_key(exchange.attempt)
-        _, archived = self.objects.put(
-            key, headers.exchange_fields(exchange, attempt), headers.exchange_parts(exchange)
-        )
-        return StepRef(key=key, digest=archived.digest)
+        form = Exchange.like(exchange, **self._called(exchange))
+        return self._put(keys.exchange_key(exchange.attempt), form, response_parts(exchange, exchange.reply))
 
-    def finish_step(self, step: StepRecord) -> StepRef:
+    def finish_step(self, step: NewStep) -> StepRef:
         """Archive the reply after the call. If the turn has its step already, that one's address is returned; then what
         ``step`` says is archived nowhere (see ``keep_exchange``).
         """
@@ -129,17 +140,21 @@ class JobArchive(JobReader):
         states, changed = self._nodes_of(parent).updated(step.nodes)
         keyframe = parent is None or step.turn % KEYFRAME_EVERY == 0
         definition = self._last_definition() if keyframe else None
-        fields = {
-            **headers.step_fields(step, attempt),
-            "keyframe": keyframe,
-            "nodes": list(states.records.values()) if keyframe else list(changed),
-            "changed": [record["obj_id"] for record in changed],
-            "nodes_digest": states.digest,
-            **(named := self.naming.by_step(step, parent)),
-            "definition": None if definition is None else {"key": definition.key, "digest": definition.digest},
-        }
+        named = self.naming.by_step(step, parent)
+        form = Step.like(
+            step,
+            attempt=_address(attempt),
+            response=sized(step.response),
+            **{name: attempt.header[name] for name in ("parent", "capture", "started_at")},
+            keyframe=keyframe,
+            nodes=tuple(states.records.values()) if keyframe else changed,
+            changed=tuple(state["obj_id"] for state in changed),
+            nodes_digest=states.digest,
+            **named,
+            definition=None if definition is None else _address(definition),
+        )
         key = keys.step_key(self.prefix, step.run, step.turn)
-        written, archived = self.objects.put(key, fields, headers.step_parts(step))
+        written, archived = self.objects.put(key, form, response_parts(step, step.reply))
         if written:
             self._caches.nodes.put(key, states)
             self.naming.remember(named)
@@ -153,24 +168,34 @@ class JobArchive(JobReader):
         ``uses`` are the keys of what the store keeps for all jobs, and this result was made from.
         """
         digests = {key: digest_bytes(self.store.get(key)) for key in sorted(set(uses))}
-        used = {"uses": digests} if digests else {}
-        fields = {"kind": "effect", "run": run, "turn": turn, "effect": effect, "value": value, **used}
-        _, archived = self.objects.put(keys.effect_key(self.prefix, run, turn, effect), fields)
+        form = Effect(run=run, turn=turn, effect=effect, value=value, uses=digests)
+        _, archived = self.objects.put(keys.effect_key(self.prefix, run, turn, effect), form)
         return dict(archived.header["value"])
 
-    def write_end(self, end: EndRecord, signer: Callable[[bytes], Signature] | None = None) -> StepRef:
+    def write_end(self, end: NewEnd, signer: Callable[[bytes], Signature] | None = None) -> StepRef:
         """Close a run, signed if there is a ``signer``. If it is closed already, the address of that end is returned."""
         states, changed = self._nodes_of(end.parent).updated(end.nodes)
-        fields = {
-            "kind": "end",
-            **end.model_dump(mode="json", exclude={"nodes", *headers.unsaid(end)}),
-            "nodes": list(changed),
-            "nodes_digest": states.digest,
+        form = End.like(
+            end,
+            nodes=changed,
+            nodes_digest=states.digest,
             **self.naming.after(end.run, end.parent),
-            **self.naming.definition(),
-        }
+            definition=self.naming.definition(),
+        )
         key = keys.end_key(self.prefix, end.run)
         if signer is not None:
-            fields["signature"] = signer(headers.signed_text(key, fields)).model_dump(mode="json")
-        _, archived = self.objects.put(key, fields)
-        return StepRef(key=key, digest=archived.digest)
+            form = form.model_copy(update={"signature": signer(signed_text(key, form.header()))})
+        return self._put(key, form)
+
+    def _put(self, key: str, form: Form, parts: tuple[Part, ...] = ()) -> StepRef:
+        return _address(self.objects.put(key, form, parts)[1])
+
+    def _called(self, received: NewReceived) -> dict[str, Any]:
+        """What the archive itself knows of what came back: the call."""
+        attempt = self.objects.get(received.attempt, "attempt")
+        call = {name: attempt.header[name] for name in ("run", "turn", "number")}
+        return {**call, "attempt": _address(attempt), "response": sized(received.response)}
+
+
+def _address(archived: ArchivedObject) -> StepRef:
+    return StepRef(key=archived.key, digest=archived.digest)

@@ -30,7 +30,7 @@ class Layout:
 
     @cached_property
     def digest(self) -> str:
-        """``records.layout_digest`` of the segments: a segment's digest is that of its line."""
+        """That of the list of the segments' digests: a segment's digest is that of its line."""
         return digest_of([segment.digest for segment in self.segments])
 
     def changed(self, delta: LayoutDelta, reply: Segment | None) -> Layout:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 from urllib.parse import unquote
 
-from runtime.archive import headers, keys
+from runtime.archive import keys
 from runtime.archive.container import ArchivedObject
+from runtime.archive.forms import NewAttempt, NewStep, RunStart
 from runtime.archive.lineage import Lineage
 from runtime.archive.objects import Objects
-from runtime.archive.records import AttemptRecord, StepRecord
 from runtime.context.payloads import UNWRITTEN
 from runtime.errors import ObjectCorrupt, ObjectMissing
 from runtime.values import StepRef
@@ -31,12 +30,12 @@ class Naming:
         self._lineage = lineage
 
     def after(self, run: str, parent: StepRef | None) -> dict[str, dict[str, str]]:
-        """What the record after a step names, digests by key: the results of the effects of the step's statement, and,
-        if there are any, checkpoints and calls that no other record names.
+        """What the object after a step names, digests by key: the results of the effects of the step's statement, checkpoints,
+        and calls that nothing else names.
         """
         found = keys.parse_turn_key(parent.key) if parent else None
         if found is None:
-            return {"effects": {}, **_said("beside", self._side_calls(run))}
+            return {"effects": {}, "beside": self._side_calls(run)}
         # The statement of the last turn before a run may have run on in that run.
         places = {f"{found.prefix}{found.turn // 100:05d}/{found.turn:07d}."}
         places.add(keys.turn_prefix(self._prefix, run, found.turn))
@@ -45,9 +44,9 @@ class Naming:
         saved = [key for key in listed if key.endswith(".checkpoint")]
         checkpoints = {key: self._objects.get(key, "checkpoint").digest for key in saved}
         calls = {**self._other_calls(listed), **self._side_calls(run)}
-        return {"effects": effects, **_said("checkpoints", checkpoints), **_said("beside", calls)}
+        return {"effects": effects, "checkpoints": checkpoints, "beside": calls}
 
-    def by_step(self, step: StepRecord, parent: StepRef | None) -> dict[str, dict[str, str]]:
+    def by_step(self, step: NewStep, parent: StepRef | None) -> dict[str, dict[str, str]]:
         """What a step names of what came before its call: also what was prepared in the background, however long before, and
         applied by a tick since the parent.
         """
@@ -73,39 +72,38 @@ class Naming:
                 done = found.kind == "step"
                 self._objects.caches.named.add(f"{self._prefix}/runs/{found.run}" if done else key)
 
-    def definition(self) -> dict[str, Any]:
-        """What a run's start and end say of the job's definition."""
-        found = self._objects.last(f"{self._prefix}/definition/", "definition")
-        return {} if found is None else {"definition": {"key": found.key, "digest": found.digest}}
+    def definition(self) -> StepRef | None:
+        """Where the job's definition is, which a run's start and end name."""
+        last = self._objects.last(f"{self._prefix}/definition/", "definition")
+        return None if last is None else StepRef(key=last.key, digest=last.digest)
 
-    def start(self, attempt: AttemptRecord) -> dict[str, str]:
-        """Record the run's start, if this is its first turn. Returns what the attempt's header says of it: its digest.
+    def start(self, attempt: NewAttempt) -> str | None:
+        """Archive the run's start, if this is its first turn. Returns its digest, which the attempt names.
 
         Workers may race on a first turn, and a kill may come between the two writes: which of them wrote the start is
         not known from its time, so the attempt names the start that stands.
         """
         parent = keys.parse_turn_key(attempt.parent.key) if attempt.parent else None
         if parent is not None and (parent.job, parent.run) == (self._prefix, keys.name(attempt.run)):
-            return {}
-        fields = {
-            "kind": "run",
-            "run": attempt.run,
-            "turn": attempt.turn,
-            "parent": headers.reference(attempt.parent),
-            "started_at": attempt.started_at,
-            **self._claimed(attempt.run),
-            **({} if keys.is_side_run(attempt.run) else self._before(attempt.run)),
-        }
-        return {"start": self._objects.put(keys.run_key(self._prefix, attempt.run), fields)[1].digest}
+            return None
+        aside = keys.is_side_run(attempt.run)
+        form = RunStart.like(
+            attempt,
+            claims=self._claimed(attempt.run),
+            # Without the heads of the runs before, a run that nothing goes on from could vanish.
+            definition=None if aside else self.definition(),
+            earlier={} if aside else self._heads_before(attempt.run),
+        )
+        return self._objects.put(keys.run_key(self._prefix, attempt.run), form)[1].digest
 
-    def _claimed(self, run: str) -> dict[str, Any]:
+    def _claimed(self, run: str) -> dict[str, str]:
         """The claims of the replays that a run is, digests by key; nothing if it is none."""
         listed = [key for key in self._objects.store.list(f"{self._prefix}/replays/") if key.endswith(keys.CLAIM)]
         claims = [claim for claim in (self._objects.get(key, "claim") for key in listed) if claim.header["run"] == run]
-        return _said("claims", {claim.key: claim.digest for claim in claims})
+        return {claim.key: claim.digest for claim in claims}
 
-    def _before(self, run: str) -> dict[str, Any]:
-        """The definition, and the heads of the runs before: without that a run that nothing goes on from could vanish."""
+    def _heads_before(self, run: str) -> dict[str, str]:
+        """The heads of the runs before, as far as no other start has named them."""
         starts = [key for key in self._objects.store.list(f"{self._prefix}/runs/") if _is_main(key)]
         ends = list(self._objects.store.list(f"{self._prefix}/ends/"))
         told: dict[str, str] = {}
@@ -114,8 +112,7 @@ class Naming:
                 told |= start.header.get("earlier", {})
         names = dict.fromkeys(key.rpartition("/")[2] for key in (*starts, *ends))
         heads = {key: digest for name in names if name != keys.name(run) for key, digest in self._head(name).items()}
-        new = {key: digest for key, digest in heads.items() if told.get(key) != digest}
-        return {**self.definition(), **_said("earlier", new)}
+        return {key: digest for key, digest in heads.items() if told.get(key) != digest}
 
     def _head(self, name: str) -> dict[str, str]:
         """The last record of a run, named as in its key: its end, its last step with what else its turn has, or its start."""
@@ -165,8 +162,3 @@ class Naming:
 
 def _is_main(key: str) -> bool:
     return not keys.is_side_run(unquote(key.rpartition("/")[2]))
-
-
-def _said(name: str, digests: Mapping[str, str]) -> dict[str, Any]:
-    """A header says nothing where there is nothing."""
-    return {name: dict(digests)} if digests else {}

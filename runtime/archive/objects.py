@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from typing import Any
 
 from runtime.archive.caches import caches_of
 from runtime.archive.container import ArchivedObject, Part, header, seal, unseal
+from runtime.archive.forms import Form
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.errors import ObjectCorrupt
 from runtime.failpoints import failpoint
@@ -24,10 +23,10 @@ class Objects:
         self.store = store
         self.caches = caches_of(store)
 
-    def put(self, key: str, fields: Mapping[str, Any], parts: tuple[Part, ...] = ()) -> tuple[bool, ArchivedObject]:
+    def put(self, key: str, form: Form, parts: tuple[Part, ...] = ()) -> tuple[bool, ArchivedObject]:
         """Write, or find out what is there. Returns whether it was written, and the object that is there now."""
-        kind = fields["kind"]
-        text = header(fields, parts)
+        kind = form.kind
+        text = header(form.header(), parts)
         data, _ = seal(key, text, parts)
         failpoint(f"archive.{kind}.before_put")
         written = self.store.put_if_absent(key, data)

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from runtime.archive import headers, keys
+from runtime.archive import keys
 from runtime.archive.container import ArchivedObject
+from runtime.archive.forms import Attempt, Chunk, End, Exchange, Failure, Step
 from runtime.archive.layouts import Layout, layout_of
 from runtime.archive.lineage import Lineage
 from runtime.archive.nodes import NodeStates
 from runtime.archive.objects import Objects
-from runtime.archive.records import Attempt, Chunk, EndRecord, Exchange, Failure, Step
 from runtime.archive.requests import RequestReader
+from runtime.archive.responses import read_chunks, read_response
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.errors import NotFound, ObjectCorrupt, ObjectMissing
 from runtime.projection.segments import Segment
@@ -51,7 +52,7 @@ class JobReader:
         """The segment of a step's reply; None for None."""
         if parent is None:
             return None
-        step = headers.read_step(self.objects.step(parent))
+        step = Step.read(self.objects.step(parent))
         return step.reply.segment(step.turn)
 
     def effect(self, run: str, turn: int, effect: int) -> dict[str, Any] | None:
@@ -62,14 +63,14 @@ class JobReader:
             return None
         return dict(found.header["value"])
 
-    def end(self, run: str) -> EndRecord | None:
+    def end(self, run: str) -> End | None:
         """The end of a run, or None if it is open."""
         try:
-            return headers.read_end(self.objects.get(keys.end_key(self.prefix, run), "end"))
+            return End.read(self.objects.get(keys.end_key(self.prefix, run), "end"))
         except ObjectMissing:
             return None
 
-    def unbegun_end(self) -> EndRecord | None:
+    def unbegun_end(self) -> End | None:
         """The end of the newest run, if that ended before its first call, so that ``runs`` does not tell of it."""
         begun = {run for _, run in self._started()}
         ended = [unquote(key.rpartition("/")[2]) for key in self.store.list(f"{self.prefix}/ends/")]
@@ -97,14 +98,14 @@ class JobReader:
         """The step of a turn of a run, or of the run that it started from; None if there is none."""
         for key in self._step_keys(run, turn):
             try:
-                return headers.read_step(self.objects.get(key, "step"))
+                return Step.read(self.objects.get(key, "step"))
             except ObjectMissing:
                 continue
         return None
 
     def step(self, ref: StepRef) -> Step:
         """The step at an address, its digest checked."""
-        return headers.read_step(self.objects.step(ref))
+        return Step.read(self.objects.step(ref))
 
     def step_at(self, key: str) -> Step:
         """The step of a key.
@@ -112,13 +113,13 @@ class JobReader:
         Raises:
             ObjectMissing: if there is none.
         """
-        return headers.read_step(self.objects.get(key, "step"))
+        return Step.read(self.objects.get(key, "step"))
 
     def steps(self, run: str | None = None) -> Iterator[Step]:
         """The steps of a run (the newest by default) in turn order, with those of the runs that it started from."""
         for key in self.lineage.keys(self._run(run)):
             if key.endswith(".step"):
-                yield headers.read_step(self.objects.get(key, "step"))
+                yield Step.read(self.objects.get(key, "step"))
 
     def attempts(self, run: str, turn: int) -> list[Attempt]:
         """The attempts at a turn, also one in flight, in their order."""
@@ -140,7 +141,7 @@ class JobReader:
     def failure(self, attempt: str) -> Failure | None:
         """How the attempt of this key failed, if that was archived."""
         try:
-            return headers.read_failure(self.objects.get(keys.failure_key(attempt), "failure"))
+            return Failure.read(self.objects.get(keys.failure_key(attempt), "failure"))
         except ObjectMissing:
             return None
 
@@ -150,7 +151,7 @@ class JobReader:
         Raises:
             ObjectMissing: if it has no archived failure.
         """
-        return headers.read_response(self.objects.get(keys.failure_key(attempt), "failure"))
+        return read_response(self.objects.get(keys.failure_key(attempt), "failure"))
 
     def failed_chunks(self, attempt: str) -> tuple[Chunk, ...]:
         """How those bytes arrived.
@@ -158,12 +159,12 @@ class JobReader:
         Raises:
             ObjectMissing: as for ``failed_response``.
         """
-        return headers.read_chunks(self.objects.get(keys.failure_key(attempt), "failure"))
+        return read_chunks(self.objects.get(keys.failure_key(attempt), "failure"))
 
     def exchange(self, attempt: str) -> Exchange | None:
         """What came back of the attempt of this key beside its turn's reply, if that was archived."""
         try:
-            return headers.read_exchange(self.objects.get(keys.exchange_key(attempt), "exchange"))
+            return Exchange.read(self.objects.get(keys.exchange_key(attempt), "exchange"))
         except ObjectMissing:
             return None
 
@@ -173,7 +174,7 @@ class JobReader:
         Raises:
             ObjectMissing: if it has none.
         """
-        return headers.read_response(self.objects.get(keys.exchange_key(attempt), "exchange"))
+        return read_response(self.objects.get(keys.exchange_key(attempt), "exchange"))
 
     def exchanged_chunks(self, attempt: str) -> tuple[Chunk, ...]:
         """How those bytes arrived.
@@ -181,7 +182,7 @@ class JobReader:
         Raises:
             ObjectMissing: as for ``exchanged_response``.
         """
-        return headers.read_chunks(self.objects.get(keys.exchange_key(attempt), "exchange"))
+        return read_chunks(self.objects.get(keys.exchange_key(attempt), "exchange"))
 
     def in_flight(self, run: str | None = None) -> Attempt | None:
         """The last attempt of a run (the newest by default) if its turn has no step yet."""
@@ -194,7 +195,7 @@ class JobReader:
         attempts = [key for key in of_turn if ".attempt-" in key]
         if not attempts or any(key.endswith(".step") for key in of_turn):
             return None
-        return headers.read_attempt(self.objects.get(attempts[-1], "attempt"))
+        return Attempt.read(self.objects.get(attempts[-1], "attempt"))
 
     def wire_request(self, run: str, turn: int) -> bytes:
         """The exact request of a turn: that of its step's attempt, or of the last attempt if there is no step.
@@ -210,11 +211,11 @@ class JobReader:
         Raises:
             NotFound: if the turn is not finished.
         """
-        return headers.read_response(self._found_step(run, turn))
+        return read_response(self._found_step(run, turn))
 
     def chunks(self, run: str, turn: int) -> tuple[Chunk, ...]:
         """How a turn's response arrived; empty if that was not recorded."""
-        return headers.read_chunks(self._found_step(run, turn))
+        return read_chunks(self._found_step(run, turn))
 
     def turn_layout(self, run: str, turn: int) -> tuple[Segment, ...]:
         """The layout of a turn: also of one in flight.
@@ -236,7 +237,7 @@ class JobReader:
 
     def _attempts_under(self, prefix: str) -> list[Attempt]:
         keys_of_them = self.store.list(f"{prefix}attempt-")
-        return [headers.read_attempt(self.objects.get(key, "attempt")) for key in keys_of_them]
+        return [Attempt.read(self.objects.get(key, "attempt")) for key in keys_of_them]
 
     def _layout(self, step: StepRef | None) -> Layout:
         if step is None:

@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from runtime.archive import keys
+from runtime.archive.forms import End, Step
 from runtime.archive.given import origin_of
 from runtime.archive.job import JobArchive
 from runtime.archive.lineage import Span
-from runtime.archive.records import EndRecord, Step
 from runtime.context.payloads import is_prepared
 from runtime.errors import NotFound, ObjectMissing
 from runtime.projection.segments import SegmentKind
@@ -23,7 +23,7 @@ class TurnRecord:
     """A step and what followed. ``after`` is the next step or the end of the run, None if neither is there."""
 
     step: Step
-    after: Step | EndRecord | None
+    after: Step | End | None
 
     @property
     def at(self) -> float:
@@ -66,7 +66,7 @@ def turn_record(archive: JobArchive, run: str, turn: int) -> TurnRecord:
     return TurnRecord(step, archive.find_step(run, turn + 1) or end_after(archive, run, step))
 
 
-def end_after(archive: JobArchive, run: str, step: Step) -> EndRecord | None:
+def end_after(archive: JobArchive, run: str, step: Step) -> End | None:
     """The end of a run, if it comes after ``step``: a reply that arrived when its job had been cancelled was not executed."""
     end = archive.end(run)
     return end if end is not None and end.parent == step.ref else None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from runtime.archive.forms import ClaimForm, ReplayForm
 from runtime.archive.job import JobArchive
 from runtime.archive.keys import CLAIM, name
 from runtime.errors import ArchiveError, ObjectMissing
@@ -33,8 +34,8 @@ def write_replay(archive: JobArchive, identity: str, order: dict[str, Any], orde
     Raises:
         ArchiveError: if the identity is taken.
     """
-    fields = {"kind": "replay", "id": identity, "order": order, "ordered_at": ordered_at}
-    if not archive.objects.put(_key(archive, identity), fields)[0]:
+    form = ReplayForm(id=identity, order=order, ordered_at=ordered_at)
+    if not archive.objects.put(_key(archive, identity), form)[0]:
         raise ArchiveError(f"{_key(archive, identity)} is there already")
 
 
@@ -44,8 +45,8 @@ def claim_replay(archive: JobArchive, identity: str, run: str) -> dict[str, Any]
         ordered = archive.objects.get(_key(archive, identity), "replay")
     except ObjectMissing:
         return None
-    fields = {"kind": "claim", "id": identity, "run": run, "order": ordered.digest}
-    _, claim = archive.objects.put(ordered.key + CLAIM, fields)
+    form = ClaimForm(id=identity, run=run, order=ordered.digest)
+    _, claim = archive.objects.put(ordered.key + CLAIM, form)
     return dict(ordered.header["order"]) if claim.header["run"] == run else None
 
 
@@ -56,9 +57,9 @@ def replays(archive: JobArchive) -> list[Replay]:
     found = []
     for key in listed:
         if not key.endswith(CLAIM):
-            header = archive.objects.get(key, "replay").header
+            form = ReplayForm.read(archive.objects.get(key, "replay"))
             run = archive.objects.get(key + CLAIM, "claim").header["run"] if key in claimed else None
-            found.append(Replay(id=header["id"], order=header["order"], ordered_at=header["ordered_at"], run=run))
+            found.append(Replay(id=form.id, order=form.order, ordered_at=form.ordered_at, run=run))
     return sorted(found, key=lambda replay: replay.ordered_at)
 
 

@@ -13,17 +13,20 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
-from runtime.archive.records import Signature
+from runtime.archive.forms import Signature
+from runtime.digests import canonical_json
 from runtime.errors import InputError
 
 SIGNING_KEY = "HOLDFAST_SIGNING_KEY"
 PUBLIC_KEY = "HOLDFAST_PUBLIC_KEY"
 _KEY_BYTES = 32
+_SIGNED = b"holdfast archive end 1\0"
 
 Signer = Callable[[bytes], Signature]
 """Signs a text."""
@@ -47,6 +50,12 @@ def signer_with(key: Ed25519PrivateKey) -> Signer:
         return Signature(algorithm="ed25519", public_key=public, value=_text(key.sign(text)))
 
     return sign
+
+
+def signed_text(key: str, header: Mapping[str, Any]) -> bytes:
+    """The bytes of an end that are signed: its key, and its header without the signature."""
+    fields = {name: value for name, value in header.items() if name not in {"signature", "parts"}}
+    return _SIGNED + key.encode() + b"\0" + canonical_json(fields)
 
 
 def is_valid(signature: Signature, text: bytes) -> bool:

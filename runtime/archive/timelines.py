@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from runtime.archive import keys
+from runtime.archive.forms import End, Step
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import end_after
-from runtime.archive.records import EndRecord, Step
 from runtime.archive.replays import replays
 from runtime.values import Value
 
@@ -145,7 +145,7 @@ class Parting:
     execution: int | None
 
 
-def timeline_of(archive: JobArchive, run: str) -> tuple[dict[int, Turn], EndRecord | None]:
+def timeline_of(archive: JobArchive, run: str) -> tuple[dict[int, Turn], End | None]:
     """The turns of a run and how it ended."""
     steps, end = list(archive.steps(run)), archive.end(run)
     last = end_after(archive, run, steps[-1]) if steps else None

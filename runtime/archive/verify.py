@@ -15,13 +15,11 @@ from urllib.parse import unquote
 from runtime.archive import keys
 from runtime.archive.container import ArchivedObject, unseal
 from runtime.archive.findings import Fault, Finding, Severity
-from runtime.archive.headers import signed_text
+from runtime.archive.forms import Signature, check_header
 from runtime.archive.job import JobArchive
 from runtime.archive.keys import TurnKey
-from runtime.archive.records import Signature
 from runtime.archive.references import SHARED, references, shared_references
-from runtime.archive.schemas import check_header
-from runtime.archive.signing import is_valid
+from runtime.archive.signing import is_valid, signed_text
 from runtime.archive.verify_content import Contents
 from runtime.archive.verify_places import MALFORMED, says_what_its_key_says
 from runtime.context.payloads import is_prepared

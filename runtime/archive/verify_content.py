@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runtime.archive import headers
 from runtime.archive.container import ArchivedObject
 from runtime.archive.findings import Fault
+from runtime.archive.forms import Step
 from runtime.archive.layouts import line_of, lines_of
 from runtime.archive.nodes import NodeStates
 from runtime.archive.requests import RequestReader
+from runtime.archive.responses import read_chunks, read_response
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.digests import digest_bytes, digest_of
 from runtime.errors import ObjectCorrupt, ObjectMissing
@@ -92,7 +93,7 @@ class Contents:
     def check_response(self, outcome: ArchivedObject) -> Iterator[tuple[Fault, str]]:
         """The response of a step or a failure has its digest and size, and its chunks cover it."""
         try:
-            response, chunks = headers.read_response(outcome), headers.read_chunks(outcome)
+            response, chunks = read_response(outcome), read_chunks(outcome)
         except (ObjectCorrupt, ValueError, IndexError) as error:
             yield Fault.RESPONSE, f"its response cannot be read: {error}"
             return
@@ -126,7 +127,7 @@ class Contents:
         step = self._objects.get(attempt.header["parent"]["key"]) if attempt.header["parent"] else None
         if step is None:
             return ()
-        read = headers.read_step(step)
+        read = Step.read(step)
         return (line_of(read.reply.segment(read.turn)),)
 
 

@@ -13,8 +13,8 @@ from runtime.cli.text import one_line
 from runtime.plurals import counted
 
 if TYPE_CHECKING:
+    from runtime.archive.forms import End
     from runtime.archive.job import JobArchive
-    from runtime.archive.records import EndRecord
     from runtime.archive.stores import ObjectStore
     from runtime.archive.timelines import Turn
 
@@ -79,7 +79,7 @@ class _Side:
         self.archive, self.name, self.run = archive, name, run
         turns, end = timeline_of(archive, run)
         self.turns: dict[int, Turn] = turns
-        self.end: EndRecord | None = end
+        self.end: End | None = end
 
     @property
     def address(self) -> str:

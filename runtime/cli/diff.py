@@ -13,8 +13,8 @@ from runtime.cli.output import json_document, note, say
 from runtime.errors import InputError, NotFound, ObjectMissing
 
 if TYPE_CHECKING:
+    from runtime.archive.forms import Step
     from runtime.archive.inspect import Change, LayoutDifference
-    from runtime.archive.records import Step
     from runtime.cli.showing import ShownTurn
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}

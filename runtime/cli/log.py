@@ -15,9 +15,9 @@ from runtime.errors import InputError
 from runtime.plurals import counted
 
 if TYPE_CHECKING:
+    from runtime.archive.forms import Attempt, End, Failure, Step
     from runtime.archive.gaps import Gap, Readable
     from runtime.archive.job import JobArchive
-    from runtime.archive.records import Attempt, EndRecord, Failure, Step
     from runtime.values import Failed
 
 
@@ -64,7 +64,7 @@ def command(
         told: dict[str, Any] = {"turns": turns, "summaries": summaries, "condensations": condensed}
         told |= {"events": happened} if events else {}
         document = {"job": str(name), "run": chosen, **told, "damaged": [gap.document() for gap in gaps]}
-        json_document({**document, "end": end.model_dump(mode="json") if end else None})
+        json_document({**document, "end": end.document() if end else None})
         return
     say(f"{name}  run {chosen}" if chosen else f"{name}: no turn has begun")
     for line in lines_of(turns, summaries, condensed, gaps, happened):
@@ -146,7 +146,7 @@ def turns_of(archive: JobArchive, run: str, found: Readable) -> list[dict[str, A
 
     steps, end = found.steps, found.end
     turns = []
-    following: dict[str, Step | EndRecord] = {step.parent.key: step for step in steps if step.parent is not None}
+    following: dict[str, Step | End] = {step.parent.key: step for step in steps if step.parent is not None}
     if end is not None and end.parent is not None:
         following.setdefault(end.parent.key, end)
     for step in steps:
@@ -259,7 +259,7 @@ def _unanswered(failure: Failure | None) -> str:
     return "no reply" if failure is None else failure.error_type
 
 
-def _outcome(step: Step, after: Step | EndRecord | None, source: str | None, problem: str | None) -> str:
+def _outcome(step: Step, after: Step | End | None, source: str | None, problem: str | None) -> str:
     if problem is not None:
         return "bad reply"
     if source is None:

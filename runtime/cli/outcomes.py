@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from runtime.archive.forms import Step
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import TurnRecord
-from runtime.archive.records import Step
 from runtime.digests import digest_of
 from runtime.fences import unfenced
 from runtime.projection.segments import SegmentKind

@@ -16,7 +16,7 @@ def command(
 ) -> None:
     """Print the JSON Schema of a jobs file."""
     if archive:
-        from runtime.archive.schemas import json_schemas
+        from runtime.archive.forms import json_schemas
 
         json_document(json_schemas())
         return

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from runtime.archive import keys
+from runtime.archive.forms import Attempt, Capture, ExchangeReason, Failure, Form, Step
 from runtime.archive.gaps import Gap, readable
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import layout_of
 from runtime.archive.recorded import turn_record
-from runtime.archive.records import Attempt, Capture, ExchangeReason, Failure, Step
 from runtime.archive.requests import RequestReader
 from runtime.archive.variables import variables_at
 from runtime.cli.outcomes import outcome_of
@@ -149,12 +149,12 @@ class ShownTurn:
         rows: list[dict[str, Any]] = []
         for attempt in self.archive.attempts(self.run, self.turn):
             failure = self.archive.failure(attempt.key)
-            row = attempt.model_dump(mode="json", include=_SHOWN_OF_ATTEMPT)
+            row = _part_of(attempt, _SHOWN_OF_ATTEMPT)
             exchange = self.archive.exchange(attempt.key)
             other = "no answer recorded" if exchange is None else _OTHERWISE[exchange.reason]
             outcome = "answered" if attempt.key == answered else "failed" if failure else other
-            failed = None if failure is None else failure.model_dump(mode="json", include=_SHOWN_OF_FAILURE)
-            told = None if exchange is None else exchange.model_dump(mode="json", include=_SHOWN_OF_EXCHANGE)
+            failed = None if failure is None else _part_of(failure, _SHOWN_OF_FAILURE)
+            told = None if exchange is None else _part_of(exchange, _SHOWN_OF_EXCHANGE)
             rows.append({**row, "outcome": outcome, "failure": failed, "exchange": told})
         return rows
 
@@ -258,6 +258,10 @@ _OTHERWISE = {
     ExchangeReason.SUPERSEDED: "answered, but another attempt was faster",
 }
 _SHOWN_OF_FAILURE = {"error_type", "error_message", "status_code", "failed_at", "response_bytes"}
+
+
+def _part_of(form: Form, names: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in form.document().items() if name in names}
 
 
 def attempts_text(attempts: Iterable[dict[str, Any]]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from runtime.archive.forms import Step
 from runtime.archive.job import JobArchive
-from runtime.archive.records import Step
 from runtime.errors import ObjectCorrupt
 from runtime.interpreter.replies import parse_reply
 

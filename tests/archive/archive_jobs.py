@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.archive.checkpoints import write_checkpoint
-from runtime.archive.job import JobArchive
-from runtime.archive.records import (
-    AttemptRecord,
+from runtime.archive.forms import (
     Capture,
     Chunk,
-    EndRecord,
     ExchangeReason,
-    ExchangeRecord,
-    FailureRecord,
-    ReplyRecord,
-    StepRecord,
+    NewAttempt,
+    NewEnd,
+    NewExchange,
+    NewFailure,
+    NewStep,
+    StoredReply,
 )
+from runtime.archive.job import JobArchive
 from runtime.archive.replays import claim_replay, write_replay
 from runtime.archive.stores import ObjectStore
 from runtime.digests import canonical_json, digest_bytes
@@ -99,7 +99,7 @@ class Written:
         self.requests[run, turn] = request
         self.layouts[run, turn] = tuple(layout)
         return self.archive.begin_attempt(
-            AttemptRecord(
+            NewAttempt(
                 run=run,
                 turn=turn,
                 parent=parent,
@@ -117,7 +117,7 @@ class Written:
     def finish(self, run: str, turn: int, attempt: str, nodes: Sequence[dict[str, Any]] = ()) -> StepRef:
         return self.finished(step_record(run, turn, attempt, nodes))
 
-    def finished(self, record: StepRecord) -> StepRef:
+    def finished(self, record: NewStep) -> StepRef:
         self.responses[record.run, record.turn] = record.response
         ref = self.archive.finish_step(record)
         self.refs[record.run, record.turn] = self.heads[record.run] = ref
@@ -129,8 +129,8 @@ def run_order(run: str) -> int:
     return sum(run.encode()) % 60
 
 
-def step_record(run: str, turn: int, attempt: str, nodes: Sequence[dict[str, Any]] = ()) -> StepRecord:
-    reply = ReplyRecord(
+def step_record(run: str, turn: int, attempt: str, nodes: Sequence[dict[str, Any]] = ()) -> NewStep:
+    reply = StoredReply(
         text=f"I look at {turn}.",
         tool_calls=(ToolCall(id=f"call_{turn}", name="python", arguments=json.dumps({"code": f"x = {turn}"})),),
         finish_reason="tool_calls",
@@ -138,7 +138,7 @@ def step_record(run: str, turn: int, attempt: str, nodes: Sequence[dict[str, Any
         tokens=12,
     )
     body = b"".join(b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in (turn, turn + 1))
-    return StepRecord(
+    return NewStep(
         run=run,
         turn=turn,
         attempt=attempt,
@@ -156,10 +156,10 @@ def step_record(run: str, turn: int, attempt: str, nodes: Sequence[dict[str, Any
     )
 
 
-def failure_record(attempt: str) -> FailureRecord:
+def failure_record(attempt: str) -> NewFailure:
     """A stream that broke off."""
     body = b'data: {"choices":[{"delta":{"content":"I lo"}}]}\n\ndata: {"error":'
-    return FailureRecord(
+    return NewFailure(
         attempt=attempt,
         response=body,
         chunks=(Chunk(at_us=700, size=len(body)),),
@@ -220,7 +220,7 @@ def eventful_job(store: ObjectStore, batch: str = "nightly", job: str = "licence
     parent = written.finished(record.model_copy(update={"condensations": (forgotten,)}))
     archive.write_effect("b", 35, 0, {"value": "last"})
     written.heads["b"] = archive.write_end(
-        EndRecord(run="b", turn=35, parent=parent, status="succeeded", result={"files": []}, usage=Usage(prompt=9))
+        NewEnd(run="b", turn=35, parent=parent, status="succeeded", result={"files": []}, usage=Usage(prompt=9))
     )
     return written
 
@@ -243,12 +243,12 @@ def rich_archive(store: ObjectStore) -> dict[str, Written]:
     def take(run: str, turn: int, parent: StepRef) -> StepRef:
         layout = layout_at(turn, archive.layout(parent), archive.reply_segment(parent))
         redirected = short.begin(run, turn, parent, layout)
-        archive.keep_exchange(ExchangeRecord(attempt=redirected, reason=ExchangeReason.FOLLOWED, status_code=307))
+        archive.keep_exchange(NewExchange(attempt=redirected, reason=ExchangeReason.FOLLOWED, status_code=307))
         slow = short.begin(run, turn, parent, layout, attempt=2)
         step = short.finish(run, turn, short.begin(run, turn, parent, layout, attempt=3))
         lost = step_record(run, turn, slow)
         archive.keep_exchange(
-            ExchangeRecord(
+            NewExchange(
                 attempt=slow,
                 reason=ExchangeReason.SUPERSEDED,
                 **lost.model_dump(include={"reply", "response", "status_code", "headers", "usage", "cost_usd"}),
@@ -271,5 +271,5 @@ def rich_archive(store: ObjectStore) -> dict[str, Written]:
     take("first", 36, parent)
     parent = take("second", 36, branch)
     write_checkpoint(archive, run="second", turn=36, parent=parent, interpreter="monty", state={"x": 36})
-    short.heads["second"] = archive.write_end(EndRecord(run="second", turn=36, parent=parent, status="succeeded"))
+    short.heads["second"] = archive.write_end(NewEnd(run="second", turn=36, parent=parent, status="succeeded"))
     return {"licences": licences, "short": short}

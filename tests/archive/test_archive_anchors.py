@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from s3_server import S3Server
 
 from runtime.archive.anchors import run_anchors
-from runtime.archive.records import EndRecord
+from runtime.archive.forms import NewEnd
 from runtime.archive.signing import fingerprint, signer_of, signer_with, trusted_keys
 from runtime.archive.stores import MemoryStore, open_store
 from runtime.archive.verify import damage, verify_job
@@ -46,7 +46,7 @@ def test_a_signature_vouches_where_its_key_is_trusted() -> None:
     written = eventful_job(MemoryStore())
     archive = written.archive
     signer = signer_of({"HOLDFAST_SIGNING_KEY": SEED})
-    archive.write_end(EndRecord(run="a", turn=34, parent=written.refs["a", 34], status="cancelled"), signer)
+    archive.write_end(NewEnd(run="a", turn=34, parent=written.refs["a", 34], status="cancelled"), signer)
     assert damage(verify_job(archive, [written.heads["b"]])) == []
     trusted, _ = run_anchors(archive, PUBLIC)
     assert (trusted.anchored, trusted.untrusted) == (True, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from archive_jobs import Written, blocks, chat, eventful_job, write_run
 
 from runtime.archive.container import HEADER_DICTIONARY
 from runtime.archive.dictionaries import LAYOUT_DICTIONARY, WIRE_DICTIONARY
+from runtime.archive.forms import KINDS, NewStep, Step
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
 
@@ -69,3 +71,36 @@ def test_another_reader_reads_every_object() -> None:
         "claim",
         "end",
     }
+
+
+def documented() -> dict[str, set[str]]:
+    """The fields of each kind's header that the page lists."""
+    page = (ROOT / "docs" / "archive.md").read_text()
+    rows = re.findall(r"^\| (`[^|]+) \| (.+) \|$", page.partition("## Headers")[2], re.MULTILINE)
+    listed: dict[str, set[str]] = {}
+    for kinds, fields in rows:
+        # What stands in brackets is said of a field; a semicolon parts the kinds of a row, where there are several.
+        plain = re.sub(r"\([^()]*\)", "", fields)
+        parts = plain.split(";") if ", " in kinds else [plain]
+        for kind, part in zip(kinds.split(", "), parts, strict=True):
+            listed[kind.strip("`")] = set(re.findall(r"`(\w+)`", part))
+    return listed
+
+
+def test_the_page_lists_each_kind_s_fields() -> None:
+    """Every field of every form stands on the page, and no other."""
+    told = {kind: set(form.model_fields) - {"kind", "parts"} for kind, form in KINDS.items()}
+    assert documented() == told
+
+
+def test_a_field_of_a_step_is_declared_once() -> None:
+    """Writing, reading, checking and the published schema have their fields from one declaration."""
+    declaring: dict[str, list[str]] = {}
+    for owner in {*NewStep.__mro__, *Step.__mro__}:
+        for name in vars(owner).get("__annotations__", ()):
+            if name in Step.model_fields:
+                declaring.setdefault(name, []).append(owner.__name__)
+    several = {name for name, owners in declaring.items() if len(owners) > 1}
+    # The writer names its attempt by the key that it was given, the archive by its address; each kind narrows ``kind``.
+    assert several == {"attempt", "response", "kind"}
+    assert {name for name in Step.model_fields if name not in declaring} == set()

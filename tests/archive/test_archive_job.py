@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from archive_jobs import Written, blocks, chat, eventful_job, segment, step_record, write_run
 
+from runtime.archive.forms import Capture, NewAttempt
 from runtime.archive.job import JobArchive
-from runtime.archive.records import AttemptRecord, Capture, layout_digest
 from runtime.archive.stores import MemoryStore, ObjectStore
 from runtime.archive.verify import damage, verify_job
 from runtime.errors import ArchiveError, NotFound, ObjectCorrupt
@@ -164,16 +164,14 @@ def test_the_first_result_of_an_effect_stays(store: ObjectStore) -> None:
 
 
 def test_a_delta_that_makes_another_layout_is_refused() -> None:
-    """The layout's digest that the workflow computed is checked before anything is written."""
+    """A delta is applied to the parent's layout before anything is written."""
     archive = JobArchive(MemoryStore(), "b", "j")
     one = segment("one")
-    record = AttemptRecord(
-        run="r", turn=1, parent=None, delta=LayoutDelta(parts=(Add(segment=one),)), layout_digest=layout_digest([one]),
+    record = NewAttempt(
+        run="r", turn=1, parent=None, delta=LayoutDelta(parts=(Add(segment=one),)),
         model={}, capture=Capture.WIRE, request=b"{}", started_at="2026-01-01T00:00:00Z",
     )  # fmt: skip
     archive.begin_attempt(record)
-    with pytest.raises(ArchiveError, match="the delta makes layout"):
-        archive.begin_attempt(record.model_copy(update={"layout_digest": "sha256:00"}))
     with pytest.raises(ArchiveError, match="keep 0:1 of a layout of 0 segments"):
         archive.begin_attempt(record.model_copy(update={"delta": LayoutDelta(parts=(Keep(start=0, stop=1),))}))
     assert len(archive.attempts("r", 1)) == 1

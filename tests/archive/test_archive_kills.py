@@ -21,7 +21,7 @@ import random, sys
 sys.path.insert(0, sys.argv[2])
 from archive_jobs import Written, chat
 from runtime.archive.job import JobArchive
-from runtime.archive.records import EndRecord
+from runtime.archive.forms import NewEnd
 from runtime.archive.stores import open_store
 archive = JobArchive(open_store(sys.argv[1]), "b", "j")
 archive.write_definition({"goal": "g"})
@@ -36,7 +36,7 @@ for turn in range(1, 7):
     else:
         parent = step.ref
     archive.write_effect("r", turn, 0, {"turn": turn})
-archive.write_end(EndRecord(run="r", turn=6, parent=parent, status="succeeded"))
+archive.write_end(NewEnd(run="r", turn=6, parent=parent, status="succeeded"))
 print("ended")
 """
 

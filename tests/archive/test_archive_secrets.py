@@ -8,9 +8,8 @@ from archive_jobs import eventful_job, rich_archive, segment, step_record
 
 from runtime.archive.allowed import MASK, allowed_headers, clean_model, clean_url
 from runtime.archive.container import unseal
+from runtime.archive.forms import Capture, NewAttempt, json_schemas
 from runtime.archive.job import JobArchive
-from runtime.archive.records import AttemptRecord, Capture
-from runtime.archive.schemas import json_schemas
 from runtime.archive.stores import MemoryStore
 from runtime.errors import ObjectCorrupt
 from runtime.projection.segments import Add, LayoutDelta
@@ -23,7 +22,7 @@ def test_a_key_in_any_place_is_in_no_object() -> None:
     store = MemoryStore()
     archive = JobArchive(store, "b", "j")
     attempt = archive.begin_attempt(
-        AttemptRecord(
+        NewAttempt(
             run="r", turn=1, parent=None, delta=LayoutDelta(parts=(Add(segment=segment("hi")),)), capture=Capture.WIRE,
             model={"name": "openai/x", "api_key": KEY, "max_tokens": 9, "extra_headers": {"X-Any": KEY, "Accept": "a/b"}},
             request=b"{}", url=f"https://user:{KEY}@host/v1?key={KEY}&alt=sse#{KEY}",

@@ -7,8 +7,8 @@ from archive_jobs import Written, segment, step_record
 
 from runtime.archive.container import header, seal, unseal
 from runtime.archive.findings import Fault
+from runtime.archive.forms import Capture, NewAttempt
 from runtime.archive.job import JobArchive
-from runtime.archive.records import AttemptRecord, Capture
 from runtime.archive.stores import MemoryStore
 from runtime.archive.verify import damage, verify_job
 from runtime.errors import ArchiveError
@@ -26,9 +26,9 @@ class Dying(MemoryStore):
         return super().put_if_absent(key, data)
 
 
-def first_attempt(started_at: str) -> AttemptRecord:
+def first_attempt(started_at: str) -> NewAttempt:
     layout = [segment("hello")]
-    return AttemptRecord(
+    return NewAttempt(
         run="r", turn=1, parent=None, delta=delta_between((), None, layout), model={}, capture=Capture.WIRE,
         request=b"{}", started_at=started_at,
     )  # fmt: skip

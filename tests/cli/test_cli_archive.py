@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 
 from runtime.archive.container import unseal
+from runtime.archive.forms import Capture
 from runtime.archive.job import JobArchive
-from runtime.archive.records import Capture
 from runtime.archive.stores import ObjectStore, open_store
 from runtime.cli.main import main
 from tests.cli.command_line import Done

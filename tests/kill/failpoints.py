@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from runtime.archive.schemas import KINDS
+from runtime.archive.forms import KINDS
 from tests.kill.processes import ROOT
 
 TURNS = 24

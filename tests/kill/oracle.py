@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.archive.forms import Capture
 from runtime.archive.job import JobArchive
-from runtime.archive.records import Capture
 from runtime.archive.requests import RequestReader
 from runtime.archive.timelines import run_tree
 from runtime.archive.verify import damage, verify_job
@@ -84,7 +84,7 @@ def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
     assert used == end.usage.total == summary["tokens"], "what is told is what the steps used, broken calls included"
     return {
         "summary": {name: value for name, value in summary.items() if name != "tokens"},
-        "end": without_times(end.model_dump(mode="json", exclude={"run", "parent", "usage"})),
+        "end": without_times({n: v for n, v in end.document().items() if n not in {"run", "parent", "usage"}}),
         "turns": turns,
     }
 

@@ -7,7 +7,7 @@ from model_calls import KEY, RUN, Job, openai_server, readable
 from temporalio.exceptions import ApplicationError
 
 from activities._options import ModelOptions
-from runtime.archive.records import Capture
+from runtime.archive.forms import Capture
 from runtime.archive.requests import RequestReader
 from tests.servers.provider_server import ProviderServer
 

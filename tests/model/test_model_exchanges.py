@@ -10,7 +10,7 @@ import pytest
 from model_calls import KEY, RUN, Job, anthropic_server, attempt, model_at, openai_server, run
 from temporalio.exceptions import ApplicationError
 
-from runtime.archive.records import Capture, ExchangeReason
+from runtime.archive.forms import Capture, ExchangeReason
 from runtime.archive.requests import RequestReader
 from runtime.archive.verify import damage, verify_job
 from tests.servers.provider_server import ProviderServer

@@ -9,7 +9,7 @@ from model_calls import KEY, RUN, Job
 from temporalio.exceptions import ApplicationError
 
 from activities.contracts import ReplyForm
-from runtime.archive.records import Capture
+from runtime.archive.forms import Capture
 from runtime.values import Usage
 from tests.servers.foreign_server import ARGUMENTS, PROMPT_TOKENS, REPLY_TOKENS, SAID, ForeignServer
 

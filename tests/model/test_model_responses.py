@@ -9,7 +9,7 @@ from model_calls import KEY, RUN, Job, anthropic_server, model_at, openai_server
 from temporalio.exceptions import ApplicationError
 
 from activities._options import ModelOptions
-from runtime.archive.records import Capture
+from runtime.archive.forms import Capture
 from runtime.archive.stores import open_store
 from runtime.spec.models import Retry
 from runtime.tokens import encoding

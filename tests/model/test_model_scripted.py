@@ -10,7 +10,7 @@ from model_calls import RUN, Job, attempt, run
 from temporalio.exceptions import ApplicationError
 
 from activities.contracts import ReplyForm
-from runtime.archive.records import Capture
+from runtime.archive.forms import Capture
 from runtime.digests import canonical_json
 from runtime.interpreter.replies import parse_reply
 from runtime.tokens import encoding

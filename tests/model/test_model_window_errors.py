@@ -7,7 +7,7 @@ from model_calls import Job
 from temporalio.exceptions import ApplicationError
 
 from activities.contracts import ReplyForm
-from runtime.archive.records import Capture
+from runtime.archive.forms import Capture
 from runtime.job.window import learned_limit
 from tests.servers.openai_server import OpenAIProtocol
 from tests.servers.provider_server import ProviderServer

@@ -15,7 +15,7 @@ from activities._recorder import CallRecorder, Limits, SentRequest, current
 from activities._secrets import Secrets
 from activities._wire import AsyncWire, SyncWire
 from activities.contracts import ReplyForm
-from runtime.archive.records import Capture
+from runtime.archive.forms import Capture
 from runtime.archive.stores import open_store
 from runtime.interpreter.replies import parse_reply
 from runtime.tokens import encoding

@@ -13,7 +13,7 @@ import pytest
 from model_calls import RUN, Job, anthropic_server, attempt, model_at, openai_server
 from temporalio.exceptions import ApplicationError
 
-from runtime.archive.records import Capture
+from runtime.archive.forms import Capture
 from runtime.archive.requests import RequestReader
 from runtime.archive.stores import open_store
 from runtime.archive.verify import damage, verify_job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.archive.records import ReplyRecord
+from runtime.archive.forms import StoredReply
 from runtime.projection.segments import (
     Add,
     Keep,
@@ -77,8 +77,8 @@ def test_an_appended_turn_is_kept_reply_and_result() -> None:
 def test_the_archives_reply_makes_the_same_segment(text: str, made: list[ToolCall], tokens: int, turn: int) -> None:
     """Workflow and activity each make it from the reply; their layouts must agree to the byte."""
     thinking = ({"type": "thinking", "thinking": text, "signature": "s"},)
-    record = ReplyRecord(text=text, tool_calls=tuple(made), thinking=thinking, tokens=tokens)
+    record = StoredReply(text=text, tool_calls=tuple(made), thinking=thinking, tokens=tokens)
     here = reply_segment(turn=turn, text=text, tool_calls=made, thinking=thinking, tokens=tokens)
-    again = ReplyRecord.model_validate_json(record.model_dump_json()).segment(turn)
+    again = StoredReply.model_validate_json(record.model_dump_json()).segment(turn)
     assert record.segment(turn) == here == again
     assert again.digest == here.digest

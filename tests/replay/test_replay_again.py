@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runtime.archive.forgetting import forgettings
+from runtime.archive.forms import Capture
 from runtime.archive.job import JobArchive
-from runtime.archive.records import Capture
 from runtime.job.stops import JobStatus
 from runtime.spec.models import CondenserKind, CondenserSpec
 from tests.replay.replays import reexecution, replayed, rerun

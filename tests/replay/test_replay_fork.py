@@ -13,8 +13,8 @@ from activities.contracts import JobKey
 from activities.record import RunName
 from runtime.archive.checkpoints import last_checkpoint
 from runtime.archive.divergences import divergences
+from runtime.archive.forms import Capture
 from runtime.archive.job import JobArchive
-from runtime.archive.records import Capture
 from runtime.errors import InputError, NotFound
 from runtime.job.stops import JobStatus
 from runtime.resets import outcome_of_reset

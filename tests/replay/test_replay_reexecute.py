@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from runtime.archive.records import Capture
+from runtime.archive.forms import Capture
 from runtime.job.divergence import Aspect
 from runtime.job.stops import JobStatus
 from runtime.spec.models import Budget

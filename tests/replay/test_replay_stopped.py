@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from activities.record import RunName
-from runtime.archive.records import Capture
+from runtime.archive.forms import Capture
 from runtime.errors import InputError, NotFound
 from runtime.job.stops import JobStatus
 from runtime.spec.models import Budget

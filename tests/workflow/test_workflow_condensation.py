@@ -9,8 +9,8 @@ import pytest
 from small_windows import WINDOW, AnthropicWindow, OpenAIWindow, SmallWindow
 from stage import Stage, activities_of
 
+from runtime.archive.forms import Step
 from runtime.archive.job import JobArchive
-from runtime.archive.records import Step
 from runtime.archive.verify import damage, verify_job
 from runtime.history.condensed import CondensationRecord
 from runtime.job.condensing import FIRST_PAUSE, LONGEST_PAUSE

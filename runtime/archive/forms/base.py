@@ -1,0 +1,112 @@
+"""What the forms of all stored objects share: how a form becomes a header, and a header a form."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Any, ClassVar, Self, TypeVar
+
+from pydantic import BaseModel, Field, GetJsonSchemaHandler, PrivateAttr
+from pydantic_core import CoreSchema
+
+from runtime.archive.container import ArchivedObject
+from runtime.digests import digest_bytes
+from runtime.values import Later, LeftOut, StepRef, Value
+
+Digest = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0)]
+
+
+_Mark = TypeVar("_Mark", LeftOut, Later)
+
+
+class Sized(Value):
+    """The digest and the size in bytes of a request or a response."""
+
+    digest: Digest
+    bytes: Count
+
+
+def sized(data: bytes) -> Sized:
+    """The digest and the size of some bytes."""
+    return Sized(digest=digest_bytes(data), bytes=len(data))
+
+
+class Form(Value):
+    """The header of a stored object. ``parts``: name, stored size and size of each binary part, in order.
+
+    A field stands here once: as it is written, as it is read, and as ``holdfast schema --archive`` publishes it. A default is
+    what a writer need not say; a header has the field all the same, unless it is marked with ``LeftOut`` or ``Later``.
+    """
+
+    kind: str
+    # The container writes them: what they are is known when the object is sealed.
+    parts: Annotated[tuple[tuple[str, Count, Count], ...], LeftOut()] = ()
+
+    _address: StepRef | None = PrivateAttr(default=None)
+
+    internal: ClassVar[frozenset[str]] = frozenset({"kind", "parts"})
+    """Fields that ``document`` leaves out: what only the archive itself needs."""
+    derived: ClassVar[tuple[str, ...]] = ()
+    """Properties that ``document`` tells too."""
+
+    @classmethod
+    def read(cls, archived: ArchivedObject) -> Self:
+        """What an object says of itself. Fields of later releases are passed over.
+
+        Raises:
+            ValueError: if its header is none of this kind.
+        """
+        header = archived.header
+        form = cls.model_validate({name: header[name] for name in cls.model_fields if name in header})
+        form._address = StepRef(key=archived.key, digest=archived.digest)
+        return form
+
+    @property
+    def ref(self) -> StepRef:
+        """Where the object is, and its digest.
+
+        Raises:
+            ValueError: if it was not read.
+        """
+        if self._address is None:
+            raise ValueError(f"this {self.kind} was not read from an archive")
+        return self._address
+
+    def header(self) -> dict[str, Any]:
+        """The fields as they are written."""
+        silent = {name for name, mark in self._marked(LeftOut) if mark.empty(getattr(self, name))}
+        return {name: _plain(value) for name, value in self if name not in silent}
+
+    def document(self) -> dict[str, Any]:
+        """What is told of the object, as JSON: in an export, and with ``--json``."""
+        told = {name: _plain(value) for name, value in self if name not in self.internal}
+        return told | {name: _plain(getattr(self, name)) for name in self.derived}
+
+    @classmethod
+    def required(cls) -> tuple[str, ...]:
+        """The fields that every header of this kind has, of whichever release."""
+        optional = {name for name, _ in (*cls._marked(LeftOut), *cls._marked(Later))}
+        return tuple(name for name in cls.model_fields if name not in optional)
+
+    @classmethod
+    def _marked(cls, mark: type[_Mark]) -> list[tuple[str, _Mark]]:
+        fields = cls.model_fields.items()
+        return [(name, found) for name, field in fields for found in field.metadata if isinstance(found, mark)]
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        for name in cls.required():
+            schema["properties"][name].pop("default", None)
+        return schema | {"required": list(cls.required())}
+
+
+def _plain(value: Any) -> Any:
+    """A field's value as JSON. Dictionaries hold JSON already."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,47 @@
+"""The end of a run, which closes its chain of steps."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from runtime.archive.forms.base import Digest, Form
+from runtime.job.aftermath import Aftermath
+from runtime.values import LeftOut, StepRef, Usage, Value
+
+
+class Signature(Value):
+    """A signature of a run's end; key and value in base64. See ``signing``."""
+
+    algorithm: Literal["ed25519"]
+    public_key: str
+    value: str
+
+
+class NewEnd(Aftermath):
+    """The end of a run, to be archived. ``parent`` is the last step, ``turn`` its turn."""
+
+    run: str
+    turn: int
+    parent: StepRef | None
+    status: str
+    reason: str = ""
+    result: Any = None
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    ended_at: str = ""
+
+
+class End(NewEnd, Form):
+    """The end of a run. ``signature`` is over the key and all other fields (see ``signing``)."""
+
+    kind: Literal["end"] = "end"
+    nodes_digest: Digest
+    effects: dict[str, Digest]
+    checkpoints: Annotated[dict[str, Digest], LeftOut()] = {}
+    beside: Annotated[dict[str, Digest], LeftOut()] = {}
+    definition: Annotated[StepRef | None, LeftOut()] = None
+    signature: Annotated[Signature | None, LeftOut()] = None
+
+    internal: ClassVar[frozenset[str]] = Form.internal | {
+        "nodes_digest", "effects", "checkpoints", "beside", "definition", "signature"
+    }  # fmt: skip

@@ -1,0 +1,75 @@
+"""The forms of what is small: a job's definition, a run's start, effects, checkpoints, replays and their claims."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from runtime.archive.forms.base import Count, Digest, Form, Sized
+from runtime.values import LeftOut, StepRef
+
+
+class Definition(Form):
+    """A job's definition; ``number`` counts from 1. ``run`` was begun by the ``order``, by which no other may begin."""
+
+    kind: Literal["definition"] = "definition"
+    number: int
+    definition: dict[str, Any]
+    order: Annotated[str, LeftOut()] = ""
+    run: Annotated[str, LeftOut()] = ""
+
+
+class RunStart(Form):
+    """A run was started at ``turn``, from the step ``parent`` or from nothing. ``claims``: by which it is a replay.
+
+    ``definition`` is the job's at the time; ``earlier`` are the heads of the job's runs before, as far as no other start
+    names them.
+    """
+
+    kind: Literal["run"] = "run"
+    run: str
+    turn: int
+    parent: StepRef | None
+    started_at: str
+    claims: Annotated[dict[str, Digest], LeftOut()] = {}
+    definition: Annotated[StepRef | None, LeftOut()] = None
+    earlier: Annotated[dict[str, Digest], LeftOut()] = {}
+
+
+class Effect(Form):
+    """The result of a tool call of a turn's statement, or of readings. ``uses``: what the store keeps for all jobs that it shows."""
+
+    kind: Literal["effect"] = "effect"
+    run: str
+    turn: int
+    effect: Count
+    value: dict[str, Any]
+    uses: Annotated[dict[str, Digest], LeftOut()] = {}
+
+
+class CheckpointForm(Form):
+    """A job's state after a turn. Parts: ``state``, JSON of the version that it names. ``parent`` is the turn's step."""
+
+    kind: Literal["checkpoint"] = "checkpoint"
+    run: str
+    turn: int
+    parent: StepRef
+    interpreter: str
+    state: Sized
+
+
+class ReplayForm(Form):
+    """A replay was ordered."""
+
+    kind: Literal["replay"] = "replay"
+    id: str
+    order: dict[str, Any]
+    ordered_at: str
+
+
+class ClaimForm(Form):
+    """A run is the replay ``id``. ``order`` is the digest of what was ordered."""
+
+    kind: Literal["claim"] = "claim"
+    id: str
+    run: str
+    order: Digest
