@@ -39,6 +39,15 @@ class Contract(Compact):
     """A frozen value that crosses the activity boundary."""
 
 
+class Worked(Contract):
+    """What an activity gives back, with the seconds for which the attempt that gave it worked.
+
+    ``activities/working_time.py`` tells them; None where nobody did, as in histories of before.
+    """
+
+    worked: float | None = None
+
+
 class JobKey(Contract):
     """A job's name: its batch and its id in the batch."""
 
@@ -69,7 +78,7 @@ class JobBegin(Contract):
     first_run: str = ""
 
 
-class JobBegan(Contract):
+class JobBegan(Worked):
     """What the worker knows of a job that begins: the interpreter that runs its statements, what its model's prompts cost, and
     the build that it began with (none in histories from before builds had ids); and whether the server has Holdfast's search
     attributes (``searchable``).
@@ -186,7 +195,7 @@ class SummaryCall(Contract):
     retry: Retry = Retry()
 
 
-class TurnReply(ModelReply):
+class TurnReply(ModelReply, Worked):
     """What the model answered, where the archive holds it, and which attempt of the activity it was.
 
     ``at`` is when the reply was archived, in seconds since 1970: the time at which the clock of its statement stands, so that
@@ -230,7 +239,7 @@ class ReadBatch(Contract):
     recorded: EffectName | None = None
 
 
-class ReadBatchResult(Contract):
+class ReadBatchResult(Worked):
     """One result for each request, in the same order, and of a record those that it has; what a model cost that had to be asked."""
 
     results: tuple[ReadResult, ...]
@@ -256,7 +265,7 @@ class FileCall(Contract):
     recorded: EffectName | None = None
 
 
-class FileCallResult(Contract):
+class FileCallResult(Worked):
     """The call's value (JSON; text, bytes as base64, a list of names, a stat), or the Python exception it raises."""
 
     value: Any = None
@@ -279,7 +288,7 @@ class ToolRequest(Contract):
     recorded: EffectName | None = None
 
 
-class ToolResult(Contract):
+class ToolResult(Worked):
     """The tool's return value as JSON, or the exception it raised."""
 
     value: Any = None

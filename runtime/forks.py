@@ -21,7 +21,6 @@ from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.archive import keys
 from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
 from runtime.archive.job import JobArchive
-from runtime.archive.recorded import replied_at
 from runtime.archive.replays import write_replay
 from runtime.archive.stores import ObjectStore
 from runtime.authentic import in_workflow
@@ -216,7 +215,6 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
             seed=seed,
             restore=restore,
             replay=order,
-            replied_at=replied_at(archive.step(parent)) if parent is not None else 0.0,
         ),
     )
 

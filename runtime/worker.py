@@ -24,6 +24,7 @@ from activities.replays import ReplayActivities
 from activities.summaries import SummaryActivities
 from activities.tools import ToolActivities
 from activities.verdicts import record_verdict
+from activities.working_time import WorkingTime
 from activities.workspace import WorkspaceActivities
 from runtime.archive.stores import ObjectStore
 from runtime.build import code_digest
@@ -122,7 +123,13 @@ def make_worker(
         max_concurrent_local_activities=CALLS,
         max_cached_workflows=cached_jobs,
         graceful_shutdown_timeout=grace,
-        interceptors=[HeartbeatInterceptor(), PlainErrors(), Door(), *([Bounds(allowed)] if allowed else [])],
+        interceptors=[
+            HeartbeatInterceptor(),
+            WorkingTime(),
+            PlainErrors(),
+            Door(),
+            *([Bounds(allowed)] if allowed else []),
+        ],
         max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
         sticky_queue_schedule_to_start_timeout=STICKY,
         build_id=BUILD if deployment is None else None,

@@ -9,7 +9,7 @@ from runtime.projection.segments import Segment, SegmentKind
 
 # An execution's cost is the time it took.
 _TIMES = {"started_at", "ended_at", "finished_at", "cost", "timestamp"}
-_TIME_LEFT = re.compile(r"\S+ left\]")
+_TIME_LEFT = re.compile(r"\S+ left(; deadline in \S+)?\]")
 
 
 def segment_without_times(segment: Segment) -> dict[str, Any]:

@@ -46,12 +46,15 @@ class Effects:
     key: JobKey
     spec: JobSpec
 
-    async def perform(self, effect: Effect, turn: int, number: int, recorded: EffectName | None) -> Any:
-        """The result of effect ``number`` of the turn's statement."""
+    async def perform(
+        self, effect: Effect, turn: int, number: int, recorded: EffectName | None
+    ) -> tuple[Any, float | None]:
+        """The result of effect ``number`` of the turn's statement, and the seconds worked for it, if somebody told."""
         request, place = effect.request, self._place(turn, number, recorded)
         match effect.kind:
             case EffectKind.READ:
-                return (await self._read((request,), f"turn-{turn}-effect-{number}", place)).results[0]
+                read = await self._read((request,), f"turn-{turn}-effect-{number}", place)
+                return read.results[0], read.worked
             case EffectKind.FILE:
                 file = FileCall(
                     workspace=self.spec.workspace,
@@ -63,7 +66,8 @@ class Effects:
                     **place,
                 )
                 summary = f"{request.operation} {request.path}"[:120]
-                return await self._call("file_call", file, FileCallResult, summary, READ_LIMIT, place)
+                done = await self._call("file_call", file, FileCallResult, summary, READ_LIMIT, place)
+                return done, done.worked
             case EffectKind.TOOL:
                 tool = next(tool for tool in self.spec.tools if tool.name == request.tool)
                 call = ToolRequest(
@@ -74,7 +78,8 @@ class Effects:
                     redact=self.spec.redact,
                     **place,
                 )
-                return await self._call("call_tool", call, ToolResult, request.tool, TOOL_LIMIT, place)
+                done = await self._call("call_tool", call, ToolResult, request.tool, TOOL_LIMIT, place)
+                return done, done.worked
 
     async def tick(self, requests: tuple[ReadRequest, ...], turn: int, recorded: EffectName | None) -> ReadBatchResult:
         """The readings of the turn's tick."""
@@ -105,7 +110,7 @@ class Effects:
         return tuple(results)
 
     async def prepare(
-        self, preparation: Preparation, limit: timedelta, left: Left
+        self, preparation: Preparation, limit: timedelta | None, left: Left
     ) -> workflow.ActivityHandle[ReadBatchResult]:
         """Start reading for a payload, or writing a group's summary. Nobody waits for it."""
         summary = preparation.request.lod == SUMMARY_LOD
@@ -129,7 +134,7 @@ class Effects:
             result_type=ReadBatchResult,
             activity_id=preparation.payload_id,
             start_to_close_timeout=CALL_LIMIT if summary else READ_LIMIT,
-            schedule_to_close_timeout=min(limit, SUMMARY_LIMIT) if summary else limit,
+            schedule_to_close_timeout=min(limit or SUMMARY_LIMIT, SUMMARY_LIMIT) if summary else limit,
             heartbeat_timeout=HEARTBEAT,
             retry_policy=PATIENT,
             summary=f"prepare {of}"[:120],

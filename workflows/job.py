@@ -17,13 +17,13 @@ with workflow.unsafe.imports_passed_through():
     from runtime.interpreter.host import Answer, Effect
     from runtime.interpreter.run import InterpreterDrift, Stretch, Verdict, VerdictStatus
     from runtime.job.condensing import WINDOW_EXCEEDED, SummaryTask
-    from runtime.job.job import Job, Prompt
+    from runtime.job.job import NONE_FAILED, Job, Prompt
     from runtime.job.phases import Phase
     from runtime.job.statement import JobStatement
     from runtime.job.stops import WITHDRAWN, BudgetSpent, JobFailed, JobStatus, Stop
     from runtime.spec.models import ModelSettings
     from runtime.tokens import encoding
-    from runtime.values import StepRef
+    from runtime.values import Failed, StepRef
     from workflows.continuing import CHECKPOINT_TURNS, Run, check_build, check_interpreter, load, save
     from workflows.doors import Ordered
     from workflows.effects import Effects
@@ -60,7 +60,6 @@ class JobWorkflow(Ordered):
         self.visible = Visible(order)
         self.phase = Phase.STARTING
         self.parent: StepRef | None = origin.parent if origin is not None else None
-        self.replied_at = origin.replied_at if origin is not None and origin.replied_at else self.now
         self.effects = Effects(order.key, order.spec)
         self.replaying = Replaying(self)
         self.preparing = Preparing(self)
@@ -127,14 +126,17 @@ class JobWorkflow(Ordered):
         self.heard[note.id] = None
         return True
 
-    def passed(self) -> None:
+    def passed(self, worked: float | None = None) -> None:
         """Take note of the time and of what has arrived: after each wait for the server, and at no other moment.
+
+        Of the time that has passed, ``worked`` seconds at most are the job's; None: all of it is, since nobody told.
 
         Where a query is answered while a local activity runs, the SDK hands the activity's result over in a later workflow
         task; a replay hands it over at once. Time, messages, payloads and events that came in between are therefore not looked at
         before the next event of the server that the job waits for: then both see the same.
         """
-        self.now = workflow.time()
+        gap, self.now = workflow.time() - self.now, workflow.time()
+        self.job.ledger.work(gap if worked is None else min(gap, worked))
         self.this_run.passed(workflow.info())
         self.inbox += self.arrived
         self.arrived = []
@@ -150,9 +152,9 @@ class JobWorkflow(Ordered):
             self.job = await load(self.order.spec, origin.checkpoint)
             if not continued:
                 # A fork is a job of its own: its time runs from its own start.
-                self.job.ledger.started = workflow.time()
+                self.job.ledger.started, self.job.ledger.worked = workflow.time(), 0.0
         self.replaying.begin(origin)
-        self.passed()
+        self.passed(0.0)
         self.this_run.began()
         if continued:
             return
@@ -172,7 +174,7 @@ class JobWorkflow(Ordered):
             retry_policy=PATIENT,
             summary="archive the definition",
         )
-        self.passed()
+        self.passed(began.worked)
         check_interpreter(began.interpreter)
         check_build(began.build, began.replay_version)
         self.visible.began(searchable=began.searchable)
@@ -195,8 +197,9 @@ class JobWorkflow(Ordered):
         results: tuple[Any, ...] = ()
         if due:
             self.phase = Phase.READING
-            results = (await self.effects.tick(due, self.job.turn, self.replaying.effect)).results
-            self.passed()
+            read = await self.effects.tick(due, self.job.turn, self.replaying.effect)
+            results = read.results
+            self.passed(read.worked)
         self.job.apply_tick(results)
         self.replaying.compare_context(self.job.changed_nodes, self.job.turn - 1)
         await self.preparing.begin(now)
@@ -242,13 +245,14 @@ class JobWorkflow(Ordered):
                     result_type=TurnReply,
                     activity_id=f"turn-{self.job.turn}{prompt.suffix}",
                     start_to_close_timeout=CALL_LIMIT,
-                    schedule_to_close_timeout=self.wall_left(),
+                    schedule_to_close_timeout=self.until_deadline(),
                     heartbeat_timeout=HEARTBEAT,
                     retry_policy=PATIENT,
                 )
             except ActivityError as error:
-                self.passed()
-                self.job.ledger.add_failed(failed_in(error))
+                failed = failed_in(error)
+                self.passed(failed.seconds - self.job.ledger.failed.seconds)
+                self.job.ledger.add_failed(failed)
                 cause = error.cause
                 if isinstance(cause, ApplicationError) and cause.type == WINDOW_EXCEEDED:
                     self.job.refused(cause.message)
@@ -257,7 +261,7 @@ class JobWorkflow(Ordered):
                     doubted = error
                     continue
                 raise
-            self.passed()
+            self.passed(worked_for(reply, call.booked))
             self.replaying.called()
             return self.called(prompt, reply)
 
@@ -273,7 +277,6 @@ class JobWorkflow(Ordered):
     def called(self, prompt: Prompt, reply: TurnReply) -> TurnReply:
         """Take the reply, and its step as the one that the next follows."""
         self.parent = reply.step
-        self.replied_at = reply.at or self.now
         self.job.called(prompt, reply)
         if (restored := self.replaying.shown) is not None:
             # The prompt that was sent is the one that the next is told by; this one's budget line is another.
@@ -323,10 +326,11 @@ class JobWorkflow(Ordered):
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise
-            self.passed()
-            self.job.summarised(cause_of(error), failed=failed_in(error))
+            failed = failed_in(error)
+            self.passed(failed.seconds)
+            self.job.summarised(cause_of(error), failed=failed)
         else:
-            self.passed()
+            self.passed(worked_for(reply))
             self.job.summarised(reply, reply.step)
 
     async def execute(self, statement: JobStatement) -> None:
@@ -340,8 +344,8 @@ class JobWorkflow(Ordered):
                 # The statement has ended, or the stretch was cut and goes on in another activation.
                 continue
             number = len(statement.effects)
-            result = await self.effects.perform(effect, self.job.turn, number, self.replaying.effect)
-            self.passed()
+            result, worked = await self.effects.perform(effect, self.job.turn, number, self.replaying.effect)
+            self.passed(worked)
             answer = statement.answered(effect, result)
 
     async def durable(self, statement: JobStatement, answer: Answer | None) -> Effect | None:
@@ -368,6 +372,7 @@ class JobWorkflow(Ordered):
             statement.settle(verdict)
             self.this_run.statement_ms += verdict.ms
             self.now += verdict.ms / 1000
+            self.job.ledger.work(verdict.ms / 1000)
             return stretch.effect if stretch is not None and verdict.status is VerdictStatus.OK else None
 
     async def stop_before_turn(self) -> Stop | None:
@@ -405,7 +410,6 @@ class JobWorkflow(Ordered):
             inbox=(*self.inbox, *self.arrived),
             heard=tuple(self.heard),
             condense=self.condense_asked or self.condense_arrived,
-            replied_at=self.replied_at,
             **self.replaying.carried,
         )
         versioned = workflow.info().get_current_deployment_version() is not None
@@ -469,13 +473,13 @@ class JobWorkflow(Ordered):
         cause = error.cause if isinstance(error, ActivityError) else None
         if isinstance(cause, ApplicationError) and cause.type == BUDGET_SPENT:
             spent = self.job.ledger.stop(self.job.turn - 1, self.now)
-            budget = spent.reason if spent is not None else self.job.ledger.wall_reason()
+            budget = spent.reason if spent is not None else self.job.ledger.time_reason(self.now)
             return Stop(JobStatus.BUDGET, f"{budget}; turn {self.job.turn}: {cause.message}")
         last = f"turn {self.job.turn}: {cause_of(error)}"
         # The server gives up as soon as the next attempt would come too late, not when the time is over.
         given_up = isinstance(error, ActivityError) and error.retry_state is RetryState.TIMEOUT
-        if given_up or self.job.ledger.wall_left(self.now) <= 1:
-            return Stop(JobStatus.BUDGET, f"{self.job.ledger.wall_reason()}; {last}")
+        if given_up or self.job.ledger.time_left(self.now) <= 1:
+            return Stop(JobStatus.BUDGET, f"{self.job.ledger.time_reason(self.now)}; {last}")
         return Stop(JobStatus.FAILED, last)
 
     def call_fields(self) -> dict[str, Any]:
@@ -495,11 +499,12 @@ class JobWorkflow(Ordered):
     def left(self) -> Left:
         """What failed attempts may use up."""
         tokens, usd = self.job.ledger.left()
-        return Left(tokens=tokens, usd=usd, seconds=max(math.ceil(self.job.ledger.wall_left(self.now)), 1))
+        return Left(tokens=tokens, usd=usd, seconds=max(math.ceil(self.job.ledger.time_left(self.now)), 1))
 
-    def wall_left(self) -> timedelta:
-        """How long an activity may take before the wall budget is spent, in whole seconds."""
-        return timedelta(seconds=max(math.ceil(self.job.ledger.wall_left(self.now)), 1))
+    def until_deadline(self) -> timedelta | None:
+        """How long an activity may take with all its waits, in whole seconds: the server knows of the clock, not of work."""
+        left = self.job.ledger.deadline_left(self.now)
+        return None if left is None else timedelta(seconds=max(math.ceil(left), 1))
 
     def model(self, other: ModelSettings | None = None) -> dict[str, Any]:
         """What litellm is called with: the job's model, or the one that writes its summaries."""
@@ -507,3 +512,8 @@ class JobWorkflow(Ordered):
             return replayed
         settings = other or self.order.spec.model
         return {"name": settings.name, **settings.options}
+
+
+def worked_for(reply: TurnReply, booked: Failed = NONE_FAILED) -> float | None:
+    """Seconds that were worked for a model's reply, with the attempts that failed after those that are ``booked``."""
+    return None if reply.worked is None else reply.worked + reply.failed.seconds - booked.seconds

@@ -29,7 +29,8 @@ class Origin(Message):
 
     ``seed`` is the key of the job whose random numbers go on. ``restore`` leads from the checkpoint to where the run begins,
     ``replay`` is what holds from there on. ``heard`` are the ids of the notes that the job was sent. The rest is what the run
-    before had not done yet: messages and a wish that nobody has read, when the last reply came (seconds since 1970), and what a replay found that no step says yet.
+    before had not done yet: messages and a wish that nobody has read, and what a replay found that no step says yet. Nobody reads
+    ``replied_at`` any more; orders of before have it.
     """
 
     checkpoint: StepRef | None = None

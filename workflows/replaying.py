@@ -88,7 +88,7 @@ class Replaying:
     async def gate(self) -> None:
         """At a reset point, and only there: ask whether a replay was ordered, and what this turn's statement came to.
 
-        The time between is not the job's: its wall budget goes on from where it stood.
+        The time between is not the job's: nobody worked for it.
         """
         if not self._was_reset:
             return
@@ -103,8 +103,6 @@ class Replaying:
             local_retry_threshold=LOCAL_LIMIT,
             retry_policy=PATIENT,
         )
-        job.ledger.started += max(flow.now - flow.replied_at, 0.0)
-        flow.replied_at = max(flow.now, flow.replied_at)
         if claim.execution is not None:
             self._redone = (job.turn, claim.execution)
         if claim.replay is not None:

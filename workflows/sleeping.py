@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
+    from runtime.context.sources import ReadResult
     from runtime.job.phases import Phase
     from runtime.job.stops import Stop
 
@@ -39,8 +40,7 @@ async def sleep(flow: JobWorkflow) -> Stop | None:
             await _look(flow, now)
             await flow.go_on_if_full()
         else:
-            await _pass_time(flow, min(alarm - now, job.ledger.wall_left(now)))
-    flow.replied_at = flow.now
+            await _pass_time(flow, min(alarm - now, job.ledger.time_left(now)))
     return None
 
 
@@ -57,17 +57,18 @@ async def _meet(flow: JobWorkflow) -> None:
     """
     if flow.job.sleeping.state is not None:
         await workflow.sleep(timedelta(milliseconds=1), summary="falling asleep")
-        flow.passed()
+        flow.passed(0.001)
 
 
 async def _pass_time(flow: JobWorkflow, seconds: float) -> None:
-    """Let time pass, until a message or something prepared arrives at the latest."""
-    timeout = timedelta(seconds=max(seconds, 0.001))
+    """Let time pass, until a message or something prepared arrives at the latest. It is the job's, no more than it asked for."""
+    seconds = max(seconds, 0.001)
+    timeout = timedelta(seconds=seconds)
     with contextlib.suppress(asyncio.TimeoutError):
         await workflow.wait_condition(
             lambda: bool(flow.arrived) or flow.preparing.arrived, timeout=timeout, timeout_summary="asleep"
         )
-    flow.passed()
+    flow.passed(seconds)
 
 
 async def _look(flow: JobWorkflow, at: float, *, repeated: bool = False) -> None:
@@ -79,9 +80,11 @@ async def _look(flow: JobWorkflow, at: float, *, repeated: bool = False) -> None
     if (state := sleeping.state) is None:
         return
     due = job.due_asleep(at, all_of_them=repeated)
-    results = (await flow.effects.look(due, job.turn, state, flow.replaying.effect)).results if due else ()
+    results: tuple[ReadResult, ...] = ()
     if due:
-        flow.passed()
+        read = await flow.effects.look(due, job.turn, state, flow.replaying.effect)
+        results = read.results
+        flow.passed(read.worked)
     job.tick_asleep(results, at, repeated=repeated)
     if await _prepare(flow, at):
         await _meet(flow)

@@ -75,6 +75,7 @@ class JobCheckpoint(Value):
     usage: Usage
     cost_usd: float
     untold: tuple[tuple[Usage, float], ...] = ()
+    worked: float = 0.0
     limit: int
     size: int
     accepted: int = 0
@@ -121,6 +122,7 @@ def dump(job: Job) -> dict[str, Any]:
         usage=ledger.usage,
         cost_usd=ledger.cost_usd,
         untold=tuple(ledger.untold),
+        worked=ledger.worked,
         limit=fitter.limit,
         size=fitter.size,
         accepted=fitter.accepted,
@@ -168,7 +170,7 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     desk.graph = desk.surface.graph = ContextGraph.load(saved.graph, count, writer=spec.writer is not None)
     desk.session = Session(dump=session, names=_names(saved), pieces=saved.supplied)
     job.ledger.budget, job.ledger.usage, job.ledger.cost_usd = saved.budget, saved.usage, saved.cost_usd
-    job.ledger.untold = list(saved.untold)
+    job.ledger.untold, job.ledger.worked = list(saved.untold), saved.worked
     job.fitter.limit, job.fitter.size, job.condensing.cached_tokens = saved.limit, saved.size, saved.cached_tokens
     job.fitter.accepted = saved.accepted
     job.condensing.dropped, job.condensing.backoff = saved.dropped, saved.backoff

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from runtime.job.stops import JobStatus, Stop
 from runtime.plurals import counted
 from runtime.projection.results import Spending
+from runtime.spec.durations import format_duration
 from runtime.spec.models import Budget
 from runtime.values import Failed, Usage
 
 
 @dataclass
 class Ledger:
-    """Spending against ``budget``. ``started`` is seconds since the epoch.
+    """Spending against ``budget``. ``started`` is seconds since the epoch, ``worked`` the seconds that were worked for the job.
 
     ``untold`` is what was spent in the background and no step records yet, ``failed`` what of the turn's spending came to nothing.
     """
@@ -24,6 +26,7 @@ class Ledger:
     cost_usd: float = 0.0
     untold: list[tuple[Usage, float]] = field(default_factory=list)
     failed: Failed = field(default_factory=Failed)
+    worked: float = 0.0
 
     def begin_turn(self) -> None:
         """No attempt has failed yet."""
@@ -75,13 +78,34 @@ class Ledger:
         """Tokens and US dollars that may still be spent."""
         return self.budget.tokens - self.usage.total, round(self.budget.usd - self.cost_usd, 9)
 
-    def wall_left(self, now: float) -> float:
-        """Seconds until the wall budget is spent."""
-        return self.started + self.budget.wall_seconds - now
+    def work(self, seconds: float) -> None:
+        """Book time that somebody worked for the job, or that it asked to let pass. Time in which nobody was there is none."""
+        self.worked = round(self.worked + max(seconds, 0.0), 3)
 
-    def wall_reason(self) -> str:
-        """The reason of a job that ran out of time."""
-        return f"the wall budget of {self.budget.wall_seconds:g} s is spent"
+    def wall_left(self) -> float:
+        """Seconds of work until the wall budget is spent."""
+        return self.budget.wall_seconds - self.worked
+
+    def deadline_left(self, now: float) -> float | None:
+        """Seconds by the clock until the deadline, if there is one."""
+        deadline = self.budget.deadline
+        if deadline is None:
+            return None
+        at = datetime.fromisoformat(deadline).timestamp() if isinstance(deadline, str) else self.started + deadline
+        return at - now
+
+    def time_left(self, now: float) -> float:
+        """Seconds that the job may go on at most from ``now`` on."""
+        deadline = self.deadline_left(now)
+        return self.wall_left() if deadline is None else min(self.wall_left(), deadline)
+
+    def time_reason(self, now: float) -> str:
+        """The reason of a job that ran out of time: of what less is left."""
+        deadline, left = self.budget.deadline, self.deadline_left(now)
+        if deadline is None or left is None or self.wall_left() <= min(left, 0.0):
+            return f"the wall budget of {self.budget.wall_seconds:g} s is spent"
+        of = deadline if isinstance(deadline, str) else f"{format_duration(deadline)} after the job's start"
+        return f"the deadline ({of}) has passed"
 
     def stop(self, turns: int, now: float) -> Stop | None:
         """The budget that is spent after ``turns`` turns, if one is."""
@@ -95,8 +119,8 @@ class Ledger:
             )
         if self.cost_usd >= budget.usd:
             return Stop(JobStatus.BUDGET, f"the budget of ${budget.usd:.2f} is spent (${self.cost_usd:.2f} used)")
-        if self.wall_left(now) <= 0:
-            return Stop(JobStatus.BUDGET, self.wall_reason())
+        if self.time_left(now) <= 0:
+            return Stop(JobStatus.BUDGET, self.time_reason(now))
         return None
 
     def spending(self, turn: int, now: float) -> Spending:
@@ -108,5 +132,6 @@ class Ledger:
             tokens=self.budget.tokens,
             usd_used=round(self.cost_usd - self.failed.cost_usd, 9),
             usd=self.budget.usd,
-            wall_left=self.wall_left(now),
+            wall_left=self.wall_left(),
+            deadline_left=self.deadline_left(now),
         )

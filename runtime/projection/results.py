@@ -40,12 +40,14 @@ class Spending:
     usd_used: float
     usd: float
     wall_left: float
+    deadline_left: float | None = None
 
     def line(self) -> str:
         """One line of the prompt's tail."""
+        deadline = "" if self.deadline_left is None else f"; deadline in {_duration(self.deadline_left)}"
         return (
             f"[budget: turn {self.turn} of {self.turns}; {self.tokens_used:,} of {self.tokens:,} tokens; "
-            f"${self.usd_used:.2f} of ${self.usd:.2f}; {_duration(self.wall_left)} left]"
+            f"${self.usd_used:.2f} of ${self.usd:.2f}; {_duration(self.wall_left)} left{deadline}]"
         )
 
 

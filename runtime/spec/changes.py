@@ -13,7 +13,7 @@ from typing import Any
 
 from runtime.digests import digest_of
 from runtime.spec.condensers import condenser_value
-from runtime.spec.durations import format_duration
+from runtime.spec.durations import format_deadline, format_duration
 from runtime.spec.models import JobSpec, Retry
 
 _LONGEST_SHOWN = 60
@@ -28,6 +28,8 @@ def definition_digest(job: JobSpec) -> str:
     if job.retry == Retry():
         # A key that a release brought changes no definition that does not use it.
         del value["retry"]
+    if job.budget.deadline is None:
+        del value["budget"]["deadline"]
     return digest_of(value)
 
 
@@ -45,6 +47,8 @@ def _comparable(job: JobSpec) -> dict[str, Any]:
     for key in ("time", "first_byte", "stall"):
         value["retry"][key] = format_duration(value["retry"][key])
     value["budget"]["wall"] = format_duration(value["budget"].pop("wall_seconds"))
+    if (deadline := value["budget"].pop("deadline")) is not None:
+        value["budget"]["deadline"] = format_deadline(deadline)
     return value
 
 

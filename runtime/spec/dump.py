@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
 from runtime.spec.condensers import condenser_value
-from runtime.spec.durations import format_duration
+from runtime.spec.durations import format_deadline, format_duration
 from runtime.spec.models import BatchSpec, JobSpec
 
 
@@ -43,6 +43,7 @@ def _job(job: JobSpec) -> dict[str, Any]:
             "tokens": job.budget.tokens,
             "usd": job.budget.usd,
             "wall": format_duration(job.budget.wall_seconds),
+            **({} if job.budget.deadline is None else {"deadline": format_deadline(job.budget.deadline)}),
         },
         "retry": {
             "attempts": job.retry.attempts,

@@ -29,6 +29,11 @@ def parse_duration(value: object) -> float:
     return seconds
 
 
+def format_deadline(deadline: float | str) -> str | float:
+    """A deadline as a jobs file has it: a duration after the job's start, or the time that it is."""
+    return deadline if isinstance(deadline, str) else format_duration(deadline)
+
+
 def format_duration(seconds: float) -> str | float:
     """The shortest exact spelling of ``seconds``: ``6h`` for 21600; the plain number for fractions of a second."""
     if seconds != int(seconds):

@@ -37,7 +37,9 @@ class Budget(Spec):
     usd: float = Field(default=5.0, gt=0)
     """US dollars, as litellm prices the calls."""
     wall_seconds: float = Field(default=6 * 3600.0, gt=0)
-    """Seconds from the job's start, waits included."""
+    """Seconds that are worked for the job, its own waits included; not those in which no worker is there."""
+    deadline: float | str | None = None
+    """When the job ends by the clock: seconds after its start, or a time as ISO 8601 has it, with its zone; None: whenever."""
 
 
 class Retry(Spec):

@@ -6,6 +6,7 @@ What needs the disk (workspaces, scripts, tools) is checked later, in ``resolve`
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -119,6 +120,23 @@ def _duration(value: Any) -> float:
         raise wrong(f"expected a duration such as 6h or 90m, got {shown(value)}") from None
 
 
+def _deadline(value: Any) -> float | str:
+    """A duration, or a time, which is given back in UTC."""
+    try:
+        return parse_duration(value)
+    except ValueError:
+        pass
+    try:
+        at = datetime.fromisoformat(value) if isinstance(value, str) else None
+        if at is None or at.tzinfo is None:
+            raise ValueError("not a time with its zone")
+        return at.astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        raise wrong(
+            f"expected a duration such as 8h, or a time with its zone such as 2026-05-31T08:00:00+02:00, got {shown(value)}"
+        ) from None
+
+
 def _url(value: str) -> str:
     try:
         UrlRule.of(value)
@@ -142,6 +160,18 @@ Duration = Annotated[
     float,
     BeforeValidator(_duration),
     WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": PATTERN}]}),
+]
+Deadline = Annotated[
+    float | str,
+    BeforeValidator(_deadline),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0},
+                {"type": "string", "pattern": f"{PATTERN}|T.*(Z|[+-][0-9]{{2}}:?[0-9]{{2}})$"},
+            ]
+        }
+    ),
 ]
 Goal = Annotated[str, BeforeValidator(_goal)]
 
@@ -191,7 +221,11 @@ class WrittenBudget(Written):
     usd: float = Field(default=_DEFAULTS.usd, gt=0, description="US dollars, as litellm prices the calls.")
     wall: Duration = Field(
         default=_DEFAULTS.wall_seconds,
-        description="Time from the job's start: a number of seconds, or a text such as 30s, 90m, 6h, 1h30m, 2d.",
+        description="Time that is worked for the job, its own waits included: seconds, or a text such as 30s, 90m, 6h, 2d.",
+    )
+    deadline: Deadline | None = Field(
+        default=None,
+        description="When the job ends by the clock: a duration after its start, or a time such as 2026-05-31T08:00:00+02:00.",
     )
 
 

@@ -163,13 +163,13 @@ class PlainLoop:
         """A sleep, as ``JobWorkflow.sleep`` has it; time passes at once, and nobody sends messages."""
         job, sleeping = self.job, self.job.sleeping
         if sleeping.state is not None:
-            self.slept += max(sleeping.state.began - self.now, 0.0)  # the statement took a second
+            self._pass_time(max(sleeping.state.began - self.now, 0.0))  # the statement took a second
             self._prepare_asleep()
         while (alarm := sleeping.alarm(job.graph)) is not None:
             if (stop := job.stop(self.now)) is not None:
                 return stop
             if alarm > self.now:
-                self.slept += min(alarm - self.now, job.ledger.wall_left(self.now))
+                self._pass_time(min(alarm - self.now, job.ledger.time_left(self.now)))
                 continue
             if sleeping.is_over(job.graph, self.now):
                 continue
@@ -180,6 +180,11 @@ class PlainLoop:
             job.tick_asleep(results, self.now)
             self._prepare_asleep()
         return None
+
+    def _pass_time(self, seconds: float) -> None:
+        """Time that the job asked for."""
+        self.slept += seconds
+        self.job.ledger.work(seconds)
 
     def _prepare_asleep(self) -> None:
         """Begin what a sleeping job prepares, which is there at once."""
@@ -198,6 +203,7 @@ class PlainLoop:
         job = self.job
         self.between(job.turn + 1)
         job.ingest(self.messages.get(job.turn + 1, ()), self.now)
+        job.ledger.work(60.0)
         job.apply_payloads(self.now)
         due = job.due_reads(self.now)
         results = self._durable("tick", ReadBatchResult, lambda: self._read(due)).results if due else ()

@@ -27,6 +27,10 @@ JOB = JobSpec(
     [
         ({"goal": "Find it all."}, ["goal changed"]),
         ({"workspace": "/v"}, ["workspace: /w -> /v"]),
+        (
+            {"budget": Budget(turns=40, wall_seconds=21_600, deadline=28_800.0)},
+            ["budget.deadline: not set -> 8h"],
+        ),
         ({"budget": Budget(turns=60, wall_seconds=7_200)}, ["budget.turns: 40 -> 60", "budget.wall: 6h -> 2h"]),
         ({"model": ModelSettings(name="openai/y")}, ["model.name: openai/x -> openai/y", "model.options.temperature: 0 -> not set"]),
         ({"model": ModelSettings(name="openai/x", options={"temperature": False})}, ["model.options.temperature: 0 -> false"]),

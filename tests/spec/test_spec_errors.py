@@ -19,6 +19,11 @@ GOOD = "id: a, goal: g, workspace: src, model: x"
     ("line", "message"),
     [
         ("budget: {wall: soon}", "jobs[0].budget.wall: expected a duration such as 6h or 90m, got 'soon'"),
+        (
+            "budget: {deadline: 2026-05-31}",
+            "jobs[0].budget.deadline: expected a duration such as 8h, or a time with its zone such as "
+            "2026-05-31T08:00:00+02:00, got '2026-05-31'",
+        ),
         ("budget: {wall: 0}", "jobs[0].budget.wall: expected a duration such as 6h or 90m, got 0"),
         ("budget: {turns: 4.5}", "jobs[0].budget.turns: expected a whole number, got 4.5"),
         ("budget: {turns: '4'}", "jobs[0].budget.turns: expected a whole number, got '4'"),
@@ -27,7 +32,7 @@ GOOD = "id: a, goal: g, workspace: src, model: x"
         ("budget: {usd: .inf}", "jobs[0].budget.usd: expected a finite number, got inf"),
         ("budget: {usd: 0}", "jobs[0].budget.usd: expected a number above 0, got 0"),
         ("budget: {tuns: 4}", "jobs[0].budget.tuns: unknown key; did you mean 'turns'?"),
-        ("budget: {zzz: 4}", "jobs[0].budget.zzz: unknown key; expected one of turns, tokens, usd, wall"),
+        ("budget: {zzz: 4}", "jobs[0].budget.zzz: unknown key; expected one of turns, tokens, usd, wall, deadline"),
         ("sections: {views: 9}", "jobs[0].sections.views: expected a number of at least 64, got 9"),
         ("sections: {feed: many}", "jobs[0].sections.feed: expected a whole number, got 'many'"),
         ("sections: {view: 900}", "jobs[0].sections.view: unknown key; did you mean 'views'?"),

@@ -85,7 +85,7 @@ jobs:
     goal: g
     model: openai/b
     form: auto
-    budget: {turns: 8, wall: 30s}
+    budget: {turns: 8, wall: 30s, deadline: 2026-05-31T08:00:00+02:00}
     context_tokens: 8000
     workspace: docs
     tools: []
@@ -103,7 +103,7 @@ jobs:
         goal="g",
         model=ModelSettings(name="openai/b"),
         form="tool",
-        budget=Budget(turns=8, usd=1.0, wall_seconds=30.0),
+        budget=Budget(turns=8, usd=1.0, wall_seconds=30.0, deadline="2026-05-31T06:00:00+00:00"),
         context_tokens=8000,
         workspace=str(place / "docs"),
     )
