@@ -184,9 +184,9 @@ def _as_the_loader_does(schema: dict[str, Any]) -> None:
             del part["default"]
         kinds = part.get("anyOf", [])
         if name not in NULLABLE and {"type": "null"} in kinds:
-            (kind,) = (kind for kind in kinds if kind != {"type": "null"})
+            rest = [kind for kind in kinds if kind != {"type": "null"}]
             del part["anyOf"], part["default"]
-            part.update(kind)
+            part.update(rest[0] if len(rest) == 1 else {"anyOf": rest})
 
 
 NULLABLE = frozenset({"result"})

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sysconfig
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from stage import Stage, activities_of, events_of, replayer
 from temporalio.testing import WorkflowEnvironment
-from test_workflow_strangers import asleep
 
 from runtime.job.stops import JobStatus
 from runtime.spec.models import Budget
@@ -88,29 +86,6 @@ async def test_the_wall_budget_ends_a_wait_of_days(long_stage: Stage) -> None:
     """To the second."""
     outcome, _ = await long_stage.run([f"wait({30 * DAY})"], budget=Budget(wall_seconds=2 * DAY))
     assert (outcome.status, outcome.reason) == (JobStatus.BUDGET, f"the wall budget of {2 * DAY} s is spent")
-
-
-@pytest.mark.parametrize(
-    ("deadline", "status", "reason"),
-    [
-        (None, JobStatus.SUCCEEDED, "finished"),
-        (float(DAY), JobStatus.BUDGET, "the deadline (1d after the job's start) has passed"),
-    ],
-)
-async def test_a_job_whose_worker_was_away_has_lost_no_time(
-    skipping: WorkflowEnvironment, tmp_path: Path, deadline: float | None, status: JobStatus, reason: str
-) -> None:
-    """Two days without a worker are none of its wall budget of an hour; a deadline goes by the clock."""
-    made = Stage(skipping.client, tmp_path, "away")
-    spec = made.spec(["wait(60)", "finish(1)"], budget=Budget(wall_seconds=3600, deadline=deadline))
-    async with made.open():
-        handle = await made.start(spec)
-        await asleep(handle)
-    await skipping.sleep(timedelta(days=2))
-    async with made.open():
-        outcome = await handle.result()
-    assert (outcome.status, outcome.reason) == (status, reason)
-    await made.replay_all()
 
 
 async def test_a_deadline_ends_a_wait_of_days(long_stage: Stage) -> None:
