@@ -94,19 +94,20 @@ async def test_a_sleep_outlives_its_worker(temporal: WorkflowEnvironment, tmp_pa
 
 async def test_a_job_whose_worker_was_away_has_lost_no_time(temporal: WorkflowEnvironment, tmp_path: Path) -> None:
     """Longer without a worker than the wall budget is none of it; a deadline goes by the clock."""
-    made, wall = Stage(temporal.client, tmp_path, "away"), 15.0
+    made, wall = Stage(temporal.client, tmp_path, "away"), 40.0
     began = time.time()
     async with made.open():
         handles = []
         for deadline in (None, wall):
             spec = made.spec(["wait(0.5)", "finish(1)"], budget=Budget(wall_seconds=wall, deadline=deadline))
             handles.append(await made.start(spec))
-        for handle in handles:
-            await timers(handle, 2)
-    while time.time() <= began + 2 * wall:  # noqa: ASYNC110 time itself is waited for
+        await timers(handles[0], 2)
+    while time.time() <= began + wall + 5:  # noqa: ASYNC110 time itself is waited for
         await asyncio.sleep(0.5)
     async with made.open():
         on, over = [await handle.result() for handle in handles]
     assert (on.status, on.reason) == (JobStatus.SUCCEEDED, "finished")
-    assert (over.status, over.reason) == (JobStatus.BUDGET, "the deadline (15s after the job's start) has passed")
+    assert over.status is JobStatus.BUDGET
+    # On a busy machine it may have passed in the first turn, which the reason then names.
+    assert over.reason.startswith("the deadline (40s after the job's start) has passed")
     await made.replay_all()
