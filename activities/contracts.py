@@ -7,7 +7,7 @@ what is new in the turn, never the prompt (docs/design.md section 3).
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field, field_serializer, field_validator, model_serializer, model_validator
 
@@ -46,6 +46,11 @@ class Worked(Contract):
     """
 
     worked: float | None = None
+
+    @property
+    def timeless(self) -> Self:
+        """What it gives back, however long that took: what of it is compared with a record."""
+        return self.model_copy(update={"worked": None})
 
 
 class JobKey(Contract):

@@ -16,6 +16,7 @@ ROOMS = (
     *(
         "runtime/redaction",
         "runtime/spec/__init__.py",
+        "runtime/spec/durations.py",
         "runtime/spec/models.py",
         "activities/contracts.py",
         "activities/record.py",

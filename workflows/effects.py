@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -35,16 +36,18 @@ with workflow.unsafe.imports_passed_through():
         READ_LIMIT,
         SUMMARY_LIMIT,
         TOOL_LIMIT,
+        sooner,
         summary_retry,
     )
 
 
 @dataclass(frozen=True)
 class Effects:
-    """Carries out the effects of one job. ``recorded`` answers them from a record."""
+    """Carries out the effects of one job. ``recorded`` answers them from a record; ``until_deadline`` bounds each."""
 
     key: JobKey
     spec: JobSpec
+    until_deadline: Callable[[], timedelta | None]
 
     async def perform(
         self, effect: Effect, turn: int, number: int, recorded: EffectName | None
@@ -67,7 +70,7 @@ class Effects:
                 )
                 summary = f"{request.operation} {request.path}"[:120]
                 done = await self._call("file_call", file, FileCallResult, summary, READ_LIMIT, place)
-                return done, done.worked
+                return done.timeless, done.worked
             case EffectKind.TOOL:
                 tool = next(tool for tool in self.spec.tools if tool.name == request.tool)
                 call = ToolRequest(
@@ -79,7 +82,7 @@ class Effects:
                     **place,
                 )
                 done = await self._call("call_tool", call, ToolResult, request.tool, TOOL_LIMIT, place)
-                return done, done.worked
+                return done.timeless, done.worked
 
     async def tick(self, requests: tuple[ReadRequest, ...], turn: int, recorded: EffectName | None) -> ReadBatchResult:
         """The readings of the turn's tick."""
@@ -109,9 +112,7 @@ class Effects:
             results += (await self._read((request,), f"turn-{turn}-payload-{effect}", place)).results
         return tuple(results)
 
-    async def prepare(
-        self, preparation: Preparation, limit: timedelta | None, left: Left
-    ) -> workflow.ActivityHandle[ReadBatchResult]:
+    async def prepare(self, preparation: Preparation, left: Left) -> workflow.ActivityHandle[ReadBatchResult]:
         """Start reading for a payload, or writing a group's summary. Nobody waits for it."""
         summary = preparation.request.lod == SUMMARY_LOD
         kept = "" if preparation.material is None else await self._keep(preparation.material)
@@ -128,13 +129,14 @@ class Effects:
             **self._place(preparation.turn, preparation.effect, None),
         )
         of = preparation.request.path or preparation.obj_id
+        until = self.until_deadline()
         return workflow.start_activity(
             "summarise_group" if kept else "summarise_source" if summary else "read_sources",
             batch,
             result_type=ReadBatchResult,
             activity_id=preparation.payload_id,
             start_to_close_timeout=CALL_LIMIT if summary else READ_LIMIT,
-            schedule_to_close_timeout=min(limit or SUMMARY_LIMIT, SUMMARY_LIMIT) if summary else limit,
+            schedule_to_close_timeout=sooner(SUMMARY_LIMIT, until) if summary else until,
             heartbeat_timeout=HEARTBEAT,
             retry_policy=PATIENT,
             summary=f"prepare {of}"[:120],
@@ -191,6 +193,7 @@ class Effects:
             result_type=result,
             activity_id=name or f"turn-{place['turn']}-effect-{place['effect']}",
             start_to_close_timeout=limit,
+            schedule_to_close_timeout=self.until_deadline(),
             heartbeat_timeout=HEARTBEAT,
             retry_policy=PATIENT,
             summary=summary,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError
+from temporalio.exceptions import ActivityError, ApplicationError, RetryState, TimeoutError, TimeoutType
 
 with workflow.unsafe.imports_passed_through():
     from runtime.values import Failed
@@ -21,6 +21,18 @@ def failed_in(error: BaseException) -> Failed:
                 return Failed()
         cause = cause.__cause__
     return Failed()
+
+
+def given_up(error: BaseException) -> bool:
+    """Whether an activity was given up for the time that it might take with all its waits, which only a deadline bounds.
+
+    The server does so as soon as the next attempt would come too late, not when the time is over.
+    """
+    if not isinstance(error, ActivityError):
+        return False
+    cause = error.cause
+    late = isinstance(cause, TimeoutError) and cause.type is TimeoutType.SCHEDULE_TO_CLOSE
+    return late or error.retry_state is RetryState.TIMEOUT
 
 
 def cause_of(error: BaseException) -> str:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, RetryState, is_cancelled_exception
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import BUDGET_SPENT, JobBegan, JobBegin, JobEnd, Left, SummaryCall, TurnCall, TurnReply
@@ -27,8 +27,17 @@ with workflow.unsafe.imports_passed_through():
     from workflows.continuing import CHECKPOINT_TURNS, Run, check_build, check_interpreter, load, save
     from workflows.doors import Ordered
     from workflows.effects import Effects
-    from workflows.failing import cause_of, failed_in
-    from workflows.limits import CALL_LIMIT, HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT, SUMMARY_LIMIT, summary_retry
+    from workflows.failing import cause_of, failed_in, given_up
+    from workflows.limits import (
+        CALL_LIMIT,
+        HEARTBEAT,
+        LOCAL_LIMIT,
+        PATIENT,
+        READ_LIMIT,
+        SUMMARY_LIMIT,
+        sooner,
+        summary_retry,
+    )
     from workflows.messages import JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
@@ -51,6 +60,7 @@ class JobWorkflow(Ordered):
         self.seed = origin.seed if origin is not None else str(order.key)
         self.job = Job(order.spec, key=self.seed, started=workflow.time(), count=encoding(order.spec.encoding).count)
         self.now = workflow.time()
+        self.idle = 0.0
         self.inbox: list[str] = list(origin.inbox) if origin is not None else []
         self.arrived: list[str] = []
         # In the order in which they came: a set has none.
@@ -60,7 +70,7 @@ class JobWorkflow(Ordered):
         self.visible = Visible(order)
         self.phase = Phase.STARTING
         self.parent: StepRef | None = origin.parent if origin is not None else None
-        self.effects = Effects(order.key, order.spec)
+        self.effects = Effects(order.key, order.spec, self.until_deadline)
         self.replaying = Replaying(self)
         self.preparing = Preparing(self)
         self.this_run = Run()
@@ -136,7 +146,10 @@ class JobWorkflow(Ordered):
         before the next event of the server that the job waits for: then both see the same.
         """
         gap, self.now = workflow.time() - self.now, workflow.time()
-        self.job.ledger.work(gap if worked is None else min(gap, worked))
+        if gap > 0:
+            worked = gap if worked is None else min(gap, max(worked, 0.0))
+            self.job.ledger.work(worked)
+            self.idle = gap - worked
         self.this_run.passed(workflow.info())
         self.inbox += self.arrived
         self.arrived = []
@@ -289,13 +302,22 @@ class JobWorkflow(Ordered):
         Between ``begin_call`` and the call itself nothing is waited for: a reset to before the call finds its orders there.
         """
         while True:
-            await self.replaying.begin_call()
+            if await self.replaying.begin_call():
+                self.check_budget()
             made = self.job.project(self.now)
             if not isinstance(made, SummaryTask):
                 return made
             await self.summarise(made)
-            if (spent := self.job.ledger.stop(self.job.turn - 1, self.now)) is not None:
-                raise BudgetSpent(spent.reason)
+            self.check_budget()
+
+    def check_budget(self) -> None:
+        """See that the turn may go on.
+
+        Raises:
+            BudgetSpent: if a budget is spent.
+        """
+        if (spent := self.job.ledger.stop(self.job.turn - 1, self.now)) is not None:
+            raise BudgetSpent(spent.reason)
 
     async def summarise(self, task: SummaryTask) -> None:
         """Have a summary written. That there is none is an answer too: the condenser goes on without it."""
@@ -318,7 +340,7 @@ class JobWorkflow(Ordered):
                 result_type=TurnReply,
                 activity_id=f"summary-{task.name}",
                 start_to_close_timeout=CALL_LIMIT,
-                schedule_to_close_timeout=SUMMARY_LIMIT,
+                schedule_to_close_timeout=sooner(SUMMARY_LIMIT, self.until_deadline()),
                 heartbeat_timeout=HEARTBEAT,
                 retry_policy=PATIENT,
                 summary=f"summary before turn {self.job.turn}",
@@ -383,7 +405,9 @@ class JobWorkflow(Ordered):
         if self.order.withdrawn:
             return WITHDRAWN
         await self.replaying.gate()
-        return self.job.stop(self.now) or await self.replaying.begin_turn() or await sleep(self)
+        stop = self.job.stop(self.now) or await self.replaying.begin_turn()
+        # Of a record that has just ended, no time was asked.
+        return stop or self.job.stop(self.now) or await sleep(self)
 
     async def go_on(self) -> None:
         """Between two turns: a checkpoint now and then, and on from it in another run if this one is full."""
@@ -476,9 +500,9 @@ class JobWorkflow(Ordered):
             budget = spent.reason if spent is not None else self.job.ledger.time_reason(self.now)
             return Stop(JobStatus.BUDGET, f"{budget}; turn {self.job.turn}: {cause.message}")
         last = f"turn {self.job.turn}: {cause_of(error)}"
-        # The server gives up as soon as the next attempt would come too late, not when the time is over.
-        given_up = isinstance(error, ActivityError) and error.retry_state is RetryState.TIMEOUT
-        if given_up or self.job.ledger.time_left(self.now) <= 1:
+        if given_up(error):
+            return Stop(JobStatus.BUDGET, f"{self.job.ledger.deadline_reason()}; {last}")
+        if self.job.ledger.time_left(self.now) <= 1:
             return Stop(JobStatus.BUDGET, f"{self.job.ledger.time_reason(self.now)}; {last}")
         return Stop(JobStatus.FAILED, last)
 
@@ -503,7 +527,7 @@ class JobWorkflow(Ordered):
 
     def until_deadline(self) -> timedelta | None:
         """How long an activity may take with all its waits, in whole seconds: the server knows of the clock, not of work."""
-        left = self.job.ledger.deadline_left(self.now)
+        left = None if self.job.ledger.repeats else self.job.ledger.deadline_left(self.now)
         return None if left is None else timedelta(seconds=max(math.ceil(left), 1))
 
     def model(self, other: ModelSettings | None = None) -> dict[str, Any]:

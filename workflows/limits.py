@@ -19,6 +19,11 @@ TOOL_LIMIT = timedelta(hours=6)
 LOCAL_LIMIT = timedelta(seconds=30)
 PATIENT = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60))
 
+RECORD_TRIES = RetryPolicy(
+    initial_interval=PATIENT.initial_interval, maximum_interval=PATIENT.maximum_interval, maximum_attempts=64
+)
+"""For a record that cannot be read: an hour of tries. They are counted, since hours in which no worker is there are none."""
+
 SUMMARY_ATTEMPTS = 4
 SUMMARY_SECONDS = 600.0
 """What a job waits for a summary at most: something else stands in for it."""
@@ -32,6 +37,12 @@ def summary_retry(retry: Retry) -> Retry:
 
 
 SUMMARY_LIMIT = timedelta(minutes=20)
+
+
+def sooner(limit: timedelta, other: timedelta | None) -> timedelta:
+    """The lesser of a limit and another one, if there is one."""
+    return limit if other is None else min(limit, other)
+
 
 TASK_LIMIT = timedelta(seconds=60)
 """How long a workflow task may take: a worker that has a job not in memory replays its run within one."""

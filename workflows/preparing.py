@@ -60,7 +60,7 @@ class Preparing:
             turn=job.turn, now=now, asleep=job.sleeping.to_prepare(job.graph)
         ):
             waited |= preparation.material is not None
-            handle = await self._flow.effects.prepare(preparation, self._flow.until_deadline(), self._flow.left())
+            handle = await self._flow.effects.prepare(preparation, self._flow.left())
             self._handles[preparation.payload_id] = handle
             handle.add_done_callback(functools.partial(self._ended, preparation))
         return waited

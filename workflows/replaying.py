@@ -7,7 +7,6 @@ point and nowhere else, also when the run is replayed later; so it opens the gat
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from temporalio import workflow
@@ -31,7 +30,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.divergence import Divergence, compare_events, compare_executions, compare_nodes, summed_up
     from runtime.job.statement import JobStatement
     from runtime.job.stops import JobFailed, JobStatus, Stop
-    from workflows.limits import HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
+    from workflows.limits import HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT, RECORD_TRIES
 
 if TYPE_CHECKING:
     from workflows.job import JobWorkflow
@@ -88,12 +87,15 @@ class Replaying:
     async def gate(self) -> None:
         """At a reset point, and only there: ask whether a replay was ordered, and what this turn's statement came to.
 
-        The time between is not the job's: nobody worked for it.
+        The time between is not the job's: nobody worked for it, and a deadline after the start goes on from where it stood.
         """
         if not self._was_reset:
             return
         self._was_reset = False
         flow, job = self._flow, self._flow.job
+        # Where this task looked at the time before the gate, it is in that gap.
+        since = workflow.time() - flow.now
+        job.ledger.started += since if since > 0 else flow.idle
         flow.now = workflow.time()
         claim: Claim = await workflow.execute_local_activity(
             "claim_replay",
@@ -112,21 +114,24 @@ class Replaying:
 
     async def begin_turn(self) -> Stop | None:
         """Look up the next turn in the record that is followed. A stop, if the record has ended and the replay with it."""
-        self.record = None
+        self._follow(None)
         turn = self._flow.job.turn + 1
         if self.order is not None and self.order.mode is ReplayMode.RESTORE and not self._follows(turn):
             self._take(self._next)
         if not self._follows(turn):
             return None
-        self.record = await self._recorded(turn)
+        self._follow(await self._recorded(turn))
         return None if self.record is not None else self._ended()
 
-    async def begin_call(self) -> None:
-        """Before each prompt of a turn: the gate; at turn N of a replay its message, and after a reset the record of that turn."""
-        job = self._flow.job
+    async def begin_call(self) -> bool:
+        """Before each prompt of a turn: the gate; at turn N of a replay its message, and after a reset the record of that turn.
+
+        Whether the run was reset to here: time has passed since the turn began, and its budget may be another.
+        """
+        job, was_reset = self._flow.job, self._was_reset
         await self.gate()
         while self.record is None and self._starts_at(job.turn) and self._follows(job.turn):
-            self.record = await self._recorded(job.turn)
+            self._follow(await self._recorded(job.turn))
             if self.record is None:
                 break
             # The turn began before the reset: of the record's messages those come now that it did not begin with.
@@ -137,6 +142,7 @@ class Replaying:
         if order is not None and order.message is not None and self._starts_at(job.turn) and not self._told:
             self._told = True
             self._hear(order.message)
+        return was_reset
 
     def messages(self, arrived: list[str]) -> tuple[list[str], list[str]]:
         """What the turn begins with, and what waits.
@@ -284,8 +290,14 @@ class Replaying:
 
     def _take(self, order: ReplayOrder | None) -> None:
         self.order = order
+        ledger = self._flow.job.ledger
+        ledger.repeats = order is not None and order.follows and order.answers
         if order is not None and order.budget is not None:
-            self._flow.job.ledger.budget = order.budget
+            ledger.budget = order.budget
+
+    def _follow(self, record: RecordedTurn | None) -> None:
+        self.record = record
+        self._flow.job.ledger.repeats = record is not None and self.order is not None and self.order.answers
 
     def _follows(self, turn: int) -> bool:
         order = self.order
@@ -328,9 +340,8 @@ class Replaying:
             result_type=RecordedTurn,
             activity_id=name,
             start_to_close_timeout=READ_LIMIT,
-            schedule_to_close_timeout=timedelta(hours=1),
             heartbeat_timeout=HEARTBEAT,
-            retry_policy=PATIENT,
+            retry_policy=RECORD_TRIES,
             summary=f"the record of turn {question.turn}",
         )
         return found

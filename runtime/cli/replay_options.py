@@ -56,7 +56,7 @@ BudgetOption = Annotated[
     typer.Option(
         "--budget",
         metavar="LIMITS",
-        help="Limits from N on, of the whole job: turns=80,tokens=1000000,usd=2.5,wall=12h.",
+        help="Limits from N on, of the whole job: turns=80,usd=2.5,wall=12h,deadline=24h.",
     ),
 ]
 Detach = Annotated[

@@ -18,6 +18,7 @@ class Ledger:
     """Spending against ``budget``. ``started`` is seconds since the epoch, ``worked`` the seconds that were worked for the job.
 
     ``untold`` is what was spent in the background and no step records yet, ``failed`` what of the turn's spending came to nothing.
+    ``repeats``: all that the job does now is answered from a record. The record says how long that goes on, and no time does.
     """
 
     budget: Budget
@@ -27,6 +28,7 @@ class Ledger:
     untold: list[tuple[Usage, float]] = field(default_factory=list)
     failed: Failed = field(default_factory=Failed)
     worked: float = 0.0
+    repeats: bool = False
 
     def begin_turn(self) -> None:
         """No attempt has failed yet."""
@@ -101,10 +103,15 @@ class Ledger:
 
     def time_reason(self, now: float) -> str:
         """The reason of a job that ran out of time: of what less is left."""
-        deadline, left = self.budget.deadline, self.deadline_left(now)
-        if deadline is None or left is None or self.wall_left() <= min(left, 0.0):
+        left = self.deadline_left(now)
+        if left is None or self.wall_left() <= left:
             return f"the wall budget of {self.budget.wall_seconds:g} s is spent"
-        of = deadline if isinstance(deadline, str) else f"{format_duration(deadline)} after the job's start"
+        return self.deadline_reason()
+
+    def deadline_reason(self) -> str:
+        """The reason of a job whose deadline ended it."""
+        deadline = self.budget.deadline
+        of = f"{format_duration(deadline)} after the job's start" if isinstance(deadline, float) else deadline
         return f"the deadline ({of}) has passed"
 
     def stop(self, turns: int, now: float) -> Stop | None:
@@ -119,7 +126,7 @@ class Ledger:
             )
         if self.cost_usd >= budget.usd:
             return Stop(JobStatus.BUDGET, f"the budget of ${budget.usd:.2f} is spent (${self.cost_usd:.2f} used)")
-        if self.time_left(now) <= 0:
+        if not self.repeats and self.time_left(now) <= 0:
             return Stop(JobStatus.BUDGET, self.time_reason(now))
         return None
 

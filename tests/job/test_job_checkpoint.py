@@ -113,7 +113,8 @@ def test_every_part_of_a_job_is_dumped_or_made_anew(tmp_path: Path) -> None:
         "_settled",
     }
     assert {*vars(loop.job), *vars(loop.job.desk)} == {"desk", *dumped, *anew}
-    assert set(vars(loop.job.ledger)) == {"budget", "started", "usage", "cost_usd", "untold", "failed", "worked"}
+    kept = {"budget", "started", "usage", "cost_usd", "untold", "failed", "worked", "repeats"}
+    assert set(vars(loop.job.ledger)) == kept
     assert set(vars(loop.job.fitter)) == {"accepted", "limit", "size", "condensing", "_stated", "_refused"}
     places = {"known", "dropped", "causes", "prices"}
     kept = {"policy", "count", "reasons", "told_now", "_open", "_moved", "_superseded"}

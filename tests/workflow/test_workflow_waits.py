@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from pathlib import Path
 
 import pytest
 from stage import Stage, activities_of, events_of
 from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
-from test_workflow_strangers import timers
 
 from runtime.job.stops import JobStatus
 from runtime.spec.models import Budget
@@ -72,7 +69,7 @@ async def test_a_sleeping_job_can_be_cancelled(stage: Stage) -> None:
 
 
 async def test_the_wall_budget_ends_a_sleep(stage: Stage) -> None:
-    """At the moment at which it is spent."""
+    """A wait that the job asks for is its time, so it wakes when that is spent, long before the hour is over."""
     outcome, _ = await stage.run(["wait(3600)"], budget=Budget(wall_seconds=2))
     assert (outcome.status, outcome.reason) == (JobStatus.BUDGET, "the wall budget of 2 s is spent")
 
@@ -89,25 +86,4 @@ async def test_a_sleep_outlives_its_worker(temporal: WorkflowEnvironment, tmp_pa
     async with made.open():
         outcome = await handle.result()
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 2)
-    await made.replay_all()
-
-
-async def test_a_job_whose_worker_was_away_has_lost_no_time(temporal: WorkflowEnvironment, tmp_path: Path) -> None:
-    """Longer without a worker than the wall budget is none of it; a deadline goes by the clock."""
-    made, wall = Stage(temporal.client, tmp_path, "away"), 40.0
-    began = time.time()
-    async with made.open():
-        handles = []
-        for deadline in (None, wall):
-            spec = made.spec(["wait(0.5)", "finish(1)"], budget=Budget(wall_seconds=wall, deadline=deadline))
-            handles.append(await made.start(spec))
-        await timers(handles[0], 2)
-    while time.time() <= began + wall + 5:  # noqa: ASYNC110 time itself is waited for
-        await asyncio.sleep(0.5)
-    async with made.open():
-        on, over = [await handle.result() for handle in handles]
-    assert (on.status, on.reason) == (JobStatus.SUCCEEDED, "finished")
-    assert over.status is JobStatus.BUDGET
-    # On a busy machine it may have passed in the first turn, which the reason then names.
-    assert over.reason.startswith("the deadline (40s after the job's start) has passed")
     await made.replay_all()
