@@ -1,8 +1,7 @@
 """Events, the event log, the View and its properties, condensers. Pure: no I/O, no clock, no randomness.
 
 ``EventLog.append`` is the one way in. ``View`` is what the model is shown of it; ``properties`` are the rules it keeps;
-``conversation`` puts it in a provider's order and ``provider_rules`` checks the outcome; ``condensers`` decide what it
-forgets.
+``condensers`` decide what it forgets.
 """
 
 from runtime.history.content import ContentPart, NodePart, TextPart, plain_text, text_content

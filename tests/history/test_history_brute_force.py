@@ -12,8 +12,8 @@ from history_sequences import symbols, walk
 
 from runtime.history.log import EventLog
 from runtime.history.properties import ALL_PROPERTIES
-from runtime.history.provider_rules import check_view
 from runtime.history.view import View
+from tests.history.oracle.provider_rules import check_view
 
 FIRST = [symbol for symbol, _, _ in symbols(0, 0)]
 

@@ -6,10 +6,10 @@ import pytest
 from history_builders import action, forget, ids, log_of, message, result
 
 from runtime.history.events import CondensationRequest, RepairReason
-from runtime.history.forgotten import forgotten_events
 from runtime.history.log import EventLog
 from runtime.history.properties import USER_MESSAGES_PINNED
-from runtime.history.provider_rules import check_view
+from tests.history.oracle.forgotten import forgotten_events
+from tests.history.oracle.provider_rules import check_view
 
 HEAD = [message("S", "system"), message("G", "goal")]
 PAIR = [action("A1", "r1", "t1"), result("O1", "t1")]

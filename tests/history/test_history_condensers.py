@@ -33,7 +33,7 @@ from runtime.history.condensers import (
 from runtime.history.content import text_content
 from runtime.history.events import CondensationRequest, ObservationEvent, ShownEvent
 from runtime.history.log import EventLog
-from runtime.history.provider_rules import check_view
+from tests.history.oracle.provider_rules import check_view
 
 
 def job(turns: int, *, thinking: str = "none") -> EventLog:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from history_builders import action, forget, log_of, message, result
 
-from runtime.history.forgotten import Forgotten, forgotten_events
+from tests.history.oracle.forgotten import Forgotten, forgotten_events
 
 
 def test_forgotten_events_are_told_by_condensation() -> None:

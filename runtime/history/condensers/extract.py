@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.history.content import plain_text
-from runtime.history.conversation import reply_text
 from runtime.history.events import ActionEvent, CondensationSummaryEvent, MessageEvent, ShownEvent
 from runtime.plurals import counted
 
@@ -30,9 +29,16 @@ def event_text(event: ShownEvent) -> str:
     if isinstance(event, CondensationSummaryEvent):
         return event.summary
     if isinstance(event, ActionEvent):
-        text = reply_text((event,))
-        return text if event.source in text else f"{text}\n{event.source}".lstrip("\n")
+        return _action_text(event)
     return plain_text(event.content)
+
+
+def _action_text(action: ActionEvent) -> str:
+    """The reply's text, and the statement where the text does not hold it."""
+    if action.source in action.text:
+        return action.text
+    statement = action.source if action.tool_call_id is not None else f"<script>\n{action.source}\n</script>"
+    return f"{action.text}\n{statement}".lstrip("\n")
 
 
 def cut(text: str, characters: int) -> str:

@@ -1,4 +1,4 @@
-"""What was forgotten, when, by which condensation, and what stands in its place: for ``holdfast log`` and ``show``."""
+"""What was forgotten, when, by which condensation, and what stands in its place, from the whole log."""
 
 from __future__ import annotations
 

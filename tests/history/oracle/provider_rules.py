@@ -11,9 +11,17 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from runtime.history.conversation import messages_of, thinking_of
 from runtime.history.events import ActionEvent, ShownEvent
-from runtime.history.wire import ANTHROPIC_ID, OPENAI_ID, TOOL_NAME, AnthropicPrompt, Json, anthropic_form, openai_form
+from tests.history.oracle.conversation import messages_of, thinking_of
+from tests.history.oracle.wire import (
+    ANTHROPIC_ID,
+    OPENAI_ID,
+    TOOL_NAME,
+    AnthropicPrompt,
+    Json,
+    anthropic_form,
+    openai_form,
+)
 
 Violations = list[str]
 THINKING = frozenset({"thinking", "redacted_thinking"})

@@ -3,6 +3,8 @@
 Providers take a model reply as one message, and all its results directly after it. So the actions of one response
 stand together at the place of the first, their results follow, and whatever arrived in between waits behind them. A
 response that still waits for a result is left out: it cannot be sent yet.
+
+An oracle: no prompt is made by it. It says which Views can be sent to a provider, without the projection that sends them.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.digests import digest_bytes
-from runtime.history.conversation import DEFAULT_TOOL, Message, Speaker
+from tests.history.oracle.conversation import DEFAULT_TOOL, Message, Speaker
 
 OPENAI_ID = re.compile(r".{1,40}", re.DOTALL)
 ANTHROPIC_ID = re.compile(r"[a-zA-Z0-9_-]+")
