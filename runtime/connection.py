@@ -22,20 +22,12 @@ from runtime.authentic import NotSigned, key_of, signed_converter
 from runtime.errors import InputError, ServerError
 from runtime.home import Home, state_home
 from runtime.local import NAMESPACE, ServerState, server_in_use, server_status
+from runtime.target import Target
 
 CONNECT_SECONDS = 10.0
 """How long connecting to a server may take."""
 
 CLOUD = ".tmprl.cloud"
-
-
-@dataclass(frozen=True)
-class Target:
-    """The server that the user asked for. Fields that are None leave it to the profile and the environment."""
-
-    address: str | None = None
-    namespace: str | None = None
-    profile: str | None = None
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import json_document, note, say
 from runtime.cli.reporters import outcome_line
 from runtime.cli.running import exit_code
-from runtime.connection import Connection, Target, connect
+from runtime.connection import Connection, connect
 from runtime.plurals import counted
 from runtime.resets import Reset, outcome_of_reset
+from runtime.target import Target
 from runtime.worker import running_worker
 from workflows.messages import JobOutcome
 

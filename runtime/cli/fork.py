@@ -9,7 +9,7 @@ import typer
 from runtime.cli.chosen import Run
 from runtime.cli.completion import job_names
 from runtime.cli.logs import log_in_lines, own_terminal
-from runtime.cli.options import Address, Json, Namespace, Profile, Store
+from runtime.cli.options import ANY_SERVER, Json, Store
 from runtime.cli.replay_options import (
     BudgetOption,
     Detach,
@@ -25,6 +25,7 @@ from runtime.cli.replay_options import (
     order_of,
 )
 from runtime.errors import InputError
+from runtime.target import Target
 
 
 def command(
@@ -50,9 +51,7 @@ def command(
     budget: BudgetOption = None,
     run: Run = None,
     detach: Detach = False,
-    address: Address = None,
-    namespace: Namespace = None,
-    profile: Profile = None,
+    target: Target = ANY_SERVER,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -69,7 +68,7 @@ def command(
     from runtime.cli.job_turn import parse_job_turn
     from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_of
-    from runtime.connection import Connection, Target
+    from runtime.connection import Connection
     from runtime.forks import ForkPoint, fork
     from runtime.spec.written import NAME_RULE, is_name
 
@@ -95,5 +94,4 @@ def command(
                 made.append(Started(await fork(connection.client, objects, ForkPoint(source, turn), one, order), order))
             return made
 
-        target = Target(address=address, namespace=namespace, profile=profile)
         raise typer.Exit(asyncio.run(followed(target, objects, begin, detach=detach, json=json)))

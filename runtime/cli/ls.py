@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from runtime.cli.completion import batch_names
-from runtime.cli.options import Address, Json, Namespace, Profile, Store
+from runtime.cli.options import ANY_SERVER, Json, Store
 from runtime.cli.output import json_document, note, say
 from runtime.cli.reporters import OPEN
 from runtime.cli.text import one_line
 from runtime.errors import NotFound
 from runtime.plurals import counted
+from runtime.target import Target
 
 if TYPE_CHECKING:
     from runtime.archive.stores import ObjectStore
     from runtime.catalog import JobName
-    from runtime.connection import Target
 
 
 def command(
@@ -27,9 +27,7 @@ def command(
             metavar="[BATCH]", help="Only the jobs of this batch.", show_default=False, autocompletion=batch_names
         ),
     ] = None,
-    address: Address = None,
-    namespace: Namespace = None,
-    profile: Profile = None,
+    target: Target = ANY_SERVER,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -40,9 +38,7 @@ def command(
     import asyncio
 
     from runtime.cli.stores import archive_to_read
-    from runtime.connection import Target
 
-    target = Target(address=address, namespace=namespace, profile=profile)
     rows = asyncio.run(listed(archive_to_read(store), batch, target))
     if not rows and batch is not None:
         raise NotFound(f"no job of a batch {batch!r} has begun: 'holdfast ls' lists the jobs of all")

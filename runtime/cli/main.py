@@ -43,6 +43,7 @@ from runtime.cli import (
     worker,
 )
 from runtime.cli.logs import DEBUG
+from runtime.cli.options import with_connection_options
 from runtime.cli.output import note
 from runtime.cli.text import one_line
 from runtime.errors import HoldfastError, ObjectCorrupt, ObjectMissing
@@ -62,7 +63,7 @@ _COMMANDS = (
     *(export, verify, codec, send, condense, cancel, schema),
 )
 for _module in _COMMANDS:
-    app.command(_module.__name__.rpartition(".")[2])(_module.command)
+    app.command(_module.__name__.rpartition(".")[2])(with_connection_options(_module.command))
 
 
 def version() -> str:

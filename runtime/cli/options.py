@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from runtime.cli.completion import job_names
+from runtime.target import Target
 
 Address = Annotated[
     str | None,
@@ -48,3 +51,31 @@ Job = Annotated[
         autocompletion=job_names,
     ),
 ]
+
+ANY_SERVER = Target()
+"""What a command's ``target`` is where no option names a server."""
+
+_CONNECTION = {"address": Address, "namespace": Namespace, "profile": Profile}
+
+
+def with_connection_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with ``--address``, ``--namespace`` and ``--profile`` in place of its parameter ``target``, if it has that."""
+    told = inspect.signature(command, eval_str=True)
+    if "target" not in told.parameters:
+        return command
+    parameters: list[inspect.Parameter] = []
+    for parameter in told.parameters.values():
+        spread = _CONNECTION if parameter.name == "target" else {}
+        parameters += [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+            for name, option in spread.items()
+        ] or [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+
+    def spread_out(**given: Any) -> None:
+        target = Target(**{name: given.pop(name) for name in _CONNECTION})
+        command(target=target, **given)
+
+    spread_out.__doc__ = command.__doc__
+    spread_out.__signature__ = told.replace(parameters=parameters)  # type: ignore[attr-defined]
+    spread_out.__annotations__ = {}
+    return spread_out

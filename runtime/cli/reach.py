@@ -9,9 +9,10 @@ from activities.contracts import JobKey
 from runtime.archive.stores import ObjectStore
 from runtime.catalog import find_job
 from runtime.cli.stores import archive_of
-from runtime.connection import Target, connect
+from runtime.connection import connect
 from runtime.control import Control
 from runtime.errors import NotFound
+from runtime.target import Target
 
 
 async def with_job(

@@ -8,7 +8,7 @@ import typer
 
 from runtime.cli.chosen import Run
 from runtime.cli.logs import log_in_lines, own_terminal
-from runtime.cli.options import Address, Job, Json, Namespace, Profile, Store
+from runtime.cli.options import ANY_SERVER, Job, Json, Store
 from runtime.cli.replay_options import (
     BudgetOption,
     Detach,
@@ -23,6 +23,7 @@ from runtime.cli.replay_options import (
     Wanted,
     order_of,
 )
+from runtime.target import Target
 
 
 def command(
@@ -39,9 +40,7 @@ def command(
     budget: BudgetOption = None,
     run: Run = None,
     detach: Detach = False,
-    address: Address = None,
-    namespace: Namespace = None,
-    profile: Profile = None,
+    target: Target = ANY_SERVER,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -61,7 +60,7 @@ def command(
     from runtime.cli.following import Started, followed
     from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_of
-    from runtime.connection import Connection, Target
+    from runtime.connection import Connection
     from runtime.resets import reset
 
     with own_terminal():
@@ -77,5 +76,4 @@ def command(
         async def begin(connection: Connection) -> list[Started]:
             return [Started(await reset(connection.client, objects, key, order), order)]
 
-        target = Target(address=address, namespace=namespace, profile=profile)
         raise typer.Exit(asyncio.run(followed(target, objects, begin, detach=detach, json=json)))

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from runtime.cli.logs import log_in_lines, own_terminal
-from runtime.cli.options import Address, Namespace, Profile, Store
+from runtime.cli.options import ANY_SERVER, Store
 from runtime.cli.output import note, say, stdout
 from runtime.errors import InputError
+from runtime.target import Target
 
 if TYPE_CHECKING:
     from runtime.cli.reporters import Reporter
@@ -22,9 +23,7 @@ def command(
     jobs_file: Annotated[
         Path, typer.Argument(metavar="JOBS_FILE", help="YAML, or JSONL with one job a line.", show_default=False)
     ],
-    address: Address = None,
-    namespace: Namespace = None,
-    profile: Profile = None,
+    target: Target = ANY_SERVER,
     store: Store = None,
     rerun_failed: Annotated[
         bool,
@@ -85,7 +84,6 @@ def command(
 
         from runtime.cli.running import Lost, Request, run_batch
         from runtime.cli.running import dry_run as look
-        from runtime.connection import Target
         from runtime.preflight import check
 
         log_in_lines()
@@ -98,14 +96,19 @@ def command(
             reporter.stop()
         for line in notes:
             note(line)
-        if dry_run and address is not None:
+        if dry_run and target.address is not None:
             note(
-                f"models were checked with this machine's keys and packages; workers elsewhere on {address} need theirs"
+                f"models were checked with this machine's keys and packages; workers elsewhere on {target.address} need theirs"
             )
         again = _again(
-            jobs_file, {"--address": address, "--namespace": namespace, "--profile": profile, "--store": store}
+            jobs_file,
+            {
+                "--address": target.address,
+                "--namespace": target.namespace,
+                "--profile": target.profile,
+                "--store": store,
+            },
         )
-        target = Target(address=address, namespace=namespace, profile=profile)
         lost = Lost.ANEW if anew else Lost.RESUMED if from_archive else Lost.REFUSED
         request = Request(batch, target, rerun_failed, again, lost)
         work = look if dry_run else run_batch

@@ -17,7 +17,7 @@ from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import note
 from runtime.cli.reporters import OPEN, Reporter
 from runtime.cli.stores import archive_of
-from runtime.connection import Connection, Target, connect
+from runtime.connection import Connection, connect
 from runtime.control import Control
 from runtime.forks import resume_lost
 from runtime.home import state_home
@@ -25,6 +25,7 @@ from runtime.job.stops import JobStatus
 from runtime.lost import refuse_lost
 from runtime.plans import Plan, Start
 from runtime.spec.models import BatchSpec
+from runtime.target import Target
 from runtime.watch import Ended, Silent, Watch
 from runtime.worker import GRACE, RELEASE, running_worker
 from workflows.messages import JobOutcome, JobProgress, batch_queue

@@ -6,16 +6,15 @@ from typing import Annotated
 
 import typer
 
-from runtime.cli.options import Address, Job, Json, Namespace, Profile, Store
+from runtime.cli.options import ANY_SERVER, Job, Json, Store
 from runtime.cli.output import json_document, say
+from runtime.target import Target
 
 
 def command(
     job: Job,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The message.", show_default=False)],
-    address: Address = None,
-    namespace: Namespace = None,
-    profile: Profile = None,
+    target: Target = ANY_SERVER,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -26,9 +25,7 @@ def command(
     import asyncio
 
     from runtime.cli.reach import with_job
-    from runtime.connection import Target
 
-    target = Target(address=address, namespace=namespace, profile=profile)
     key = asyncio.run(with_job(job, target, store, lambda control, key: control.send(key, text)))
     if json:
         json_document({"job": str(key), "sent": True})

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Part(StrEnum):
-    """What of a turn is shown."""
+    """What of a turn is shown. The command's help tells what each is."""
 
     PROMPT = "prompt"
     REQUEST = "request"
@@ -49,33 +49,10 @@ def command(
             autocompletion=job_names,
         ),
     ],
-    request: Annotated[bool, typer.Option("--request", help="The request as JSON, readable.")] = False,
-    response: Annotated[bool, typer.Option("--response", help="The reply as JSON, readable.")] = False,
-    wire: Annotated[bool, typer.Option("--wire", help="The request's exact bytes.")] = False,
-    wire_response: Annotated[bool, typer.Option("--wire-response", help="The reply's exact bytes.")] = False,
-    statement: Annotated[
-        bool, typer.Option("--statement", help="The statement that the model wrote, and its execution.")
-    ] = False,
-    nodes: Annotated[bool, typer.Option("--nodes", help="The nodes as they stood.")] = False,
-    variables: Annotated[bool, typer.Option("--namespace", help="The variables as they stood.")] = False,
-    events: Annotated[
-        bool,
-        typer.Option(
-            "--events", help="What happened to the context since the call before: by the statement, by the tick."
-        ),
-    ] = False,
-    segments: Annotated[
-        bool,
-        typer.Option("--segments", help="The prompt's parts: kind, origin, tokens, digest, bytes in the wire request."),
-    ] = False,
-    attempts: Annotated[bool, typer.Option("--attempts", help="The attempts, and how those that failed did.")] = False,
-    forgotten: Annotated[
-        bool,
-        typer.Option("--forgotten", help="What the prompt shows no more: when and how it went, and what stands there."),
-    ] = False,
-    chunks: Annotated[
-        bool, typer.Option("--chunks", help="How the reply arrived: when each piece of it did, and its size.")
-    ] = False,
+    part: Annotated[
+        Part,
+        typer.Option("--part", metavar="NAME", help="What of the turn to show: see above.", show_default=False),
+    ] = Part.PROMPT,
     turns: Annotated[
         str | None, typer.Option("--turns", metavar="A..B", help="These turns of a JOB, one after the other.")
     ] = None,
@@ -88,25 +65,25 @@ def command(
 ) -> None:
     """Print what the model was shown at a turn.
 
-    The whole prompt as text, or the part of the turn that an option names. It reads the archive alone.
+    The whole prompt as text, or the part of the turn that --part names. It reads the archive alone.
+
+    \b
+    prompt         what the model was shown, as text (the default)
+    segments       the prompt's parts: kind, origin, tokens, digest, bytes
+    request        the request as JSON, readable
+    response       the reply as JSON, readable
+    wire           the request's exact bytes
+    wire-response  the reply's exact bytes
+    statement      the statement that the model wrote, and its execution
+    namespace      the variables as they stood
+    nodes          the nodes as they stood
+    events         what happened to the context since the call before
+    forgotten      what the prompt shows no more, and what stands there
+    attempts       the attempts, and how those that failed did
+    chunks         when each piece of the reply arrived, and its size
     """
-    flags = {
-        Part.REQUEST: request,
-        Part.RESPONSE: response,
-        Part.WIRE: wire,
-        Part.WIRE_RESPONSE: wire_response,
-        Part.STATEMENT: statement,
-        Part.NODES: nodes,
-        Part.NAMESPACE: variables,
-        Part.EVENTS: events,
-        Part.SEGMENTS: segments,
-        Part.ATTEMPTS: attempts,
-        Part.FORGOTTEN: forgotten,
-        Part.CHUNKS: chunks,
-    }
-    part = chosen_part({part for part, given in flags.items() if given})
     if json and part in RAW:
-        raise InputError(f"--{part} prints exact bytes: it does not go with --json")
+        raise InputError(f"--part {part} prints exact bytes: it does not go with --json")
     wanted = parse_job_turn(job)
     if turns is not None and (wanted.turn is not None or attempt is not None or part in RAW):
         raise InputError(
@@ -211,15 +188,3 @@ def parse_turns(text: str) -> range:
     if not dots or len(numbers) != 2 or numbers[0] > numbers[1]:
         raise InputError(f"{text!r} is no A..B: two numbers of turns, the smaller one first, as in '3..7'")
     return range(numbers[0], numbers[1] + 1)
-
-
-def chosen_part(given: set[Part]) -> Part:
-    """The one part that was asked for; the prompt if none was.
-
-    Raises:
-        InputError: if more than one was.
-    """
-    if len(given) > 1:
-        names = " and ".join(f"--{part}" for part in sorted(given))
-        raise InputError(f"{names} cannot go together: each prints another part of the turn")
-    return next(iter(given), Part.PROMPT)

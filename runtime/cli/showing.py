@@ -231,7 +231,7 @@ class ShownTurn:
                 f"turn {self.turn} of {self.name} has no reply yet: only what was sent can be shown"
                 if refused is None
                 else f"turn {self.turn} of {self.name} has no reply: attempt {refused[0].number} failed with "
-                f"{refused[1].error_type}: {refused[1].error_message}; --wire-response prints what came back"
+                f"{refused[1].error_type}: {refused[1].error_message}; --part wire-response prints what came back"
             )
         return step
 

@@ -19,9 +19,10 @@ def command(json: Json = False) -> None:
     import asyncio
 
     from runtime.build import this_build
-    from runtime.connection import Target, load_profile
+    from runtime.connection import load_profile
     from runtime.home import state_home
     from runtime.local import server_status
+    from runtime.target import Target
 
     status = asyncio.run(server_status(state_home()))
     configured = load_profile(Target()).address

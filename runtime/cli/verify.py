@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from runtime.cli.completion import job_names
-from runtime.cli.options import Address, Json, Namespace, Profile, Store
+from runtime.cli.options import ANY_SERVER, Json, Store
 from runtime.cli.output import json_document, note, say
 from runtime.errors import InputError
 from runtime.plurals import counted
+from runtime.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from runtime.archive.findings import Finding
     from runtime.archive.stores import ObjectStore
     from runtime.catalog import JobName
-    from runtime.connection import Target
     from runtime.verification import Demands, JobVerdict
 
 DIFFERENCE = 4
@@ -66,9 +66,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    address: Address = None,
-    namespace: Namespace = None,
-    profile: Profile = None,
+    target: Target = ANY_SERVER,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -88,11 +86,9 @@ def command(
     from runtime.archive.heads import read_head
     from runtime.archive.signing import trusted_keys
     from runtime.cli.stores import archive_to_read
-    from runtime.connection import Target
     from runtime.verification import Demands
 
     objects = archive_to_read(store)
-    target = Target(address=address, namespace=namespace, profile=profile)
     trusted = trusted_keys(tuple(public_key or ()))
     given = trusted_keys(tuple(public_key or ()), {})
     kept = None if against is None else read_head(against, given)

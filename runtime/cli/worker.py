@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
-from runtime.cli.options import Address, Namespace, Profile, Store
+from runtime.cli.options import ANY_SERVER, Store
 from runtime.errors import InputError
+from runtime.target import Target
 
 
 def command(
-    address: Address = None,
-    namespace: Namespace = None,
-    profile: Profile = None,
+    target: Target = ANY_SERVER,
     store: Store = None,
     deployment: Annotated[
         str | None,
@@ -58,7 +57,6 @@ def command(
 
     from runtime.cli.logs import log_in_lines
     from runtime.cli.running import run_workers
-    from runtime.connection import Target
     from runtime.spec.written import NAME_RULE, is_name
 
     for name, value in (("--deployment", deployment), ("--build", build)):
@@ -67,5 +65,4 @@ def command(
     if build is not None and deployment is None:
         raise InputError("--build names a version of a deployment: it goes with --deployment")
     log_in_lines()
-    target = Target(address=address, namespace=namespace, profile=profile)
     raise typer.Exit(asyncio.run(run_workers(target, store, deployment, build, tuple(allow or ()))))

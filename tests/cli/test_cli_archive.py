@@ -54,7 +54,7 @@ def read(
 
 def test_segments_are_listed_with_their_place_in_the_wire(read: Reader) -> None:
     """Kind, origin, tokens and digest of each part, and the bytes of the request in which it stands."""
-    shown = json.loads(read.ok("show", "licences@33", "--segments", "--json"))
+    shown = json.loads(read.ok("show", "licences@33", "--part", "segments", "--json"))
     layout, wire = read.written.layouts["b", 33], read.written.requests["b", 33]
     assert [(s["kind"], s["origin"], s["tokens"], s["digest"]) for s in shown["segments"]] == [
         (s.kind, s.origin, s.tokens, s.digest) for s in layout
@@ -62,17 +62,20 @@ def test_segments_are_listed_with_their_place_in_the_wire(read: Reader) -> None:
     for row, part in zip(shown["segments"], layout, strict=True):
         start, stop = row["wire"]
         assert json.loads(b'"' + wire[start:stop] + b'"') == part.text
-    lines = read.ok("show", "licences@33", "--segments").splitlines()
+    lines = read.ok("show", "licences@33", "--part", "segments").splitlines()
     assert len(lines) == len(layout) + 1
     assert lines[-1] == f"{len(layout)} segments, {sum(s.tokens for s in layout)} tokens"
 
 
 def test_several_turns_are_shown_one_after_the_other(read: Reader) -> None:
     """--turns A..B shows the same part of each, under its address."""
-    out = read.ok("show", "licences", "--turns", "33..34", "--statement")
-    first, second = read.ok("show", "licences@33", "--statement"), read.ok("show", "licences@34", "--statement")
+    out = read.ok("show", "licences", "--turns", "33..34", "--part", "statement")
+    first, second = (
+        read.ok("show", "licences@33", "--part", "statement"),
+        read.ok("show", "licences@34", "--part", "statement"),
+    )
     assert out == f"=== nightly/licences@33 ===\n{first}=== nightly/licences@34 ===\n{second}"
-    both = json.loads(read.ok("show", "licences", "--turns", "33..34", "--nodes", "--json"))
+    both = json.loads(read.ok("show", "licences", "--turns", "33..34", "--part", "nodes", "--json"))
     assert [turn["turn"] for turn in both] == [33, 34]
     for arguments in (
         ["licences@33", "--turns", "1..2"],
@@ -84,31 +87,31 @@ def test_several_turns_are_shown_one_after_the_other(read: Reader) -> None:
 
 def test_a_failed_attempt_is_shown_with_what_it_received(read: Reader) -> None:
     """--attempts tells how each went; --attempt K gives its exact bytes, both ways."""
-    attempts = json.loads(read.ok("show", "licences@32", "--attempts", "--json"))["attempts"]
+    attempts = json.loads(read.ok("show", "licences@32", "--part", "attempts", "--json"))["attempts"]
     assert [(a["number"], a["outcome"]) for a in attempts] == [(1, "failed"), (2, "answered")]
     assert attempts[0]["failure"]["error_type"] == "StreamBroken"
-    received = read.ok("show", "licences@32", "--attempt", "1", "--wire-response")
+    received = read.ok("show", "licences@32", "--attempt", "1", "--part", "wire-response")
     assert received == 'data: {"choices":[{"delta":{"content":"I lo"}}]}\n\ndata: {"error":'
-    assert read.ok("show", "licences@32", "--attempt", "2", "--wire").encode() == read.written.requests["a", 32]
+    assert read.ok("show", "licences@32", "--attempt", "2", "--part", "wire").encode() == read.written.requests["a", 32]
     assert read("show", "licences@32", "--attempt", "3").code == 2
 
 
 def test_chunks_tell_when_the_reply_arrived(read: Reader) -> None:
     """Each piece of the reply with its time and its bytes; of a failed attempt, of what was received."""
     size = len(read.written.responses["b", 33])
-    assert read.ok("show", "licences@33", "--chunks").splitlines() == [
+    assert read.ok("show", "licences@33", "--part", "chunks").splitlines() == [
         "    0.001500 s  bytes 0-20", f"    0.090000 s  bytes 20-{size}",
     ]  # fmt: skip
-    failed = json.loads(read.ok("show", "licences@32", "--attempt", "1", "--chunks", "--json"))["chunks"]
+    failed = json.loads(read.ok("show", "licences@32", "--attempt", "1", "--part", "chunks", "--json"))["chunks"]
     assert [chunk["at_us"] for chunk in failed] == [700]
 
 
 def test_the_attempt_in_flight_is_shown(read: Reader) -> None:
     """The newest turn of a run that goes on: its prompt and request, and no response yet."""
-    shown = read.ok("show", "licences@35", "--run", "a", "--wire")
+    shown = read.ok("show", "licences@35", "--run", "a", "--part", "wire")
     assert shown.encode() == read.written.requests["a", 35]
-    assert "no answer recorded" in read.ok("show", "licences@35", "--run", "a", "--attempts")
-    assert read("show", "licences@35", "--run", "a", "--wire-response").code == 2
+    assert "no answer recorded" in read.ok("show", "licences@35", "--run", "a", "--part", "attempts")
+    assert read("show", "licences@35", "--run", "a", "--part", "wire-response").code == 2
 
 
 def test_a_difference_says_what_changed_and_what_broke_the_prefix(read: Reader) -> None:
@@ -223,7 +226,7 @@ def test_calls_that_wrote_summaries_are_listed_shown_and_exported(read: Reader) 
     assert lines[6].endswith("--run b~1")
     assert lines[8].split()[0] == "condensed"
     assert lines[9].split()[:3] == ["35", "not", "executed"]
-    assert read.ok("show", "licences@35", "--run", "b~1", "--wire").encode() == read.written.requests["b~1", 35]
+    assert read.ok("show", "licences@35", "--run", "b~1", "--part", "wire").encode() == read.written.requests["b~1", 35]
     assert read("show", "licences@35", "--run", "b~3").code == 2
     exported = [json.loads(line) for line in read.ok("export", "licences").splitlines()]
     assert [(line["type"], line["run"]) for line in exported[8:11]] == [
@@ -254,7 +257,7 @@ def test_an_export_for_opentelemetry_has_a_span_a_call(read: Reader) -> None:
 
 def test_a_turn_that_is_not_there_is_an_error_of_every_command(read: Reader) -> None:
     """It says which turns there are; a turn where a job is wanted is said to be one."""
-    for command in (["show"], ["show", "--segments"], ["nodes"], ["blame"], ["diff"]):
+    for command in (["show"], ["show", "--part", "segments"], ["nodes"], ["blame"], ["diff"]):
         done = read(command[0], "licences@36", *command[1:])
         assert (done.code, done.out) == (2, "")
         assert done.err == "error: nightly/licences has no turn 36 in run b: it has turns 30 to 35\n"

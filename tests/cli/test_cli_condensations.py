@@ -27,7 +27,7 @@ def policy(summary: str, delay: float = 0.0) -> str:
 
 
 def test_a_rolling_window_is_told(cli: CommandLine) -> None:
-    """Nothing stands there: log says so where it happened, show before the prompt, --forgotten with every event."""
+    """Nothing stands there: log says so where it happened, show before the prompt, its part with every event."""
     cli.write("nine.py", policy(""))
     rolling = "id: rolls, model: scripted/nine.py, condenser: {kind: rolling, max_size: 8}"
     assert cli("run", cli.jobs(rolling, batch="rolling")).code == 0
@@ -52,11 +52,11 @@ def test_a_rolling_window_is_told(cli: CommandLine) -> None:
         "cost_usd": 0.0,
     }
     assert cli("show", "rolls@4").out.startswith("--- system · contract")
-    assert cli("show", "rolls@4", "--forgotten").out == "nothing was forgotten\n"
+    assert cli("show", "rolls@4", "--part", "forgotten").out == "nothing was forgotten\n"
     shown = cli("show", "rolls@6").out
     assert shown.splitlines()[0] == f"(not shown any more, before turn 5: {line})"
     assert "turn 2 ran" not in shown
-    (row,) = cli("show", "rolls@6", "--forgotten", "--json").json()["forgotten"]
+    (row,) = cli("show", "rolls@6", "--part", "forgotten", "--json").json()["forgotten"]
     assert [(e["event"], e["kind"]) for e in row["events"]] == [
         ("1.1", "reply"),
         ("1.3", "result"),
@@ -66,7 +66,9 @@ def test_a_rolling_window_is_told(cli: CommandLine) -> None:
         ("3.3", "result"),
     ]
     assert row["text"] is None
-    before = {segment["digest"] for segment in cli("show", "rolls@4", "--segments", "--json").json()["segments"]}
+    before = {
+        segment["digest"] for segment in cli("show", "rolls@4", "--part", "segments", "--json").json()["segments"]
+    }
     assert {event["digest"] for event in row["events"]} <= before
 
 
@@ -84,12 +86,12 @@ def test_a_summary_is_told(cli: CommandLine) -> None:
     shown = cli("show", "sums@5").out
     assert "for turns 1-3, condensed 5.c1 (llm_summary) ---\n" in shown
     assert fenced("They printed numbers.") in shown
-    told = cli("show", f"sums@{second['turn']}", "--forgotten").out
+    told = cli("show", f"sums@{second['turn']}", "--part", "forgotten").out
     assert told.startswith("before turn 5: condensed 5.c1: llm_summary (events) forgot ")
     assert "  5.c1-summary says:\n" in told
     assert "\n    They printed numbers.\n" in told
     assert told.count("\n    They printed numbers.\n") == 2
-    assert cli("show", "sums", "--turns", "5..6", "--forgotten").code == 0
+    assert cli("show", "sums", "--turns", "5..6", "--part", "forgotten").code == 0
 
 
 def test_what_a_group_took_out_is_told(cli: CommandLine) -> None:
@@ -110,21 +112,21 @@ def test_what_a_group_took_out_is_told(cli: CommandLine) -> None:
         ).code
         == 0
     )
-    assert cli("show", "grouped@2", "--forgotten").out == "nothing was forgotten\n"
-    told = cli("show", "grouped@3", "--forgotten").out.splitlines()
+    assert cli("show", "grouped@2", "--part", "forgotten").out == "nothing was forgotten\n"
+    told = cli("show", "grouped@3", "--part", "forgotten").out.splitlines()
     assert told[0] == "before turn 3: group-3 shows in short what stood there on its own"
     assert told[1].split()[:3] == ["view-1", "view", f"{_tokens(cli, 'grouped@2', 'node:view-1')}"]
-    rows = cli("show", "grouped@4", "--forgotten", "--json").json()["forgotten"]
+    rows = cli("show", "grouped@4", "--part", "forgotten", "--json").json()["forgotten"]
     assert [(row["by"], row["turn"], row["group"], [one["node"] for one in row["nodes"]]) for row in rows] == [
         ("group", 3, "group-3", ["view-1"]),
         ("group", 4, "group-4", ["view-2", "group-3"]),
     ]
-    rows = cli("show", "grouped@5", "--forgotten", "--json").json()["forgotten"]
+    rows = cli("show", "grouped@5", "--part", "forgotten", "--json").json()["forgotten"]
     assert [[one["node"] for one in row["nodes"]] for row in rows] == [["view-1"], ["group-3"]]
 
 
 def _tokens(cli: CommandLine, turn: str, origin: str) -> int:
-    rows = cli("show", turn, "--segments", "--json").json()["segments"]
+    rows = cli("show", turn, "--part", "segments", "--json").json()["segments"]
     return next(int(row["tokens"]) for row in rows if row["origin"] == origin)
 
 
@@ -150,5 +152,5 @@ def test_a_summary_that_failed_is_told(cli: CommandLine) -> None:
     summed = "id: fails, model: scripted/nine.py, condenser: {kind: summary, max_size: 8}"
     assert cli("run", cli.jobs(summed, batch="failing")).code == 0
     assert "; an extract, since failed summaries: the summary is empty (" in cli("log", "fails").out
-    (row, *_) = cli("show", "fails", "--forgotten", "--json").json()["forgotten"]
+    (row, *_) = cli("show", "fails", "--part", "forgotten", "--json").json()["forgotten"]
     assert "\nEarlier events were left out." in row["text"]

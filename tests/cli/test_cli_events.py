@@ -18,7 +18,7 @@ SOURCES = [
 
 
 def test_the_events_of_a_job_are_told_by_every_command(cli: CommandLine) -> None:
-    """``log --events``, ``nodes``, ``show --events``, ``show --statement`` and ``export``, and ``verify`` finds them sound."""
+    """``log --events``, ``nodes``, ``show --part events`` and ``export``, and ``verify`` finds them sound."""
     cli.write("ws/a.txt", "hello\nworld\n")
     cli.write("model.json", script(*SOURCES))
     assert cli("run", cli.jobs("id: eventful, model: scripted/model.json", batch="told")).code == 0
@@ -34,14 +34,14 @@ def test_the_events_of_a_job_are_told_by_every_command(cli: CommandLine) -> None
         (step, type_) for step, types in ((2, statement), (3, statement + tick), (None, statement)) for type_ in types
     ]
     assert call in cli("nodes", "eventful@3").out
-    events = cli("show", "eventful@3", "--events", "--json").json()["events"]
-    shown = cli("show", "eventful@2", "--statement", "--json").json()["statement"]
+    events = cli("show", "eventful@3", "--part", "events", "--json").json()["events"]
+    shown = cli("show", "eventful@2", "--part", "statement", "--json").json()["statement"]
     assert (shown["stdout"], shown["stderr"], shown["events"]) == ("one\ntwo\n", "no\n", events[:2])
     assert shown["execution"]["events"] == [event["id"] for event in events[:2]]
-    text = cli("show", "eventful@2", "--statement").out
+    text = cli("show", "eventful@2", "--part", "statement").out
     assert "--- stdout ---\none\ntwo\n--- stderr ---\nno\n--- events ---\n" in text
-    assert "acc: list[100]" in cli("show", "eventful@3", "--namespace").out
-    assert "(changed: acc[40])" in cli("show", "eventful@3", "--namespace").out
+    assert "acc: list[100]" in cli("show", "eventful@3", "--part", "namespace").out
+    assert "(changed: acc[40])" in cli("show", "eventful@3", "--part", "namespace").out
     exported = [json.loads(line) for line in cli("export", "eventful").out.splitlines()]
     assert [line["events"] for line in exported if line["type"] == "step"][2] == events
     assert cli("verify", "eventful").code == 0

@@ -50,6 +50,18 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> "list[BaseException]":
     return errors
 
 
+def test_the_options_of_the_connection_come_together(capsys: pytest.CaptureFixture[str]) -> None:
+    """A command that reaches a server takes all three options that name it; the others take none of them."""
+    taking = {}
+    for name in COMMANDS:
+        assert main([name, "--help"]) == 0
+        told = capsys.readouterr().out
+        taking[name] = [option for option in ("--address", "--namespace", "--profile") if f"  {option} " in told]
+    reaching = {"run", "worker", "ls", "replay", "fork", "verify", "send", "condense", "cancel"}
+    assert {name for name, options in taking.items() if options} == reaching
+    assert {tuple(options) for options in taking.values()} == {(), ("--address", "--namespace", "--profile")}
+
+
 def test_help_imports_nothing_heavy() -> None:
     """Help, of the whole and of every command, imports neither litellm nor temporalio nor tiktoken."""
     code = f"""
@@ -127,13 +139,13 @@ def test_usage_errors(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["show", "j@1", "--wire", "--nodes"], "--nodes and --wire cannot go together"),
-        (["show", "j@1", "--wire", "--json"], "--wire prints exact bytes: it does not go with --json"),
+        (["show", "j@1", "--part", "bytes"], "'bytes' is not one of 'prompt', 'request', 'response', 'wire'"),
+        (["show", "j@1", "--part", "wire", "--json"], "--part wire prints exact bytes: it does not go with --json"),
         (["show", "j@one"], "'j@one' is no JOB@N"),
     ],
 )
 def test_contradicting_options(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
-    """Options of 'show' that contradict each other are input errors."""
+    """Options of 'show' that contradict each other, or name nothing, are input errors."""
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
 

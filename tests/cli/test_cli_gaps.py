@@ -77,10 +77,10 @@ def test_show_prints_what_was_sent_and_says_what_is_gone(given: Damaged, harm: o
     prompt = given("show", "licences@33")
     assert (prompt.code, "Result 33" in prompt.out, STEP in prompt.err) == (0, True, True)
     assert given("show", "licences@33", "--json").json()["damaged"]["key"] == STEP
-    reply = given("show", "licences@33", "--response")
+    reply = given("show", "licences@33", "--part", "response")
     assert (reply.code, "holdfast verify" in reply.err) == (4, True)
     assert given("show", "licences@34").out == before
-    several = given("show", "licences", "--turns", "32..34", "--response", "--json").json()
+    several = given("show", "licences", "--turns", "32..34", "--part", "response", "--json").json()
     assert [(row["turn"], "damaged" in row) for row in several] == [(32, False), (33, True), (34, False)]
 
 
@@ -114,10 +114,10 @@ def test_cost_export_diff_and_blame_read_the_rest(given: Damaged) -> None:
 def test_nodes_are_readable_again_from_the_next_keyframe(given: Damaged) -> None:
     """Without a keyframe the nodes of the turns behind it cannot be put together: the error names it; earlier ones can."""
     given.flip(KEYFRAME)
-    assert given("show", "licences@31", "--nodes").code == 0
-    behind = given("show", "licences@33", "--nodes")
+    assert given("show", "licences@31", "--part", "nodes").code == 0
+    behind = given("show", "licences@33", "--part", "nodes")
     assert (behind.code, KEYFRAME in behind.err) == (4, True)
-    assert given("show", "licences@33", "--response").code == 0
+    assert given("show", "licences@33", "--part", "response").code == 0
     assert [g["key"] for g in given("log", "licences", "--json").json()["damaged"]] == [KEYFRAME]
 
 

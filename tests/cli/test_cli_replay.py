@@ -83,15 +83,15 @@ def test_an_edited_statement_and_time_travel(cli: CommandLine, job: str) -> None
     edit = cli.write("edit.py", "n = 40\n")
     done = cli("replay", job, "--from", "3", "--edit", edit, "--json")
     assert (done.code, done.json()[0]["status"]) == (0, "succeeded")
-    assert cli("show", f"{job}@3", "--statement", "--json").json()["statement"]["statement"] == "n = 40\n"
+    assert cli("show", f"{job}@3", "--part", "statement", "--json").json()["statement"]["statement"] == "n = 40\n"
     ended = cli("compare", job, "--other-run", _oldest(cli, job), "--json").json()
     assert [side["result"] for side in ended["sides"]] == [{"n": 40}, {"n": 2}]
     assert (ended["shared_turns"], ended["first_other_statement"], ended["first_other_execution"]) == (2, 3, 3)
-    then = cli("show", f"{job}@4", "--namespace", "--json").json()["namespace"]
+    then = cli("show", f"{job}@4", "--part", "namespace", "--json").json()["namespace"]
     assert (then["n"]["repr"], then["text"]["size"]) == ("40", 5)
-    before = cli("show", f"{job}@4", "--namespace", "--run", _oldest(cli, job)).out
+    before = cli("show", f"{job}@4", "--part", "namespace", "--run", _oldest(cli, job)).out
     assert "n: int = 2  (changed: n)\n" in before
-    assert "data.txt" in cli("show", f"{job}@5", "--nodes").out
+    assert "data.txt" in cli("show", f"{job}@5", "--part", "nodes").out
 
 
 @pytest.mark.smoke
@@ -130,7 +130,7 @@ def test_a_message_and_another_model_from_n_on(cli: CommandLine) -> None:
         cli.write("other.json", script("n = 0", "finish('other')"))
         other = cli("replay", "replay-message/m", "--from", "2", "--model", "scripted/other.json", "--json")
     assert (other.code, other.json()[0]["turns"]) == (0, 2)
-    shown = cli("show", "replay-message/m@2", "--request", "--json")
+    shown = cli("show", "replay-message/m@2", "--part", "request", "--json")
     assert shown.code == 0
     budget = cli(
         "replay", "replay-message/m", "--from", "1", "--run", _oldest(cli, "replay-message/m"), "--budget", "turns=2"

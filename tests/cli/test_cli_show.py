@@ -44,15 +44,15 @@ def test_a_call_that_was_refused(cli: CommandLine, tmp_path: Path, monkeypatch: 
         model = f"model: {{name: openai/local, api_base: '{address}/v1'}}"
         assert cli("run", cli.jobs(f"id: refused, {model}", batch="show")).code == 1
     assert "1  AuthenticationError" in cli("log", "refused").out
-    assert cli("show", "refused@1", "--wire-response").out.encode() == (log / "00001.response").read_bytes()
-    reply = cli("show", "refused@1", "--response")
+    assert cli("show", "refused@1", "--part", "wire-response").out.encode() == (log / "00001.response").read_bytes()
+    reply = cli("show", "refused@1", "--part", "response")
     assert (reply.code, reply.out) == (2, "")
     assert "has no reply: attempt 1 failed with AuthenticationError: No such key. (HTTP 401)" in reply.err
 
 
 @pytest.mark.smoke
 def test_the_bytes_of_a_real_endpoint(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--wire and --wire-response are what the endpoint received and sent, byte for byte; the other parts are readable."""
+    """The parts "wire" and "wire-response" are what the endpoint received and sent, byte for byte; the other parts are readable."""
     policy, log = cli.write("policy.py", POLICY), tmp_path / "log"
     (tmp_path / "ws").mkdir()
     cli.write("ws/a.txt", "hello\n")
@@ -61,27 +61,27 @@ def test_the_bytes_of_a_real_endpoint(cli: CommandLine, tmp_path: Path, monkeypa
         model = f"model: {{name: openai/local, api_base: '{address}/v1'}}"
         assert cli("run", cli.jobs(f"id: wired, {model}", batch="show")).code == 0
     for turn in (1, 2):
-        for part, kind in (("--wire", "request"), ("--wire-response", "response")):
-            shown = cli("show", f"show/wired@{turn}", part)
+        for part, kind in (("wire", "request"), ("wire-response", "response")):
+            shown = cli("show", f"show/wired@{turn}", "--part", part)
             assert (shown.out.encode(), shown.err) == ((log / f"{turn:05d}.{kind}").read_bytes(), "")
     shown = subprocess.run(
-        [sys.executable, "-m", "runtime.cli.main", "show", "wired@2", "--wire"],
+        [sys.executable, "-m", "runtime.cli.main", "show", "wired@2", "--part", "wire"],
         cwd=ROOT,
         capture_output=True,
         check=True,
     )
     assert (shown.stdout, shown.stderr) == ((log / "00002.request").read_bytes(), b"")
-    assert cli("show", "wired@2", "--request", "--json").json()["request"] == json.loads(
+    assert cli("show", "wired@2", "--part", "request", "--json").json()["request"] == json.loads(
         (log / "00002.request").read_bytes()
     )
     prompt = cli("show", "wired@2").out
     assert "--- system · contract · " in prompt
     assert "hello" in prompt
-    response = cli("show", "wired@1", "--response", "--json").json()["response"]
+    response = cli("show", "wired@1", "--part", "response", "--json").json()["response"]
     assert response["text"] == "look"
     assert response["usage"]["prompt"] == 1000
-    assert cli("show", "wired", "--statement").out.startswith("finish({'seen': 'ünïcode '})")
-    assert "view-1" in cli("show", "wired@2", "--nodes").out
+    assert cli("show", "wired", "--part", "statement").out.startswith("finish({'seen': 'ünïcode '})")
+    assert "view-1" in cli("show", "wired@2", "--part", "nodes").out
     nothing = cli("show", "wired@9")
     assert (nothing.code, nothing.out) == (2, "")
     assert "9" in nothing.err
@@ -106,9 +106,9 @@ def test_a_job_in_flight_is_shown_told_and_cancelled(cli: CommandLine) -> None:
     assert cli("log", "stuck").out.splitlines()[1:] == ["   1  in flight                       0+0 tokens  $0.0000"]
     shown = cli("show", "stuck")
     assert (shown.code, "--- user · goal · " in shown.out) == (0, True)
-    wire = cli("show", "stuck", "--request", "--json")
+    wire = cli("show", "stuck", "--part", "request", "--json")
     assert wire.json()["request"]["model"] == f"scripted/{cli.path}/stuck.py"
-    reply = cli("show", "stuck", "--response")
+    reply = cli("show", "stuck", "--part", "response")
     assert (reply.code, "no reply yet" in reply.err) == (2, True)
     listed = {row["job"]: row for row in cli("ls", "flight", "--json").json()}
     assert {name: row["status"] for name, row in listed.items()} == {"flight/told": "open", "flight/stuck": "open"}
@@ -128,7 +128,7 @@ def test_a_scripted_model_has_no_wire(cli: CommandLine) -> None:
     """Its record is the request as handed over, and a note on stderr says so."""
     cli.write("one.yaml", script("finish(1)"))
     assert cli("run", cli.jobs("id: handed, model: scripted/one.yaml", batch="nowire")).code == 0
-    shown = cli("show", "handed@1", "--wire")
+    shown = cli("show", "handed@1", "--part", "wire")
     assert json.loads(shown.out)["model"] == f"scripted/{cli.path}/one.yaml"
     assert shown.err.startswith("these bytes went over no wire")
 
@@ -137,6 +137,6 @@ def test_a_scripted_model_has_no_wire(cli: CommandLine) -> None:
     ("execution", "told"), [({"status": "ok"}, False), ({"status": "ok", "unchecked": True}, True)]
 )
 def test_a_statement_that_ran_unchecked_is_told(execution: dict[str, Any], told: bool) -> None:
-    """``show --statement`` says so, as ``log`` does."""
+    """``show --part statement`` says so, as ``log`` does."""
     shown = {"statement": "x = 1", "problem": None, "stdout": "", "stderr": "", "events": [], "execution": execution}
     assert ("ran unchecked: the type checker" in statement_text(shown)) == told

@@ -59,13 +59,13 @@ def test_the_live_table_and_all_that_is_printed_later(cli: CommandLine) -> None:
     assert [line.split(": ")[0] for line in last[3:]] == ["  terminal/refusing  failed", "  terminal/failing  failed"]
     assert "BadRequestError: no way (HTTP 400)" in plain
     assert not CONTROLS.search(
-        _on_a_terminal(cli, "show", "terminal/hostile@1", "--wire-response")[1].replace("\r", "")
+        _on_a_terminal(cli, "show", "terminal/hostile@1", "--part", "wire-response")[1].replace("\r", "")
     )
 
     said = [cli("run", file), cli("ls", "terminal")]
     for name in scripts:
         said += [cli("log", f"terminal/{name}"), cli("show", f"terminal/{name}@1")]
-    for part in ("--request", "--response", "--statement", "--nodes"):
-        said += [cli("show", f"terminal/hostile@{turn}", part) for turn in (1, 2, 3, 4)]
+    for part in ("request", "response", "statement", "nodes"):
+        said += [cli("show", f"terminal/hostile@{turn}", "--part", part) for turn in (1, 2, 3, 4)]
     assert not any(CONTROLS.search(one.out + one.err) for one in said)
     assert re.search(r"^ +2  error ValueError ", said[2].out, re.MULTILINE)
