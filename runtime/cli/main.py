@@ -82,9 +82,9 @@ def _print_version(context: typer.Context, asked: bool) -> None:
         return
     if context.params.get("json"):
         from runtime.build import this_build
-        from runtime.cli.output import json_document
+        from runtime.cli.output import JSON_VERSION, json_document
 
-        json_document(this_build().model_dump(mode="json"))
+        json_document({**this_build().model_dump(mode="json"), "json": JSON_VERSION})
     else:
         typer.echo(f"holdfast {version()}")
     raise typer.Exit

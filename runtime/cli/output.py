@@ -56,6 +56,10 @@ def notes_to(taker: Callable[[str], None] | None) -> None:
     _notes_to = taker
 
 
+JSON_VERSION = 1
+"""Of the shapes of what ``--json`` prints (docs/json.md). A key that goes, or whose values change, raises it; a new key does not."""
+
+
 def json_document(value: Any) -> None:
     """Writes ``value``, a JSON value, to stdout as one indented document."""
     typer.echo(json.dumps(value, indent=2), file=stdout())
