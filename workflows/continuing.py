@@ -58,7 +58,7 @@ class History(Protocol):
 class Run:
     """What this run has cost so far: the statements' compute time, and the events of its history, with how many it began.
 
-    The history is looked at after each wait for the server, and at no other moment (see ``JobWorkflow.passed``).
+    The history is looked at after each wait for the server, and at no other moment (see ``Moment``).
     """
 
     statement_ms: int = 0
@@ -70,7 +70,7 @@ class Run:
         """The checkpoint is loaded, if there was one."""
         self.first_events = self.events
 
-    def passed(self, history: History) -> None:
+    def look(self, history: History) -> None:
         """Take note of how long the history is, and whether the server suggests to continue as new."""
         self.events = history.get_current_history_length()
         self.asked_to_end = history.is_continue_as_new_suggested()

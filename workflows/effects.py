@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -14,13 +13,12 @@ with workflow.unsafe.imports_passed_through():
         FileCall,
         FileCallResult,
         JobKey,
-        Left,
         ReadBatch,
         ReadBatchResult,
         ToolRequest,
         ToolResult,
     )
-    from activities.record import TICK, EffectName
+    from activities.record import TICK
     from runtime.context.interim import WAIT_EFFECTS
     from runtime.context.material import Material
     from runtime.context.payloads import UNWRITTEN, Preparation
@@ -39,21 +37,20 @@ with workflow.unsafe.imports_passed_through():
         sooner,
         summary_retry,
     )
+    from workflows.moment import Moment
 
 
 @dataclass(frozen=True)
 class Effects:
-    """Carries out the effects of one job. ``recorded`` answers them from a record; ``until_deadline`` bounds each."""
+    """Carries out the effects of one job, or has them answered from a record; the deadline bounds each."""
 
     key: JobKey
     spec: JobSpec
-    until_deadline: Callable[[], timedelta | None]
+    moment: Moment
 
-    async def perform(
-        self, effect: Effect, turn: int, number: int, recorded: EffectName | None
-    ) -> tuple[Any, float | None]:
+    async def perform(self, effect: Effect, turn: int, number: int) -> tuple[Any, float | None]:
         """The result of effect ``number`` of the turn's statement, and the seconds worked for it, if somebody told."""
-        request, place = effect.request, self._place(turn, number, recorded)
+        request, place = effect.request, self._place(turn, number)
         match effect.kind:
             case EffectKind.READ:
                 read = await self._read((request,), f"turn-{turn}-effect-{number}", place)
@@ -84,23 +81,17 @@ class Effects:
                 done = await self._call("call_tool", call, ToolResult, request.tool, TOOL_LIMIT, place)
                 return done.timeless, done.worked
 
-    async def tick(self, requests: tuple[ReadRequest, ...], turn: int, recorded: EffectName | None) -> ReadBatchResult:
+    async def tick(self, requests: tuple[ReadRequest, ...], turn: int) -> ReadBatchResult:
         """The readings of the turn's tick."""
-        return await self._read(requests, f"turn-{turn}-tick", self._place(turn, TICK, recorded))
+        return await self._read(requests, f"turn-{turn}-tick", self._place(turn, TICK))
 
-    async def look(
-        self, requests: tuple[ReadRequest, ...], turn: int, sleep: Sleep, recorded: EffectName | None
-    ) -> ReadBatchResult:
+    async def look(self, requests: tuple[ReadRequest, ...], turn: int, sleep: Sleep) -> ReadBatchResult:
         """The readings of a tick of the job asleep after ``turn``."""
-        place = self._place(turn, WAIT_EFFECTS + len(sleep.news), recorded)
+        place = self._place(turn, WAIT_EFFECTS + len(sleep.news))
         return await self._read(requests, f"turn-{turn}-asleep-{sleep.ticks}", place)
 
     async def repeated(
-        self,
-        requests: tuple[ReadRequest, ...],
-        turn: int,
-        payloads: tuple[tuple[str, int, int], ...],
-        recorded: EffectName,
+        self, requests: tuple[ReadRequest, ...], turn: int, payloads: tuple[tuple[str, int, int], ...]
     ) -> tuple[ReadResult, ...]:
         """What the ``payloads`` that a recorded tick applied had brought; ``requests`` are for them, in order."""
         results: list[ReadResult] = []
@@ -108,11 +99,11 @@ class Effects:
             if effect == UNWRITTEN:
                 results.append(ReadResult(obj_id=request.obj_id, status=ReadStatus.UNWRITTEN))
                 continue
-            place = self._place(begun, effect, recorded)
+            place = self._place(begun, effect)
             results += (await self._read((request,), f"turn-{turn}-payload-{effect}", place)).results
         return tuple(results)
 
-    async def prepare(self, preparation: Preparation, left: Left) -> workflow.ActivityHandle[ReadBatchResult]:
+    async def prepare(self, preparation: Preparation) -> workflow.ActivityHandle[ReadBatchResult]:
         """Start reading for a payload, or writing a group's summary. Nobody waits for it."""
         summary = preparation.request.lod == SUMMARY_LOD
         kept = "" if preparation.material is None else await self._keep(preparation.material)
@@ -124,12 +115,12 @@ class Effects:
             summary_model=self._summary_model((preparation.request,)),
             redact=self.spec.redact,
             material=kept,
-            left=left if summary else None,
+            left=self.moment.left() if summary else None,
             retry=summary_retry(self.spec.retry) if summary else Retry(),
-            **self._place(preparation.turn, preparation.effect, None),
+            **self._place(preparation.turn, preparation.effect),
         )
         of = preparation.request.path or preparation.obj_id
-        until = self.until_deadline()
+        until = self.moment.until_deadline()
         return workflow.start_activity(
             "summarise_group" if kept else "summarise_source" if summary else "read_sources",
             batch,
@@ -193,12 +184,12 @@ class Effects:
             result_type=result,
             activity_id=name or f"turn-{place['turn']}-effect-{place['effect']}",
             start_to_close_timeout=limit,
-            schedule_to_close_timeout=self.until_deadline(),
+            schedule_to_close_timeout=self.moment.until_deadline(),
             heartbeat_timeout=HEARTBEAT,
             retry_policy=PATIENT,
             summary=summary,
         )
 
-    def _place(self, turn: int, number: int, recorded: EffectName | None) -> dict[str, Any]:
-        """Where the archive keeps the effect's result."""
-        return {"key": self.key, "turn": turn, "effect": number, "recorded": recorded}
+    def _place(self, turn: int, number: int) -> dict[str, Any]:
+        """Where the archive keeps the effect's result, and which record answers it, if one does."""
+        return {"key": self.key, "turn": turn, "effect": number, "recorded": self.moment.answers.effect}

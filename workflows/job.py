@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import math
-from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import BUDGET_SPENT, JobBegan, JobBegin, JobEnd, Left, SummaryCall, TurnCall, TurnReply
+    from activities.contracts import BUDGET_SPENT, JobBegan, JobBegin, JobEnd, SummaryCall, TurnCall, TurnReply
     from activities.verdicts import record_verdict
     from runtime.history.events import RequestSource
     from runtime.interpreter.host import Answer, Effect
@@ -39,9 +37,10 @@ with workflow.unsafe.imports_passed_through():
         summary_retry,
     )
     from workflows.messages import JobOrder, JobOutcome, JobProgress, Note, Origin
+    from workflows.moment import Moment
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
-    from workflows.sleeping import sleep
+    from workflows.sleeping import Asleep
     from workflows.visible import Visible
 
 
@@ -58,22 +57,23 @@ class JobWorkflow(Ordered):
         origin = order.origin
         self.order = order
         self.seed = origin.seed if origin is not None else str(order.key)
-        self.job = Job(order.spec, key=self.seed, started=workflow.time(), count=encoding(order.spec.encoding).count)
-        self.now = workflow.time()
-        self.idle = 0.0
-        self.inbox: list[str] = list(origin.inbox) if origin is not None else []
-        self.arrived: list[str] = []
+        job = Job(order.spec, key=self.seed, started=workflow.time(), count=encoding(order.spec.encoding).count)
+        self.moment = Moment(job, origin)
         # In the order in which they came: a set has none.
         self.heard = dict.fromkeys(origin.heard) if origin is not None else {}
-        self.condense_asked = origin.condense if origin is not None else False
-        self.condense_arrived = False
         self.visible = Visible(order)
         self.phase = Phase.STARTING
-        self.parent: StepRef | None = origin.parent if origin is not None else None
-        self.effects = Effects(order.key, order.spec, self.until_deadline)
-        self.replaying = Replaying(self)
-        self.preparing = Preparing(self)
+        self.effects = Effects(order.key, order.spec, self.moment)
+        self.replaying = Replaying(order.key, self.moment)
+        self.preparing = Preparing(self.moment, self.effects)
         self.this_run = Run()
+        self.asleep = Asleep(self.moment, self.effects, self.preparing, self.go_on_if_full)
+        self.moment.looking += [lambda: self.this_run.look(workflow.info()), self.preparing.look]
+
+    @property
+    def job(self) -> Job:
+        """The job as it is at this moment."""
+        return self.moment.job
 
     @workflow.run
     async def run(self, order: JobOrder) -> JobOutcome:
@@ -84,10 +84,10 @@ class JobWorkflow(Ordered):
                 self.ingest()
                 await self.tick()
                 reply = await self.call_model()
-                statement = self.job.receive(reply, self.replaying.clock(reply))
+                statement = self.job.receive(reply, self.moment.answers.clock(reply, self.moment.now))
                 if statement is not None:
                     await self.execute(statement)
-                    self.job.record(statement, self.now)
+                    self.job.record(statement, self.moment.now)
                 self.replaying.compare()
                 await self.go_on()
         except (ActivityError, JobFailed, BudgetSpent, asyncio.CancelledError) as error:
@@ -98,13 +98,13 @@ class JobWorkflow(Ordered):
     def message(self, note: Note) -> None:
         """A user's message; the model sees it at its next turn."""
         if self.is_new(note):
-            self.arrived.append(note.text)
+            self.moment.arrived.append(note.text)
 
     @workflow.signal
     def condense(self, note: Note) -> None:
         """A user's wish that older turns be forgotten behind a summary, before the next model call."""
         if self.is_new(note):
-            self.condense_arrived = True
+            self.moment.condense_arrived = True
 
     @workflow.query
     def progress(self) -> JobProgress:
@@ -136,42 +136,21 @@ class JobWorkflow(Ordered):
         self.heard[note.id] = None
         return True
 
-    def passed(self, worked: float | None = None) -> None:
-        """Take note of the time and of what has arrived: after each wait for the server, and at no other moment.
-
-        Of the time that has passed, ``worked`` seconds at most are the job's; None: all of it is, since nobody told.
-
-        Where a query is answered while a local activity runs, the SDK hands the activity's result over in a later workflow
-        task; a replay hands it over at once. Time, messages, payloads and events that came in between are therefore not looked at
-        before the next event of the server that the job waits for: then both see the same.
-        """
-        gap, self.now = workflow.time() - self.now, workflow.time()
-        if gap > 0:
-            worked = gap if worked is None else min(gap, max(worked, 0.0))
-            self.job.ledger.work(worked)
-            self.idle = gap - worked
-        self.this_run.passed(workflow.info())
-        self.inbox += self.arrived
-        self.arrived = []
-        self.condense_asked |= self.condense_arrived
-        self.condense_arrived = False
-        self.preparing.passed(self.now)
-
     async def begin(self) -> None:
         """Archive the job's definition, or take up the state in which another run left the job."""
         origin = self.order.origin
         continued = workflow.info().continued_run_id is not None
         if origin is not None and origin.checkpoint is not None:
-            self.job = await load(self.order.spec, origin.checkpoint)
+            self.moment.job = await load(self.order.spec, origin.checkpoint)
             if not continued:
                 # A fork is a job of its own: its time runs from its own start.
                 self.job.ledger.started, self.job.ledger.worked = workflow.time(), 0.0
         self.replaying.begin(origin)
-        self.passed(0.0)
+        self.moment.begin()
         self.this_run.began()
         if continued:
             return
-        began: JobBegan = await workflow.execute_activity(
+        begun = workflow.execute_activity(
             "begin_job",
             JobBegin(
                 key=self.order.key,
@@ -187,7 +166,7 @@ class JobWorkflow(Ordered):
             retry_policy=PATIENT,
             summary="archive the definition",
         )
-        self.passed(began.worked)
+        began: JobBegan = await self.moment.after(begun, lambda began: began.worked)
         check_interpreter(began.interpreter)
         check_build(began.build, began.replay_version)
         self.visible.began(searchable=began.searchable)
@@ -196,23 +175,23 @@ class JobWorkflow(Ordered):
 
     def ingest(self) -> None:
         """Begin a turn with the messages that arrived."""
-        arrived, self.inbox = self.replaying.messages(self.inbox)
-        self.job.ingest(arrived, self.now)
-        asked, self.condense_asked = self.replaying.wish(self.condense_asked)
+        moment = self.moment
+        arrived, moment.inbox = self.replaying.messages(moment.inbox)
+        self.job.ingest(arrived, self.moment.now)
+        asked, moment.condense_asked = moment.answers.wish(moment.condense_asked)
         if asked:
             self.job.request_condensation(RequestSource.USER)
 
     async def tick(self) -> None:
         """Bring due nodes up to date: one activity for all that must be read, none if nothing must."""
-        now = self.replaying.tick_at(self.now)
+        now = self.moment.answers.tick_at(self.moment.now)
         await self.preparing.apply(now)
         due = self.job.due_reads(now)
         results: tuple[Any, ...] = ()
         if due:
             self.phase = Phase.READING
-            read = await self.effects.tick(due, self.job.turn, self.replaying.effect)
-            results = read.results
-            self.passed(read.worked)
+            read = self.effects.tick(due, self.job.turn)
+            results = (await self.moment.after(read, lambda read: read.worked)).results
         self.job.apply_tick(results)
         self.replaying.compare_context(self.job.changed_nodes, self.job.turn - 1)
         await self.preparing.begin(now)
@@ -230,10 +209,10 @@ class JobWorkflow(Ordered):
                 if doubted is not None:
                     raise doubted from None
                 raise
-            if (limit := self.replaying.limit) is not None:
+            if (limit := self.moment.answers.limit(len(self.job.limits))) is not None:
                 self.job.limited(limit)
                 continue
-            if (restored := self.replaying.restored) is not None:
+            if (restored := self.moment.answers.restored) is not None:
                 return self.called(prompt, restored)
             self.phase = Phase.MODEL
             call = TurnCall(
@@ -241,7 +220,7 @@ class JobWorkflow(Ordered):
                 layout=prompt.delta,
                 model=self.model(),
                 retry=self.order.spec.retry,
-                execution=self.replaying.with_divergences(prompt.execution),
+                execution=self.replaying.told_in(prompt.execution),
                 nodes=prompt.nodes,
                 condensations=prompt.condensations,
                 events=prompt.events,
@@ -252,20 +231,9 @@ class JobWorkflow(Ordered):
                 accepted=self.job.fitter.accepted if doubted is None else 0,
             )
             try:
-                reply: TurnReply = await workflow.execute_activity(
-                    "call_model",
-                    call,
-                    result_type=TurnReply,
-                    activity_id=f"turn-{self.job.turn}{prompt.suffix}",
-                    start_to_close_timeout=CALL_LIMIT,
-                    schedule_to_close_timeout=self.until_deadline(),
-                    heartbeat_timeout=HEARTBEAT,
-                    retry_policy=PATIENT,
-                )
+                reply = await self.ask_model(call, prompt.suffix)
             except ActivityError as error:
-                failed = failed_in(error)
-                self.passed(failed.seconds - self.job.ledger.failed.seconds)
-                self.job.ledger.add_failed(failed)
+                self.job.ledger.add_failed(failed_in(error))
                 cause = error.cause
                 if isinstance(cause, ApplicationError) and cause.type == WINDOW_EXCEEDED:
                     self.job.refused(cause.message)
@@ -274,9 +242,27 @@ class JobWorkflow(Ordered):
                     doubted = error
                     continue
                 raise
-            self.passed(worked_for(reply, call.booked))
-            self.replaying.called()
+            self.replaying.archived()
             return self.called(prompt, reply)
+
+    async def ask_model(self, call: TurnCall, suffix: str) -> TurnReply:
+        """The reply of the turn's model, from the one activity that calls it and archives both sides."""
+        asked = workflow.execute_activity(
+            "call_model",
+            call,
+            result_type=TurnReply,
+            activity_id=f"turn-{self.job.turn}{suffix}",
+            start_to_close_timeout=CALL_LIMIT,
+            schedule_to_close_timeout=self.moment.until_deadline(),
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=PATIENT,
+        )
+        reply: TurnReply = await self.moment.after(
+            asked,
+            lambda reply: worked_for(reply, call.booked),
+            lambda error: failed_in(error).seconds - call.booked.seconds,
+        )
+        return reply
 
     def may_be_too_long(self, cause: BaseException | None) -> bool:
         """Whether the prompt may have been too long by an error that does not say so; then the next one is smaller."""
@@ -289,9 +275,9 @@ class JobWorkflow(Ordered):
 
     def called(self, prompt: Prompt, reply: TurnReply) -> TurnReply:
         """Take the reply, and its step as the one that the next follows."""
-        self.parent = reply.step
+        self.moment.parent = reply.step
         self.job.called(prompt, reply)
-        if (restored := self.replaying.shown) is not None:
+        if (restored := self.moment.answers.shown) is not None:
             # The prompt that was sent is the one that the next is told by; this one's budget line is another.
             self.job.desk.shown = restored
         return reply
@@ -304,7 +290,7 @@ class JobWorkflow(Ordered):
         while True:
             if await self.replaying.begin_call():
                 self.check_budget()
-            made = self.job.project(self.now)
+            made = self.job.project(self.moment.now)
             if not isinstance(made, SummaryTask):
                 return made
             await self.summarise(made)
@@ -316,13 +302,13 @@ class JobWorkflow(Ordered):
         Raises:
             BudgetSpent: if a budget is spent.
         """
-        if (spent := self.job.ledger.stop(self.job.turn - 1, self.now)) is not None:
+        if (spent := self.job.ledger.stop(self.job.turn - 1, self.moment.now)) is not None:
             raise BudgetSpent(spent.reason)
 
     async def summarise(self, task: SummaryTask) -> None:
         """Have a summary written. That there is none is an answer too: the condenser goes on without it."""
         self.phase = Phase.CONDENSING
-        if (recorded := await self.replaying.summary(task.name)) is not None:
+        if (recorded := await self.moment.answers.summary(task.name, self.job.turn)) is not None:
             self.job.summarised(recorded, recorded.step if isinstance(recorded, TurnReply) else None)
             return
         call = SummaryCall(
@@ -333,26 +319,24 @@ class JobWorkflow(Ordered):
             model=self.model(task.model),
             retry=summary_retry(self.order.spec.retry),
         )
+        made = workflow.execute_activity(
+            "summarise",
+            call,
+            result_type=TurnReply,
+            activity_id=f"summary-{task.name}",
+            start_to_close_timeout=CALL_LIMIT,
+            schedule_to_close_timeout=sooner(SUMMARY_LIMIT, self.moment.until_deadline()),
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=PATIENT,
+            summary=f"summary before turn {self.job.turn}",
+        )
         try:
-            reply: TurnReply = await workflow.execute_activity(
-                "summarise",
-                call,
-                result_type=TurnReply,
-                activity_id=f"summary-{task.name}",
-                start_to_close_timeout=CALL_LIMIT,
-                schedule_to_close_timeout=sooner(SUMMARY_LIMIT, self.until_deadline()),
-                heartbeat_timeout=HEARTBEAT,
-                retry_policy=PATIENT,
-                summary=f"summary before turn {self.job.turn}",
-            )
+            reply: TurnReply = await self.moment.after(made, worked_for, lambda error: failed_in(error).seconds)
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise
-            failed = failed_in(error)
-            self.passed(failed.seconds)
-            self.job.summarised(cause_of(error), failed=failed)
+            self.job.summarised(cause_of(error), failed=failed_in(error))
         else:
-            self.passed(worked_for(reply))
             self.job.summarised(reply, reply.step)
 
     async def execute(self, statement: JobStatement) -> None:
@@ -366,8 +350,8 @@ class JobWorkflow(Ordered):
                 # The statement has ended, or the stretch was cut and goes on in another activation.
                 continue
             number = len(statement.effects)
-            result, worked = await self.effects.perform(effect, self.job.turn, number, self.replaying.effect)
-            self.passed(worked)
+            performed = self.effects.perform(effect, self.job.turn, number)
+            result, _ = await self.moment.after(performed, lambda done: done[1])
             answer = statement.answered(effect, result)
 
     async def durable(self, statement: JobStatement, answer: Answer | None) -> Effect | None:
@@ -393,8 +377,7 @@ class JobWorkflow(Ordered):
                     )
             statement.settle(verdict)
             self.this_run.statement_ms += verdict.ms
-            self.now += verdict.ms / 1000
-            self.job.ledger.work(verdict.ms / 1000)
+            self.moment.ran(verdict.ms / 1000)
             return stretch.effect if stretch is not None and verdict.status is VerdictStatus.OK else None
 
     async def stop_before_turn(self) -> Stop | None:
@@ -405,23 +388,27 @@ class JobWorkflow(Ordered):
         if self.order.withdrawn:
             return WITHDRAWN
         await self.replaying.gate()
-        stop = self.job.stop(self.now) or await self.replaying.begin_turn()
+        stop = self.job.stop(self.moment.now) or await self.replaying.begin_turn()
         # Of a record that has just ended, no time was asked.
-        return stop or self.job.stop(self.now) or await sleep(self)
+        stop = stop or self.job.stop(self.moment.now)
+        if stop is not None or self.job.sleeping.state is None:
+            return stop
+        self.phase = Phase.ASLEEP
+        return await self.asleep.sleep()
 
     async def go_on(self) -> None:
         """Between two turns: a checkpoint now and then, and on from it in another run if this one is full."""
-        if self.job.stop(self.now) is not None or self.parent is None:
+        if self.job.stop(self.moment.now) is not None or self.moment.parent is None:
             return
         await self.go_on_if_full()
         # A run archives one checkpoint of a turn: of a turn after which the job sleeps, the one with which it ends.
         if self.job.turn % CHECKPOINT_TURNS == 0 and self.job.sleeping.state is None:
-            await save(self.job, self.order.key, self.parent)
+            await save(self.job, self.order.key, self.moment.parent)
 
     async def go_on_if_full(self) -> None:
         """On in another run, from a checkpoint of this moment, if this one is full."""
-        if self.parent is not None and self.this_run.is_full(workflow.info().task_timeout):
-            await self.go_on_in_another_run(self.parent)
+        if self.moment.parent is not None and self.this_run.is_full(workflow.info().task_timeout):
+            await self.go_on_in_another_run(self.moment.parent)
 
     async def go_on_in_another_run(self, parent: StepRef) -> None:
         """Continue as new."""
@@ -431,9 +418,9 @@ class JobWorkflow(Ordered):
             checkpoint=saved,
             parent=parent,
             seed=self.seed,
-            inbox=(*self.inbox, *self.arrived),
+            inbox=(*self.moment.inbox, *self.moment.arrived),
             heard=tuple(self.heard),
-            condense=self.condense_asked or self.condense_arrived,
+            condense=self.moment.condense_asked or self.moment.condense_arrived,
             **self.replaying.carried,
         )
         versioned = workflow.info().get_current_deployment_version() is not None
@@ -454,13 +441,13 @@ class JobWorkflow(Ordered):
             JobEnd(
                 key=self.order.key,
                 turn=job.turn,
-                parent=self.parent,
+                parent=self.moment.parent,
                 status=stop.status.value,
                 reason=stop.reason,
                 result=stop.result,
                 usage=job.ledger.usage,
                 cost_usd=job.ledger.cost_usd,
-                execution=self.replaying.with_divergences(execution),
+                execution=self.replaying.told_in(execution),
                 nodes=nodes,
                 condensations=job.condensing.taken,
                 events=job.happenings.records,
@@ -496,14 +483,14 @@ class JobWorkflow(Ordered):
             return Stop(JobStatus.BUDGET, str(error))
         cause = error.cause if isinstance(error, ActivityError) else None
         if isinstance(cause, ApplicationError) and cause.type == BUDGET_SPENT:
-            spent = self.job.ledger.stop(self.job.turn - 1, self.now)
-            budget = spent.reason if spent is not None else self.job.ledger.time_reason(self.now)
+            spent = self.job.ledger.stop(self.job.turn - 1, self.moment.now)
+            budget = spent.reason if spent is not None else self.job.ledger.time_reason(self.moment.now)
             return Stop(JobStatus.BUDGET, f"{budget}; turn {self.job.turn}: {cause.message}")
         last = f"turn {self.job.turn}: {cause_of(error)}"
         if given_up(error):
             return Stop(JobStatus.BUDGET, f"{self.job.ledger.deadline_reason()}; {last}")
-        if self.job.ledger.time_left(self.now) <= 1:
-            return Stop(JobStatus.BUDGET, f"{self.job.ledger.time_reason(self.now)}; {last}")
+        if self.job.ledger.time_left(self.moment.now) <= 1:
+            return Stop(JobStatus.BUDGET, f"{self.job.ledger.time_reason(self.moment.now)}; {last}")
         return Stop(JobStatus.FAILED, last)
 
     def call_fields(self) -> dict[str, Any]:
@@ -512,23 +499,13 @@ class JobWorkflow(Ordered):
         return {
             "key": self.order.key,
             "turn": self.job.turn,
-            "parent": self.parent,
+            "parent": self.moment.parent,
             "form": spec.form,
             "encoding": spec.encoding,
             "redact": spec.redact,
             "reset_event_id": workflow.info().get_current_history_length() + 1,
-            "left": self.left(),
+            "left": self.moment.left(),
         }
-
-    def left(self) -> Left:
-        """What failed attempts may use up."""
-        tokens, usd = self.job.ledger.left()
-        return Left(tokens=tokens, usd=usd, seconds=max(math.ceil(self.job.ledger.time_left(self.now)), 1))
-
-    def until_deadline(self) -> timedelta | None:
-        """How long an activity may take with all its waits, in whole seconds: the server knows of the clock, not of work."""
-        left = None if self.job.ledger.repeats else self.job.ledger.deadline_left(self.now)
-        return None if left is None else timedelta(seconds=max(math.ceil(left), 1))
 
     def model(self, other: ModelSettings | None = None) -> dict[str, Any]:
         """What litellm is called with: the job's model, or the one that writes its summaries."""

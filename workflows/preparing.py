@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import TYPE_CHECKING
 
 from temporalio import workflow
 
@@ -16,11 +15,9 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts import ReadBatchResult
     from runtime.context.payloads import Preparation
     from runtime.values import Failed
+    from workflows.effects import Effects
     from workflows.failing import failed_in
-
-if TYPE_CHECKING:
-    from workflows.job import JobWorkflow
-
+    from workflows.moment import Moment
 
 FAILURES_TOLD = "failed-summaries-are-told"
 """The patch since which a node says that its summary failed."""
@@ -29,38 +26,39 @@ FAILURES_TOLD = "failed-summaries-are-told"
 class Preparing:
     """The preparations of one run that have not ended."""
 
-    def __init__(self, flow: JobWorkflow) -> None:
-        self._flow = flow
+    def __init__(self, moment: Moment, effects: Effects) -> None:
+        self._moment = moment
+        self._effects = effects
         self._handles: dict[str, workflow.ActivityHandle[ReadBatchResult]] = {}
         self._arrived: list[tuple[str, ReadBatchResult | Failed]] = []
 
     @property
     def arrived(self) -> bool:
-        """Whether something has ended that ``passed`` has not seen."""
+        """Whether something has ended that no look has seen."""
         return bool(self._arrived)
 
     async def apply(self, now: float) -> None:
         """The first part of a tick: what is ready, or what was when the record was made that is followed."""
-        job, replaying = self._flow.job, self._flow.replaying
-        if replaying.effect is None or replaying.record is None:
+        job, answers = self._moment.job, self._moment.answers
+        if answers.effect is None or answers.interim is None:
             job.apply_payloads(now)
             return
-        interim = replaying.record.interim
+        interim = answers.interim
         payloads = job.recorded_payloads(interim)
         requests = job.graph.background.requests([obj_id for obj_id, *_ in payloads])
-        results = await self._flow.effects.repeated(requests, job.turn, payloads, replaying.effect)
+        results = await self._effects.repeated(requests, job.turn, payloads)
         job.repeat_payloads(results, interim, now)
 
     async def begin(self, now: float) -> bool:
-        """Start what is to be prepared for later ticks. Whether that waited for local activities; see ``JobWorkflow.passed``."""
-        if self._flow.replaying.effect is not None:
+        """Start what is to be prepared for later ticks. Whether that waited for local activities; see ``Moment``."""
+        if self._moment.answers.effect is not None:
             return False
-        job, waited = self._flow.job, False
+        job, waited = self._moment.job, False
         for preparation in job.graph.background.begin(
             turn=job.turn, now=now, asleep=job.sleeping.to_prepare(job.graph)
         ):
             waited |= preparation.material is not None
-            handle = await self._flow.effects.prepare(preparation, self._flow.left())
+            handle = await self._effects.prepare(preparation)
             self._handles[preparation.payload_id] = handle
             handle.add_done_callback(functools.partial(self._ended, preparation))
         return waited
@@ -71,17 +69,18 @@ class Preparing:
             handle.cancel()
         self._handles.clear()
 
-    def passed(self, now: float) -> None:
-        """Take what has been prepared since, and cancel what has become pointless; see ``JobWorkflow.passed``."""
+    def look(self) -> None:
+        """Take what has been prepared since the last look, and cancel what has become pointless; see ``Moment``."""
         arrived, self._arrived = self._arrived, []
-        background = self._flow.job.graph.background
+        job, now = self._moment.job, self._moment.now
+        background = job.graph.background
         for payload_id, read in arrived:
             if isinstance(read, Failed):
-                self._flow.job.ledger.add_background(read.usage, read.cost_usd)
+                job.ledger.add_background(read.usage, read.cost_usd)
                 # Before this, that a summary failed changed nothing that a model is shown.
                 background.failed(payload_id, now, told=workflow.patched(FAILURES_TOLD))
             else:
-                self._flow.job.ledger.add_background(read.usage, read.cost_usd)
+                job.ledger.add_background(read.usage, read.cost_usd)
                 background.ready(payload_id, read.results[0], now)
         for payload_id in background.cancel():
             self._handles.pop(payload_id).cancel()

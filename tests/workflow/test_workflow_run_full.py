@@ -28,17 +28,17 @@ def test_a_run_is_full_once_the_server_says_so_and_it_has_grown() -> None:
     A query that ends a workflow task while a verdict is recorded adds three of them, which a replay would not see there.
     """
     run, told = Run(), Told(9)
-    run.passed(told)
+    run.look(told)
     run.began()
     told.events = 9 + LEAST_EVENTS
-    run.passed(told)
+    run.look(told)
     told.events += 3
     assert not run.is_full(MINUTE)
-    run.passed(told)
+    run.look(told)
     assert run.is_full(MINUTE)
     told.suggested = False
     assert run.is_full(MINUTE)
-    run.passed(told)
+    run.look(told)
     assert not run.is_full(MINUTE)
 
 

@@ -1,0 +1,68 @@
+"""That a job looks at the time and at what has arrived after each wait for the server, and never elsewhere, is enforced."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import workflows
+
+ROOM = Path(workflows.__file__).parent
+
+WAITS = frozenset({"execute_activity", "sleep", "wait_condition", "perform", "tick", "look"})
+"""Calls that wait for the server: Temporal's, and those of ``Effects`` that do."""
+
+NOT_LOOKED_AFTER = {
+    ("answers", "ask"): "what a record answers takes no time of the job's",
+    ("batch", "run"): "a batch is no job",
+    ("continuing", "load"): "the first look comes after it",
+    ("effects", "_call"): "who asks for an effect looks",
+    ("job", "end"): "nothing follows",
+    ("job", "go_on_in_another_run"): "the next run looks",
+    ("sleeping", "_arrival"): "who waits for an arrival looks",
+}
+
+
+def functions() -> Iterator[tuple[str, ast.AsyncFunctionDef]]:
+    """Every asynchronous function of the room, with its module's name."""
+    for path in sorted(ROOM.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.AsyncFunctionDef):
+                yield path.stem, node
+
+
+def calls(node: ast.AST, names: frozenset[str]) -> list[ast.Attribute]:
+    """The methods and functions of these names that are called in it."""
+    found = [call.func for call in ast.walk(node) if isinstance(call, ast.Call)]
+    return [func for func in found if isinstance(func, ast.Attribute) and func.attr in names]
+
+
+def test_every_wait_is_looked_after() -> None:
+    """A function that waits hands the wait to ``Moment.after``, or is one of those that need not."""
+    without = {
+        (module, function.name)
+        for module, function in functions()
+        if any(_waits(call) for call in calls(function, WAITS)) and not calls(function, frozenset({"after"}))
+    }
+    assert without == NOT_LOOKED_AFTER.keys()
+
+
+def _waits(call: ast.Attribute) -> bool:
+    """Whether it is a call of Temporal's ``workflow``, or of the job's effects."""
+    of = ast.unparse(call.value)
+    return of == "workflow" if call.attr in {"execute_activity", "sleep", "wait_condition"} else of.endswith("effects")
+
+
+def test_nobody_else_looks() -> None:
+    """The workflow's time is asked by the moment, and where a job begins."""
+    asked = {
+        (path.stem, line.strip())
+        for path in sorted(ROOM.glob("*.py"))
+        for line in path.read_text().splitlines()
+        if "workflow.time()" in line and path.stem != "moment"
+    }
+    assert {module for module, _ in asked} == {"job"}
+    assert len(asked) == 2, "a job's first time, and that of a fork"
+    private = [path.stem for path in sorted(ROOM.glob("*.py")) if "._look(" in path.read_text()]
+    assert private == ["moment", "sleeping"], "Moment's own look is private to it; that of a sleep is a tick"

@@ -1,0 +1,136 @@
+"""Where a turn's answers come from: the world (``Live``), or the record of a turn that is followed (``Recorded``).
+
+The loop asks both in the same words; a record answers what it holds, and says where the effects of its turn are archived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts import TurnReply
+    from activities.record import EffectName, Given, RecordedQuestion, RecordedTurn, ReplayMode, ReplayOrder
+    from runtime.context.interim import Interim
+    from workflows.limits import HEARTBEAT, READ_LIMIT, RECORD_TRIES
+
+
+class Live:
+    """A turn that takes its answers from the world: nothing of it is known before."""
+
+    record: RecordedTurn | None = None
+    """The turn that is followed."""
+    interim: Interim | None = None
+    """What the record has of the time between two turns."""
+    effect: EffectName | None = None
+    """Where effects are answered from; None for the world."""
+    execution: dict[str, Any] | None = None
+    """What the turn's statement is known to come to."""
+    given: Given | None = None
+    """Where the reply is taken from, if no model is called for it."""
+    restored: TurnReply | None = None
+    """The reply of a turn that has its step already, and gets no other."""
+    shown: tuple[str, ...] | None = None
+    """The digests of the prompt that was sent, where the turn's step is that of the record."""
+
+    def messages(self, arrived: list[str]) -> tuple[list[str], list[str]]:
+        """What the turn begins with of what has arrived, and what waits."""
+        return arrived, []
+
+    def wish(self, asked: bool) -> tuple[bool, bool]:
+        """Whether the turn begins with a user's wish to condense, and whether one waits: as for messages."""
+        return asked, False
+
+    def clock(self, reply: TurnReply, now: float) -> float:
+        """The time at which the clock of the turn's statement stands."""
+        return reply.at or now
+
+    def tick_at(self, now: float) -> float:
+        """The time at which the turn's tick stands."""
+        return now
+
+    def limit(self, known: int) -> int | None:
+        """To how many tokens the prompt is limited after ``known`` limits, since a provider refused it; None if it is not."""
+        return None
+
+    async def summary(self, name: str, turn: int) -> TurnReply | str | None:
+        """A summary, or why there is none; None if a model is to write it."""
+        return None
+
+
+class Recorded(Live):
+    """A turn that is followed in a record, as ``order`` says."""
+
+    def __init__(self, record: RecordedTurn, order: ReplayOrder) -> None:
+        self.record: RecordedTurn = record
+        self.interim: Interim = record.interim
+        self._source = order.source
+        self._answers = order.answers
+        self.given = Given(source=order.source)
+        if order.answers:
+            self.execution = record.execution
+            if order.source is not None:
+                self.effect = EffectName(source=order.source, kept=order.mode is not ReplayMode.RESTORE)
+        if order.mode is ReplayMode.RESTORE:
+            self.restored = TurnReply(**dict(record.reply), step=record.step, at=record.at)
+        self.shown = record.layout or None
+
+    def messages(self, arrived: list[str]) -> tuple[list[str], list[str]]:
+        """As the record has them, which brings the messages of its turns itself.
+
+        Those that the reset delivers again are the same ones, and are taken out; others wait until the record ends.
+        """
+        told = list(self.record.messages)
+        return told, without(arrived, told)
+
+    def wish(self, asked: bool) -> tuple[bool, bool]:
+        """As for messages."""
+        return self.interim.condense, asked and not self.interim.condense
+
+    def clock(self, reply: TurnReply, now: float) -> float:
+        """The record's, if it answers for the world."""
+        return self.record.at if self._answers else super().clock(reply, now)
+
+    def tick_at(self, now: float) -> float:
+        """The record's, if it answers for the world and its tick looked at the time."""
+        return self.interim.at if self._answers and self.interim.at is not None else now
+
+    def limit(self, known: int) -> int | None:
+        """As the provider that refused the record's prompt limited the next."""
+        limits = self.interim.limits
+        return limits[known] if known < len(limits) else None
+
+    async def summary(self, name: str, turn: int) -> TurnReply | str | None:
+        """The recorded summary; where there is none, none is written if the record answers for the world."""
+        if self._source is None:
+            return None
+        found = await ask(RecordedQuestion(source=self._source, turn=turn, summary=name), f"recorded-{name}")
+        if found is not None:
+            return TurnReply(**dict(found.reply), step=found.step, at=found.at)
+        return "the record has no such summary" if self._answers else None
+
+
+async def ask(question: RecordedQuestion, name: str) -> RecordedTurn | None:
+    """What the archive has of a recorded turn. No time of the job's passes, so nothing is looked at after it."""
+    found: RecordedTurn | None = await workflow.execute_activity(
+        "recorded_turn",
+        question,
+        result_type=RecordedTurn,
+        activity_id=name,
+        start_to_close_timeout=READ_LIMIT,
+        heartbeat_timeout=HEARTBEAT,
+        retry_policy=RECORD_TRIES,
+        summary=f"the record of turn {question.turn}",
+    )
+    return found
+
+
+def without(texts: Iterable[str], taken: Iterable[str]) -> list[str]:
+    """``texts`` without those of ``taken``, each as often as it stands there."""
+    left = list(texts)
+    for text in taken:
+        if text in left:
+            left.remove(text)
+    return left

@@ -1,0 +1,106 @@
+"""The moment of a job's run: what time it is for the job, and what has arrived. The loop and its parts share one.
+
+Where a query is answered while a local activity runs, the SDK hands the activity's result over in a later workflow task; a
+replay hands it over at once. Time, messages, payloads and events that came in between are therefore not looked at before the
+next event of the server that the job waits for: then both see the same. So every such wait goes through ``Moment.after``, and
+nothing else looks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TypeVar
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts import Left
+    from runtime.job.job import Job
+    from runtime.values import StepRef
+    from workflows.answers import Live
+    from workflows.messages import Origin
+
+T = TypeVar("T")
+
+
+class Moment:
+    """``job`` as it is ``now`` (workflow time, in seconds), after the step ``parent``.
+
+    ``idle`` are the seconds of the last wait in which nobody worked for it. ``inbox`` and ``condense_asked`` are what users
+    sent until the last look, ``arrived`` and ``condense_arrived`` what came since. ``looking`` are told of each look.
+    ``answers``: the turn's come from the world, or from a record.
+    """
+
+    def __init__(self, job: Job, origin: Origin | None) -> None:
+        self.job = job
+        self.now = workflow.time()
+        self.idle = 0.0
+        self.parent: StepRef | None = origin.parent if origin is not None else None
+        self.inbox: list[str] = list(origin.inbox) if origin is not None else []
+        self.arrived: list[str] = []
+        self.condense_asked = origin.condense if origin is not None else False
+        self.condense_arrived = False
+        self.looking: list[Callable[[], None]] = []
+        self.answers = Live()
+
+    async def after(
+        self,
+        wait: Awaitable[T],
+        worked: Callable[[T], float | None],
+        failed: Callable[[ActivityError], float | None] | None = None,
+    ) -> T:
+        """What the server was waited for; then take note of the time and of what has arrived.
+
+        Of the time that has passed, as many seconds at most as ``worked`` says are the job's; None: all of it, since nobody
+        told. With ``failed``, which says so of an error, note is taken after an error too.
+        """
+        try:
+            result = await wait
+        except ActivityError as error:
+            if failed is not None:
+                self._look(failed(error))
+            raise
+        self._look(worked(result))
+        return result
+
+    def begin(self) -> None:
+        """Take the first look: nothing was waited for, and nobody has worked."""
+        self._look(0.0)
+
+    def ran(self, seconds: float) -> None:
+        """The interpreter has run for the job, which the history holds in its verdict."""
+        self.now += seconds
+        self.job.ledger.work(seconds)
+
+    def reset(self) -> None:
+        """A run was reset to here: the time since is not the job's, and a deadline after its start goes on from where it stood."""
+        # Where this task looked at the time before, it is in that gap.
+        since = workflow.time() - self.now
+        self.job.ledger.started += since if since > 0 else self.idle
+        self.now = workflow.time()
+
+    def left(self) -> Left:
+        """What failed attempts may use up."""
+        tokens, usd = self.job.ledger.left()
+        return Left(tokens=tokens, usd=usd, seconds=max(math.ceil(self.job.ledger.time_left(self.now)), 1))
+
+    def until_deadline(self) -> timedelta | None:
+        """How long an activity may take with all its waits, in whole seconds: the server knows of the clock, not of work."""
+        left = None if self.job.ledger.repeats else self.job.ledger.deadline_left(self.now)
+        return None if left is None else timedelta(seconds=max(math.ceil(left), 1))
+
+    def _look(self, worked: float | None) -> None:
+        gap, self.now = workflow.time() - self.now, workflow.time()
+        if gap > 0:
+            worked = gap if worked is None else min(gap, max(worked, 0.0))
+            self.job.ledger.work(worked)
+            self.idle = gap - worked
+        self.inbox += self.arrived
+        self.arrived = []
+        self.condense_asked |= self.condense_arrived
+        self.condense_arrived = False
+        for look in self.looking:
+            look()
