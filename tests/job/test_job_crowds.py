@@ -58,6 +58,7 @@ def shown(loop: PlainLoop, kind: SegmentKind) -> list[str]:
     ],
     ids=["notes", "held notes", "pinned views", "held views", "held groups", "pinned groups"],
 )
+@pytest.mark.slow
 def test_no_job_ends_for_the_number_of_its_nodes(workspace: Path, kind: SegmentKind, before: str, source: str) -> None:
     """2,000 notes, 600 of the others: every prompt fits, and the rest is counted in a line."""
     many = MANY if kind is SegmentKind.NOTE else FEWER

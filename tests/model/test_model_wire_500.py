@@ -19,7 +19,7 @@ from runtime.archive.stores import open_store
 from runtime.archive.verify import damage, verify_job
 from tests.servers.provider_server import Exchange, Policy, ProviderServer
 
-pytestmark = pytest.mark.usefixtures("litellm")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("litellm")]
 
 JOBS, TURNS = 20, 25
 THINKING = (

@@ -69,7 +69,6 @@ async def _forget(stage: Stage, workflow_id: str, run: str) -> None:
             await asyncio.sleep(0.05)
 
 
-@pytest.mark.smoke
 async def test_forks_and_resets_go_on_from_before_and_after_a_checkpoint(stage: Stage) -> None:
     """Executed again from there with all answers from the record, each comes to the job's own timeline; and calls no model."""
     outcome, archive = await _recorded(stage)

@@ -165,6 +165,7 @@ def test_secrets_in_the_files_of_a_glob_are_masked_in_its_outline(root: Path) ->
     assert "very-secret" not in shown.text and "KEY = " in shown.text
 
 
+@pytest.mark.slow
 def test_a_directory_with_100_000_files_is_listed(root: Path) -> None:
     """The answer holds what the budget allows, and how many lines there are."""
     (root / "many").mkdir()
