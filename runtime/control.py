@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from temporalio.client import (
@@ -33,6 +34,7 @@ from runtime.errors import DefinitionChanged, InputError, NotFound
 from runtime.failpoints import failpoint
 from runtime.job.stops import JobStatus
 from runtime.lost import archived_plan
+from runtime.own_runs import OwnRuns, describe
 from runtime.plans import JobPlan, Plan, Start
 from runtime.redaction.submission import masked_message, masked_spec
 from runtime.spec.changes import changes, definition_digest
@@ -148,18 +150,18 @@ class Control:
 
     async def standing(self, key: JobKey) -> Standing | None:
         """How the job's newest run stands; None if it was never started."""
-        handle = self._job(key)
-        description = await _describe(handle)
+        description = await self._own.newest(key)
         if description is None:
             return None
         run = description.run_id or ""
+        handle = self._job(key, run)
         if description.status is not WorkflowExecutionStatus.RUNNING:
             return Standing(run, outcome=await self._ended(key, description))
         return Standing(run, progress=await self._progress(handle), trouble=_trouble(description))
 
     async def outcome(self, key: JobKey) -> JobOutcome | None:
         """How the job's newest run ended; None while it is open, and before it was started."""
-        description = await _describe(self._job(key))
+        description = await self._own.newest(key)
         if description is None or description.status is WorkflowExecutionStatus.RUNNING:
             return None
         return await self._ended(key, description)
@@ -167,7 +169,7 @@ class Control:
     async def batch_state(self, batch: str) -> BatchState | None:
         """What the batch says of its jobs; None if it does not run, nothing if no worker answers for it."""
         handle = self.client.get_workflow_handle(batch_workflow_id(batch))
-        description = await _describe(handle)
+        description = await describe(self.client, handle.id)
         if description is None or description.status is not WorkflowExecutionStatus.RUNNING:
             return None
         try:
@@ -207,7 +209,7 @@ class Control:
             return False
         if state != BatchState():
             return key.job in state.waiting
-        return await _describe(self._job(key)) is None and key.job in await self._submitted(key.batch)
+        return await self._own.newest(key) is None and key.job in await self._submitted(key.batch)
 
     async def cancel(self, key: JobKey) -> None:
         """Ask a job that runs, or waits for its place in its batch, to stop. It ends as ``cancelled``.
@@ -234,8 +236,7 @@ class Control:
 
     async def _plan_job(self, batch: str, spec: JobSpec, *, rerun_failed: bool, anew: bool) -> JobPlan:
         key = JobKey(batch=batch, job=spec.id)
-        handle = self._job(key)
-        description = await _describe(handle)
+        description = await self._own.newest(key)
         if description is None:
             known = await asyncio.to_thread(archived_plan, self.store, key, spec)
             failed = known.outcome is not None and known.outcome.status is not JobStatus.SUCCEEDED
@@ -248,17 +249,23 @@ class Control:
         failed = outcome is not None and outcome.status is not JobStatus.SUCCEEDED
         if failed and rerun_failed:
             return JobPlan(spec, Start.RERUN, before=run)
-        await self._check_definition(handle, description, spec, failed=failed)
+        await self._check_definition(self._job(key, run), description, spec, failed=failed)
         if running:
             return JobPlan(spec, Start.RESUMED, turn=await asyncio.to_thread(self._turn, key, run))
         return JobPlan(spec, Start.DONE, outcome=outcome, turn=outcome.turns if outcome else 0)
 
     async def _check_archive(self, batch: str) -> None:
-        description = await _describe(self.client.get_workflow_handle(batch_workflow_id(batch)))
+        description = await describe(self.client, batch_workflow_id(batch))
         if description is None:
             return
-        other = await description.memo_value("archive", default="")
-        if other != await asyncio.to_thread(archive_id, self.store):
+        try:
+            other = await description.memo_value("archive", default="")
+        except NotSigned as error:
+            if error.refusal is Refusal.OTHER_KEY:
+                raise
+            return
+        # Whoever started a workflow of that name without it was none of Holdfast's clients.
+        if other and other != await asyncio.to_thread(archive_id, self.store):
             where = await description.memo_value("store", default="another store")
             raise InputError(
                 f"batch {batch!r} has its archive in {where}, and this command would use {self.store}: name the batch's "
@@ -334,8 +341,12 @@ class Control:
             return JobOutcome(key=key, run=run, status=JobStatus.FAILED, reason=f"ended from outside: {error.message}")
         return outcome
 
-    def _job(self, key: JobKey) -> WorkflowHandle[JobWorkflow, JobOutcome]:
-        return self.client.get_workflow_handle_for(JobWorkflow.run, job_workflow_id(key))
+    def _job(self, key: JobKey, run: str | None = None) -> WorkflowHandle[JobWorkflow, JobOutcome]:
+        return self.client.get_workflow_handle_for(JobWorkflow.run, job_workflow_id(key), run_id=run)
+
+    @cached_property
+    def _own(self) -> OwnRuns:
+        return OwnRuns(self.client, self.store)
 
     def _turn(self, key: JobKey, run: str | None) -> int:
         """The last turn of a run that the archive has, finished or in flight."""
@@ -360,15 +371,6 @@ def _portions(orders: Iterable[JobOrder]) -> list[tuple[JobOrder, ...]]:
         portions[-1].append(order)
         room -= size
     return [tuple(portion) for portion in portions]
-
-
-async def _describe(handle: WorkflowHandle[Any, Any]) -> WorkflowExecutionDescription | None:
-    try:
-        return await handle.describe()
-    except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            return None
-        raise
 
 
 def _trouble(description: WorkflowExecutionDescription) -> Trouble | None:

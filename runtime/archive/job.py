@@ -69,6 +69,11 @@ class JobArchive(JobReader):
             if self.objects.put(keys.definition_key(self.prefix, number), form)[0]:
                 return True
 
+    def carried_out_by(self, order: str) -> str | None:
+        """The first run that carried an order out; None for one that none has, and for none."""
+        archived = (self.objects.get(key, "definition").header for key in self.store.list(f"{self.prefix}/definition/"))
+        return next((str(header["run"]) for header in archived if order and header.get("order") == order), None)
+
     def begin_attempt(self, attempt: NewAttempt) -> str:
         """Archive a request before the call, as the turn's next attempt in this run. Returns the attempt's key.
 

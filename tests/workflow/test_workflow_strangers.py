@@ -23,6 +23,7 @@ from temporalio.api.workflowservice.v1 import (
 )
 from temporalio.client import (
     Client,
+    WorkflowExecutionStatus,
     WorkflowFailureError,
     WorkflowHandle,
     WorkflowQueryFailedError,
@@ -37,7 +38,10 @@ from activities.record import ReplayOrder, RunName
 from runtime.authentic import NotSigned, PayloadKey, Refusal, signed_converter
 from runtime.control import Control
 from runtime.job.stops import JobStatus
+from runtime.plans import Start
 from runtime.resets import outcome_of_reset, reset
+from runtime.spec.changes import definition_digest
+from runtime.spec.models import BatchSpec
 from runtime.temporal_binary import installed_binary
 from tests.eventually import eventually
 from workflows.batch import BatchWorkflow
@@ -169,6 +173,71 @@ async def test_an_order_is_carried_out_once(stage: Stage) -> None:
     assert "OrderTaken: another run has had this order" in again.reason
     assert [step.run for step in stage.archive(spec).steps(first.run)] == [first.run]
     assert stage.archive(spec).runs() == [first.run]
+
+
+async def test_a_strangers_run_says_nothing_about_a_job(stage: Stage) -> None:
+    """Under the id of a job that has ended: unsigned, without an order, and with the job's own. Its own end counts; under an unused id, nothing."""
+    spec = stage.spec(["finish(1)"])
+    batch = BatchSpec(batch=stage.batch, jobs=(spec,))
+    key = JobKey(batch=stage.batch, job=spec.id)
+    digest = definition_digest(spec)
+    handle = await stage.client.start_workflow(
+        JobWorkflow.run,
+        JobOrder(key=key, spec=spec, definition=digest, id="one"),
+        id=job_workflow_id(key),
+        task_queue=stage.queue,
+        memo={"definition": digest},
+    )
+    outcome = await handle.result()
+    assert outcome.status is JobStatus.SUCCEEDED
+    control = Control(stage.client, stage.store)
+    started = (await handle.fetch_history()).events[0].workflow_execution_started_event_attributes
+    client = await stranger(stage)
+    for given in (
+        Payloads(),
+        Payloads(payloads=[Payload(data=b"{}", metadata={"encoding": b"json/plain"})]),
+        started.input,
+    ):
+        await _start_raw(client, stage, handle.id, given)
+        await _over(handle)
+        assert (await handle.describe()).run_id != outcome.run
+        # A new client knows nothing from before.
+        for asked in (control, Control(stage.client, stage.store)):
+            assert await asked.outcome(key) == outcome
+            standing = await asked.standing(key)
+            assert standing is not None and (standing.run, standing.outcome) == (outcome.run, outcome)
+            (planned,) = (await asked.plan(batch, rerun_failed=True)).jobs
+            assert (planned.start, planned.outcome) == (Start.DONE, outcome)
+    unused = JobKey(batch=stage.batch, job="unused")
+    await _start_raw(client, stage, job_workflow_id(unused), Payloads())
+    await _over(stage.client.get_workflow_handle(job_workflow_id(unused)))
+    other = BatchSpec(batch=stage.batch, jobs=(spec.model_copy(update={"id": "unused"}),))
+    (planned,) = (await control.plan(other, rerun_failed=False)).jobs
+    assert planned.start is Start.NEW
+    assert await control.standing(unused) is None
+
+
+async def _over(handle: WorkflowHandle[Any, Any]) -> None:
+    """Wait until the newest run has ended."""
+
+    async def ended() -> bool:
+        return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
+
+    await eventually(ended, "the run has ended")
+
+
+async def test_a_strangers_batch_says_nothing_about_a_batch(stage: Stage) -> None:
+    """Nothing of where the batch's archive is."""
+    spec = stage.spec(["finish(1)"])
+    client = await stranger(stage)
+    handle = await client.start_workflow(
+        "BatchWorkflow", "x", id=batch_workflow_id(stage.batch), task_queue=stage.queue
+    )
+    await _over(handle)
+    (planned,) = (
+        await Control(stage.client, stage.store).plan(BatchSpec(batch=stage.batch, jobs=(spec,)), rerun_failed=False)
+    ).jobs
+    assert planned.start is Start.NEW
 
 
 @pytest.mark.smoke
