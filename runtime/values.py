@@ -34,6 +34,11 @@ class Later:
     """Marks a field that every archived header has now, and those of earlier releases do not."""
 
 
+def fields_of(*values: Value) -> dict[str, Any]:
+    """The fields of several values, in one."""
+    return {name: field for value in values for name, field in value}
+
+
 class Compact(Value):
     """A value whose JSON leaves out fields that have their default: what every turn adds to a history stays small."""
 

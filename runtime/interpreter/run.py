@@ -17,6 +17,7 @@ before it. One that raises an exception keeps what it did until then, as in any 
 
 from __future__ import annotations
 
+import base64
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -39,6 +40,7 @@ from pydantic_monty import (
 from runtime.digests import digest_of
 from runtime.interpreter import checker, listing, namespace, output, phrases, pool, supplied, traces, typecheck
 from runtime.interpreter.bounds import TOO_LARGE, too_large
+from runtime.interpreter.definitions import NO_DEFINITIONS, Definitions
 from runtime.interpreter.echo import echo
 from runtime.interpreter.handles import HANDLE_TYPES, Handles
 from runtime.interpreter.host import Answer, Effect, Failure, Given, Host, NotHandled
@@ -46,9 +48,10 @@ from runtime.interpreter.lowering import Lowered, lower
 from runtime.interpreter.objections import explained
 from runtime.interpreter.os_values import VIRTUAL_ROOT
 from runtime.interpreter.processor_time import Stopwatch, watchdog
-from runtime.interpreter.records import ExceptionInfo
+from runtime.interpreter.records import ExceptionInfo, TypeInfo
 from runtime.interpreter.supplied import pure
 from runtime.interpreter.verdicts import KEEPING, KEPT, Checked, InterpreterDrift, Verdict, VerdictStatus, exception_of
+from runtime.values import Value
 
 __all__ = ["InterpreterDrift", "Session", "StatementRun", "Stretch", "Verdict", "VerdictStatus"]
 
@@ -70,6 +73,18 @@ _CRASHES_KNOWN = 1000
 _UNCUT = -1
 
 
+class SavedSession(Value):
+    """What a checkpoint has of a session: ``session`` is its dump in base64, ``supplied`` what it was supplied, the rest its namespace."""
+
+    session: str | None = None
+    supplied: tuple[str, ...] = ()
+    variables: dict[str, TypeInfo]
+    handles: dict[str, str]
+    definitions: Definitions = NO_DEFINITIONS
+    aliases: tuple[tuple[str, str], ...] = ()
+    scheme: int = namespace.SHORT
+
+
 @dataclass(frozen=True)
 class Session:
     """The interpreter between statements: its dump (None before the first statement), its namespace, and what it was supplied."""
@@ -77,6 +92,36 @@ class Session:
     dump: bytes | None = None
     names: namespace.Namespace = namespace.EMPTY
     pieces: tuple[str, ...] = ()
+
+    def saved(self) -> SavedSession:
+        """For a checkpoint."""
+        return SavedSession(
+            session=None if self.dump is None else base64.b64encode(self.dump).decode(),
+            supplied=self.pieces,
+            variables=dict(self.names.variables),
+            handles=dict(self.names.handles),
+            definitions=self.names.definitions,
+            aliases=self.names.aliases,
+            scheme=self.names.scheme,
+        )
+
+    @classmethod
+    def restored(cls, saved: SavedSession) -> Session:
+        """The session that was saved.
+
+        Raises:
+            binascii.Error: if its dump is no base64.
+        """
+        # A session that has run nothing was begun by no scheme: it begins by today's.
+        names = namespace.Namespace(
+            variables=saved.variables,
+            handles=saved.handles,
+            definitions=saved.definitions,
+            aliases=saved.aliases,
+            scheme=namespace.WHOLE if saved.session is None else saved.scheme,
+        )
+        dump = None if saved.session is None else base64.b64decode(saved.session, validate=True)
+        return cls(dump=dump, names=names, pieces=saved.supplied)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ cannot be made before ``summarised`` was given the reply, or why there is none.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from runtime.history.condensed import CondensationRecord
 from runtime.history.condensers import (
@@ -88,6 +88,14 @@ class Backoff(Value):
         )
 
 
+class SavedCondensing(Value):
+    """What a checkpoint has of a job's condensations."""
+
+    cached_tokens: int = 0
+    dropped: Dropped = Dropped()
+    backoff: Backoff = Backoff()
+
+
 class Condensing:
     """The condensations of one job. ``taken`` are those since the last step, ``dropped`` is what no summary stands for."""
 
@@ -102,6 +110,19 @@ class Condensing:
         self._model = next((spec.model for spec in specs if spec.model is not None), None)
         self._writing: _Writing | None = None
         self._number = 0
+
+    # Between two turns nothing is being written, and what was taken is archived.
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset(
+        {"never", "taken", "_condenser", "_limits", "_model", "_writing", "_number"}
+    )
+
+    def saved(self) -> SavedCondensing:
+        """For a checkpoint."""
+        return SavedCondensing(cached_tokens=self.cached_tokens, dropped=self.dropped, backoff=self.backoff)
+
+    def restore(self, saved: SavedCondensing) -> None:
+        """As it was saved."""
+        self.cached_tokens, self.dropped, self.backoff = saved.cached_tokens, saved.dropped, saved.backoff
 
     @property
     def waiting(self) -> SummaryTask | None:

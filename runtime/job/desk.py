@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 from runtime.context.graph import ContextGraph
+from runtime.history.codec import event_from_json, event_to_json
+from runtime.history.events import is_shown
 from runtime.history.log import EventLog
 from runtime.history.properties import ALL_PROPERTIES, USER_MESSAGES_PINNED
-from runtime.interpreter.run import Session
-from runtime.job.places import Places
-from runtime.job.surface import Surface
+from runtime.interpreter.run import SavedSession, Session
+from runtime.job.places import Places, SavedPlaces
+from runtime.job.saved_prompt import SavedReply, packed, restored_replies, saved_replies, unpacked
+from runtime.job.surface import SavedSurface, Surface
 from runtime.projection.project import Projector
 from runtime.projection.segments import Segment
 from runtime.spec.models import JobSpec
+from runtime.values import fields_of
+
+
+class SavedDesk(SavedSession, SavedSurface, SavedPlaces):
+    """What a checkpoint has of a desk. What only looks back is not in it: events that were forgotten stay in the checkpoints and
+    steps before, and the previous prompt is there as the digests of its segments.
+    """
+
+    key: str
+    turn: int
+    events: tuple[dict[str, Any], ...]
+    condensation_requested: bool = False
+    graph: dict[str, Any]
+    replies: tuple[SavedReply, ...] = ()
+    layout: str
 
 
 class Desk:
@@ -35,3 +54,41 @@ class Desk:
         self.projector = Projector(count)
         self.replies: dict[int, Segment] = {}
         self.shown: tuple[str, ...] = ()
+
+    # They come from the definition.
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset({"spec", "count", "projector"})
+
+    def saved(self) -> SavedDesk:
+        """For a checkpoint."""
+        shown = list(self.log.view)
+        parts = (self.session.saved(), self.surface.saved(), self.places.saved(event.id for event in shown))
+        return SavedDesk(
+            **fields_of(*parts),
+            key=self.key,
+            turn=self.turn,
+            events=tuple(event_to_json(event) for event in shown),
+            condensation_requested=self.log.view.unhandled_condensation_request,
+            graph=self.graph.dump(),
+            replies=saved_replies(self.replies, shown, self.turn),
+            layout=packed(self.shown),
+        )
+
+    def restore(self, saved: SavedDesk) -> None:
+        """As it was saved.
+
+        Raises:
+            InputError: if the graph is damaged.
+            ValueError: if anything else is.
+        """
+        self.key, self.turn = saved.key, saved.turn
+        events = [event for event in map(event_from_json, saved.events) if is_shown(event)]
+        self.log = EventLog.resumed(
+            events, unhandled_request=saved.condensation_requested, properties=self.log.view.properties
+        )
+        self.graph = ContextGraph.load(saved.graph, self.count, writer=self.spec.writer is not None)
+        self.session = Session.restored(saved)
+        self.places.restore(saved)
+        self.surface.restore(saved)
+        self.surface.graph, self.surface.names = self.graph, self.session.names.handles
+        self.replies = restored_replies(saved.replies, events)
+        self.shown = unpacked(saved.layout)

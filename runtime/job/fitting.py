@@ -8,6 +8,7 @@ stay is cut to smaller budgets. The contract, the goal and what is pinned stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from runtime.job import sections
 from runtime.job.condensing import Condensing, SummaryTask
@@ -17,7 +18,7 @@ from runtime.job.window import SMALLER, learned_limit
 from runtime.projection.project import MESSAGE_TOKENS, TailPart
 from runtime.projection.segments import Segment, SegmentKind
 from runtime.spec.models import LEAST_SECTION
-from runtime.values import Usage
+from runtime.values import Usage, Value
 
 ROOM, CONDENSED = "left out for room", "condensed"
 """Why a prompt was rewritten."""
@@ -32,6 +33,14 @@ reply that was cut off."""
 _CUTTABLE = (SegmentKind.VIEW, SegmentKind.GROUP, SegmentKind.NOTE, SegmentKind.DELTA, SegmentKind.HANDLES)
 
 
+class SavedFitter(Value):
+    """What a checkpoint has of a fitter."""
+
+    limit: int
+    size: int
+    accepted: int = 0
+
+
 class Fitter:
     """Makes layouts of at most ``limit`` tokens. ``accepted`` is the size of the largest that a model has answered, 0 for none."""
 
@@ -42,6 +51,17 @@ class Fitter:
         self.accepted = 0
         self._stated = limit
         self._refused = False
+
+    # What was stated is in the definition; a refusal concerns a prompt of the turn.
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset({"condensing", "_stated", "_refused"})
+
+    def saved(self) -> SavedFitter:
+        """For a checkpoint."""
+        return SavedFitter(limit=self.limit, size=self.size, accepted=self.accepted)
+
+    def restore(self, saved: SavedFitter) -> None:
+        """As it was saved."""
+        self.limit, self.size, self.accepted = saved.limit, saved.size, saved.accepted
 
     def learned(self, words: str) -> int:
         """The most tokens that a layout may have, since a provider found the last one too long, and said ``words``."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from runtime.history.events import BaseEvent
+from runtime.values import Value
 
 MAX_EVENTS: Final = 500
 """Events that a step records. A loop may call methods by the thousand: what is beyond is counted."""
@@ -14,11 +14,27 @@ LEFT_OUT: Final = "left_out"
 """The type of the record that counts those beyond, in place of an id and the rest."""
 
 
+class SavedHappenings(Value):
+    """What a checkpoint has of them: all."""
+
+    happenings: tuple[dict[str, Any], ...] = ()
+
+
 class Happenings:
     """The context's events since the last model call, as records."""
 
-    def __init__(self, records: Iterable[dict[str, Any]] = ()) -> None:
-        self._records = list(records)
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self) -> None:
+        self._records: list[dict[str, Any]] = []
+
+    def saved(self) -> SavedHappenings:
+        """For a checkpoint."""
+        return SavedHappenings(happenings=tuple(self._records))
+
+    def restore(self, saved: SavedHappenings) -> None:
+        """As it was saved."""
+        self._records = list(saved.happenings)
 
     def add(self, event: BaseEvent) -> None:
         """Record an event, or count it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from runtime.context.contract import contract_text
 from runtime.context.feed import Delta
@@ -34,15 +34,15 @@ from runtime.history.log import EventLog
 from runtime.interpreter.records import Execution, ExecutionStatus
 from runtime.interpreter.replies import ParsedReply, parse_reply, short
 from runtime.interpreter.run import Session
-from runtime.job.condensing import Condensing, SummaryTask
-from runtime.job.desk import Desk
-from runtime.job.fitting import Fitter
-from runtime.job.happenings import Happenings
-from runtime.job.ledger import Ledger
+from runtime.job.condensing import Condensing, SavedCondensing, SummaryTask
+from runtime.job.desk import Desk, SavedDesk
+from runtime.job.fitting import Fitter, SavedFitter
+from runtime.job.happenings import Happenings, SavedHappenings
+from runtime.job.ledger import Ledger, SavedLedger
 from runtime.job.made import result_content
 from runtime.job.places import LEAST_HORIZON, Places
 from runtime.job.rewritten import cause_in
-from runtime.job.sleeping import Sleeping
+from runtime.job.sleeping import SavedSleeping, Sleeping
 from runtime.job.statement import JobStatement
 from runtime.job.stops import BAD_REPLIES, JobStatus, Stop
 from runtime.job.surface import Surface
@@ -50,7 +50,7 @@ from runtime.projection.project import TailPart
 from runtime.projection.results import NOBODY_THERE, execution_text
 from runtime.projection.segments import LayoutDelta, Segment, SegmentKind, delta_from, reply_segment
 from runtime.spec.models import JobSpec
-from runtime.values import Failed, ModelReply, StepRef
+from runtime.values import Failed, ModelReply, StepRef, fields_of
 
 NONE_FAILED = Failed()
 
@@ -73,6 +73,15 @@ class Prompt:
     moved: str = ""
     told: int = 0
     events: tuple[dict[str, Any], ...] = ()
+
+
+class SavedJob(SavedDesk, SavedLedger, SavedFitter, SavedCondensing, SavedSleeping, SavedHappenings):
+    """What a checkpoint has of a job after ``turn`` turns."""
+
+    last_statement: str
+    execution: Execution | None = None
+    bad_replies: tuple[str, ...] = ()
+    event_count: int = 0
 
 
 class Job:
@@ -107,6 +116,33 @@ class Job:
         )
         self._message(MessageSource.SYSTEM, contract)
         self._message(MessageSource.GOAL, spec.goal)
+
+    # They are of the turn that begins next, or of an end, after which there is no checkpoint.
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset(
+        ("_settled", "_finished", "_deltas", "_nodes", "_projections", "_tick_at", "_interim", "limits", "_condense")
+    )
+
+    def saved(self) -> SavedJob:
+        """For a checkpoint, between two turns: after ``record`` and before ``ingest``."""
+        parts = (self.desk, self.ledger, self.fitter, self.condensing, self.sleeping, self.happenings)
+        return SavedJob(
+            **fields_of(*(part.saved() for part in parts)),
+            last_statement=self.last_statement,
+            execution=self.execution,
+            bad_replies=tuple(self._bad_replies),
+            event_count=self._events,
+        )
+
+    def restore(self, saved: SavedJob) -> None:
+        """As it was saved. Errors as ``Desk.restore``."""
+        self.desk.restore(saved)
+        self.ledger.restore(saved)
+        self.fitter.restore(saved)
+        self.condensing.restore(saved)
+        self.sleeping.restore(saved)
+        self.happenings.restore(saved)
+        self.last_statement, self.execution = saved.last_statement, saved.execution
+        self._bad_replies, self._events = list(saved.bad_replies), saved.event_count
 
     @property
     def spec(self) -> JobSpec:

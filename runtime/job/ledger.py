@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import ClassVar
 
 from runtime.job.stops import JobStatus, Stop
 from runtime.plurals import counted
 from runtime.projection.results import Spending
 from runtime.spec.durations import format_duration
 from runtime.spec.models import Budget
-from runtime.values import Failed, Usage
+from runtime.values import Failed, Usage, Value
+
+
+class SavedLedger(Value):
+    """What a checkpoint has of a ledger. Jobs that were saved before work was counted have none of it behind them."""
+
+    started: float
+    budget: Budget
+    usage: Usage
+    cost_usd: float
+    untold: tuple[tuple[Usage, float], ...] = ()
+    worked: float = 0.0
 
 
 @dataclass
@@ -29,6 +41,26 @@ class Ledger:
     failed: Failed = field(default_factory=Failed)
     worked: float = 0.0
     repeats: bool = False
+
+    # A turn begins with no failed attempts, and whoever follows a record says so.
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset({"failed", "repeats"})
+
+    def saved(self) -> SavedLedger:
+        """For a checkpoint."""
+        return SavedLedger(
+            started=self.started,
+            budget=self.budget,
+            usage=self.usage,
+            cost_usd=self.cost_usd,
+            untold=tuple(self.untold),
+            worked=self.worked,
+        )
+
+    def restore(self, saved: SavedLedger) -> None:
+        """As it was saved."""
+        self.started, self.budget = saved.started, saved.budget
+        self.usage, self.cost_usd = saved.usage, saved.cost_usd
+        self.untold, self.worked = list(saved.untold), saved.worked
 
     def begin_turn(self) -> None:
         """No attempt has failed yet."""

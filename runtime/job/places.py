@@ -11,9 +11,9 @@ tenth, so a rewrite in the middle costs about as much as all that stands behind 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from runtime.context.diffs import line_diff
 from runtime.context.states import RenderedView
@@ -81,6 +81,15 @@ class Current(Protocol):
         ...
 
 
+class SavedPlaces(Value):
+    """What a checkpoint has of places. ``superseded`` are the messages of the framework that the prompt shows no more."""
+
+    places: dict[str, Place] = {}
+    superseded: tuple[str, ...] = ()
+    causes: dict[str, str] = {}
+    prices: Prices = Prices()
+
+
 @dataclass
 class Places:
     """The places of one job. ``reason`` says why places were rewritten in this turn, or is empty."""
@@ -96,6 +105,25 @@ class Places:
     _open: set[str] = field(default_factory=set)
     _moved: set[str] = field(default_factory=set)
     _superseded: int = 0
+
+    # The rest is of one turn, or of the definition.
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset(
+        {"policy", "count", "reasons", "told_now", "_open", "_moved", "_superseded"}
+    )
+
+    def saved(self, shown: Iterable[str]) -> SavedPlaces:
+        """For a checkpoint; ``shown`` are the ids of the View's events."""
+        return SavedPlaces(
+            places=self.known,
+            superseded=tuple(event for event in shown if event in self.dropped),
+            causes={obj_id: cause for obj_id, cause in self.causes.items() if obj_id in self.known},
+            prices=self.prices,
+        )
+
+    def restore(self, saved: SavedPlaces) -> None:
+        """As it was saved."""
+        self.known, self.dropped = dict(saved.places), dict.fromkeys(saved.superseded)
+        self.causes, self.prices = dict(saved.causes), saved.prices
 
     @property
     def why(self) -> str:

@@ -11,6 +11,7 @@ A user's message ends the sleep, all of it; the time that was set, or a change t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from runtime.context.describe import listed
 from runtime.context.feed import Delta
@@ -85,6 +86,12 @@ class Sleep(Value):
         return min(self.deadline, max(soon, earliest))
 
 
+class SavedSleeping(Value):
+    """What a checkpoint has of a sleep: one that a statement asked for, before its first tick."""
+
+    sleep: Sleep | None = None
+
+
 class Sleeping:
     """Whether a job sleeps, and what it did until it woke. ``state`` is None while it is awake."""
 
@@ -94,6 +101,17 @@ class Sleeping:
         self._looking: tuple[str, ...] = ()
         self._looked = False
         self._fell_asleep = True
+
+    # A checkpoint is made before a sleep's first tick.
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset({"_over", "_looking", "_looked", "_fell_asleep"})
+
+    def saved(self) -> SavedSleeping:
+        """For a checkpoint."""
+        return SavedSleeping(sleep=self.state)
+
+    def restore(self, saved: SavedSleeping) -> None:
+        """As it was saved."""
+        self.state = saved.sleep
 
     def fall_asleep(self, graph: ContextGraph, waits: tuple[Wait, ...], now: float) -> None:
         """Begin with what a statement asked for."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from runtime.context.describe import listed
 from runtime.context.feed import Delta, Item, compressed
@@ -22,6 +23,7 @@ from runtime.history.events import ShownEvent, is_result
 from runtime.job.places import Placed, Places
 from runtime.projection.project import Changes, TailPart
 from runtime.projection.segments import SegmentKind
+from runtime.values import Value
 
 SHOWN_DELTAS = 40
 """Deltas that one prompt shows; the rest is counted in a line."""
@@ -42,6 +44,14 @@ class _Facts:
 
     members: tuple[str, ...]
     shows: bool
+
+
+class SavedSurface(Value):
+    """What a checkpoint has of a surface. ``changed`` is of nodes whose changes the prompt tells."""
+
+    collapsed: tuple[str, ...] = ()
+    node_budgets: dict[str, int] = {}
+    changed: dict[str, tuple[str, int]] = {}
 
 
 @dataclass
@@ -74,6 +84,22 @@ class Surface:
     _rendered: dict[str, tuple[AnyNode, str, int | None, Placed]] = field(default_factory=dict)
     _in_tail: dict[str, TailPart | None] = field(default_factory=dict)
     _changed: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    # The rest is looked up in the graph, the events and the interpreter's names.
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset(
+        {"graph", "count", "at", "names", "tail_budgets", "places", "_clock", "_events", "_named", "_held_as"}
+        | {"_groups", "_shown_by", "_called", "_to_place", "_rendered", "_in_tail"}
+    )
+
+    def saved(self) -> SavedSurface:
+        """For a checkpoint."""
+        return SavedSurface(collapsed=tuple(self.collapsed), node_budgets=self.shrunk, changed=self._changed)
+
+    def restore(self, saved: SavedSurface) -> None:
+        """As it was saved."""
+        self.collapsed = dict.fromkeys(saved.collapsed)
+        self.shrunk = dict(saved.node_budgets)
+        self._changed = dict(saved.changed)
 
     def called(self, obj_id: str, method: str) -> None:
         """The model asked something of the node: it is shown again, in full."""

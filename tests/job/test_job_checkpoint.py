@@ -6,6 +6,7 @@ import dataclasses
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +16,7 @@ from plain_loop import PlainLoop, TurnState, count, statements
 from runtime.digests import digest_of
 from runtime.errors import InputError
 from runtime.history.codec import event_to_json
+from runtime.interpreter.run import SavedSession
 from runtime.job import checkpoint
 from runtime.job.job import Job
 from tests.tiers.tiers import examples
@@ -90,54 +92,40 @@ def test_a_loaded_job_goes_on_as_the_dumped_one(sources: list[str], room: int) -
             assert again.job.stop(again.now) == stop
 
 
-def test_every_part_of_a_job_is_dumped_or_made_anew(tmp_path: Path) -> None:
-    """A new attribute of the job must be put into the checkpoint, or into the list of what need not be."""
-    loop = _loop(tmp_path, ["a = view('a.py')"]).run()
-    dumped = {
-        *("key", "turn", "log", "graph", "session", "ledger", "fitter", "surface", "replies", "shown", "condensing"),
-        *("last_statement", "execution", "_bad_replies", "sleeping", "places", "happenings"),
-    }
-    anew = {
-        "spec",
-        "count",
-        "projector",
-        "_finished",
-        "_deltas",
-        "_nodes",
-        "_events",
-        "_projections",
-        "_tick_at",
-        "_interim",
-        "_condense",
-        "limits",
-        "_settled",
-    }
-    assert {*vars(loop.job), *vars(loop.job.desk)} == {"desk", *dumped, *anew}
-    kept = {"budget", "started", "usage", "cost_usd", "untold", "failed", "worked", "repeats"}
-    assert set(vars(loop.job.ledger)) == kept
-    assert set(vars(loop.job.fitter)) == {"accepted", "limit", "size", "condensing", "_stated", "_refused"}
-    places = {"known", "dropped", "causes", "prices"}
-    kept = {"policy", "count", "reasons", "told_now", "_open", "_moved", "_superseded"}
-    assert set(vars(loop.job.places)) == places | kept
-    surface = {"names", "collapsed", "shrunk", "_changed"}
-    looked_up = {
-        "graph",
-        "count",
-        "at",
-        "tail_budgets",
-        "places",
-        "_clock",
-        "_events",
-        "_named",
-        "_held_as",
-        "_groups",
-        "_called",
-        "_to_place",
-        "_in_tail",
-        "_rendered",
-        "_shown_by",
-    }
-    assert set(vars(loop.job.surface)) == surface | looked_up
+class Watched:
+    """A part of a job, and which of its attributes a method reads and sets."""
+
+    def __init__(self, part: Any) -> None:
+        self.__dict__.update(watched_part=part, was_read=set(), was_set=set())
+
+    def __getattr__(self, name: str) -> Any:
+        self.was_read.add(name)
+        return getattr(self.watched_part, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.was_set.add(name)
+        setattr(self.watched_part, name, value)
+
+
+def test_every_attribute_of_a_job_is_saved_or_made_anew(tmp_path: Path) -> None:
+    """A new attribute of a part must be put into what it saves and restores, or declared as made anew."""
+    job = _loop(tmp_path, ["a = view('a.py')"]).run().job
+    saved = job.saved()
+    parts = (job, job.desk, job.surface, job.places, job.ledger, job.fitter)
+    for part in (*parts, job.condensing, job.sleeping, job.happenings):
+        kept = set(vars(part)) - part.MADE_ANEW
+        assert set(vars(part)) >= part.MADE_ANEW, "what is declared is there"
+        saving, restoring = Watched(part), Watched(part)
+        arguments = (["an event"],) if part is job.places else ()
+        type(part).saved(saving, *arguments)
+        type(part).restore(restoring, saved)
+        whole = {name for name in kept if hasattr(vars(part)[name], "restore")}
+        assert kept <= saving.was_read, type(part).__name__
+        assert kept == restoring.was_set | (restoring.was_read & whole), type(part).__name__
+    session = {field.name for field in dataclasses.fields(job.session)}
+    names = {field.name for field in dataclasses.fields(job.session.names)}
+    assert session == {"dump", "names", "pieces"}
+    assert {*SavedSession.model_fields} == {"session", "supplied", *names}
 
 
 @pytest.mark.slow
