@@ -28,7 +28,7 @@ def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_at
         NotFound: if the record has no such turn.
         ArchiveError: if the archive cannot be read or written.
     """
-    archive = JobArchive(store, call.key.batch, call.key.job)
+    archive = JobArchive.of(store, call.key)
     reply, spent, request = _reply(store, call, given)
     done = archive.find_step(run, call.turn)
     if done is None:
@@ -64,7 +64,7 @@ def _reply(store: ObjectStore, call: TurnCall, given: Given) -> tuple[StoredRepl
         return _edited(call, given.statement), {}, given_request(None)
     if given.source is None:
         raise ValueError("a given reply has no source")
-    archive = JobArchive(store, given.source.batch, given.source.job)
+    archive = JobArchive.of(store, given.source)
     step = turn_record(archive, given.source.run, call.turn).step
     origin = origin_of(store, step)
     spent = {"usage": origin.usage, "cost_usd": origin.cost_usd, "failed": origin.failed_attempts}

@@ -7,13 +7,14 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.contracts import FileCall, FileCallResult, JobKey, ReadBatch, ReadBatchResult
+from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult
 from activities.record import EffectName
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_effect
 from runtime.archive.stores import ObjectStore
 from runtime.context.interim import WAIT_EFFECTS
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
+from runtime.values import JobKey
 
 NOT_RECORDED = "the record has no result for this call, and a frozen replay makes none"
 
@@ -27,7 +28,7 @@ def recorded_value(
     """An effect's result from a record, kept in ``archive`` under ``address`` too if it should be; None if there is none."""
     source = effect.source
     _, turn, number = address
-    found = recorded_effect(JobArchive(store, source.batch, source.job), source.run, turn, number)
+    found = recorded_effect(JobArchive.of(store, source), source.run, turn, number)
     if found is not None and effect.kept:
         archive.write_effect(*address, found)
     return found
@@ -87,7 +88,7 @@ class ReadEffects:
 
     def _place(self, store: ObjectStore, key: JobKey, asked: ReadBatch | FileCall) -> tuple[JobArchive, Address]:
         run = activity.info().workflow_run_id or ""
-        return JobArchive(store, key.batch, key.job), (run, asked.turn, asked.effect)
+        return JobArchive.of(store, key), (run, asked.turn, asked.effect)
 
 
 def _not_recorded(request: ReadRequest) -> ReadResult | None:

@@ -29,7 +29,7 @@ from runtime.projection.prices import Prices
 from runtime.projection.segments import LayoutDelta
 from runtime.redaction.rules import Redaction
 from runtime.spec.models import Retry
-from runtime.values import Compact, Failed, ModelReply, StepRef, Usage
+from runtime.values import Compact, Failed, JobKey, ModelReply, StepRef, Usage
 
 BUDGET_SPENT = "BudgetSpent"
 """The type of the error by which a model call ends whose failed attempts have used up what the job had left."""
@@ -51,16 +51,6 @@ class Worked(Contract):
     def timeless(self) -> Self:
         """What it gives back, however long that took: what of it is compared with a record."""
         return self.model_copy(update={"worked": None})
-
-
-class JobKey(Contract):
-    """A job's name: its batch and its id in the batch."""
-
-    batch: str
-    job: str
-
-    def __str__(self) -> str:
-        return f"{self.batch}/{self.job}"
 
 
 class ReplyForm(StrEnum):

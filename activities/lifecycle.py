@@ -43,7 +43,7 @@ class LifecycleActivities:
                 and would spend its budget once more.
         """
         failpoint("begin.before")
-        archive = JobArchive(self._store, begin.key.batch, begin.key.job)
+        archive = JobArchive.of(self._store, begin.key)
         first = await asyncio.to_thread(
             archive.write_definition, begin.definition, order=begin.order, run=begin.first_run
         )

@@ -81,7 +81,7 @@ class ModelActivities:
     async def _reply(self, call: TurnCall, run: str, prompt: Prompt) -> TurnReply:
         info = activity.info()
         call = await asyncio.to_thread(masked_call, call)
-        archive = JobArchive(self._store, call.key.batch, call.key.job)
+        archive = JobArchive.of(self._store, call.key)
         turn = ModelTurn(
             call, archive, run=run, temporal_attempt=info.attempt, activity_id=info.activity_id, prompt=prompt
         )
@@ -104,7 +104,7 @@ class ModelActivities:
         """Archive the end of a run. A run that is ended already keeps the end it has."""
         failpoint("end.before")
         end = await asyncio.to_thread(masked_end, end)
-        archive = JobArchive(self._store, end.key.batch, end.key.job)
+        archive = JobArchive.of(self._store, end.key)
         run = activity.info().workflow_run_id or ""
         new = NewEnd.like(end, run=run, ended_at=datetime.now(UTC).isoformat())
         ref = await asyncio.to_thread(archive.write_end, new, self._signer)

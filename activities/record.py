@@ -10,7 +10,7 @@ from typing import Any
 
 from runtime.context.interim import Interim
 from runtime.spec.models import Budget
-from runtime.values import Compact, ModelReply, StepRef
+from runtime.values import Compact, JobKey, ModelReply, StepRef
 
 TICK = 999_999
 """The number under which the readings of a turn's tick are archived, behind the effects of its statement."""
@@ -20,11 +20,9 @@ class RecordValue(Compact):
     """A frozen value that crosses the activity boundary."""
 
 
-class RunName(RecordValue):
+class RunName(JobKey):
     """A run of a job, as the archive names it. Its record holds the turns of the runs that it started from, too."""
 
-    batch: str
-    job: str
     run: str
 
 

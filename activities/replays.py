@@ -87,13 +87,13 @@ class ReplayActivities:
         found = keys.parse_turn_key(question.parent.key) if question.parent is not None else None
         if question.parent is None or found is None or found.turn != question.turn:
             return None
-        archive = JobArchive(self._store, *keys.names_of(found.job))
+        archive = JobArchive.of(self._store, keys.job_of(found.job))
         run = archive.step(question.parent).run
         return turn_record(archive, run, question.turn).execution
 
     def _turn(self, question: RecordedQuestion) -> RecordedTurn | None:
         source = question.source
-        archive = JobArchive(self._store, source.batch, source.job)
+        archive = JobArchive.of(self._store, source)
         try:
             record = turn_record(archive, source.run, question.turn)
         except NotFound:
@@ -114,7 +114,7 @@ class ReplayActivities:
 
     def _summary(self, question: RecordedQuestion) -> RecordedTurn | None:
         source = question.source
-        archive = JobArchive(self._store, source.batch, source.job)
+        archive = JobArchive.of(self._store, source)
         step = recorded_summary(archive, source.run, question.turn, question.summary)
         if step is None:
             return None

@@ -62,7 +62,7 @@ class ToolActivities:
             ApplicationError: type ``ToolUnavailable``, when the tool cannot be imported by this worker.
             ArchiveError: the archive cannot be read or written.
         """
-        archive = JobArchive(self._store, request.key.batch, request.key.job)
+        archive = JobArchive.of(self._store, request.key)
         address = activity.info().workflow_run_id or "", request.turn, request.effect
         if request.recorded is not None:
             found = await self._in_thread(recorded_value, self._store, request.recorded, archive, address)

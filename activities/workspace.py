@@ -18,7 +18,6 @@ from activities._recorded_effects import ReadEffects
 from activities._summary_cache import Region, found, region_of
 from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult
 from runtime.archive.stores import ObjectStore
-from runtime.catalog import JobName
 from runtime.context.excerpts import Count, Excerpt, basis_of, excerpt, fitting
 from runtime.context.source_text import SourceText
 from runtime.context.sources import NO_WRITER, STANDS_IN, ReadRequest, ReadResult, ReadStatus
@@ -187,7 +186,7 @@ class WorkspaceActivities:
             allowed=batch.urls,
             pages=self._pages,
             store=self._store,
-            own=None if batch.key is None else JobName(batch.key.batch, batch.key.job),
+            own=batch.key,
         )
 
     def _call(self, call: FileCall) -> FileCallResult:

@@ -25,7 +25,7 @@ from activities._litellm import ask
 from activities._options import ModelOptions
 from activities._recorder import CallRecorder, SentRequest
 from activities._secrets import Secrets
-from activities.contracts import JobKey, TurnCall
+from activities.contracts import TurnCall
 from activities.model import ModelActivities
 from runtime.archive.stores import open_store
 from runtime.home import Home
@@ -34,7 +34,7 @@ from runtime.local import server_in_use
 from runtime.projection.messages import messages_of, tools_of
 from runtime.spec.models import Budget, JobSpec, ModelSettings
 from runtime.tokens import encoding
-from runtime.values import ModelReply, StepRef
+from runtime.values import JobKey, ModelReply, StepRef
 
 Call = Callable[[Job, Prompt], Awaitable[ModelReply]]
 

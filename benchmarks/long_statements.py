@@ -20,7 +20,6 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowHistory
 
-from activities.contracts import JobKey
 from benchmarks.blocks import write_block
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
@@ -28,6 +27,7 @@ from runtime.connection import Target, connect
 from runtime.home import Home
 from runtime.interpreter import pool
 from runtime.job.stops import JobStatus
+from runtime.values import JobKey
 from tests.kill.processes import holdfast, kill_group
 from tests.workflow.stage import events_of, replayer
 from workflows.messages import job_workflow_id

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -12,39 +11,25 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.digests import canonical_json
 from runtime.errors import NotFound, ObjectMissing
+from runtime.values import JobKey
 
 LAST = "last"
 _SHOWN = 8
 _ID = "_holdfast/id"
 
 
-@dataclass(frozen=True, order=True)
-class JobName:
-    """A job's batch and id."""
-
-    batch: str
-    job: str
-
-    def __str__(self) -> str:
-        return f"{self.batch}/{self.job}"
-
-    def archive(self, store: ObjectStore) -> JobArchive:
-        """The job's archive."""
-        return JobArchive(store, self.batch, self.job)
-
-
-def all_jobs(store: ObjectStore, batch: str | None = None) -> list[JobName]:
+def all_jobs(store: ObjectStore, batch: str | None = None) -> list[JobKey]:
     """Every job that has anything in the archive, sorted. Looks at no job's objects."""
     batches = store.folders("") if batch is None else [keys.name(batch)]
     return sorted(
-        JobName(unquote(folder), unquote(job))
+        JobKey(batch=unquote(folder), job=unquote(job))
         for folder in batches
         if not folder.startswith("_holdfast")
         for job in store.folders(f"{folder}/")
     )
 
 
-def find_job(store: ObjectStore, given: str) -> JobName:
+def find_job(store: ObjectStore, given: str) -> JobKey:
     """The job that ``given`` names: ``BATCH/ID``, a unique prefix of that or of the id alone, or ``last``.
 
     Raises:
@@ -80,9 +65,9 @@ def known_archive_id(store: ObjectStore) -> str | None:
         return None
 
 
-def _newest(store: ObjectStore, jobs: list[JobName]) -> JobName:
+def _newest(store: ObjectStore, jobs: list[JobKey]) -> JobKey:
     """The job whose newest run began last."""
-    begun = [(when, name) for name in jobs if (when := name.archive(store).last_start()) is not None]
+    begun = [(when, name) for name in jobs if (when := JobArchive.of(store, name).last_start()) is not None]
     if not begun:
         raise NotFound("no job has begun yet: start some with 'holdfast run JOBS_FILE'")
     return max(begun)[1]

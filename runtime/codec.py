@@ -80,7 +80,7 @@ def _shown(store: ObjectStore, value: dict[str, Any]) -> dict[str, Any] | None:
 
 def _call(store: ObjectStore, call: TurnCall, value: dict[str, Any]) -> dict[str, Any]:
     """A turn's call: its prompt, made as the activity makes it, also before the activity has run."""
-    archive = JobArchive(store, call.key.batch, call.key.job)
+    archive = JobArchive.of(store, call.key)
     layout = call.layout.apply(archive.layout(call.parent), archive.reply_segment(call.parent))
     new: set[int] = set()
     position = 0
@@ -131,8 +131,7 @@ def _end(store: ObjectStore, ref: StepRef) -> dict[str, Any] | None:
 
 
 def _archive(store: ObjectStore, prefix: str) -> JobArchive:
-    batch, job = keys.names_of(prefix)
-    return JobArchive(store, batch, job)
+    return JobArchive.of(store, keys.job_of(prefix))
 
 
 def _segment(segment: Segment, *, new: bool) -> dict[str, Any]:

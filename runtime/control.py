@@ -24,7 +24,6 @@ from temporalio.client import (
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.contracts import JobKey
 from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
@@ -39,6 +38,7 @@ from runtime.plans import JobPlan, Plan, Start
 from runtime.redaction.submission import masked_message, masked_spec
 from runtime.spec.changes import changes, definition_digest
 from runtime.spec.models import BatchSpec, JobSpec
+from runtime.values import JobKey
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
 from workflows.messages import (
@@ -185,7 +185,7 @@ class Control:
             NotFound: if the job does not run.
         """
         try:
-            archive = JobArchive(self.store, key.batch, key.job)
+            archive = JobArchive.of(self.store, key)
             masked = await asyncio.to_thread(masked_message, archive, text)
             await self._job(key).signal(JobWorkflow.message, Note.of(masked))
         except RPCError as error:
@@ -231,7 +231,7 @@ class Control:
 
     def result(self, outcome: JobOutcome) -> Any:
         """The result that the job's ``finish`` was given, from the archive."""
-        end = JobArchive(self.store, outcome.key.batch, outcome.key.job).end(outcome.run)
+        end = JobArchive.of(self.store, outcome.key).end(outcome.run)
         return None if end is None else end.result
 
     async def _plan_job(self, batch: str, spec: JobSpec, *, rerun_failed: bool, anew: bool) -> JobPlan:
@@ -350,7 +350,7 @@ class Control:
 
     def _turn(self, key: JobKey, run: str | None) -> int:
         """The last turn of a run that the archive has, finished or in flight."""
-        names = deque(JobArchive(self.store, key.batch, key.job).lineage.keys(run), maxlen=1) if run else ()
+        names = deque(JobArchive.of(self.store, key).lineage.keys(run), maxlen=1) if run else ()
         found = keys.parse_turn_key(names[0]) if names else None
         return found.turn if found is not None else 0
 

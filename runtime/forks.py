@@ -16,7 +16,6 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.contracts import JobKey
 from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.archive import keys
 from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
@@ -32,7 +31,7 @@ from runtime.plans import Plan, Start
 from runtime.resets import Reset
 from runtime.spec.changes import definition_digest
 from runtime.spec.models import JobSpec
-from runtime.values import StepRef
+from runtime.values import JobKey, StepRef
 from workflows.job import JobWorkflow
 from workflows.limits import TASK_LIMIT
 from workflows.messages import JobOrder, Origin, batch_queue, job_workflow_id
@@ -62,7 +61,7 @@ async def fork(
     key = job_order.key
     if (there := await _started_before(client, store, job_order)) is not None:
         return there
-    if await asyncio.to_thread(JobArchive(store, key.batch, key.job).runs):
+    if await asyncio.to_thread(JobArchive.of(store, key).runs):
         raise InputError(f"there is a job {key} already, which Temporal no longer has: name the fork otherwise")
     return await _start(client, store, point, job_order, order, queue or batch_queue(key.batch))
 
@@ -81,7 +80,7 @@ async def go_on(client: Client, store: ObjectStore, source: RunName) -> Reset:
         InputError: if Temporal has it after all.
         ArchiveError: if the archive cannot be read.
     """
-    archive = JobArchive(store, source.batch, source.job)
+    archive = JobArchive.of(store, source)
     turn = await asyncio.to_thread(next_statement, archive, source.run)
     order = ReplayOrder(id=uuid.uuid4().hex, start=turn, source=source)
     point = ForkPoint(source, turn)
@@ -94,7 +93,7 @@ async def _start(
 ) -> Reset:
     """Archive the order, and start the workflow."""
     source, key = point.source, job_order.key
-    archive = JobArchive(store, key.batch, key.job)
+    archive = JobArchive.of(store, key)
     await asyncio.to_thread(
         write_replay,
         archive,
@@ -170,7 +169,7 @@ def _same(store: ObjectStore, started: JobOrder, wanted: JobOrder) -> bool:
 
 def _step_before(store: ObjectStore, source: RunName, turn: int) -> StepRef | None:
     """The step from which a fork goes on: the same one in each run of a job that goes on in another run."""
-    step = JobArchive(store, source.batch, source.job).find_step(source.run, turn - 1) if turn > 1 else None
+    step = JobArchive.of(store, source).find_step(source.run, turn - 1) if turn > 1 else None
     return step.ref if step is not None else None
 
 
@@ -185,7 +184,7 @@ def _told(started: JobOrder) -> str:
 def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrder) -> JobOrder:
     """What the fork is started with."""
     source = point.source
-    archive = JobArchive(store, source.batch, source.job)
+    archive = JobArchive.of(store, source)
     last = next_statement(archive, source.run)
     if not 1 <= point.turn <= last:
         raise NotFound(
@@ -229,4 +228,4 @@ def next_statement(archive: JobArchive, run: str) -> int:
 def _first_job(archive: JobArchive, run: str) -> str:
     """The job with whose first turn a run's timeline begins: its name seeds the random numbers of all that follows."""
     prefix = archive.lineage.spans(run)[0].prefix
-    return "/".join(keys.names_of(prefix.partition("/turns/")[0]))
+    return str(keys.job_of(prefix.partition("/turns/")[0]))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from activities.contracts import JobKey
 from runtime.archive.forms import End
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
@@ -17,6 +16,7 @@ from runtime.plans import JobPlan, Plan, Start
 from runtime.plurals import counted
 from runtime.spec.changes import changes
 from runtime.spec.models import JobSpec
+from runtime.values import JobKey
 from workflows.messages import JobOutcome
 
 MOST_LISTED = 20
@@ -28,7 +28,7 @@ def archived_plan(store: ObjectStore, key: JobKey, spec: JobSpec) -> JobPlan:
     Raises:
         DefinitionChanged: if the archived job was defined otherwise.
     """
-    archive = JobArchive(store, key.batch, key.job)
+    archive = JobArchive.of(store, key)
     runs = archive.runs()
     end = archive.end(runs[-1]) if runs else archive.unbegun_end()
     if end is None and not runs:

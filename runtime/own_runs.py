@@ -13,10 +13,10 @@ from temporalio.api.history.v1 import WorkflowExecutionStartedEventAttributes
 from temporalio.client import Client, WorkflowExecutionDescription
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.contracts import JobKey
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.authentic import NotSigned, Refusal, in_workflow
+from runtime.values import JobKey
 from workflows.messages import job_workflow_id
 
 
@@ -69,7 +69,7 @@ class OwnRuns:
             (order,) = await in_workflow(self._client, handle.id).decode(started.input.payloads, [dict[str, Any]])
         except NotSigned as error:
             return error
-        archive = JobArchive(self._store, key.batch, key.job)
+        archive = JobArchive.of(self._store, key)
         # A run that was continued or reset carries out the order of the first.
         taken = await asyncio.to_thread(archive.carried_out_by, str(order.get("id", "")))
         if taken in {None, started.first_execution_run_id}:

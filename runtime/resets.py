@@ -20,7 +20,6 @@ from temporalio.client import Client, WorkflowExecutionDescription, WorkflowFail
 from temporalio.exceptions import TerminatedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.contracts import JobKey
 from activities.record import ReplayOrder
 from activities.replays import REASON
 from runtime.archive import keys
@@ -30,6 +29,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.errors import InputError, NotFound, ServerError
 from runtime.failpoints import failpoint
 from runtime.job.stops import JobStatus
+from runtime.values import JobKey
 from workflows.job import JobWorkflow
 from workflows.messages import JobOutcome, job_workflow_id
 
@@ -58,7 +58,7 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
         InputError: if the turn belongs to another job, or the order is too large; nothing is changed.
         ServerError: if the server refuses the reset.
     """
-    archive = JobArchive(store, key.batch, key.job)
+    archive = JobArchive.of(store, key)
     point = await _point(client, archive, key, order)
     described = await _described(client, key, point.run, point.turn)
     text = order.model_dump(mode="json", exclude_defaults=True)
@@ -117,7 +117,7 @@ async def _point(client: Client, archive: JobArchive, key: JobKey, order: Replay
         return await _stop_of(client, archive, key, order)
     found = keys.parse_turn_key(step.ref.key)
     if found is None or found.job != archive.prefix:
-        other = "/".join(keys.names_of(found.job)) if found else step.ref.key
+        other = str(keys.job_of(found.job)) if found else step.ref.key
         raise InputError(
             f"statement {turn} of {key} is one of {other}, from which {key} was forked: replay {other}, or fork {key}"
         )

@@ -147,7 +147,7 @@ class BatchWorkers:
     def _archive_with(self, workflow_id: str, own: str) -> str:
         """This archive's name if it has the job; a batch does not tell its jobs what its archive is."""
         key = job_key(workflow_id)
-        return own if key is not None and JobArchive(self.store, key.batch, key.job).definition() is not None else ""
+        return own if key is not None and JobArchive.of(self.store, key).definition() is not None else ""
 
     def _start(self, batch: OpenBatch) -> None:
         if batch.queue in self._running:

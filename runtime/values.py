@@ -57,6 +57,19 @@ _TAGS = frozenset({"op", "type"})
 """Fields that tell the members of a union apart are always written."""
 
 
+class JobKey(Compact):
+    """A job's address: its batch and its id in the batch."""
+
+    batch: str
+    job: str
+
+    def __str__(self) -> str:
+        return f"{self.batch}/{self.job}"
+
+    def __lt__(self, other: JobKey) -> bool:
+        return (self.batch, self.job) < (other.batch, other.job)
+
+
 class ToolCall(Value):
     """One native tool call of a reply, as the provider gave it. ``arguments`` is the JSON text, unparsed."""
 

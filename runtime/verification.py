@@ -9,14 +9,15 @@ from urllib.parse import unquote
 
 from temporalio.client import Client
 
-from activities.contracts import JobKey
 from runtime.archive.anchors import RunAnchors, run_anchors
 from runtime.archive.findings import Fault, Finding, Severity
 from runtime.archive.heads import ArchiveHead, altered_shared, lost_shared, unnamed_shared
+from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.archive.verify import Examination, examine_job
-from runtime.catalog import JobName, all_jobs, known_archive_id
+from runtime.catalog import all_jobs, known_archive_id
 from runtime.plurals import counted
+from runtime.values import JobKey
 from runtime.witness import Witness, disagreements, jobs_of, runs_of, witness_of
 
 
@@ -45,7 +46,7 @@ class Demands:
     head: ArchiveHead | None = None
 
 
-async def jobs_to_verify(store: ObjectStore, client: Client | None, head: ArchiveHead | None) -> list[JobName]:
+async def jobs_to_verify(store: ObjectStore, client: Client | None, head: ArchiveHead | None) -> list[JobKey]:
     """All jobs that should be there: those of the archive, of Temporal's list, and of a head that was kept.
 
     Raises:
@@ -55,25 +56,24 @@ async def jobs_to_verify(store: ObjectStore, client: Client | None, head: Archiv
     names = set(await asyncio.to_thread(all_jobs, store))
     if client is not None:
         archive = await asyncio.to_thread(known_archive_id, store)
-        names |= {JobName(key.batch, key.job) for key in await jobs_of(client, archive)}
+        names |= set(await jobs_of(client, archive))
     if head is not None:
-        names |= {JobName(batch, job) for batch, job in head.jobs}
+        names |= set(head.jobs)
     return sorted(names)
 
 
-async def verified(store: ObjectStore, name: JobName, client: Client | None, demands: Demands) -> JobVerdict:
+async def verified(store: ObjectStore, name: JobKey, client: Client | None, demands: Demands) -> JobVerdict:
     """Verify a job; ``client`` is None where no server is in reach.
 
     Raises:
         ArchiveError: if the store cannot be read.
         RPCError: if the server fails.
     """
-    archive = name.archive(store)
+    archive = JobArchive.of(store, name)
     witness = Witness()
     if client is not None:
-        key = JobKey(batch=name.batch, job=name.job)
-        runs = dict.fromkeys([*_runs(store, archive.prefix), *await runs_of(client, key)])
-        witness = await witness_of(client, key, runs)
+        runs = dict.fromkeys([*_runs(store, archive.prefix), *await runs_of(client, name)])
+        witness = await witness_of(client, name, runs)
     kept = [] if demands.head is None else demands.head.of_job(archive.prefix)
 
     def verify() -> JobVerdict:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.contracts import JobKey
 from runtime.control import Control, Standing, Trouble
 from runtime.errors import ServerError
 from runtime.plans import JobPlan, Plan, Start
+from runtime.values import JobKey
 from workflows.messages import JobOutcome, JobProgress
 
 POLL_SECONDS = 0.4

@@ -11,7 +11,7 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowExecution, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.contracts import JobKey, TurnReply
+from activities.contracts import TurnReply
 from runtime.archive import keys
 from runtime.archive.findings import Fault, Finding, Severity
 from runtime.archive.forms import WITHOUT_MODEL
@@ -19,7 +19,7 @@ from runtime.archive.job import JobArchive
 from runtime.authentic import NotSigned, Refusal, in_activity
 from runtime.errors import ArchiveError
 from runtime.plurals import counted
-from runtime.values import ModelReply, StepRef
+from runtime.values import JobKey, ModelReply, StepRef
 from workflows.messages import batch_workflow_id, job_key, job_workflow_id
 
 _SCHEDULED = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED

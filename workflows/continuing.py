@@ -18,14 +18,13 @@ from typing import Any, Protocol
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import JobKey
     from activities.record import CheckpointPart, LoadOrder, Saved, SaveOrder
     from runtime.interpreter.verdicts import InterpreterDrift
     from runtime.job import checkpoint, replay_version
     from runtime.job.job import Job
     from runtime.spec.models import JobSpec
     from runtime.tokens import encoding
-    from runtime.values import StepRef
+    from runtime.values import JobKey, StepRef
     from workflows.limits import HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
 
 CHECKPOINT_TURNS = 64

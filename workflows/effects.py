@@ -9,15 +9,7 @@ from typing import Any
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import (
-        FileCall,
-        FileCallResult,
-        JobKey,
-        ReadBatch,
-        ReadBatchResult,
-        ToolRequest,
-        ToolResult,
-    )
+    from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult, ToolRequest, ToolResult
     from activities.record import TICK
     from runtime.context.interim import WAIT_EFFECTS
     from runtime.context.material import Material
@@ -26,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.interpreter.host import Effect, EffectKind
     from runtime.job.sleeping import Sleep
     from runtime.spec.models import JobSpec, Retry
+    from runtime.values import JobKey
     from workflows.limits import (
         CALL_LIMIT,
         HEARTBEAT,

@@ -7,13 +7,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from activities.contracts import JobKey
 from activities.record import ReplayOrder
 from runtime.job.divergence import Divergence
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
 from runtime.spec.models import JobSpec
-from runtime.values import StepRef, Usage
+from runtime.values import JobKey, StepRef, Usage
 
 TASK_QUEUE = "holdfast"
 

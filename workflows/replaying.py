@@ -11,7 +11,6 @@ from typing import Any
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import JobKey
     from activities.record import (
         AfterRecord,
         Claim,
@@ -26,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.interpreter.verdicts import Checked
     from runtime.job.statement import JobStatement
     from runtime.job.stops import JobStatus, Stop
+    from runtime.values import JobKey
     from workflows.answers import Live, Recorded, ask, without
     from workflows.comparing import Comparison
     from workflows.limits import LOCAL_LIMIT, PATIENT, READ_LIMIT

@@ -38,7 +38,7 @@ def side_calls(archive: JobArchive, run: str) -> list[SideCall]:
     calls = []
     for span in archive.lineage.spans(run):
         job, _, owner = span.prefix.removesuffix("/").partition("/turns/")
-        of = JobArchive(archive.store, *keys.names_of(job))
+        of = JobArchive.of(archive.store, keys.job_of(job))
         for side in of.side_runs(unquote(owner)):
             turn = of.lineage.spans(side)[-1].first
             if span.holds(turn):

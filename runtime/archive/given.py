@@ -40,5 +40,5 @@ def origin_of(store: ObjectStore, step: Step) -> Step:
         found = keys.parse_turn_key(ref.key)
         if found is None:
             raise ObjectCorrupt(f"{step.attempt.key}: {ref.key} is no step")
-        step = JobArchive(store, *keys.names_of(found.job)).step(ref)
+        step = JobArchive.of(store, keys.job_of(found.job)).step(ref)
     raise ObjectCorrupt(f"{step.ref.key}: its replays lead nowhere")

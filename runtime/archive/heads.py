@@ -21,7 +21,7 @@ from runtime.archive.stores.protocol import ObjectStore
 from runtime.archive.verify import Examination
 from runtime.digests import canonical_json, digest_bytes, digest_of
 from runtime.errors import InputError, ObjectMissing, VerificationError
-from runtime.values import StepRef, Value
+from runtime.values import JobKey, StepRef, Value
 
 _SIGNED = b"holdfast archive head 1\0"
 
@@ -41,10 +41,10 @@ class ArchiveHead(Value):
     signature: Signature | None = None
 
     @property
-    def jobs(self) -> list[tuple[str, str]]:
-        """The batches and names of the jobs that it covers."""
+    def jobs(self) -> list[JobKey]:
+        """The jobs that it covers."""
         found = {"/".join(key.split("/")[:2]): None for key in self.tips if not key.startswith(SHARED)}
-        return [keys.names_of(job) for job in found]
+        return [keys.job_of(job) for job in found]
 
     def of_job(self, job: str) -> list[StepRef]:
         """The tips under a job's prefix."""

@@ -27,6 +27,8 @@ import re
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
+from runtime.values import JobKey
+
 _TURN_KEY = re.compile(
     r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/\d+/(?P<turn>\d+)\.(?P<kind>attempt|step|effect|failure|exchange|checkpoint)(-(?P<number>\d+))?"
 )
@@ -62,10 +64,10 @@ def job_prefix(batch: str, job: str) -> str:
     return f"{name(batch)}/{name(job)}"
 
 
-def names_of(job: str) -> tuple[str, str]:
-    """The batch's and the job's name, from the job's prefix."""
-    batch, _, name = job.partition("/")
-    return unquote(batch), unquote(name)
+def job_of(prefix: str) -> JobKey:
+    """The job of a prefix."""
+    batch, _, name = prefix.partition("/")
+    return JobKey(batch=unquote(batch), job=unquote(name))
 
 
 def definition_key(job: str, number: int) -> str:

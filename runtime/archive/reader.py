@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 from urllib.parse import unquote
 
 from runtime.archive import keys
@@ -19,7 +19,7 @@ from runtime.archive.responses import read_chunks, read_response
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.errors import NotFound, ObjectCorrupt, ObjectMissing
 from runtime.projection.segments import Segment
-from runtime.values import StepRef
+from runtime.values import JobKey, StepRef
 
 
 class JobReader:
@@ -30,10 +30,16 @@ class JobReader:
 
     def __init__(self, store: ObjectStore, batch: str, job: str) -> None:
         self.store = store
+        self.job = JobKey(batch=batch, job=job)
         self.prefix = keys.job_prefix(batch, job)
         self.objects = Objects(store)
         self._caches = self.objects.caches
         self.lineage = Lineage(store, self.prefix, self._caches.starts)
+
+    @classmethod
+    def of(cls, store: ObjectStore, job: JobKey) -> Self:
+        """What the store has of a job."""
+        return cls(store, job.batch, job.job)
 
     def definition(self) -> dict[str, Any] | None:
         """The definition archived last, or None."""

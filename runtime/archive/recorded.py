@@ -62,7 +62,7 @@ def turn_record(archive: JobArchive, run: str, turn: int) -> TurnRecord:
     """
     step = archive.find_step(run, turn)
     if step is None:
-        raise NotFound(f"{'/'.join(keys.names_of(archive.prefix))} has no turn {turn} in run {run}")
+        raise NotFound(f"{archive.job} has no turn {turn} in run {run}")
     return TurnRecord(step, archive.find_step(run, turn + 1) or end_after(archive, run, step))
 
 
@@ -106,7 +106,7 @@ def recorded_summary(archive: JobArchive, run: str, turn: int, name: str) -> Ste
     for timeline, at in ((archive, run), (_archive_of(archive, origin), origin.run)):
         for span in _spans_with(timeline, at, turn):
             job = span.prefix.partition("/turns/")[0]
-            beside = JobArchive(archive.store, *keys.names_of(job))
+            beside = JobArchive.of(archive.store, keys.job_of(job))
             if (found := beside.find_step(keys.side_run(run_of(span), name), turn)) is not None:
                 return found
     return None
@@ -119,7 +119,7 @@ def run_of(span: Span) -> str:
 
 def _archive_of(archive: JobArchive, step: Step) -> JobArchive:
     found = keys.parse_turn_key(step.ref.key)
-    return JobArchive(archive.store, *keys.names_of(found.job)) if found is not None else archive
+    return JobArchive.of(archive.store, keys.job_of(found.job)) if found is not None else archive
 
 
 def _spans_with(archive: JobArchive, run: str, turn: int) -> Iterator[Span]:

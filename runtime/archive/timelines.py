@@ -107,9 +107,9 @@ def _node(archive: JobArchive, run: str, order: dict[str, Any] | None) -> RunNod
     own = [found.turn for key in archive.store.list(spans[-1].prefix) if (found := _call(key)) is not None]
     end = archive.end(run)
     return RunNode(
-        job="/".join(keys.names_of(archive.prefix)),
+        job=str(archive.job),
         run=run,
-        parent_job="/".join(keys.names_of(parent.job)) if parent is not None else None,
+        parent_job=str(keys.job_of(parent.job)) if parent is not None else None,
         parent_run=unquote(parent.run) if parent is not None else None,
         first=spans[-1].first,
         last=max(own, default=spans[-1].first),

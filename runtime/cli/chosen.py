@@ -31,10 +31,11 @@ def chosen_turn(objects: ObjectStore, text: str, run: str | None) -> ShownTurn:
         InputError: if it is no JOB@N.
         NotFound: if there is no such job, or it has no turn.
     """
+    from runtime.archive.job import JobArchive
     from runtime.catalog import find_job
     from runtime.cli.job_turn import parse_job_turn
     from runtime.cli.showing import ShownTurn
 
     wanted = parse_job_turn(text)
     name = find_job(objects, wanted.job)
-    return ShownTurn(name.archive(objects), str(name), run, wanted.turn)
+    return ShownTurn(JobArchive.of(objects, name), str(name), run, wanted.turn)

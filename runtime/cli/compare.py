@@ -123,11 +123,12 @@ class _Side:
 
 
 def _side(objects: ObjectStore, job: str, run: str | None) -> _Side:
+    from runtime.archive.job import JobArchive
     from runtime.catalog import find_job
     from runtime.cli.showing import chosen_run
 
     name = find_job(objects, job)
-    archive = name.archive(objects)
+    archive = JobArchive.of(objects, name)
     return _Side(archive, str(name), chosen_run(archive, str(name), run))
 
 

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from runtime.archive.job import JobArchive
     from runtime.archive.keys import TurnKey
     from runtime.archive.stores import ObjectStore
-    from runtime.catalog import JobName
-    from runtime.values import Failed
+    from runtime.values import Failed, JobKey
 
 _COUNTED = (
     *("calls", "failed_attempts", "prompt", "completion", "cache_read", "cache_write", "unreported", "cost_usd"),
@@ -35,10 +34,11 @@ def command(
 
     Every archived call counts, those of earlier runs too. The price is litellm's. Where a provider reported no usage, it is that of an estimate.
     """
+    from runtime.archive.job import JobArchive
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
-    rows = [{"job": str(job), "batch": job.batch, **spent(job.archive(objects))} for job in _jobs(objects, name)]
+    rows = [{"job": str(job), "batch": job.batch, **spent(JobArchive.of(objects, job))} for job in _jobs(objects, name)]
     batches: dict[str, dict[str, Any]] = {}
     for batch in dict.fromkeys(row["batch"] for row in rows):
         batches[batch] = total(row for row in rows if row["batch"] == batch)
@@ -136,7 +136,7 @@ def total(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {**{name: round(sum(row[name] for row in listed), 9) for name in _COUNTED}, "damaged": lost}
 
 
-def _jobs(objects: ObjectStore, name: str | None) -> list[JobName]:
+def _jobs(objects: ObjectStore, name: str | None) -> list[JobKey]:
     from runtime.catalog import all_jobs, find_job
 
     if name is None:

@@ -18,6 +18,7 @@ def command(job: Job, run: Run = None, store: Store = None, json: Json = False) 
     The first difference first, causes before effects; of texts the lines that differ, '-' as recorded, '+' as it is now. It reads the archive alone. Exit code 4 if there is any.
     """
     from runtime.archive.divergences import replay_of
+    from runtime.archive.job import JobArchive
     from runtime.catalog import find_job
     from runtime.cli.differences import found_in, lines_of
     from runtime.cli.showing import chosen_run
@@ -25,7 +26,7 @@ def command(job: Job, run: Run = None, store: Store = None, json: Json = False) 
 
     objects = archive_to_read(store)
     name = find_job(objects, job)
-    archive = name.archive(objects)
+    archive = JobArchive.of(objects, name)
     chosen = chosen_run(archive, str(name), run)
     replay, found = replay_of(archive, chosen), found_in(archive, chosen)
     if json:

@@ -57,12 +57,13 @@ def command(
     from runtime.archive.export import export_lines
     from runtime.archive.export_forms import Delta, Full
     from runtime.archive.genai import genai_lines
+    from runtime.archive.job import JobArchive
     from runtime.catalog import find_job
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
     name = find_job(objects, job)
-    archive = name.archive(objects)
+    archive = JobArchive.of(objects, name)
     runs = archive.runs()
     chosen = run or (runs[-1] if runs else None)
     if chosen is None or chosen not in runs:

@@ -120,11 +120,11 @@ async def _worked(
 
 def _result(store: ObjectStore, each: Started, outcome: JobOutcome) -> Result:
     order = each.order
-    archive = JobArchive(store, outcome.key.batch, outcome.key.job)
+    archive = JobArchive.of(store, outcome.key)
     follows = order.mode is ReplayMode.REEXECUTE and order.source is not None
     if not follows or order.source is None:
         return Result(each, outcome, [], 0, whole=False)
-    recorded = JobArchive(store, order.source.batch, order.source.job)
+    recorded = JobArchive.of(store, order.source)
     last = max((step.turn for step in recorded.steps(order.source.run)), default=0)
     found = found_in(archive, outcome.run)
     return Result(each, outcome, found, max(min(outcome.turns, last) - order.start + 1, 0), whole=outcome.turns >= last)

@@ -63,6 +63,7 @@ def command(
     import asyncio
 
     from activities.record import RunName
+    from runtime.archive.job import JobArchive
     from runtime.catalog import find_job
     from runtime.cli.following import Started, followed
     from runtime.cli.job_turn import parse_job_turn
@@ -83,7 +84,7 @@ def command(
         log_in_lines()
         objects = archive_of(store)
         found = find_job(objects, asked.job)
-        archive = found.archive(objects)
+        archive = JobArchive.of(objects, found)
         source = RunName(batch=found.batch, job=found.job, run=chosen_run(archive, str(found), run))
         wanted = Wanted(mode, frozen, then, edit, message, model, budget)
         orders = [order_of(wanted, archive, source, turn) for _ in names]

@@ -38,13 +38,14 @@ def command(
     Of a turn: the statement's first line, its outcome, tokens, cost and time; before it the calls by which a model wrote
     summaries for its prompt, and what was forgotten. It reads the archive alone.
     """
+    from runtime.archive.job import JobArchive
     from runtime.catalog import find_job
     from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
     name = find_job(objects, job)
-    archive = name.archive(objects)
+    archive = JobArchive.of(objects, name)
     if graph:
         if run is not None:
             raise InputError("--graph draws all runs: it does not go with --run")

@@ -17,7 +17,7 @@ from runtime.target import Target
 
 if TYPE_CHECKING:
     from runtime.archive.stores import ObjectStore
-    from runtime.catalog import JobName
+    from runtime.values import JobKey
 
 
 def command(
@@ -77,10 +77,12 @@ async def listed(store: ObjectStore, batch: str | None, target: Target) -> list[
     return rows
 
 
-def _row(store: ObjectStore, name: JobName) -> dict[str, Any]:
-    archive = name.archive(store)
+def _row(store: ObjectStore, name: JobKey) -> dict[str, Any]:
     from runtime.archive.gaps import readable
+    from runtime.archive.job import JobArchive
     from runtime.errors import ObjectCorrupt
+
+    archive = JobArchive.of(store, name)
 
     run = next(iter(archive.runs()[-1:]), None)
     row: dict[str, Any] = {"job": str(name), "batch": name.batch, "id": name.job, "run": run, "damaged": []}
@@ -111,10 +113,10 @@ def _row(store: ObjectStore, name: JobName) -> dict[str, Any]:
 
 async def _ask_temporal(rows: list[dict[str, Any]], store: ObjectStore, target: Target) -> None:
     """Tell the open jobs apart; without a server they stay ``open``."""
-    from activities.contracts import JobKey
     from runtime.connection import connect_if_up
     from runtime.control import Control
     from runtime.errors import ServerError
+    from runtime.values import JobKey
 
     try:
         async with connect_if_up(target) as connection:

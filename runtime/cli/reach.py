@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from activities.contracts import JobKey
 from runtime.archive.stores import ObjectStore
 from runtime.catalog import find_job
 from runtime.cli.stores import archive_of
@@ -13,6 +12,7 @@ from runtime.connection import connect
 from runtime.control import Control
 from runtime.errors import NotFound
 from runtime.target import Target
+from runtime.values import JobKey
 
 
 async def with_job(
@@ -44,4 +44,4 @@ def _key(store: ObjectStore, given: str) -> JobKey:
         if not (batch and slash and job):
             raise
         return JobKey(batch=batch, job=job)
-    return JobKey(batch=name.batch, job=name.job)
+    return name

@@ -54,8 +54,8 @@ def command(
     """
     import asyncio
 
-    from activities.contracts import JobKey
     from activities.record import RunName
+    from runtime.archive.job import JobArchive
     from runtime.catalog import find_job
     from runtime.cli.following import Started, followed
     from runtime.cli.showing import chosen_run
@@ -67,13 +67,12 @@ def command(
         log_in_lines()
         objects = archive_of(store)
         name = find_job(objects, job)
-        archive = name.archive(objects)
+        archive = JobArchive.of(objects, name)
         timeline = chosen_run(archive, str(name), run)
         wanted = Wanted(mode, frozen, then, edit, message, model, budget)
         order = order_of(wanted, archive, RunName(batch=name.batch, job=name.job, run=timeline), start)
-        key = JobKey(batch=name.batch, job=name.job)
 
         async def begin(connection: Connection) -> list[Started]:
-            return [Started(await reset(connection.client, objects, key, order), order)]
+            return [Started(await reset(connection.client, objects, name, order), order)]
 
         raise typer.Exit(asyncio.run(followed(target, objects, begin, detach=detach, json=json)))

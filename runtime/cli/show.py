@@ -89,13 +89,14 @@ def command(
         raise InputError(
             "--turns shows readable parts of several turns of a JOB: no '@N', --attempt or exact bytes with it"
         )
+    from runtime.archive.job import JobArchive
     from runtime.catalog import find_job
     from runtime.cli.showing import ShownTurn
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
     name = find_job(objects, wanted.job)
-    archive = name.archive(objects)
+    archive = JobArchive.of(objects, name)
     if turns is not None:
         shown = [ShownTurn(archive, str(name), run, turn) for turn in parse_turns(turns)]
         _print_all(shown, part, json)

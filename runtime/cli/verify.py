@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from runtime.archive.findings import Finding
     from runtime.archive.stores import ObjectStore
-    from runtime.catalog import JobName
+    from runtime.values import JobKey
     from runtime.verification import Demands, JobVerdict
 
 DIFFERENCE = 4
@@ -118,7 +118,7 @@ class _Verification:
     job: str | None
     whole: bool
     quiet: bool
-    done: dict[JobName, JobVerdict] = field(default_factory=dict)
+    done: dict[JobKey, JobVerdict] = field(default_factory=dict)
 
     async def verdicts(self) -> list[JobVerdict]:
         """One for each job, and for the whole archive one for what jobs share."""
@@ -150,18 +150,19 @@ class _Verification:
                 if not self.quiet:
                     _report(self.done[name])
 
-    async def _named(self, client: Any) -> JobName:
+    async def _named(self, client: Any) -> JobKey:
         """The job that was named: also one of which the archive has nothing any more, and Temporal knows."""
-        from runtime.catalog import LAST, JobName, find_job
+        from runtime.catalog import LAST, find_job
         from runtime.errors import NotFound
+        from runtime.values import JobKey
         from runtime.verification import jobs_to_verify
 
         try:
             return find_job(self.objects, self.job or LAST)
         except NotFound:
             batch, _, id = (self.job or "").partition("/")
-            if client is not None and JobName(batch, id) in await jobs_to_verify(self.objects, client, None):
-                return JobName(batch, id)
+            if client is not None and JobKey(batch=batch, job=id) in await jobs_to_verify(self.objects, client, None):
+                return JobKey(batch=batch, job=id)
             raise
 
     async def _shared(self) -> list[JobVerdict]:

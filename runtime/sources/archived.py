@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_effect, turn_record
 from runtime.archive.stores import ObjectStore
-from runtime.catalog import JobName, find_job
+from runtime.catalog import find_job
 from runtime.digests import digest_bytes
 from runtime.errors import NotFound, ObjectMissing
 from runtime.interpreter.replies import parse_reply
 from runtime.projection.segments import SegmentKind
 from runtime.sources.source import Known, Opened
+from runtime.values import JobKey
 
 SCHEME = "holdfast://"
 
@@ -32,7 +33,7 @@ class ArchiveSource:
 
     uri: str
     store: ObjectStore
-    own: JobName | None
+    own: JobKey | None
 
     def known(self) -> Known | None:
         """Never: a job's newest run may be another by now."""
@@ -49,7 +50,7 @@ class ArchiveSource:
         if found is None:
             raise ValueError(f"{_HELP}, not {self.uri!r}")
         try:
-            archive = self._job(found["job"]).archive(self.store)
+            archive = JobArchive.of(self.store, self._job(found["job"]))
             runs = archive.runs()
             if not runs:
                 raise FileNotFoundError(f"that job has no turn yet: {self.uri!r}")
@@ -62,13 +63,13 @@ class ArchiveSource:
         except (NotFound, ObjectMissing) as error:
             raise FileNotFoundError(f"{error}: {self.uri!r}") from None
 
-    def _job(self, name: str) -> JobName:
+    def _job(self, name: str) -> JobKey:
         if name == "self" and self.own is not None:
             return self.own
         if self.own is not None and "/" not in name:
             # A job of the same batch is the nearest that a name can mean.
-            near = JobName(self.own.batch, name)
-            if near.archive(self.store).runs():
+            near = JobKey(batch=self.own.batch, job=name)
+            if JobArchive.of(self.store, near).runs():
                 return near
         return find_job(self.store, name)
 

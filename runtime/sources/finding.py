@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from runtime.archive.stores import ObjectStore
-from runtime.catalog import JobName
 from runtime.fingerprints import FingerprintCache
 from runtime.sources.archived import SCHEME, ArchiveSource
 from runtime.sources.files import FileSource
 from runtime.sources.listings import DirectorySource, GlobSource, is_pattern
 from runtime.sources.source import Source
 from runtime.sources.web import Pages, WebSource
+from runtime.values import JobKey
 from runtime.workspace import Workspace
 
 
@@ -26,7 +26,7 @@ class Sources:
     allowed: tuple[str, ...] = ()
     pages: Pages = field(default_factory=Pages)
     store: ObjectStore | None = None
-    own: JobName | None = None
+    own: JobKey | None = None
 
     def find(self, path: str) -> Source:
         """The source that ``path`` names: a URL, an address in the archive, what is in the workspace under that very name, or else a pattern.

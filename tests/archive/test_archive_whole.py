@@ -8,10 +8,11 @@ import pytest
 from archive_jobs import rich_archive
 
 from runtime.archive.heads import ArchiveHead, head_of, lost_shared, shared_digests
+from runtime.archive.job import JobArchive
 from runtime.archive.keys import job_prefix
 from runtime.archive.stores import MemoryStore
 from runtime.archive.verify import damage, examine_job, verify_job
-from runtime.catalog import JobName, all_jobs
+from runtime.catalog import all_jobs
 
 RICH = MemoryStore()
 JOBS = rich_archive(RICH)
@@ -26,7 +27,7 @@ UNNAMED = {
 
 
 def head() -> ArchiveHead:
-    examined = [examine_job(name.archive(RICH)) for name in all_jobs(RICH)]
+    examined = [examine_job(JobArchive.of(RICH, name)) for name in all_jobs(RICH)]
     return head_of(examined, shared_digests(RICH), archive=None, made_at="2026-01-01T00:00:00Z", signer=None)
 
 
@@ -43,10 +44,10 @@ def copy() -> MemoryStore:
 def reported(store: MemoryStore, kept: ArchiveHead | None) -> set[str]:
     """The keys of what ``verify --all`` calls damaged."""
     found: set[str] = set() if kept is None else {key for key, _ in lost_shared(store, kept)}
-    names = {*all_jobs(store), *(() if kept is None else (JobName(*job) for job in kept.jobs))}
+    names = {*all_jobs(store), *(() if kept is None else kept.jobs)}
     for name in names:
         tips = [] if kept is None else kept.of_job(job_prefix(name.batch, name.job))
-        found |= {finding.key for finding in damage(verify_job(name.archive(store), tips))}
+        found |= {finding.key for finding in damage(verify_job(JobArchive.of(store, name), tips))}
     return found
 
 

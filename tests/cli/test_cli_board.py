@@ -5,12 +5,11 @@ import io
 import pytest
 from rich.console import Console
 
-from activities.contracts import JobKey
 from runtime.cli.board import Board
 from runtime.control import Trouble
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
-from runtime.values import Usage
+from runtime.values import JobKey, Usage
 from runtime.watch import Turn
 from workflows.messages import JobOutcome, JobProgress
 

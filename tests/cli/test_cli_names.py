@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.archive.stores.memory import MemoryStore
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.catalog import JobName, all_jobs, archive_id, find_job
+from runtime.catalog import all_jobs, archive_id, find_job
 from runtime.cli.main import main
 from runtime.errors import NotFound
 from tests.archive.archive_jobs import Written, chat, write_run
@@ -24,7 +25,7 @@ def filled(store: ObjectStore) -> ObjectStore:
     """Jobs of one turn each; the run ``b`` of nightly/old began last."""
     for name in JOBS:
         batch, _, job = name.partition("/")
-        archive = JobName(batch, job).archive(store)
+        archive = JobArchive(store, batch, job)
         archive.write_definition({"goal": "g"})
         write_run(Written(archive), "b" if job == "old" else "a", range(1, 2), None, chat(random.Random(0)))
     return store

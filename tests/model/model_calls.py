@@ -7,7 +7,7 @@ from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.contracts import JobKey, ReplyForm, TurnCall, TurnReply
+from activities.contracts import ReplyForm, TurnCall, TurnReply
 from activities.model import ModelActivities
 from runtime.archive.container import unseal
 from runtime.archive.job import JobArchive
@@ -17,7 +17,7 @@ from runtime.archive.stores import MemoryStore, ObjectStore
 from runtime.digests import canonical_json
 from runtime.projection.segments import Role, Segment, SegmentKind, delta_between
 from runtime.tokens import encoding
-from runtime.values import StepRef
+from runtime.values import JobKey, StepRef
 from tests.servers.anthropic_server import AnthropicProtocol
 from tests.servers.openai_server import OpenAIProtocol
 from tests.servers.provider_server import Policy, ProviderServer

@@ -7,11 +7,12 @@ import pytest
 from model_calls import START, Job, attempt, model_at, openai_server
 from temporalio.exceptions import ApplicationError
 
-from activities.contracts import JobKey, SummaryCall, TurnReply
+from activities.contracts import SummaryCall, TurnReply
 from activities.model import ModelActivities
 from runtime.history.condensers.request import SummaryForm
 from runtime.projection.segments import Add, LayoutDelta
 from runtime.spec.models import Retry
+from runtime.values import JobKey
 from workflows.limits import SUMMARY_ATTEMPTS, summary_retry
 
 pytestmark = pytest.mark.usefixtures("litellm")

@@ -92,7 +92,8 @@ def test_goals_and_messages_are_masked_before_they_are_submitted() -> None:
 
 async def test_a_tools_result_is_archived_masked(tmp_path: Path) -> None:
     """What the archive holds of a tool call, the statement got: marks."""
-    from activities.contracts import JobKey, ToolRequest
+    from activities.contracts import ToolRequest
+    from runtime.values import JobKey
 
     (tmp_path / "pintools.py").write_text(
         f"def code() -> dict[str, list[str]]:\n    return {{'a': ['{SECRET}']}}\n\n"

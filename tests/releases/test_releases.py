@@ -91,7 +91,7 @@ def test_archives_are_read_and_whole(release: Release, tmp_path: Path) -> None:
         jobs = all_jobs(store)
         assert jobs, place.name
         for job in jobs:
-            archive = job.archive(store)
+            archive = JobArchive.of(store, job)
             assert damage(verify_job(archive)) == [], (place.name, str(job))
             for run in archive.runs():
                 assert "damaged" not in {line["type"] for line in export_lines(archive, run, form=Delta)}
@@ -110,8 +110,8 @@ async def test_jobs_fork_from_archives(release: Release, tmp_path: Path) -> None
         stage = Stage(environment.client, tmp_path / "stage", "releases")
         stage.store = open_existing(str(place))
         (job,) = all_jobs(stage.store)
-        (run,) = job.archive(stage.store).runs()
-        last = max(step.turn for step in job.archive(stage.store).steps(run))
+        (run,) = JobArchive.of(stage.store, job).runs()
+        last = max(step.turn for step in JobArchive.of(stage.store, job).steps(run))
         source = RunName(batch=job.batch, job=job.job, run=run)
         order = ReplayOrder(id=uuid.uuid4().hex, start=last, statement="finish('on from there')")
         async with stage.open():

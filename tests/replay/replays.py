@@ -6,7 +6,6 @@ import asyncio
 import uuid
 from typing import Any
 
-from activities.contracts import JobKey
 from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.archive.divergences import divergences
 from runtime.archive.job import JobArchive
@@ -14,6 +13,7 @@ from runtime.forks import ForkPoint, fork
 from runtime.job.divergence import Divergence
 from runtime.resets import Reset, outcome_of_reset, reset
 from runtime.spec.models import JobSpec
+from runtime.values import JobKey
 from tests.replay.timelines import archive_of
 from tests.workflow.stage import Stage
 from workflows.job import JobWorkflow

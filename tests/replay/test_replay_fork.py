@@ -9,7 +9,6 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.contracts import JobKey
 from activities.record import RunName
 from runtime.archive.checkpoints import last_checkpoint
 from runtime.archive.divergences import divergences
@@ -18,6 +17,7 @@ from runtime.archive.job import JobArchive
 from runtime.errors import InputError, NotFound
 from runtime.job.stops import JobStatus
 from runtime.resets import outcome_of_reset
+from runtime.values import JobKey
 from tests.replay.replays import fork_job, reexecution, replayed, rerun, reset_job
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage, activities_of

@@ -12,10 +12,11 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.contracts import JobKey, ToolRequest, ToolResult
+from activities.contracts import ToolRequest, ToolResult
 from activities.tools import MAX_RESULT_BYTES, ToolActivities
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
+from runtime.values import JobKey
 
 TOOLS = """
 import asyncio, datetime, json, threading

@@ -16,13 +16,13 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle, WorkflowHistory
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
-from activities.contracts import JobKey
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.authentic import key_of, signed_converter
 from runtime.home import Home
 from runtime.local import NAMESPACE
 from runtime.spec.models import Budget, JobSpec, ModelSettings
+from runtime.values import JobKey
 from runtime.worker import make_worker
 from tests.servers.temporal_server import CONVERTER
 from tests.workflow.prompt_rules import unexplained, violations_of

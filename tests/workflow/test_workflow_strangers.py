@@ -33,7 +33,6 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from activities.contracts import JobKey
 from activities.record import ReplayOrder, RunName
 from runtime.authentic import NotSigned, PayloadKey, Refusal, signed_converter
 from runtime.control import Control
@@ -43,6 +42,7 @@ from runtime.resets import outcome_of_reset, reset
 from runtime.spec.changes import definition_digest
 from runtime.spec.models import BatchSpec
 from runtime.temporal_binary import installed_binary
+from runtime.values import JobKey
 from tests.eventually import eventually
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
