@@ -30,7 +30,7 @@ def archived_plan(store: ObjectStore, key: JobKey, spec: JobSpec) -> JobPlan:
     """
     archive = JobArchive.of(store, key)
     runs = archive.runs()
-    end = archive.end(runs[-1]) if runs else archive.unbegun_end()
+    end = archive.end(runs[-1]) if runs else archive.end_without_calls()
     if end is None and not runs:
         return JobPlan(spec, Start.NEW)
     _check_definition(archive, spec)

@@ -76,7 +76,7 @@ class JobReader:
         except ObjectMissing:
             return None
 
-    def unbegun_end(self) -> End | None:
+    def end_without_calls(self) -> End | None:
         """The end of the newest run, if that ended before its first call, so that ``runs`` does not tell of it."""
         begun = {run for _, run in self._started()}
         ended = [unquote(key.rpartition("/")[2]) for key in self.store.list(f"{self.prefix}/ends/")]

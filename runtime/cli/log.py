@@ -54,7 +54,7 @@ def command(
     chosen = chosen_run(archive, str(name), run) if run is not None or archive.runs() else None
     from runtime.archive.gaps import Readable, readable
 
-    found = readable(archive, chosen) if chosen else Readable(end=archive.unbegun_end())
+    found = readable(archive, chosen) if chosen else Readable(end=archive.end_without_calls())
     gaps: list[Gap] = found.gaps
     turns = turns_of(archive, chosen, found) if chosen else []
     summaries = summaries_of(archive, chosen, gaps) if chosen else []

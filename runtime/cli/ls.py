@@ -87,7 +87,7 @@ def _row(store: ObjectStore, name: JobKey) -> dict[str, Any]:
     run = next(iter(archive.runs()[-1:]), None)
     row: dict[str, Any] = {"job": str(name), "batch": name.batch, "id": name.job, "run": run, "damaged": []}
     try:
-        end = archive.unbegun_end()
+        end = archive.end_without_calls()
         if end is not None:
             row["run"] = run = end.run
         elif run is not None:

@@ -101,14 +101,14 @@ class Places:
     dropped: dict[str, None] = field(default_factory=dict)
     causes: dict[str, str] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
-    told_now: frozenset[str] = frozenset()
+    told_this_turn: frozenset[str] = frozenset()
     _open: set[str] = field(default_factory=set)
     _moved: set[str] = field(default_factory=set)
     _superseded: int = 0
 
     # The rest is of one turn, or of the definition.
     MADE_ANEW: ClassVar[frozenset[str]] = frozenset(
-        {"policy", "count", "reasons", "told_now", "_open", "_moved", "_superseded"}
+        {"policy", "count", "reasons", "told_this_turn", "_open", "_moved", "_superseded"}
     )
 
     def saved(self, shown: Iterable[str]) -> SavedPlaces:
@@ -133,7 +133,7 @@ class Places:
     def begin_turn(self) -> None:
         """Forget what the prompt before was rewritten for."""
         self.reasons.clear()
-        self.told_now = frozenset()
+        self.told_this_turn = frozenset()
 
     def changed(self, obj_id: str, turn: int, cause: str) -> None:
         """Remember what changed a view last, and in which turn."""
@@ -170,7 +170,7 @@ class Places:
                 told.add(obj_id)
                 self.known[obj_id] = place.model_copy(update={"told": now[obj_id], "updates": (*place.updates, event)})
         self._open = set(stale[:cut])
-        self.told_now = frozenset(told)
+        self.told_this_turn = frozenset(told)
 
     def flush(self, surface: Current, why: str) -> bool:
         """Rewrite all places that are behind, since the prompt is rewritten before them anyway. False if none is."""

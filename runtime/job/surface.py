@@ -272,7 +272,7 @@ class Surface:
 
     def _feed(self, deltas: Sequence[Delta]) -> TailPart:
         """The deltas within their budget."""
-        told = self.at.told_now
+        told = self.at.told_this_turn
         # What a message of this turn tells in full is not told twice.
         briefly = [replace(delta, detail="") if delta.obj_id in told else delta for delta in deltas]
         items = [Item(delta, self._rank(delta), self._group_of(delta)) for delta in briefly]

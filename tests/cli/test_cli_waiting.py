@@ -50,7 +50,7 @@ def test_a_job_that_waits_is_cancelled_before_it_begins(cli: CommandLine) -> Non
     cancelled = cli("cancel", "queue/fix", "--json")
     assert (cancelled.code, cancelled.json()) == (0, {"job": "queue/fix", "cancelled": True})
     ended = cli.archive("queue", "fix")
-    wait_for(lambda: ended.unbegun_end() is not None, "the end of the job that waited", process)
+    wait_for(lambda: ended.end_without_calls() is not None, "the end of the job that waited", process)
     assert cli.archive("queue", "fix-2").end(cli.archive("queue", "fix-2").runs()[0]) is None
     again = cli("cancel", "queue/fix")
     assert (again.code, "job queue/fix does not run: it has ended" in again.err) == (2, True)
