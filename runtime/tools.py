@@ -83,14 +83,36 @@ def load_tool(target: str, search_path: str) -> Callable[..., Any]:
     if not name.isidentifier() or not all(part.isidentifier() for part in module_name.split(".")):
         raise InputError(f"expected a tool as 'module:function', got {target!r}")
     module = _import(module_name, search_path)
-    function = getattr(module, name, None)
+    function: Callable[..., Any] | None = getattr(module, name, None)
     if function is None:
         raise InputError(f"the module {module_name!r} has no function {name!r}")
+    check_function(function, target)
+    return function
+
+
+def check_function(function: object, target: str) -> None:
+    """Check what can be told of a function before its annotations can be read.
+
+    Raises:
+        InputError: it is no function that gives its result, or has no name that a statement could call it by.
+    """
     if not inspect.isfunction(function):
         raise InputError(f"expected {target!r} to be a function, got {type(function).__name__}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InputError(f"expected {target!r} to return its result, but it is a generator")
-    return function
+    check_name(target.partition(":")[2])
+
+
+def check_name(name: str) -> None:
+    """Check that a statement can call a tool by ``name``.
+
+    Raises:
+        InputError: if not.
+    """
+    if keyword.iskeyword(name) or name.startswith("_"):
+        raise InputError(f"a tool cannot be called {name!r}")
+    if name in CONTRACT_NAMES or hasattr(builtins, name):
+        raise InputError(f"a tool cannot be called {name!r}: statements know that name as something else")
 
 
 def open_tool(target: str, search_path: str) -> Tool:
@@ -101,10 +123,6 @@ def open_tool(target: str, search_path: str) -> Tool:
     """
     function = load_tool(target, search_path)
     name = target.partition(":")[2]
-    if keyword.iskeyword(name) or name.startswith("_"):
-        raise InputError(f"a tool cannot be called {name!r}")
-    if name in CONTRACT_NAMES or hasattr(builtins, name):
-        raise InputError(f"a tool cannot be called {name!r}: statements know that name as something else")
     signature = typed_signature(function, target)
     stub = stub_line(name, signature)
     if len(stub) > MAX_STUB:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from temporalio.service import RPCError, RPCStatusCode
@@ -63,7 +63,7 @@ class Watch:
         self._seen: dict[str, tuple[object, ...]] = {}
         self._silent = False
 
-    async def events(self) -> AsyncIterator[Event]:
+    async def events(self) -> AsyncGenerator[Event]:
         """What happens, as it happens, until the last job has ended.
 
         Raises:

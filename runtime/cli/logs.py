@@ -31,7 +31,7 @@ _FIELDS = re.compile(r" \(?\{'")
 
 _STOPPED = "InterpreterStopped"
 
-_OURS = ("runtime", "activities", "workflows", "temporalio.workflow", "temporalio.activity")
+_OURS = ("holdfast", "runtime", "activities", "workflows", "temporalio.workflow", "temporalio.activity")
 """Loggers that speak for Holdfast: its modules, and what workflow code and activities log through the SDK."""
 
 LOG_BYTES = 10_000_000

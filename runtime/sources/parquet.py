@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from runtime.context.outlines.items import VALUE_CHARS, Item, one_line
+from runtime.own_process import command
 from runtime.sources.source import Mask
 
 SUFFIXES = (".parquet", ".pq")
@@ -20,7 +20,7 @@ def parquet_outline(file: int, mask: Mask) -> tuple[Item, ...]:
     """The outline of the Parquet file open at the descriptor ``file``. One that cannot be read says why."""
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-m", "runtime.sources._parquet_child"],
+            command("runtime.sources._parquet_child"),
             stdin=file,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

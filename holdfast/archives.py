@@ -1,0 +1,39 @@
+"""An archive of jobs, to be read: also one that other machines write to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runtime.archive.reader import JobReader
+from runtime.archive.stores import ObjectStore
+from runtime.catalog import all_jobs, find_job
+from runtime.cli.stores import archive_to_read
+
+__all__ = ["Archive", "JobReader"]
+
+
+class Archive:
+    """The jobs that an archive holds: a directory's path or ``s3://bucket/prefix``, else the one that commands would read.
+
+    Raises:
+        NotFound: if no archive is there.
+        ArchiveError: if it cannot be read.
+    """
+
+    def __init__(self, url: str | None = None) -> None:
+        self.store: ObjectStore = archive_to_read(url)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of all jobs, ``batch/id``, sorted."""
+        return map(str, all_jobs(self.store))
+
+    def job(self, name: str = "last") -> JobReader:
+        """What there is of one job: its runs, steps, requests and replies.
+
+        ``name`` is ``batch/id``, a unique prefix of that or of the id alone, or ``last``.
+
+        Raises:
+            NotFound: if no job, or more than one, is so named.
+        """
+        found = find_job(self.store, name)
+        return JobReader(self.store, found.batch, found.job)

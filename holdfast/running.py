@@ -1,0 +1,179 @@
+"""Running the jobs of a jobs file from Python, as ``holdfast run`` does."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import shlex
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypedDict, Unpack
+
+from holdfast.results import BatchResult, JobResult, result_of
+from runtime.archive.stores import ObjectStore
+from runtime.cli.stores import archive_of
+from runtime.connection import connect
+from runtime.control import Control
+from runtime.forks import resume_lost
+from runtime.job.phases import Phase
+from runtime.lost import refuse_lost
+from runtime.plans import Plan, Start
+from runtime.preflight import check
+from runtime.spec.load import load
+from runtime.spec.models import BatchSpec
+from runtime.target import Target
+from runtime.values import Usage
+from runtime.watch import Ended, Silent, Turn, Watch
+from runtime.worker import running_worker
+from workflows.messages import batch_queue
+
+__all__ = ["JobEnded", "JobTurn", "Planned", "ServerSilent", "arun", "run", "stream"]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The jobs of the batch by their ids: what is done with each (new, resumed, done, rerun). The first event."""
+
+    batch: str
+    jobs: dict[str, str]
+    notes: tuple[str, ...] = ()
+    """What is worth knowing before, such as a model whose price is not known."""
+
+
+@dataclass(frozen=True)
+class JobTurn:
+    """A job has come to another turn or phase. ``trouble`` is why what it does now is tried again, if it is."""
+
+    batch: str
+    id: str
+    turn: int
+    phase: Phase
+    usage: Usage
+    cost_usd: float
+    trouble: str | None = None
+
+
+@dataclass(frozen=True)
+class JobEnded:
+    """A job has ended, now or under an earlier command."""
+
+    result: JobResult
+
+
+@dataclass(frozen=True)
+class ServerSilent:
+    """The Temporal server does not answer, for the ``reason`` given; it is asked again."""
+
+    reason: str
+
+
+Event = Planned | JobTurn | JobEnded | ServerSilent
+OnEvent = Callable[[Event], Awaitable[None] | None]
+
+
+class Options(TypedDict, total=False):
+    """Those of ``holdfast run``."""
+
+    store: str | None
+    """The archive; None for the jobs file's, else the one that commands use."""
+    rerun_failed: bool
+    """Start the jobs anew that ended without success."""
+    lost: Literal["refuse", "resume", "anew"]
+    """What is done with jobs that the archive has open and Temporal does not know."""
+    address: str | None
+    """The Temporal server; None for the one of Temporal's configuration, else the embedded one."""
+    namespace: str | None
+    profile: str | None
+
+
+def run(jobs_file: str | Path, *, on_event: OnEvent | None = None, **options: Unpack[Options]) -> BatchResult:
+    """Run the jobs of a jobs file to their ends; given again, resume them. Arguments and errors as for ``arun``.
+
+    Raises:
+        RuntimeError: where an event loop runs already: await ``arun`` there.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(arun(jobs_file, on_event=on_event, **options))
+    raise RuntimeError("holdfast.run cannot be called where an event loop runs: use 'await holdfast.arun(...)'")
+
+
+async def arun(jobs_file: str | Path, *, on_event: OnEvent | None = None, **options: Unpack[Options]) -> BatchResult:
+    """Run the jobs of a jobs file to their ends; given again, resume them.
+
+    ``on_event`` is called with each event, and awaited if it gives an awaitable. Errors are those of ``stream``.
+    """
+    batch, order = "", list[str]()
+    ended: dict[str, JobResult] = {}
+    async with aclosing(stream(jobs_file, **options)) as events:
+        async for event in events:
+            if isinstance(event, Planned):
+                batch, order = event.batch, list(event.jobs)
+            elif isinstance(event, JobEnded):
+                ended[event.result.id] = event.result
+            if on_event is not None and inspect.isawaitable(told := on_event(event)):
+                await told
+    return BatchResult(batch, tuple(ended[id] for id in order))
+
+
+async def stream(jobs_file: str | Path, **options: Unpack[Options]) -> AsyncGenerator[Event]:
+    """Run the jobs of a jobs file with a worker in this process, and tell what happens until the last one has ended.
+
+    Whoever stops iterating stops the worker, and leaves the jobs resumable: do so under ``contextlib.aclosing``.
+
+    Raises:
+        InputError: what the jobs file or an option says is wrong; nothing was started.
+        ServerError: the Temporal server cannot be started or reached.
+        ArchiveError: the archive cannot be read or written.
+    """
+    loaded = await asyncio.to_thread(load, jobs_file)
+    batch = loaded.batch
+    if (store := options.get("store")) is not None:
+        batch = batch.model_copy(update={"store": store})
+    notes = await asyncio.to_thread(check, loaded, batch.store)
+    archive = await asyncio.to_thread(archive_of, batch.store)
+    target = Target(options.get("address"), options.get("namespace"), options.get("profile"))
+    async with connect(target) as connection:
+        control = Control(connection.client, archive)
+        plan = await _planned(control, batch, options)
+        if plan.counted(Start.LOST):
+            if options.get("lost", "refuse") == "refuse":
+                refuse_lost(plan, connection.address, shlex.join(["holdfast", "run", str(jobs_file)]))
+            await resume_lost(connection.client, archive, plan)
+            plan = await _planned(control, batch, options)
+        yield Planned(plan.batch, {job.spec.id: job.start.value for job in plan.jobs}, tuple(notes))
+        async with aclosing(_carried_out(control, plan)) as events:
+            async for event in events:
+                yield event
+
+
+async def _planned(control: Control, batch: BatchSpec, options: Options) -> Plan:
+    anew = options.get("lost") == "anew"
+    return await control.plan(batch, rerun_failed=options.get("rerun_failed", False), anew=anew)
+
+
+async def _carried_out(control: Control, plan: Plan) -> AsyncGenerator[Event]:
+    done = [job.outcome for job in plan.jobs if job.outcome is not None]
+    for outcome in done:
+        yield JobEnded(await asyncio.to_thread(result_of, outcome, control.store))
+    if len(done) == len(plan.jobs):
+        return
+    async with running_worker(control.client, control.store, task_queue=batch_queue(plan.batch)):
+        await control.submit(plan)
+        async with aclosing(Watch(control, plan).events()) as found:
+            async for event in found:
+                yield await asyncio.to_thread(_told, event, control.store)
+
+
+def _told(event: Turn | Ended | Silent, store: ObjectStore) -> Event:
+    match event:
+        case Ended(outcome=outcome):
+            return JobEnded(result_of(outcome, store))
+        case Silent(reason=reason):
+            return ServerSilent(reason)
+        case Turn(key=key, progress=at, trouble=trouble):
+            error = None if trouble is None else trouble.error
+            return JobTurn(key.batch, key.job, at.turn, at.phase, at.usage, at.cost_usd, error)

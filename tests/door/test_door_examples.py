@@ -1,0 +1,89 @@
+"""The examples of docs/python.md do what the page says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = dict(
+    re.findall(
+        r"<!-- example: (\w+) -->\n```python\n(.*?)^```$",
+        (ROOT / "docs" / "python.md").read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+)
+JOBS = """
+batch: example
+defaults: {workspace: .}
+jobs:
+  - {id: first, goal: g, model: scripted/first.json}
+  - {id: second, goal: g, model: scripted/second.json}
+"""
+
+
+def run(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run an example as a script in ``folder``, with a state directory of its own."""
+    script = folder / f"{name}_example.py"
+    script.write_text(EXAMPLES[name])
+    environment = {"PYTHONPATH": str(ROOT), "HOLDFAST_HOME": str(folder / "home"), "HOME": str(folder)}
+    return subprocess.run(
+        [sys.executable, script], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_an_example_is_short(name: str) -> None:
+    """Some twenty lines."""
+    assert len(EXAMPLES[name].splitlines()) <= 30
+
+
+def test_the_example_of_a_tool(tmp_path: Path) -> None:
+    """A tool is still the function that it was."""
+    done = run("tool", tmp_path)
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
+def test_the_example_of_events(tmp_path: Path) -> None:
+    """A condensation puts a summary in the place of what it forgets."""
+    done = run("events", tmp_path)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "9 events, 9 shown",
+        "10 events, ['1', '5.1-summary', '2.1', '2.2', '3.1', '3.2', '4.1', '4.2']",
+    ]
+
+
+@pytest.mark.server
+def test_the_examples_that_run_jobs(tmp_path: Path) -> None:
+    """Jobs run to their ends, one of them without success; given again they are done, or run anew; the archive tells of all."""
+    (tmp_path / "jobs.yaml").write_text(JOBS)
+    (tmp_path / "first.json").write_text('[{"code": "x = 1"}, {"code": "finish({\'n\': x})"}]')
+    (tmp_path / "second.json").write_text('[{"text": "no"}, {"text": "no"}, {"text": "no"}]')
+    done = run("run", tmp_path)
+    assert done.stderr == ""
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("first succeeded {'n': 1} 2 turns, ")]
+    assert [line for line in lines if line.startswith("second failed None ")]
+    assert len([line for line in lines if line.startswith(f"archived in {tmp_path}/home/archive as example/")]) == 2
+
+    done = run("stream", tmp_path)
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[0] == "{'first': 'done', 'second': 'rerun'}"
+    assert lines[1] == "first succeeded {'n': 1}"
+    assert lines[-1] == "second failed None"
+
+    done = run("archive", tmp_path)
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert [line.split()[0:2] for line in lines if line.startswith("example/first ")][:2] == [
+        ["example/first", "1"],
+        ["example/first", "2"],
+    ]
+    assert len([line for line in lines if line.startswith("example/second ") and line.endswith(" failed None")]) == 2
