@@ -14,7 +14,8 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts import TurnReply
     from activities.record import EffectName, Given, RecordedQuestion, RecordedTurn, ReplayMode, ReplayOrder
     from runtime.context.interim import Interim
-    from workflows.limits import HEARTBEAT, READ_LIMIT, RECORD_TRIES
+    from workflows.calling import result_of
+    from workflows.limits import RECORD_TRIES
 
 
 class Live:
@@ -114,14 +115,12 @@ class Recorded(Live):
 
 async def ask(question: RecordedQuestion, name: str) -> RecordedTurn | None:
     """What the archive has of a recorded turn. No time of the job's passes, so nothing is looked at after it."""
-    found: RecordedTurn | None = await workflow.execute_activity(
+    found: RecordedTurn | None = await result_of(
         "recorded_turn",
         question,
-        result_type=RecordedTurn,
-        activity_id=name,
-        start_to_close_timeout=READ_LIMIT,
-        heartbeat_timeout=HEARTBEAT,
-        retry_policy=RECORD_TRIES,
+        RecordedTurn,
+        id=name,
+        tries=RECORD_TRIES,
         summary=f"the record of turn {question.turn}",
     )
     return found

@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.spec.models import JobSpec
     from runtime.tokens import encoding
     from runtime.values import JobKey, StepRef
-    from workflows.limits import HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
+    from workflows.calling import call_within, result_of
 
 CHECKPOINT_TURNS = 64
 """Turns between two checkpoints: what a fork may have to restore turn by turn."""
@@ -111,7 +111,7 @@ async def save(job: Job, key: JobKey, parent: StepRef) -> StepRef:
     """Archive the job's state. It goes to the activity within the worker, so the history holds its address alone."""
     while True:
         state = None if workflow.unsafe.is_replaying() else checkpoint.dump(job)
-        saved: Saved = await workflow.execute_local_activity(
+        saved: Saved = await call_within(
             "save_checkpoint",
             SaveOrder(
                 batch=key.batch,
@@ -121,10 +121,7 @@ async def save(job: Job, key: JobKey, parent: StepRef) -> StepRef:
                 interpreter=checkpoint.INTERPRETER,
                 state=state,
             ),
-            result_type=Saved,
-            start_to_close_timeout=READ_LIMIT,
-            local_retry_threshold=LOCAL_LIMIT,
-            retry_policy=PATIENT,
+            Saved,
         )
         if saved.checkpoint is not None:
             return saved.checkpoint
@@ -135,14 +132,11 @@ async def load(spec: JobSpec, ref: StepRef) -> Job:
     data: list[bytes] = []
     parts = 1
     while len(data) < parts:
-        part: CheckpointPart = await workflow.execute_activity(
+        part: CheckpointPart = await result_of(
             "load_checkpoint",
             LoadOrder(checkpoint=ref, part=len(data)),
-            result_type=CheckpointPart,
-            activity_id=f"checkpoint-{len(data)}",
-            start_to_close_timeout=READ_LIMIT,
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=PATIENT,
+            CheckpointPart,
+            id=f"checkpoint-{len(data)}",
             summary="load the checkpoint",
         )
         check_interpreter(part.interpreter)

@@ -19,11 +19,9 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.sleeping import Sleep
     from runtime.spec.models import JobSpec, Retry
     from runtime.values import JobKey
+    from workflows.calling import call_within, result_of, start
     from workflows.limits import (
         CALL_LIMIT,
-        HEARTBEAT,
-        LOCAL_LIMIT,
-        PATIENT,
         READ_LIMIT,
         SUMMARY_LIMIT,
         TOOL_LIMIT,
@@ -114,27 +112,22 @@ class Effects:
         )
         of = preparation.request.path or preparation.obj_id
         until = self.moment.until_deadline()
-        return workflow.start_activity(
+        return start(
             "summarise_group" if kept else "summarise_source" if summary else "read_sources",
             batch,
-            result_type=ReadBatchResult,
-            activity_id=preparation.payload_id,
-            start_to_close_timeout=CALL_LIMIT if summary else READ_LIMIT,
-            schedule_to_close_timeout=sooner(SUMMARY_LIMIT, until) if summary else until,
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=PATIENT,
+            ReadBatchResult,
+            id=preparation.payload_id,
+            limit=CALL_LIMIT if summary else READ_LIMIT,
+            until=sooner(SUMMARY_LIMIT, until) if summary else until,
             summary=f"prepare {of}"[:120],
         )
 
     async def _keep(self, material: Material) -> str:
         """Where a group's material is kept. It goes to the activity within the worker, so the history holds its address alone."""
-        kept: str = await workflow.execute_local_activity(
+        kept: str = await call_within(
             "keep_material",
             material,
-            result_type=str,
-            start_to_close_timeout=READ_LIMIT,
-            local_retry_threshold=LOCAL_LIMIT,
-            retry_policy=PATIENT,
+            str,
         )
         return kept
 
@@ -171,15 +164,13 @@ class Effects:
         place: dict[str, Any],
         name: str = "",
     ) -> Any:
-        return await workflow.execute_activity(
+        return await result_of(
             activity,
             question,
-            result_type=result,
-            activity_id=name or f"turn-{place['turn']}-effect-{place['effect']}",
-            start_to_close_timeout=limit,
-            schedule_to_close_timeout=self.moment.until_deadline(),
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=PATIENT,
+            result,
+            id=name or f"turn-{place['turn']}-effect-{place['effect']}",
+            limit=limit,
+            until=self.moment.until_deadline(),
             summary=summary,
         )
 

@@ -22,16 +22,14 @@ with workflow.unsafe.imports_passed_through():
     from runtime.spec.models import ModelSettings
     from runtime.tokens import encoding
     from runtime.values import Failed, StepRef
+    from workflows.calling import result_of
     from workflows.continuing import CHECKPOINT_TURNS, Run, check_build, check_interpreter, load, save
     from workflows.doors import Ordered
     from workflows.effects import Effects
     from workflows.failing import cause_of, failed_in, given_up
     from workflows.limits import (
         CALL_LIMIT,
-        HEARTBEAT,
         LOCAL_LIMIT,
-        PATIENT,
-        READ_LIMIT,
         SUMMARY_LIMIT,
         sooner,
         summary_retry,
@@ -150,7 +148,7 @@ class JobWorkflow(Ordered):
         self.this_run.began()
         if continued:
             return
-        begun = workflow.execute_activity(
+        begun = result_of(
             "begin_job",
             JobBegin(
                 key=self.order.key,
@@ -159,11 +157,8 @@ class JobWorkflow(Ordered):
                 order=self.order.id,
                 first_run=workflow.info().first_execution_run_id,
             ),
-            result_type=JobBegan,
-            activity_id="begin",
-            start_to_close_timeout=READ_LIMIT,
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=PATIENT,
+            JobBegan,
+            id="begin",
             summary="archive the definition",
         )
         began: JobBegan = await self.moment.after(begun, lambda began: began.worked)
@@ -247,15 +242,13 @@ class JobWorkflow(Ordered):
 
     async def ask_model(self, call: TurnCall, suffix: str) -> TurnReply:
         """The reply of the turn's model, from the one activity that calls it and archives both sides."""
-        asked = workflow.execute_activity(
+        asked = result_of(
             "call_model",
             call,
-            result_type=TurnReply,
-            activity_id=f"turn-{self.job.turn}{suffix}",
-            start_to_close_timeout=CALL_LIMIT,
-            schedule_to_close_timeout=self.moment.until_deadline(),
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=PATIENT,
+            TurnReply,
+            id=f"turn-{self.job.turn}{suffix}",
+            limit=CALL_LIMIT,
+            until=self.moment.until_deadline(),
         )
         reply: TurnReply = await self.moment.after(
             asked,
@@ -319,15 +312,13 @@ class JobWorkflow(Ordered):
             model=self.model(task.model),
             retry=summary_retry(self.order.spec.retry),
         )
-        made = workflow.execute_activity(
+        made = result_of(
             "summarise",
             call,
-            result_type=TurnReply,
-            activity_id=f"summary-{task.name}",
-            start_to_close_timeout=CALL_LIMIT,
-            schedule_to_close_timeout=sooner(SUMMARY_LIMIT, self.moment.until_deadline()),
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=PATIENT,
+            TurnReply,
+            id=f"summary-{task.name}",
+            limit=CALL_LIMIT,
+            until=sooner(SUMMARY_LIMIT, self.moment.until_deadline()),
             summary=f"summary before turn {self.job.turn}",
         )
         try:
@@ -436,7 +427,7 @@ class JobWorkflow(Ordered):
         job = self.job
         execution, nodes = job.closing()
         self.replaying.compare_context(nodes, job.turn, at_end=True)
-        end: StepRef = await workflow.execute_activity(
+        end: StepRef = await result_of(
             "end_job",
             JobEnd(
                 key=self.order.key,
@@ -453,11 +444,8 @@ class JobWorkflow(Ordered):
                 events=job.happenings.records,
                 redact=self.order.spec.redact,
             ),
-            result_type=StepRef,
-            activity_id="end",
-            start_to_close_timeout=READ_LIMIT,
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=PATIENT,
+            StepRef,
+            id="end",
             summary=stop.status,
         )
         self.preparing.stop()

@@ -27,8 +27,8 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.stops import JobStatus, Stop
     from runtime.values import JobKey
     from workflows.answers import Live, Recorded, ask, without
+    from workflows.calling import call_within
     from workflows.comparing import Comparison
-    from workflows.limits import LOCAL_LIMIT, PATIENT, READ_LIMIT
     from workflows.messages import Origin
     from workflows.moment import Moment
 
@@ -78,13 +78,10 @@ class Replaying:
         self._was_reset = False
         moment, turn = self._moment, self._moment.job.turn
         moment.reset()
-        claim: Claim = await workflow.execute_local_activity(
+        claim: Claim = await call_within(
             "claim_replay",
             ClaimQuestion(batch=self._key.batch, job=self._key.job, turn=turn, parent=moment.parent),
-            result_type=Claim,
-            start_to_close_timeout=READ_LIMIT,
-            local_retry_threshold=LOCAL_LIMIT,
-            retry_policy=PATIENT,
+            Claim,
         )
         if claim.execution is not None:
             self._redone = (turn, claim.execution)

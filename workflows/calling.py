@@ -1,0 +1,59 @@
+"""The one way in which workflow code calls activities: each is patient, is given to another worker that is there, and has a name."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+
+from workflows.limits import HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
+
+Result = TypeVar("Result")
+
+
+def start(
+    activity: str,
+    argument: Any,
+    result: type[Result],
+    *,
+    id: str,
+    limit: timedelta = READ_LIMIT,
+    until: timedelta | None = None,
+    summary: str | None = None,
+    tries: RetryPolicy = PATIENT,
+) -> workflow.ActivityHandle[Result]:
+    """Have an activity done. ``limit`` bounds one attempt, ``until`` all of them with what lies between (None: nothing does).
+
+    ``id`` is its name in the run; ``summary`` is what Temporal's UI shows of it.
+    """
+    return workflow.start_activity(
+        activity,
+        argument,
+        result_type=result,
+        activity_id=id,
+        start_to_close_timeout=limit,
+        schedule_to_close_timeout=until,
+        heartbeat_timeout=HEARTBEAT,
+        retry_policy=tries,
+        summary=summary,
+    )
+
+
+async def result_of(activity: str, argument: Any, result: type[Result], **how: Any) -> Result:
+    """The result of an activity; ``how`` as in ``start``."""
+    return await start(activity, argument, result, **how)
+
+
+async def call_within(activity: str, argument: Any, result: type[Result]) -> Result:
+    """The result of an activity of this worker itself: what it is given crosses no wire and stands in no history."""
+    made: Result = await workflow.execute_local_activity(
+        activity,
+        argument,
+        result_type=result,
+        start_to_close_timeout=READ_LIMIT,
+        local_retry_threshold=LOCAL_LIMIT,
+        retry_policy=PATIENT,
+    )
+    return made
