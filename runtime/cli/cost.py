@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from runtime.archive.job import JobArchive
     from runtime.archive.keys import TurnKey
     from runtime.archive.stores import ObjectStore
-    from runtime.values import Failed, JobKey
+    from runtime.values import JobKey
 
 _COUNTED = (
     *("calls", "failed_attempts", "prompt", "completion", "cache_read", "cache_write", "unreported", "cost_usd"),
@@ -62,21 +62,32 @@ def spent(archive: JobArchive) -> dict[str, Any]:
     Tokens read from a provider's cache are among the prompt's. ``failed_tokens`` and ``failed_usd`` are what of it came to nothing;
     an attempt over which a worker died counts once its turn has a reply.
     """
+    from collections import defaultdict
+
     from runtime.archive import keys
     from runtime.archive.container import unseal
     from runtime.archive.gaps import UNREADABLE
+    from runtime.archive.other_attempts import OtherAttempts
     from runtime.values import Failed, Usage
 
     found = dict.fromkeys(_COUNTED, 0)
+
+    def add(usage: Usage) -> None:
+        found["unreported"] += not usage.reported
+        for name in ("prompt", "completion", "cache_read", "cache_write"):
+            found[name] += getattr(usage, name)
+
     cost = lost = 0.0
     damaged: list[str] = []
     asked: set[TurnKey] = set()
     answered: set[TurnKey] = set()
-    failed: dict[str, Failed] = {}
+    turns: defaultdict[str, OtherAttempts] = defaultdict(OtherAttempts)
     for key in archive.store.list(f"{archive.prefix}/turns/"):
         place = keys.parse_turn_key(key)
         if place is not None and place.kind in {"attempt", "step"}:
             (asked if place.kind == "attempt" else answered).add(place._replace(kind="step", number=0))
+        if place is not None and place.kind == "attempt":
+            turns[keys.turn_prefix_of(place)].numbers.add(place.number)
         if place is not None and place.kind == "failure":
             found["failed_attempts"] += 1
         if place is None or place.kind not in {"step", "exchange", "failure"}:
@@ -87,25 +98,32 @@ def spent(archive: JobArchive) -> dict[str, Any]:
             damaged.append(key)
             continue
         if place.kind == "failure":
-            turn = keys.turn_prefix_of(place)
-            failed[turn] = failed.get(turn, Failed()) + Failed.model_validate(header.get("spent", {}))
+            turns[keys.turn_prefix_of(place)].failed[place.number] = Failed.model_validate(header.get("spent", {}))
             continue
         # A reply that lost the race for its turn was paid for, too; a redirect was not.
         if place.kind == "exchange" and header["reply"] is None:
+            turns[keys.turn_prefix_of(place)].aside.add(place.number)
             continue
-        usage = Usage.model_validate(header["usage"])
         found["calls"] += 1
-        found["unreported"] += not usage.reported
-        for name in ("prompt", "completion", "cache_read", "cache_write"):
-            found[name] += getattr(usage, name)
+        usage = Usage.model_validate(header["usage"])
+        if place.kind == "exchange":
+            lost_race = Failed(attempts=1, usage=usage, cost_usd=header["cost_usd"])
+            turns[keys.turn_prefix_of(place)].beaten[place.number] = lost_race
+            continue
+        add(usage)
         cost += header["cost_usd"]
-        if "failed_attempts" in header:
-            failed[keys.turn_prefix_of(place)] = Failed.model_validate(header["failed_attempts"])
+        turn = turns[keys.turn_prefix_of(place)]
+        turn.told = Failed.model_validate(header.get("failed_attempts", {}))
+        if (own := keys.parse_turn_key(header["attempt"]["key"])) is not None:
+            turn.aside.add(own.number)
         if (prefix := header.get("prefix")) is not None:
             found["moved_prefixes"] += bool(prefix["broken"])
             lost += prefix["lost_usd"]
     damaged += _lost(asked, answered)
-    nothing = sum(failed.values(), Failed())
+    for race in (race for turn in turns.values() for race in turn.paid_beside()):
+        add(race.usage)
+        cost += race.cost_usd
+    nothing = sum((turn.spent_on_nothing() for turn in turns.values()), Failed())
     for name in ("prompt", "completion", "cache_read", "cache_write"):
         found[name] += getattr(nothing.usage, name)
     spent_on_nothing = {"failed_tokens": nothing.usage.total, "failed_usd": nothing.cost_usd}

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from temporalio.exceptions import ApplicationError
 from runtime.archive.forms import Capture, ExchangeReason
 from runtime.archive.requests import RequestReader
 from runtime.archive.verify import damage, verify_job
+from runtime.cli.cost import spent
+from tests.eventually import eventually
 from tests.servers.provider_server import ProviderServer
 
 pytestmark = pytest.mark.usefixtures("litellm")
@@ -120,3 +123,35 @@ async def test_the_reply_that_lost_a_race_is_archived_too() -> None:
     assert {exchange.reply.text, one.text} == {"Reply 1.", "Reply 2."}
     assert exchange.cost_usd > 0
     assert {job.archive.exchanged_response(beside), job.archive.wire_response(RUN, 1)} == sent
+
+
+async def _begun(job: Job, number: int) -> bool:
+    return len(job.archive.attempts(RUN, 1)) >= number
+
+
+@pytest.mark.parametrize("first_wins", [True, False], ids=["first", "second"])
+async def test_what_lost_a_race_is_counted_once(first_wins: bool) -> None:
+    """``holdfast cost`` tells what the job booked where the winner counted the other as failed, and else the other's reply too."""
+
+    def respond(_messages: list[dict[str, Any]], number: int) -> dict[str, Any]:
+        return {"text": f"Reply {number}.", "delay": 1.0 if (number == 1) is not first_wins else 0.5}
+
+    async with openai_server(respond).serving() as server:
+        job = Job(model_at(server))
+        slow, quick = (2, 1) if first_wins else (1, 2)
+        running = []
+        for number in (1, 2):
+            running.append(asyncio.create_task(run(job.store, job.call(), attempt(number))))
+            await eventually(partial(_begun, job, number), "the request is sent")
+        one, _ = await asyncio.gather(*running)
+    step = job.archive.step(one.step)
+    beside = next(a for a in job.archive.attempts(RUN, 1) if a.key != step.attempt.key)
+    exchange = job.archive.exchange(beside.key)
+    assert exchange is not None and (beside.temporal_attempt, exchange.reason) == (slow, ExchangeReason.SUPERSEDED)
+    assert step.failed_attempts.attempts == quick - 1
+    booked = step.usage.total + step.failed_attempts.usage.total
+    told = spent(job.archive)
+    assert told["calls"] == 2
+    assert told["prompt"] + told["completion"] == booked + (exchange.usage.total if first_wins else 0)
+    cost = step.cost_usd + step.failed_attempts.cost_usd + (exchange.cost_usd if first_wins else 0)
+    assert told["cost_usd"] == pytest.approx(cost)
