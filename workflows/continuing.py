@@ -81,7 +81,7 @@ class Run:
 
 
 def check_interpreter(recorded: str) -> None:
-    """A run stays with the interpreter that it began with; another one takes a job over at a checkpoint.
+    """A run stays with the interpreter that it began with; another one takes a job over where it continues as new.
 
     Raises:
         InterpreterDrift: if this process has another one. It fails the workflow task: a worker that has it may come.
@@ -89,12 +89,12 @@ def check_interpreter(recorded: str) -> None:
     if recorded != checkpoint.INTERPRETER:
         raise InterpreterDrift(
             f"this run began with {recorded} and this worker has {checkpoint.INTERPRETER}: have a worker with {recorded} "
-            "take it to its next checkpoint, or fork the job"
+            "take it to where it continues as new, or fork the job"
         )
 
 
 def check_build(recorded: str, version: int) -> None:
-    """A run stays with builds that make the commands of its history; any other takes the job over at a checkpoint.
+    """A run stays with builds that make the commands of its history; any other takes the job over where it continues as new.
 
     Raises:
         OtherBuild: if this process has another one. It fails the workflow task: a worker that can may come.
@@ -103,7 +103,7 @@ def check_build(recorded: str, version: int) -> None:
         raise OtherBuild(
             f"this run began with build {recorded or 'unknown'} (replay version {version}) and this worker's code has replay "
             f"version {replay_version.REPLAY_VERSION} ('holdfast --version --json' tells its build): have a worker of build "
-            f"{recorded or 'unknown'} take it to its next checkpoint, where this build goes on with it, or fork the job"
+            f"{recorded or 'unknown'} take it to where it continues as new (a full run does), from where this build goes on with it, or fork the job"
         )
 
 

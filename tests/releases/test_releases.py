@@ -128,7 +128,7 @@ async def test_a_history_of_another_replay_version_is_refused_by_name(monkeypatc
     build = RELEASES[-1].build
     monkeypatch.setattr(replay_version, "REPLAY_VERSION", build.replay_version + 1)
     for name in ("simple-1", "continued-2"):
-        with pytest.raises(Exception, match="take it to its next checkpoint") as refused:
+        with pytest.raises(Exception, match="take it to where it continues as new") as refused:
             await replayer().replay_workflow(histories[name])
         assert build.id in str(refused.value)
     monkeypatch.setattr(replay_version, "COMPATIBLE", frozenset({build.replay_version}))
