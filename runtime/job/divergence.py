@@ -14,6 +14,7 @@ from typing import Any
 
 from runtime.digests import digest_of
 from runtime.job.happenings import said_of
+from runtime.job.unmasked import as_recorded, differs_by_marks
 from runtime.values import Value
 
 SHOWN_CHARS = 200
@@ -66,7 +67,7 @@ def compare_executions(
         if (recorded is None) == (now is None):
             return ()
         return (_made(turn, Aspect.STATUS, "", _status(recorded), _status(now)),)
-    return tuple(_differences(turn, recorded, now))
+    return tuple(_differences(turn, recorded, as_recorded(recorded, now)))
 
 
 def compare_nodes(
@@ -95,7 +96,7 @@ def compare_events(
         if subject in known:
             continue
         for old, new in zip_longest(before.get(subject, ()), after.get(subject, ())):
-            if old != new:
+            if old != new and not (old and new and differs_by_marks(old, new)):
                 found.append(_made(turn, Aspect.EVENT, subject, old, new))
                 break
     return tuple(found)
@@ -126,6 +127,7 @@ def _alike(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) ->
         return bool((before or after or {}).get("rewritten"))
     if "basis" in before and "basis" in after:
         return bool(before["basis"] == after["basis"])
+    after = as_recorded(before, after)
     # Records of earlier releases have no basis.
     sides = [{name: value for name, value in side.items() if name not in _BASIS} for side in (before, after)]
     return sides[0] == sides[1]

@@ -4,7 +4,6 @@ import asyncio
 import gzip
 import zlib
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -125,25 +124,29 @@ async def test_the_reply_that_lost_a_race_is_archived_too() -> None:
     assert {job.archive.exchanged_response(beside), job.archive.wire_response(RUN, 1)} == sent
 
 
-async def _begun(job: Job, number: int) -> bool:
-    return len(job.archive.attempts(RUN, 1)) >= number
-
-
 @pytest.mark.parametrize("first_wins", [True, False], ids=["first", "second"])
 async def test_what_lost_a_race_is_counted_once(first_wins: bool) -> None:
     """``holdfast cost`` tells what the job booked where the winner counted the other as failed, and else the other's reply too."""
+    gates = {1: asyncio.Event(), 2: asyncio.Event()}
 
     def respond(_messages: list[dict[str, Any]], number: int) -> dict[str, Any]:
-        return {"text": f"Reply {number}.", "delay": 1.0 if (number == 1) is not first_wins else 0.5}
+        return {"text": f"Reply {number}.", "gate": gates[number]}
 
     async with openai_server(respond).serving() as server:
         job = Job(model_at(server))
         slow, quick = (2, 1) if first_wins else (1, 2)
-        running = []
-        for number in (1, 2):
-            running.append(asyncio.create_task(run(job.store, job.call(), attempt(number))))
-            await eventually(partial(_begun, job, number), "the request is sent")
-        one, _ = await asyncio.gather(*running)
+        running = {}
+        for number in gates:
+            running[number] = asyncio.create_task(run(job.store, job.call(), attempt(number)))
+
+            async def arrived(number: int = number) -> bool:
+                return len(server.exchanges) == number
+
+            await eventually(arrived, "the request has arrived")
+        gates[quick].set()
+        one = await running[quick]
+        gates[slow].set()
+        assert await running[slow] == one
     step = job.archive.step(one.step)
     beside = next(a for a in job.archive.attempts(RUN, 1) if a.key != step.attempt.key)
     exchange = job.archive.exchange(beside.key)

@@ -38,6 +38,8 @@ class ServerReply(ScriptedReply):
     reply is: with its request again (307), or to fetch it with a GET (303).
     """
 
+    gate: Any = None
+    """An ``asyncio.Event`` that the reply waits for."""
     hang: bool = False
     hang_after: int | None = None
     error_after: int | None = None
@@ -160,6 +162,8 @@ class _Answering:
     async def give(self, *, bad: bool) -> web.StreamResponse:
         reply = self.reply
         await asyncio.sleep(reply.delay)
+        if reply.gate is not None:
+            await reply.gate.wait()
         if reply.hang:
             await asyncio.Event().wait()
         if bad and reply.fail is not None:
