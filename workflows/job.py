@@ -39,7 +39,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
     from workflows.sleeping import Asleep
-    from workflows.visible import Visible
+    from workflows.visible import Visible, turn_line
 
 
 DOUBT = "prompt-may-be-too-long"
@@ -249,6 +249,7 @@ class JobWorkflow(Ordered):
             id=f"turn-{self.job.turn}{suffix}",
             limit=CALL_LIMIT,
             until=self.moment.until_deadline(),
+            summary=turn_line(self.job.turn, self.job.last_statement),
         )
         reply: TurnReply = await self.moment.after(
             asked,

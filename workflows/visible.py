@@ -65,6 +65,12 @@ class Visible:
             )
 
 
+def turn_line(turn: int, statement: str) -> str:
+    """What a turn's model call is called: ``turn 41: x = 1``, by the statement that it follows."""
+    last = line_of(statement)
+    return f"turn {turn}: {last}" if last else f"turn {turn}"
+
+
 def line_of(text: str) -> str:
     """The first line of a text that says something, masked, on one line, of at most ``LINE_CHARS`` characters."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")

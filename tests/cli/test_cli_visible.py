@@ -56,6 +56,12 @@ async def _look(home: Home) -> None:
         history = await good.fetch_history()
         assert len(events_of(history, "UPSERT_WORKFLOW_SEARCH_ATTRIBUTES")) == 2
         await replayer(home).replay_workflow(history)
+        named = [
+            client.data_converter.payload_converter.from_payload(event.user_metadata.summary)
+            for event in events_of(history, "ACTIVITY_TASK_SCHEDULED")
+            if event.activity_task_scheduled_event_attributes.activity_type.name == "call_model"
+        ]
+        assert named == ["turn 1", "turn 2: x = 1", "turn 3: x = 2"]
         async with running_worker(client, open_store(str(home.archive)), task_queue=batch_queue("visible")):
             assert (await _details(client, "good")) == "succeeded after turn 3"
             assert (await _details(client, "bad")).startswith("failed after turn 2: ")

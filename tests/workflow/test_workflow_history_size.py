@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_history_is_flat_and_small(temporal: WorkflowEnvironment, tmp_path: Path) -> None:
-    """200 turns of a 60,000-token context: one activity and two writes a turn, under 2.25 kB beyond the new text, and flat."""
+    """200 turns of a 60,000-token context: one activity and two writes a turn, under 2.4 kB beyond the new text, and flat."""
     size = await measure(temporal.client, tmp_path)
     assert size.turns == TURNS
     assert size.prompt_tokens > 0.9 * CONTEXT_TOKENS
