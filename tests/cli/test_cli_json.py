@@ -98,7 +98,7 @@ def test_every_document_has_its_pinned_shape(cli: CommandLine, tmp_path: Path) -
         printed(command, *arguments, *store)
     for command in ("blame", "diff"):
         printed(command, "shapes/b@3", *store)
-    printed("show", "shapes/b@2", *store, of="show --prompt")
+    printed("show", "shapes/b@2", *store, of="show --part prompt")
     compare_with_the_pinned(printed.documents)
 
 
@@ -108,7 +108,7 @@ def read_everything(printed: Printed, job: str, *store: str) -> None:
     printed("log", job, *store)
     printed("log", job, "--graph", *store, of="log --graph")
     for part in PARTS:
-        printed("show", f"{job}@5", *(["--" + part] if part != "prompt" else []), *store, of=f"show --{part}")
+        printed("show", f"{job}@5", "--part", part, *store, of=f"show --part {part}")
     printed("show", job, "--turns", "4..5", *store, of="show --turns")
     for command in ("blame", "diff", "nodes"):
         printed(command, f"{job}@5", *store)
