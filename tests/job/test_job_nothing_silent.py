@@ -39,6 +39,7 @@ CONDENSERS = st.sampled_from(
     ]
 )
 SECTIONS = st.sampled_from([Sections(), Sections(views=150, groups=80, notes=64), Sections(history=400, views=300)])
+_LEFT_OUT = re.compile(r"\[left out for room: ([^;]*); ")
 SHOWN = (SegmentKind.VIEW, SegmentKind.GROUP, SegmentKind.NOTE)
 
 
@@ -64,11 +65,17 @@ def check(job: Job, layout: Sequence[Segment]) -> None:
     """One prompt."""
     shown = {segment.origin: segment for segment in layout if segment.kind in SHOWN}
     told = {segment.origin: segment.text for segment in layout}
+    marks = [_LEFT_OUT.match(s.text) for s in layout if s.kind is SegmentKind.MARK and s.origin == "tail"]
+    left_out = {name for mark in marks if mark for name in mark[1].split(", ")}
     for obj_id in job.graph.obj_ids:
         state = job.graph.state(obj_id)
         if state.pinned is None:
             continue
         place, text = job.places.known.get(obj_id), ""
+        if place is None and f"node:{obj_id}" not in shown:
+            # The last to go, in a prompt that is too small for it; a line at the end names it.
+            assert job.surface.name(obj_id) in left_out
+            continue
         if place is None or place.told is None:
             text = shown[f"node:{obj_id}"].text
         else:
@@ -112,7 +119,7 @@ def test_what_is_dropped_is_said(
     sections: Sections,
     room: int,
 ) -> None:
-    """In every prompt of random sessions: pinned nodes stand, cut where they say so; the rest stands, is summed up, or counted."""
+    """In every prompt of random sessions: pinned nodes stand, cut or named where they say so; the rest stands, is summed up, or counted."""
     with TemporaryDirectory() as folder:
         options = {"context_tokens": room, "condenser": condenser, "sections": sections}
         loop = random_session(Path(folder), sources, options=options, messages=messages)
