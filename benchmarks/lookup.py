@@ -96,7 +96,15 @@ def _turn(archive: JobArchive, turn: int, parent: StepRef | None, layout: list[S
         text=f"I look at {turn}.", tool_calls=(ToolCall(id=f"call_{turn}", name="python", arguments=code),), tokens=9
     )
     return archive.finish_step(
-        NewStep(run=_RUN, turn=turn, attempt=attempt, reply=reply, response=b"{}", finished_at="2026-01-01T00:00:01Z")
+        NewStep(
+            run=_RUN,
+            turn=turn,
+            attempt=attempt,
+            reply=reply,
+            response=b"{}",
+            finished_at="2026-01-01T00:00:01Z",
+            reset_event_id=0,
+        )
     )
 
 
