@@ -1,17 +1,15 @@
-"""Calling a job's tools: checked arguments, a bounded JSON result, and no second run of what is archived."""
+"""Calling a job's tools: what came of a call is archived, and what is archived is not called again."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import functools
-import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError, from_json, to_jsonable_python
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
@@ -19,27 +17,13 @@ from activities._recorded_effects import NOT_RECORDED, recorded_value
 from activities.contracts import ToolRequest, ToolResult
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
-from runtime.errors import InputError
 from runtime.failpoints import failpoint
 from runtime.redaction.redactor import redactor_of
-from runtime.tool_results import wrong_result
-from runtime.tools import Arguments, Tool, open_tool
+from runtime.tools.host import HostEnded, ToolHost, ToolHosts
 
 R = TypeVar("R")
-MAX_RESULT_BYTES = 512 * 1024
-MAX_MESSAGE = 4_000
 HEARTBEAT_SECONDS = 1.0
 MAX_THREADS = 64
-RAISABLE = frozenset(
-    {
-        *("ArithmeticError", "AssertionError", "AttributeError", "Exception", "FileExistsError", "FileNotFoundError"),
-        *("ImportError", "IndexError", "IsADirectoryError", "KeyError", "LookupError", "MemoryError", "NameError"),
-        *("ModuleNotFoundError", "NotADirectoryError", "NotImplementedError", "OSError", "OverflowError"),
-        *("PermissionError", "RecursionError", "RuntimeError", "TimeoutError", "TypeError", "ValueError"),
-        "ZeroDivisionError",
-    }
-)
-"""Built-in exceptions that the interpreter knows and that a message alone makes."""
 
 
 class ToolActivities:
@@ -47,11 +31,12 @@ class ToolActivities:
 
     A result is archived before it is returned, so a retry finds it and the tool does not run again. A kill between
     the end of the tool and that write is the one moment after which a tool runs twice: tools with side effects in
-    the world should be idempotent. A synchronous tool runs in a thread, which a cancellation leaves to finish alone.
+    the world should be idempotent. Tools run in processes of their own (``runtime.tools.host``).
     """
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
+        self._hosts = ToolHosts()
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="holdfast-tool")
 
     @activity.defn(name="call_tool")
@@ -72,9 +57,7 @@ class ToolActivities:
             return ToolResult.model_validate(found)
         recorded = await self._in_thread(archive.effect, *address)
         if recorded is None:
-            tool = await self._in_thread(_open, request)
-            failpoint("tool.before_run")
-            result = await self._in_thread(_masked, await self._run(tool, request), request)
+            result = await self._in_thread(_masked, await self._run(request), request)
             failpoint("tool.after_run")
             await self._in_thread(archive.write_effect, *address, result.model_dump(mode="json"))
             # Another attempt may have been first; what the archive holds is what happened.
@@ -82,20 +65,49 @@ class ToolActivities:
         failpoint("tool.before_return")
         return ToolResult.model_validate(recorded)
 
-    async def _run(self, tool: Tool, request: ToolRequest) -> ToolResult:
-        """One call, with a heartbeat a second while it lasts."""
-        call = _outcome_async(tool, request) if tool.spec.is_async else self._in_thread(_outcome, tool, request)
-        running = asyncio.ensure_future(call)
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """For as long as the worker works: at the end no process of a tool is left."""
         try:
-            while not running.done():
+            yield
+        finally:
+            await asyncio.to_thread(self._hosts.close)
+            self._threads.shutdown(wait=False)
+
+    async def _run(self, request: ToolRequest) -> ToolResult:
+        """One call. A process that ended before the call began, by another call's fault, is none of its own."""
+        for last in (False, True):
+            host = await self._in_thread(self._hosts.of, request.search_path)
+            failpoint("tool.before_run")
+            try:
+                return await self._answered(host, request)
+            except HostEnded as error:
+                if error.begun:
+                    # What it has done by then nobody knows: it is not made again.
+                    return ToolResult(error_type="RuntimeError", error_message=f"the process of the tool {error}")
+                if last:
+                    told = f"{request.tool}: its process {error} before the call began"
+                    raise ApplicationError(told, type="ToolUnavailable") from error
+        raise AssertionError("a second try returns or raises")
+
+    async def _answered(self, host: ToolHost, request: ToolRequest) -> ToolResult:
+        """The call's outcome, with a heartbeat a second until it comes."""
+        try:
+            asked = await self._in_thread(host.call, request.tool, request.args, request.kwargs)
+        except ValueError as error:
+            return ToolResult(error_type="ValueError", error_message=f"{request.tool}: {error}")
+        answer = asyncio.wrap_future(asked.answer)
+        try:
+            while not answer.done():
                 activity.heartbeat()
-                await asyncio.wait({running}, timeout=HEARTBEAT_SECONDS)
+                await asyncio.wait({answer}, timeout=HEARTBEAT_SECONDS)
         except asyncio.CancelledError:
-            running.cancel()
+            host.give_up(asked)
             raise
-        if running.cancelled():
-            return ToolResult(error_type="RuntimeError", error_message="CancelledError: the tool gave up")
-        return running.result()
+        frame = answer.result()
+        if "unavailable" in frame:
+            raise ApplicationError(f"{request.tool}: {frame['unavailable']}", type="ToolUnavailable")
+        return ToolResult.model_validate(frame["outcome"])
 
     async def _in_thread(self, function: Callable[..., R], *args: Any) -> R:
         """``function(*args)`` in a thread that sees this activity's context."""
@@ -108,90 +120,3 @@ def _masked(result: ToolResult, request: ToolRequest) -> ToolResult:
     redactor = redactor_of(request.redact)
     message = redactor.text(result.error_message)
     return result.model_copy(update={"value": redactor.value(result.value), "error_message": message})
-
-
-def _open(request: ToolRequest) -> Tool:
-    try:
-        return open_tool(request.tool, request.search_path)
-    except InputError as error:
-        raise ApplicationError(f"{request.tool}: {error}", type="ToolUnavailable") from error
-
-
-def _outcome(tool: Tool, request: ToolRequest) -> ToolResult:
-    """A synchronous tool's call. Whatever it raises is a result: a retry would run the tool again."""
-    bound = _bind(tool, request)
-    if isinstance(bound, ToolResult):
-        return bound
-    try:
-        return _as_result(tool, tool.function(*bound.args, **bound.kwargs))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 the tool's exception is the statement's
-        return _failure(error)
-
-
-async def _outcome_async(tool: Tool, request: ToolRequest) -> ToolResult:
-    """A coroutine tool's call, as ``_outcome``."""
-    bound = _bind(tool, request)
-    if isinstance(bound, ToolResult):
-        return bound
-    try:
-        return _as_result(tool, await tool.function(*bound.args, **bound.kwargs))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 the tool's exception is the statement's
-        return _failure(error)
-
-
-def _bind(tool: Tool, request: ToolRequest) -> Arguments | ToolResult:
-    """The coerced arguments, or what is wrong with them."""
-    try:
-        return tool.bind(*request.args, **request.kwargs)
-    except ValidationError as error:
-        return _bad_arguments(tool, error)
-    except Exception as error:  # noqa: BLE001 a validator of the tool's own types may raise anything
-        return _failure(error)
-
-
-def _as_result(tool: Tool, value: Any) -> ToolResult:
-    """``value`` as JSON, or an error that says why it is none, is of another type than declared, or too long."""
-    kind, name = type(value).__name__, tool.spec.name
-    try:
-        plain = to_jsonable_python(value)
-        encoded = json.dumps(plain, ensure_ascii=False, allow_nan=False).encode()
-        # What the workflow could not decode must not reach it: its task would fail for ever.
-        decoded = from_json(encoded, allow_inf_nan=False)
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
-        return ToolResult(error_type="TypeError", error_message=f"{name}() returned a {kind} that is no JSON: {error}")
-    if (problem := wrong_result(name, tool.returns, decoded)) is not None:
-        return ToolResult(error_type="TypeError", error_message=_bounded(problem))
-    if len(encoded) > MAX_RESULT_BYTES:
-        told = f"{name}() returned {len(encoded)} bytes of JSON; at most {MAX_RESULT_BYTES} fit: ask for less"
-        return ToolResult(error_type="ValueError", error_message=told)
-    return ToolResult(value=plain)
-
-
-def _bad_arguments(tool: Tool, error: ValidationError) -> ToolResult:
-    """The first three things wrong with a call's arguments."""
-    told = []
-    for detail in error.errors(include_url=False, include_context=False)[:3]:
-        first, *rest = detail["loc"] or ("arguments",)
-        where = f"argument {first + 1}" if isinstance(first, int) else str(first)
-        told.append(f"{'.'.join([where, *map(str, rest)])}: {detail['msg']}")
-    return ToolResult(error_type="TypeError", error_message=_bounded(f"{tool.spec.name}(): {'; '.join(told)}"))
-
-
-def _failure(error: BaseException) -> ToolResult:
-    """An exception as the interpreter can raise it: by its own name if it knows that, else as a RuntimeError."""
-    kind = type(error)
-    try:
-        # str() of a KeyError is the repr of its key; raising it anew would quote that again.
-        quoted = isinstance(error, KeyError) and len(error.args) == 1 and isinstance(error.args[0], str)
-        message = error.args[0] if quoted else str(error)
-    except Exception:  # noqa: BLE001 a broken __str__ must not make the tool run again
-        message = "(its message cannot be read)"
-    if kind.__module__ == "builtins" and kind.__name__ in RAISABLE:
-        return ToolResult(error_type=kind.__name__, error_message=_bounded(message))
-    return ToolResult(error_type="RuntimeError", error_message=_bounded(f"{kind.__name__}: {message}"))
-
-
-def _bounded(message: str) -> str:
-    """``message`` as Unicode text of at most ``MAX_MESSAGE`` characters."""
-    text = message.encode("utf-8", "backslashreplace").decode("utf-8")
-    return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "..."

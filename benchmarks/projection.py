@@ -12,6 +12,7 @@ import json
 import random
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -29,7 +30,7 @@ from runtime.projection.project import tokens_of
 from runtime.projection.segments import Segment
 from runtime.spec.load import load_jobs_file
 from runtime.spec.models import JobSpec, ProjectionPolicy
-from runtime.tools import load_tool
+from runtime.tools.functions import load_tool
 from tests.job.plain_loop import PlainLoop, count, native, statements
 
 ROOT = Path(__file__).parent.parent
@@ -231,7 +232,8 @@ def _quickstart_loop(spec: JobSpec, policy: ProjectionPolicy) -> PlainLoop:
         return native(str(reply_to(script, messages, number).code), number)
 
     kept = spec.model_dump(include={"goal", "result", "budget", "context_tokens"})
-    tools = [load_tool(tool.target, tool.search_path) for tool in spec.tools]
+    sys.path[:0] = [tool.search_path for tool in spec.tools]
+    tools = [load_tool(tool.target) for tool in spec.tools]
     return PlainLoop(Path(spec.workspace), respond, tools=tools, options={**kept, "projection": policy})
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from runtime.errors import InputError
-from runtime.tools import check_function
+from runtime.tools.functions import check_function
 
 __all__ = ["tool"]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from temporalio.client import Client
 from temporalio.common import WorkerDeploymentVersion
+from temporalio.plugin import SimplePlugin
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 
 from activities.bounds import Bounds
@@ -90,6 +91,7 @@ def make_worker(
     replayed. With a ``deployment``, jobs stay on the version that they began on until they continue as new. At most ``workflow_tasks`` of them run at a time: as many as there are interpreter processes, so none waits for one. Scripts,
     tools and workspaces are taken from below the ``allowed`` directories; without any, from wherever an order names.
     """
+    tools = ToolActivities(store)
     model, workspace = ModelActivities(store), WorkspaceActivities(store=store)
     summaries = SummaryActivities(store, workspace, model)
     checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
@@ -103,7 +105,7 @@ def make_worker(
             model.call_model,
             model.summarise,
             model.end_job,
-            ToolActivities(store).call_tool,
+            tools.call_tool,
             workspace.read_sources,
             workspace.file_call,
             record_verdict,
@@ -130,6 +132,7 @@ def make_worker(
             Door(),
             *([Bounds(allowed)] if allowed else []),
         ],
+        plugins=[SimplePlugin("holdfast.tools", run_context=tools.open)],
         max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
         sticky_queue_schedule_to_start_timeout=STICKY,
         build_id=BUILD if deployment is None else None,

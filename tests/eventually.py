@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -28,6 +29,12 @@ async def eventually(condition: Callable[[], bool | Awaitable[bool]], what: str,
             return
         assert time.monotonic() < end, f"this did not come true within {seconds:.0f} s: {what}"
         await asyncio.sleep(PAUSE)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs: one that has ended, and that nobody has waited for yet, does not."""
+    done = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(done.stdout.strip()) and not done.stdout.startswith("Z")
 
 
 async def until_phase(handle: WorkflowHandle[Any, Any], phase: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,7 +48,8 @@ def load(path: Path | str) -> Loaded:
         raise AssertionError("a header that does not validate has a problem")
     batch = header.batch or _stem(path, problems)
     resolver = Resolver(path.parent.resolve(), header, problems)
-    jobs = tuple(resolver.jobs(written))
+    with closing(resolver):
+        jobs = tuple(resolver.jobs(written))
     store = resolver.store()
     problems.raise_if_any()
     return Loaded(BatchSpec(batch=batch, concurrency=header.concurrency, store=store, jobs=jobs), problems)

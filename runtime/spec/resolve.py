@@ -42,7 +42,7 @@ from runtime.spec.written import (
     is_secret_key,
     is_secret_name,
 )
-from runtime.tools import describe_tool
+from runtime.tools.host import ToolHosts, described
 
 _SET_INSTEAD = "set the provider's environment variable instead, such as OPENAI_API_KEY"
 
@@ -64,7 +64,12 @@ class Resolver:
         self._defaults = header.defaults
         self._problems = problems
         self._tools: dict[str, ToolSpec | str] = {}
+        self._hosts = ToolHosts()
         self._tools_path = self._path(header.tools_path) if header.tools_path else str(directory)
+
+    def close(self) -> None:
+        """End the process in which tools were imported."""
+        self._hosts.close()
 
     def store(self) -> str | None:
         """The archive's URL, or the absolute path of its directory."""
@@ -263,7 +268,7 @@ class Resolver:
         """The tool, or why there is none; each is imported once a file."""
         if target not in self._tools:
             try:
-                self._tools[target] = describe_tool(target, self._tools_path)
+                self._tools[target] = described(self._hosts.of(self._tools_path), target)
             except InputError as error:
                 self._tools[target] = str(error)
         return self._tools[target]

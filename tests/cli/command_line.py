@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 DEADLINE = 180.0
 """Seconds after which a condition that never comes true fails a test."""
 
-_HOLDFAST = "from runtime.cli.main import entry; entry()"
+_HOLDFAST = "from holdfast.__main__ import entry; entry()"
 
 
 @dataclass(frozen=True)

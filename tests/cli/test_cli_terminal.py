@@ -30,7 +30,7 @@ OURS = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\d*[AK]|\x1b\[2K|\x1b\[\?25[hl]")
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-_HOLDFAST = "from runtime.cli.main import entry; entry()"
+_HOLDFAST = "from holdfast.__main__ import entry; entry()"
 
 
 def _on_a_terminal(cli: CommandLine, *arguments: str) -> tuple[int, str]:

@@ -38,7 +38,7 @@ from runtime.projection.project import tokens_of
 from runtime.projection.segments import LayoutDelta, Segment
 from runtime.spec.models import Budget, JobSpec, ModelSettings, ToolSpec
 from runtime.tokens import encoding
-from runtime.tool_stubs import stub_line
+from runtime.tools.stubs import stub_line
 from runtime.values import ModelReply, ToolCall, Usage
 
 M = TypeVar("M", bound=BaseModel)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 DEADLINE = 240.0
 """Seconds after which a condition that never comes true fails a test."""
 
-_HOLDFAST = "from runtime.cli.main import entry; entry()"
+_HOLDFAST = "from holdfast.__main__ import entry; entry()"
 _OURS = ("TEMPORAL_", "HOLDFAST_", "OPENAI_")
 
 

@@ -9,7 +9,7 @@ import pytest
 from runtime.archive.forms import Capture
 from runtime.job.stops import JobStatus
 from runtime.spec.models import ModelSettings
-from runtime.tools import describe_tool
+from runtime.tools.host import describe_tool
 from tests.replay.replays import reexecution, replayed, rerun, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage, activities_of

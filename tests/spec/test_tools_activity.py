@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,21 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.contracts import ToolRequest, ToolResult
-from activities.tools import MAX_RESULT_BYTES, ToolActivities
+from activities.tools import ToolActivities
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
+from runtime.tools.calls import MAX_RESULT_BYTES
 from runtime.values import JobKey
+from tests.eventually import alive, eventually
 
 TOOLS = """
-import asyncio, datetime, json, threading
+import asyncio, datetime, json, os, signal, subprocess, sys, threading, time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, RootModel, model_serializer
 
 calls = []
-started, release = threading.Event(), threading.Event()
+here = Path(__file__).parent
 
 class Hit(BaseModel):
     file: Path
@@ -96,14 +99,41 @@ async def fail_later(kind: str) -> None:
     if kind == "cancel": raise asyncio.CancelledError
     raise ValueError("later")
 
+def started() -> None:
+    (here / f"started-{os.getpid()}").touch()
+
 def blocked() -> str:
-    started.set()
-    release.wait(30)
+    started()
+    while not (here / "release").exists(): time.sleep(0.01)
     return "free"
 
 async def blocked_later() -> None:
-    started.set()
-    await asyncio.Event().wait()
+    started()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        (here / "unwound").touch()
+
+def crash(how: str) -> None:
+    started()
+    if how == "signal": os.kill(os.getpid(), signal.SIGSEGV)
+    if how == "exit": os._exit(7)
+    if how == "children":
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        (here / f"child-{child.pid}").touch()
+        os._exit(7)
+    if how == "channel":
+        os.closerange(3, 64)
+        return
+    time.sleep(600)
+
+def told_to_end() -> str:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): os.kill(os.getpid(), number)
+    return "still here"
+
+def process() -> int: return os.getpid()
+def environment() -> dict[str, str]: return dict(os.environ)
+def echo(value: Any) -> Any: return value
 """
 
 Call = Callable[..., Awaitable[ToolResult]]
@@ -122,7 +152,15 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture
-def call(tools: str, store: MemoryStore) -> Call:
+async def activities(store: MemoryStore) -> AsyncIterator[ToolActivities]:
+    """A worker's, which ends the processes of its tools."""
+    made = ToolActivities(store)
+    async with made.open():
+        yield made
+
+
+@pytest.fixture
+def call(tools: str, activities: ToolActivities) -> Call:
     """Call a tool of ``t.py`` in an activity of its own: ``call(name, *args, effect=0, **kwargs)``."""
 
     async def call(name: str, *args: Any, effect: int = 0, **kwargs: Any) -> ToolResult:
@@ -135,7 +173,7 @@ def call(tools: str, store: MemoryStore) -> Call:
             args=args,
             kwargs=kwargs,
         )
-        return await ActivityEnvironment().run(ToolActivities(store).call_tool, request)
+        return await ActivityEnvironment().run(activities.call_tool, request)
 
     return call
 
@@ -158,14 +196,11 @@ async def test_a_failure_is_archived_too(call: Call, tools: str) -> None:
 
 async def test_the_first_archived_result_counts(call: Call, store: MemoryStore, tools: str) -> None:
     """When another attempt has archived a result meanwhile, that one is returned."""
-    from runtime.tools import load_tool
-
-    module = load_tool("t:blocked", tools).__globals__
     running = asyncio.ensure_future(call("blocked"))
-    await asyncio.to_thread(module["started"].wait, 30)
+    await until(tools, "started-*")
     run = ActivityEnvironment().info.workflow_run_id
     JobArchive(store, "b", "j").write_effect(run, 3, 0, ToolResult(value="other").model_dump(mode="json"))
-    module["release"].set()
+    (Path(tools) / "release").touch()
     assert (await running).value == "other"
 
 
@@ -297,21 +332,150 @@ async def test_a_tool_that_is_gone_can_be_retried(call: Call, store: MemoryStore
     assert list(store.list("b/")) == []
 
 
-@pytest.mark.parametrize("name", ["blocked", "blocked_later"])
-async def test_it_beats_and_can_be_cancelled(tools: str, store: MemoryStore, name: str) -> None:
-    """A long call sends heartbeats, and a cancellation ends the activity without an archived result."""
-    from runtime.tools import load_tool
+def marks(folder: str, pattern: str) -> list[Path]:
+    """The files of that pattern, which tools make."""
+    return sorted(Path(folder).glob(pattern))
 
-    module = load_tool(f"t:{name}", tools).__globals__
+
+async def until(folder: str, pattern: str) -> Path:
+    """The first of them, when it is there."""
+    await eventually(lambda: bool(marks(folder, pattern)), f"a file {pattern}")
+    return marks(folder, pattern)[0]
+
+
+async def gone(pid: int) -> None:
+    """Wait until a process has ended."""
+    await eventually(lambda: not alive(pid), f"process {pid} ends")
+
+
+@pytest.mark.parametrize("name", ["blocked", "blocked_later"])
+async def test_it_beats_and_can_be_cancelled(
+    activities: ToolActivities, tools: str, store: MemoryStore, name: str
+) -> None:
+    """A long call sends heartbeats, and a cancellation ends the activity without an archived result.
+
+    A coroutine is cancelled, and unwinds; a function ends with its process.
+    """
     environment, beats = ActivityEnvironment(), threading.Semaphore(0)
     environment.on_heartbeat = lambda *_: beats.release()
     request = ToolRequest(key=JobKey(batch="b", job="j"), turn=3, effect=0, tool=f"t:{name}", search_path=tools)
-    running = asyncio.ensure_future(environment.run(ToolActivities(store).call_tool, request))
-    await asyncio.to_thread(module["started"].wait, 30)
+    running = asyncio.ensure_future(environment.run(activities.call_tool, request))
+    pid = int((await until(tools, "started-*")).name.partition("-")[2])
     assert await asyncio.to_thread(beats.acquire, timeout=30)
     assert await asyncio.to_thread(beats.acquire, timeout=30)
     environment.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    module["release"].set()
+    if name == "blocked":
+        await gone(pid)
+    else:
+        await until(tools, "unwound")
+        assert alive(pid)
     assert list(store.list("b/")) == []
+
+
+async def test_a_process_with_a_blocked_call_ends_with_its_last_other_one(
+    activities: ToolActivities, call: Call, tools: str
+) -> None:
+    """A function that was cancelled takes no other call with it; new calls are made in another process."""
+    environment = ActivityEnvironment()
+    request = ToolRequest(
+        key=JobKey(batch="b", job="j"), turn=3, effect=9, tool="t:crash", search_path=tools, args=("",)
+    )
+    blocked = asyncio.ensure_future(environment.run(activities.call_tool, request))
+    old = int((await until(tools, "started-*")).name.partition("-")[2])
+    (Path(tools) / f"started-{old}").unlink()
+    other = asyncio.ensure_future(call("blocked", effect=1))
+    assert (await until(tools, "started-*")).name == f"started-{old}"
+    environment.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await blocked
+    new = (await call("process", effect=2)).value
+    assert new != old
+    assert alive(old)
+    (Path(tools) / "release").touch()
+    assert (await other).value == "free"
+    await gone(old)
+    assert (await call("process", effect=3)).value == new
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [("signal", "was ended by SIGSEGV"), ("exit", "ended with exit code 7"), ("channel", "was ended by SIGKILL")],
+)
+async def test_a_crash_is_the_error_of_its_call(
+    call: Call, tools: str, store: MemoryStore, how: str, told: str
+) -> None:
+    """It is archived, so that the call is not made again; the next one is made in another process."""
+    before = (await call("process", effect=1)).value
+    assert (await call("process", effect=2)).value == before
+    crashed = ToolResult(error_type="RuntimeError", error_message=f"the process of the tool {told}")
+    assert await call("crash", how) == crashed
+    assert await call("crash", how) == crashed
+    assert len(marks(tools, "started-*")) == 1
+    after = (await call("process", effect=3)).value
+    assert after != before
+    assert not alive(before)
+
+
+async def test_what_a_tool_started_ends_with_its_process(call: Call, tools: str) -> None:
+    """A process that a tool leaves behind when it crashes is ended too."""
+    await call("crash", "children")
+    await gone(int((await until(tools, "child-*")).name.partition("-")[2]))
+
+
+async def test_a_call_that_had_not_begun_is_made_elsewhere(
+    activities: ToolActivities, tools: str, store: MemoryStore
+) -> None:
+    """A module that ends its process while it is imported is tried once more, and then told to Temporal: nothing is archived."""
+    (Path(tools) / "bad.py").write_text(
+        "import os, pathlib\n(pathlib.Path(__file__).parent / f'started-{os.getpid()}').touch()\nos._exit(3)\n"
+    )
+    request = ToolRequest(key=JobKey(batch="b", job="j"), turn=3, effect=0, tool="bad:f", search_path=tools)
+    with pytest.raises(ApplicationError, match="bad:f: its process ended with exit code 3 before the call") as caught:
+        await ActivityEnvironment().run(activities.call_tool, request)
+    assert caught.value.type == "ToolUnavailable"
+    assert len(marks(tools, "started-*")) == 2
+    assert list(store.list("b/")) == []
+
+
+async def test_what_ends_a_service_is_for_the_worker_to_hear(call: Call) -> None:
+    """A process of tools that is told to end with all others goes on: its worker lets calls in flight end."""
+    assert (await call("told_to_end")).value == "still here"
+
+
+async def test_the_processes_end_with_the_worker(store: MemoryStore, tools: str) -> None:
+    """None is left when a worker closes, and none is started before a tool is called."""
+    activities = ToolActivities(store)
+    async with activities.open():
+        request = ToolRequest(key=JobKey(batch="b", job="j"), turn=3, effect=0, tool="t:process", search_path=tools)
+        pid = (await ActivityEnvironment().run(activities.call_tool, request)).value
+        assert alive(pid)
+        assert pid != os.getpid()
+    await gone(pid)
+
+
+async def test_a_tool_gets_no_secrets(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is a secret by its name or its form is not in a tool's environment, but for what the worker lets through."""
+    secrets = {
+        "OPENAI_API_KEY": "a" * 20,
+        "HOLDFAST_KEY": "b" * 44,
+        "AWS_SESSION_TOKEN": "c" * 20,
+        "AWS_PROFILE": "work",
+        "GITHUB_TOKEN": "d" * 20,
+        "OTHER": "sk-proj-1234567890abcdefghij",
+        "DATABASE": "postgres://me:hidden@example.invalid/db",
+        "SEARCH_KEY": "e" * 20,
+    }
+    for name, value in {**secrets, "PLAIN": "f" * 20, "HOLDFAST_TOOL_ENV": "SEARCH_KEY, NONE"}.items():
+        monkeypatch.setenv(name, value)
+    found = (await call("environment")).value
+    assert found["PLAIN"] == "f" * 20
+    assert found["PATH"] == os.environ["PATH"]
+    assert set(secrets) & set(found) == {"SEARCH_KEY"}
+
+
+async def test_large_arguments_and_odd_texts_cross(call: Call) -> None:
+    """What a statement gives arrives as it was."""
+    value = ["x" * 100_000, "\u2028\x00é", 2**200, -0.5, {"a": [None, True]}]
+    assert (await call("echo", value)).value == value

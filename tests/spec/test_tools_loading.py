@@ -1,15 +1,16 @@
-"""A tool's module is found beside the jobs file first, and stays that batch's own."""
+"""A tool's module is found beside the jobs file first, in a process of that batch's own."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runtime.errors import InputError
-from runtime.tools import describe_tool, load_tool
+from runtime.tools.host import ToolHost, describe_tool
 
 
 def write(directory: Path, **files: str) -> str:
@@ -28,6 +29,20 @@ def why(target: str, search_path: str) -> str:
     return str(caught.value)
 
 
+def call(target: str, search_path: str, *args: object) -> object:
+    """What a tool returns, called in a process that ends with it."""
+    return calls(search_path, (target, *args))[0]
+
+
+def calls(search_path: str, *each: tuple[Any, ...]) -> list[object]:
+    """What several calls return, made in one process after each other."""
+    host = ToolHost(search_path)
+    try:
+        return [host.call(target, args, {}).answer.result()["outcome"]["value"] for target, *args in each]
+    finally:
+        host.close()
+
+
 def test_two_batches_have_two_modules_of_one_name(tmp_path: Path) -> None:
     """The same module name in two directories means two modules, also for what they import beside them."""
     here = write(
@@ -40,7 +55,7 @@ def test_two_batches_have_two_modules_of_one_name(tmp_path: Path) -> None:
         shared_name="import helper_name\ndef f(x: int) -> str:\n    return helper_name.N\n",
         helper_name="N = 'b'",
     )
-    assert [load_tool("shared_name:f", path)(1) for path in (here, there, here)] == ["a", "b", "a"]
+    assert [call("shared_name:f", path, 1) for path in (here, there)] == ["a", "b"]
     assert {"shared_name", "helper_name"}.isdisjoint(sys.modules)
     assert here not in sys.path
 
@@ -51,8 +66,7 @@ def test_a_module_is_run_once(tmp_path: Path) -> None:
         tmp_path,
         stateful="seen = []\ndef put(x: int) -> None:\n    seen.append(x)\ndef get() -> list[int]:\n    return seen\n",
     )
-    load_tool("stateful:put", path)(3)
-    assert load_tool("stateful:get", path)() == [3]
+    assert calls(path, ("stateful:put", 3), ("stateful:get",)) == [None, [3]]
 
 
 def test_packages_and_relative_imports(tmp_path: Path) -> None:
@@ -62,20 +76,29 @@ def test_packages_and_relative_imports(tmp_path: Path) -> None:
         pack__sub="from .other import f\nfrom . import other\n",
         pack__other="def f(x: int) -> int:\n    return x + 1\n",
     )
-    assert load_tool("pack.sub:f", path)(1) == 2
+    assert call("pack.sub:f", path, 1) == 2
 
 
 def test_what_is_not_beside_the_file_is_imported_as_usual(tmp_path: Path) -> None:
-    """An installed module will do."""
-    assert load_tool("textwrap:dedent", str(tmp_path))("  x") == "x"
+    """An installed module will do, if its functions are typed."""
+    assert why("textwrap:dedent", str(tmp_path)).startswith("tools are typed, but the parameter 'text'")
 
 
-def test_an_installed_module_is_not_hidden_by_a_neighbour(tmp_path: Path) -> None:
+def test_pythons_own_library_is_not_hidden_by_a_neighbour(tmp_path: Path) -> None:
     """A file beside the tool's module with the name of a standard module does not replace that."""
     path = write(
         tmp_path, uses_colorsys="import colorsys\ndef f() -> str:\n    return colorsys.__file__\n", colorsys=""
     )
-    assert not load_tool("uses_colorsys:f", path)().startswith(path)
+    assert not str(call("uses_colorsys:f", path)).startswith(path)
+
+
+@pytest.mark.parametrize("name", ["activities", "workflows", "runtime", "yaml", "tests"])
+def test_a_neighbour_goes_before_what_is_installed(tmp_path: Path, name: str) -> None:
+    """Also before packages of Holdfast, which the process has loaded by other names."""
+    path = write(
+        tmp_path, mine=f"import {name}\ndef f() -> str:\n    return {name}.WHOSE\n", **{name: "WHOSE = 'mine'\n"}
+    )
+    assert call("mine:f", path) == "mine"
 
 
 def test_data_classes_and_postponed_annotations_work(tmp_path: Path) -> None:
@@ -89,11 +112,11 @@ def test_data_classes_and_postponed_annotations_work(tmp_path: Path) -> None:
     assert describe_tool("postponed:first", path).stub == "def first(hit: Any) -> dict[str, Any]: ..."
 
 
-def test_what_a_module_prints_does_not_reach_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_module_prints_does_not_reach_stdout(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The standard output belongs to the command's own answer."""
     path = write(tmp_path, chatty="print('hello')\ndef f() -> None: ...\n")
     describe_tool("chatty:f", path)
-    assert capsys.readouterr() == ("", "hello\n")
+    assert capfd.readouterr() == ("", "hello\n")
 
 
 @pytest.mark.parametrize(

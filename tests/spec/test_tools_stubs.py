@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel, Field
 from pydantic_monty import Monty, MontyTypingError
 
-from runtime.tool_stubs import result_text, stub_line, type_text
+from runtime.tools.stubs import result_text, stub_line, type_text
 
 
 class Model(BaseModel):

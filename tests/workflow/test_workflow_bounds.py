@@ -8,7 +8,7 @@ import pytest
 from stage import Stage
 
 from runtime.job.stops import JobStatus
-from runtime.tools import describe_tool
+from runtime.tools.host import describe_tool
 from runtime.worker import make_worker
 from workflows.messages import JobOutcome
 

@@ -16,7 +16,7 @@ from test_workflow_strangers import timers
 
 from runtime.job.stops import JobStatus
 from runtime.spec.models import Budget
-from runtime.tools import describe_tool
+from runtime.tools.host import describe_tool
 from tests.eventually import eventually
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]

@@ -13,7 +13,7 @@ _NAMES: dict[str, Any] = {"Any": Any, "Literal": Literal, "int": int | bool, "fl
 def wrong_result(name: str, declared: str, value: Any) -> str | None:
     """What is wrong with ``value``, plain JSON data, as the result of the tool ``name``; None if nothing is.
 
-    ``declared`` is the type as ``tool_stubs.result_text`` writes it. No part of the value is told: it may hold a secret.
+    ``declared`` is the type as ``stubs.result_text`` writes it. No part of the value is told: it may hold a secret.
     """
     # The text was made by ``result_text`` out of builtins' names, ``Any`` and ``Literal``s alone.
     adapter: TypeAdapter[Any] = TypeAdapter(eval(declared, dict(_NAMES)))

@@ -1,25 +1,20 @@
 """A job's tools: typed Python functions that a statement calls and an activity runs.
 
-A tool is named ``module:function``. The module is looked for in the jobs file's directory first, and imported there as
-a submodule of a private package of that directory: the ``mytools`` of two batches are two modules, and neither is
-``sys.modules["mytools"]``. What is not there is imported as usual.
+A tool is named ``module:function``. It is imported and called in a process of its own (``host``, ``child``), where the jobs
+file's directory is looked in first: the ``mytools`` of two batches are two modules in two processes.
 """
 
 from __future__ import annotations
 
 import builtins
-import contextlib
-import hashlib
 import importlib
 import inspect
 import keyword
-import sys
 import threading
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic import validate_call
@@ -29,7 +24,7 @@ from runtime.context import api
 from runtime.context.contract import MODULES
 from runtime.errors import InputError
 from runtime.spec.models import ToolSpec
-from runtime.tool_stubs import result_text, stub_line
+from runtime.tools.stubs import result_text, stub_line
 
 MAX_DOC = 500
 MAX_STUB = 4_000
@@ -64,17 +59,8 @@ class Tool:
     """The type of its results as the stub has it."""
 
 
-def describe_tool(target: str, search_path: str) -> ToolSpec:
-    """What the tool ``target`` looks like to a statement.
-
-    Raises:
-        InputError: it cannot be imported, is no typed function, or has a name that is taken.
-    """
-    return open_tool(target, search_path).spec
-
-
-def load_tool(target: str, search_path: str) -> Callable[..., Any]:
-    """The function ``module:function``, its module looked for in the directory ``search_path`` first.
+def load_tool(target: str, search_path: str = "") -> Callable[..., Any]:
+    """The function ``module:function``. ``search_path`` is where its module was looked for first.
 
     Raises:
         InputError: there is no such module or function, or importing it fails.
@@ -115,11 +101,11 @@ def check_name(name: str) -> None:
         raise InputError(f"a tool cannot be called {name!r}: statements know that name as something else")
 
 
-def open_tool(target: str, search_path: str) -> Tool:
-    """The tool ``target``, ready to be called.
+def open_tool(target: str, search_path: str = "") -> Tool:
+    """The tool ``target``, ready to be called. ``search_path`` is where its module was looked for first.
 
     Raises:
-        InputError: as ``describe_tool`` does.
+        InputError: it cannot be imported, is no typed function, or has a name that is taken.
     """
     function = load_tool(target, search_path)
     name = target.partition(":")[2]
@@ -148,7 +134,7 @@ def typed_signature(function: Callable[..., Any], target: str) -> inspect.Signat
     try:
         hints = typing.get_type_hints(inspect.unwrap(function), include_extras=True)
     except Exception as error:
-        raise InputError(f"the annotations of {target!r} cannot be read: {_told(error)}") from error
+        raise InputError(f"the annotations of {target!r} cannot be read: {told(error)}") from error
     parameters = []
     for parameter in signature.parameters.values():
         if parameter.name not in hints:
@@ -170,7 +156,7 @@ def _binder(signature: inspect.Signature, target: str) -> Callable[..., Argument
         return validate_call(bind)
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         raise InputError(
-            f"a parameter of {target!r} has a type that a call cannot be checked against: {_told(error)}"
+            f"a parameter of {target!r} has a type that a call cannot be checked against: {told(error)}"
         ) from error
 
 
@@ -181,77 +167,21 @@ def _first_paragraph(function: Callable[..., Any]) -> str:
 
 
 def _import(name: str, search_path: str) -> types.ModuleType:
-    """The module ``name``, from ``search_path`` if it is there."""
-    local = _is_local(name, Path(search_path))
-    full = f"{_private_package(search_path)}.{name}" if local else name
     with _IMPORTING:
         try:
             importlib.invalidate_caches()
-            with contextlib.redirect_stdout(sys.stderr), _siblings(search_path):
-                return importlib.import_module(full)
+            return importlib.import_module(name)
         except ModuleNotFoundError as error:
-            if error.name is not None and (full == error.name or full.startswith(error.name + ".")):
+            if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
                 raise InputError(
                     f"no module {name!r}, neither in {search_path!r} nor on Python's import path"
                 ) from error
-            raise InputError(f"importing {name!r} failed: {_told(error)}") from error
+            raise InputError(f"importing {name!r} failed: {told(error)}") from error
         except (Exception, SystemExit) as error:
-            raise InputError(f"importing {name!r} failed: {_told(error)}") from error
+            raise InputError(f"importing {name!r} failed: {told(error)}") from error
 
 
-def _is_local(name: str, directory: Path) -> bool:
-    """Whether ``directory`` holds the module or package that ``name`` begins with."""
-    top, *rest = name.split(".")
-    package = directory / top
-    return (
-        package.with_name(f"{top}.py").is_file()
-        or (package / "__init__.py").is_file()
-        or (bool(rest) and package.is_dir())
-    )
-
-
-def _private_package(search_path: str) -> str:
-    """The name of the package, made on first use, whose submodules are the modules in ``search_path``.
-
-    It has to be in ``sys.modules``: dataclasses and pydantic find a class's names by its module's name.
-    """
-    name = "_holdfast_tools_" + hashlib.sha256(search_path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    if name not in sys.modules:
-        package = types.ModuleType(name, f"The tools in {search_path}.")
-        package.__path__ = [search_path]
-        sys.modules[name] = package
-    return name
-
-
-@contextlib.contextmanager
-def _siblings(search_path: str) -> Iterator[None]:
-    """Let a tool's module import its neighbours by their plain names, and forget those names afterwards.
-
-    The directory comes last on the path, so it hides nothing that is installed.
-    """
-    before = set(sys.modules)
-    sys.path.append(search_path)
-    try:
-        yield
-    finally:
-        sys.path.reverse()
-        sys.path.remove(search_path)
-        sys.path.reverse()
-        for name in set(sys.modules) - before:
-            file = getattr(sys.modules[name], "__file__", None)
-            if file and _first_part(file, search_path) == name.partition(".")[0]:
-                del sys.modules[name]
-
-
-def _first_part(file: str, directory: str) -> str | None:
-    """The module name that ``file`` has as a neighbour in ``directory``, without what follows the first dot."""
-    try:
-        return Path(file).relative_to(directory).parts[0].removesuffix(".py")
-    except ValueError:
-        return None
-
-
-def _told(error: BaseException) -> str:
+def told(error: BaseException) -> str:
     """An exception's type and message on one line, at most 300 characters."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return text if len(text) <= 300 else text[:300] + "..."

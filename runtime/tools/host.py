@@ -1,0 +1,250 @@
+"""The processes in which a worker's tools run: one for each directory of tools, started when it is first needed.
+
+What a tool imports, breaks, leaks or blocks is its own process's. One that ends ends the calls that had begun in it, as their
+error; the next call starts another. A function cannot be interrupted, so a process with one that was cancelled takes no new
+calls, and ends with its last other call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from runtime.errors import InputError
+from runtime.own_process import command
+from runtime.spec.models import ToolSpec
+from runtime.tools.environment import tool_environment
+from runtime.tools.frames import Broken, Channel
+
+
+class ToolUnavailable(Exception):
+    """The tool cannot be imported, or is none; it has not run."""
+
+
+class HostEnded(Exception):
+    """The process ended. ``begun``: in mid-call; else the tool has not run."""
+
+    def __init__(self, how: str, *, begun: bool) -> None:
+        super().__init__(how)
+        self.begun = begun
+
+
+class HostClosed(Exception):
+    """The worker has closed the process."""
+
+
+@dataclass
+class Asked:
+    """Something that the process was asked for, and the answer's frame."""
+
+    number: int
+    answer: Future[dict[str, Any]] = field(default_factory=Future)
+    begun: bool = False
+    blocks: bool = False
+    given_up: bool = False
+
+
+class ToolHost:
+    """One process for the tools in ``search_path``."""
+
+    def __init__(self, search_path: str) -> None:
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, Asked] = {}
+        self._lock = threading.Lock()
+        self._closed = self._ended = False
+        ours, theirs = socket.socketpair()
+        lifeline, self._alive = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [*command("runtime.tools.child", path=True), search_path, str(theirs.fileno()), str(lifeline)],
+                pass_fds=(theirs.fileno(), lifeline),
+                stdin=subprocess.DEVNULL,
+                # What tools print is not what the command says.
+                stdout=2,
+                env=tool_environment(os.environ),
+                start_new_session=True,
+            )
+        except BaseException:
+            ours.close()
+            os.close(self._alive)
+            raise
+        finally:
+            theirs.close()
+            os.close(lifeline)
+        self._channel = Channel(ours)
+        threading.Thread(target=self._listen, name="holdfast-tools", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    @property
+    def takes_calls(self) -> bool:
+        """Whether it lives, and no function of it was given up."""
+        with self._lock:
+            return not self._ended and not any(asked.given_up for asked in self._asked.values())
+
+    def describe(self, target: str) -> Asked:
+        """Ask for the ``spec`` of a tool."""
+        return self._ask({"do": "describe", "target": target})
+
+    def call(self, target: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Asked:
+        """Ask for the ``outcome`` of a call.
+
+        Raises:
+            ValueError: if the arguments cannot cross.
+        """
+        return self._ask({"do": "call", "target": target, "args": list(args), "kwargs": kwargs})
+
+    def give_up(self, asked: Asked) -> None:
+        """Nobody waits for the call any more: a coroutine is cancelled, a function's process ends as soon as it may."""
+        with self._lock:
+            asked.given_up = asked.number in self._asked
+        with contextlib.suppress(OSError):
+            self._channel.send({"id": asked.number, "do": "cancel"})
+        self._end_if_stuck()
+
+    def close(self) -> None:
+        """End the process, and what its tools have started."""
+        with self._lock:
+            self._closed = True
+        self._kill()
+
+    def _ask(self, frame: dict[str, Any]) -> Asked:
+        asked = Asked(next(self._numbers))
+        with self._lock:
+            if self._ended:
+                asked.answer.set_exception(self._reason(asked))
+                return asked
+            self._asked[asked.number] = asked
+        try:
+            self._channel.send({"id": asked.number, **frame})
+        except OSError:
+            # That it ended is told by whoever listens.
+            pass
+        except (ValueError, RecursionError) as error:
+            with self._lock:
+                self._asked.pop(asked.number, None)
+            raise ValueError(f"the arguments cannot cross: {error}") from error
+        return asked
+
+    def _listen(self) -> None:
+        try:
+            while (frame := self._channel.receive()) is not None:
+                self._take(frame)
+        except (Broken, KeyError, OSError):
+            pass
+        self._kill()
+        self._process.wait()
+        self._channel.close()
+        os.close(self._alive)
+        with self._lock:
+            self._ended = True
+            left = list(self._asked.values())
+            self._asked.clear()
+        for asked in left:
+            if asked.answer.set_running_or_notify_cancel():
+                asked.answer.set_exception(self._reason(asked))
+
+    def _take(self, frame: dict[str, Any]) -> None:
+        with self._lock:
+            asked = self._asked.get(frame["id"])
+            begins = bool(frame.get("begun"))
+            if not begins:
+                self._asked.pop(frame["id"], None)
+            elif asked is not None:
+                asked.begun, asked.blocks = True, bool(frame["blocks"])
+        if asked is not None and not begins and asked.answer.set_running_or_notify_cancel():
+            asked.answer.set_result(frame)
+        self._end_if_stuck()
+
+    def _end_if_stuck(self) -> None:
+        """End the process if all that it still does is what nobody waits for, and that cannot be cancelled."""
+        with self._lock:
+            stuck = [asked for asked in self._asked.values() if asked.given_up and asked.blocks]
+            ends = bool(stuck) and all(asked.given_up for asked in self._asked.values())
+        if ends:
+            self._kill()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            # It is the head of a group of its own, and is not waited for before its channel is at an end.
+            if self._process.returncode is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _reason(self, asked: Asked) -> Exception:
+        if self._closed:
+            return HostClosed("the worker has ended the process of its tools")
+        return HostEnded(_how(self._process.returncode), begun=asked.begun)
+
+
+@dataclass
+class ToolHosts:
+    """A worker's processes, by the directory of their tools."""
+
+    _hosts: dict[str, ToolHost] = field(default_factory=dict)
+    _retired: list[ToolHost] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, search_path: str) -> ToolHost:
+        """The process for the tools in a directory, started if there is none that takes calls."""
+        with self._lock:
+            host = self._hosts.get(search_path)
+            if host is None or not host.takes_calls:
+                if host is not None:
+                    self._retired.append(host)
+                host = self._hosts[search_path] = ToolHost(search_path)
+            return host
+
+    def close(self) -> None:
+        """End them all."""
+        with self._lock:
+            hosts = [*self._hosts.values(), *self._retired]
+            self._hosts.clear()
+            self._retired.clear()
+        for host in hosts:
+            host.close()
+
+
+def described(host: ToolHost, target: str) -> ToolSpec:
+    """What the tool ``target`` looks like to a statement.
+
+    Raises:
+        InputError: it cannot be imported, is no typed function, or has a name that is taken.
+    """
+    try:
+        frame = host.describe(target).answer.result()
+    except HostEnded as error:
+        raise InputError(f"importing {target.partition(':')[0]!r} failed: its process {error}") from error
+    if "unavailable" in frame:
+        raise InputError(str(frame["unavailable"]))
+    return ToolSpec.model_validate(frame["spec"])
+
+
+def describe_tool(target: str, search_path: str) -> ToolSpec:
+    """As ``described``, in a process that ends with it."""
+    host = ToolHost(search_path)
+    try:
+        return described(host, target)
+    finally:
+        host.close()
+
+
+def _how(code: int) -> str:
+    """How a process ended, for people."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
