@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast import condensers as condensers
     from holdfast import events as events
     from holdfast.archives import Archive, JobReader
+    from holdfast.plugin import HoldfastPlugin, Job, execute_job, jobs_of
     from holdfast.results import BatchResult, JobResult, JobStatus, Usage
     from holdfast.running import JobEnded, JobTurn, Planned, ServerSilent, arun, run, stream
     from holdfast.tools import tool
@@ -25,6 +26,7 @@ rooms.claim()
 
 _PLACES = {
     "holdfast.archives": ("Archive", "JobReader"),
+    "holdfast.plugin": ("HoldfastPlugin", "Job", "execute_job", "jobs_of"),
     "holdfast.results": ("BatchResult", "JobResult", "JobStatus", "Usage"),
     "holdfast.running": ("JobEnded", "JobTurn", "Planned", "ServerSilent", "arun", "run", "stream"),
     "holdfast.tools": ("tool",),
@@ -40,7 +42,9 @@ __all__ = [
     "BatchResult",
     "EventLog",
     "HoldfastError",
+    "HoldfastPlugin",
     "InputError",
+    "Job",
     "JobEnded",
     "JobReader",
     "JobResult",
@@ -55,6 +59,8 @@ __all__ = [
     "arun",
     "condensers",
     "events",
+    "execute_job",
+    "jobs_of",
     "run",
     "stream",
     "tool",

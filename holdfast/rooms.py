@@ -31,12 +31,17 @@ _OUTSIDE = frozenset({"holdfast.rooms", "holdfast.__main__"})
 """What is loaded before it is known where the rooms are."""
 
 
+def are_private() -> bool:
+    """Whether our packages have names below ``holdfast`` in this process."""
+    return any(isinstance(finder, _Finder) for finder in sys.meta_path)
+
+
 def claim(*, private: bool = False) -> None:
     """Settle, once for this process, by which names our packages are imported.
 
     ``private``: by names below ``holdfast`` in any case, for a process that others' code shares.
     """
-    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+    if are_private():
         return
     if private or not all(map(_is_ours, ROOMS)):
         sys.meta_path.insert(0, _Finder())

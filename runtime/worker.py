@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from temporalio.client import Client
 from temporalio.common import WorkerDeploymentVersion
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
+from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 
 from activities.bounds import Bounds
 from activities.checkpoints import CheckpointActivities
@@ -73,6 +75,42 @@ CALLS = 256
 """Activities at a time: model calls wait on the network, so they are many. Threads are made as they are needed."""
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What a worker needs for jobs: their activities, what these go through, and the tools, which want to be closed."""
+
+    activities: list[Callable[..., Any]]
+    of_activities: list[Interceptor]
+    tools: ToolActivities
+
+
+def make_parts(client: Client, store: ObjectStore, allowed: tuple[Path, ...] = ()) -> Parts:
+    """The parts of a worker that archives to ``store``."""
+    model, workspace = ModelActivities(store), WorkspaceActivities(store=store)
+    summaries = SummaryActivities(store, workspace, model)
+    checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
+    tools = ToolActivities(store)
+    activities: list[Callable[..., Any]] = [
+        LifecycleActivities(store).begin_job,
+        model.call_model,
+        model.summarise,
+        model.end_job,
+        tools.call_tool,
+        workspace.read_sources,
+        workspace.file_call,
+        record_verdict,
+        checkpoints.save_checkpoint,
+        checkpoints.load_checkpoint,
+        summaries.summarise_source,
+        summaries.summarise_group,
+        summaries.keep_material,
+        replays.claim_replay,
+        replays.recorded_turn,
+    ]
+    through = [HeartbeatInterceptor(), WorkingTime(), PlainErrors(), *([Bounds(allowed)] if allowed else [])]
+    return Parts(activities, through, tools)
+
+
 def make_worker(
     client: Client,
     store: ObjectStore,
@@ -91,32 +129,13 @@ def make_worker(
     replayed. With a ``deployment``, jobs stay on the version that they began on until they continue as new. At most ``workflow_tasks`` of them run at a time: as many as there are interpreter processes, so none waits for one. Scripts,
     tools and workspaces are taken from below the ``allowed`` directories; without any, from wherever an order names.
     """
-    tools = ToolActivities(store)
-    model, workspace = ModelActivities(store), WorkspaceActivities(store=store)
-    summaries = SummaryActivities(store, workspace, model)
-    checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
+    parts = make_parts(client, store, allowed)
     worker = Worker(
         client,
         task_queue=task_queue,
         identity=identity,
         workflows=[JobWorkflow, BatchWorkflow] if deployment is None else [VersionedJob, VersionedBatch],
-        activities=[
-            LifecycleActivities(store).begin_job,
-            model.call_model,
-            model.summarise,
-            model.end_job,
-            tools.call_tool,
-            workspace.read_sources,
-            workspace.file_call,
-            record_verdict,
-            checkpoints.save_checkpoint,
-            checkpoints.load_checkpoint,
-            summaries.summarise_source,
-            summaries.summarise_group,
-            summaries.keep_material,
-            replays.claim_replay,
-            replays.recorded_turn,
-        ],
+        activities=parts.activities,
         workflow_runner=UnsandboxedWorkflowRunner(),
         workflow_task_executor=ThreadPoolExecutor(workflow_tasks, thread_name_prefix="holdfast-workflow"),
         activity_executor=ThreadPoolExecutor(CALLS, thread_name_prefix="holdfast-activity"),
@@ -125,14 +144,8 @@ def make_worker(
         max_concurrent_local_activities=CALLS,
         max_cached_workflows=cached_jobs,
         graceful_shutdown_timeout=grace,
-        interceptors=[
-            HeartbeatInterceptor(),
-            WorkingTime(),
-            PlainErrors(),
-            Door(),
-            *([Bounds(allowed)] if allowed else []),
-        ],
-        plugins=[SimplePlugin("holdfast.tools", run_context=tools.open)],
+        interceptors=[*parts.of_activities, Door()],
+        plugins=[SimplePlugin("holdfast.tools", run_context=parts.tools.open)],
         max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
         sticky_queue_schedule_to_start_timeout=STICKY,
         build_id=BUILD if deployment is None else None,

@@ -23,7 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.messages import BatchOrder, BatchState, JobOrder, JobOutcome, Note, Submission, job_workflow_id
 
 
-@workflow.defn(name="BatchWorkflow")
+@workflow.defn(name="BatchWorkflow", sandboxed=False)
 class BatchWorkflow(Ordered):
     """The queue of one batch. Jobs come by ``submit``; the workflow ends when all that were submitted have ended."""
 

@@ -20,6 +20,9 @@ from temporalio.worker import (
     WorkflowInterceptorClassInput,
 )
 
+with workflow.unsafe.imports_passed_through():
+    from workflows.messages import WORKFLOW_TYPES
+
 
 class Door(Interceptor):
     """Has workflows drop signals that do not have the arguments that their handlers take."""
@@ -31,7 +34,7 @@ class Door(Interceptor):
 
 class _Doorkeeper(WorkflowInboundInterceptor):
     async def handle_signal(self, input: HandleSignalInput) -> None:
-        handler = workflow.get_signal_handler(input.signal)
+        handler = workflow.get_signal_handler(input.signal) if workflow.info().workflow_type in WORKFLOW_TYPES else None
         if handler is not None and (misfit := _misfit(handler, input.args)) is not None:
             # The logger is silent while a history is replayed.
             workflow.logger.warning(f"dropped the signal {input.signal!r} of {workflow.info().workflow_id}: {misfit}")

@@ -46,7 +46,7 @@ DOUBT = "prompt-may-be-too-long"
 """The patch since which a call is made again, with a smaller prompt, after errors that may mean that it was too long."""
 
 
-@workflow.defn(name="JobWorkflow")
+@workflow.defn(name="JobWorkflow", sandboxed=False)
 class JobWorkflow(Ordered):
     """One run of one job."""
 

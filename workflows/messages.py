@@ -16,6 +16,9 @@ from runtime.values import JobKey, StepRef, Usage
 
 TASK_QUEUE = "holdfast"
 
+WORKFLOW_TYPES = frozenset({"JobWorkflow", "BatchWorkflow"})
+"""Holdfast's workflows, by their names; a worker may have others too."""
+
 
 class Message(BaseModel):
     """A frozen value that crosses the workflow boundary."""

@@ -15,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.messages import BatchOrder, BatchState, JobOrder, JobOutcome
 
 
-@workflow.defn(name="JobWorkflow", versioning_behavior=VersioningBehavior.PINNED)
+@workflow.defn(name="JobWorkflow", sandboxed=False, versioning_behavior=VersioningBehavior.PINNED)
 class VersionedJob(JobWorkflow):
     """``JobWorkflow``, pinned."""
 
@@ -25,7 +25,7 @@ class VersionedJob(JobWorkflow):
         return await super().run(order)
 
 
-@workflow.defn(name="BatchWorkflow", versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
+@workflow.defn(name="BatchWorkflow", sandboxed=False, versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
 class VersionedBatch(BatchWorkflow):
     """``BatchWorkflow``, always on the current version."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -26,13 +27,22 @@ jobs:
 """
 
 
-def run(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def environment(folder: Path) -> dict[str, str]:
+    """A state directory of its own, and nothing else."""
+    return {"PYTHONPATH": str(ROOT), "HOLDFAST_HOME": str(folder / "home"), "HOME": str(folder)}
+
+
+def run(name: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Run an example as a script in ``folder``, with a state directory of its own."""
     script = folder / f"{name}_example.py"
     script.write_text(EXAMPLES[name])
-    environment = {"PYTHONPATH": str(ROOT), "HOLDFAST_HOME": str(folder / "home"), "HOME": str(folder)}
     return subprocess.run(
-        [sys.executable, script], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, script],
+        cwd=folder,
+        env={**environment(folder), **more},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -87,3 +97,35 @@ def test_the_examples_that_run_jobs(tmp_path: Path) -> None:
         ["example/first", "2"],
     ]
     assert len([line for line in lines if line.startswith("example/second ") and line.endswith(" failed None")]) == 2
+
+
+@pytest.mark.server
+def test_the_example_of_a_worker(tmp_path: Path) -> None:
+    """A project with a module ``workflows`` has jobs as children of its own sandboxed workflow, and the commands know them."""
+    (tmp_path / "jobs.yaml").write_text(JOBS)
+    (tmp_path / "first.json").write_text('[{"code": "x = 1"}, {"code": "finish({\'n\': x})"}]')
+    (tmp_path / "second.json").write_text("[]")
+    (tmp_path / "workflows.py").write_text(EXAMPLES["workflows"])
+    up = command(tmp_path, "up", "--json")
+    try:
+        done = run("worker", tmp_path, SERVER=json.loads(up.stdout)["address"])
+        assert (done.stdout, done.stderr) == ("two succeeded {'n': 1} after 2 turns\n", "")
+        jobs = json.loads(command(tmp_path, "ls", "--json").stdout)
+        assert [(job["job"], job["status"]) for job in jobs] == [
+            ("example/one", "succeeded"),
+            ("example/two", "succeeded"),
+        ]
+        assert command(tmp_path, "verify", "--all").returncode == 0
+    finally:
+        command(tmp_path, "down")
+
+
+def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Give a command on the examples' state directory."""
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast", *arguments],
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -14,8 +14,9 @@ import holdfast
 ROOT = Path(__file__).parent.parent.parent
 
 NAMES = """
-    Archive ArchiveError BatchResult EventLog HoldfastError InputError JobEnded JobReader JobResult JobStatus JobTurn
-    NotFound Planned ServerError ServerSilent Usage View arun condensers events run stream tool
+    Archive ArchiveError BatchResult EventLog HoldfastError HoldfastPlugin InputError Job JobEnded JobReader JobResult
+    JobStatus JobTurn NotFound Planned ServerError ServerSilent Usage View arun condensers events execute_job jobs_of run
+    stream tool
 """
 
 PURE = {"annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection"}

@@ -1,0 +1,192 @@
+"""Jobs in a worker and a client that one has: the worker runs them beside its own workflows, which can start one as a child."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from temporalio import activity, workflow
+from temporalio.client import ClientConfig
+from temporalio.plugin import SimplePlugin
+from temporalio.worker import Worker, WorkerConfig
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+
+with workflow.unsafe.imports_passed_through():
+    from activities.only_jobs import OnlyJobs
+    from holdfast import rooms
+    from holdfast.results import JobResult
+    from runtime.archive.job import JobArchive
+    from runtime.archive.stores import ObjectStore
+    from runtime.authentic.key import key_of
+    from runtime.authentic.shared import is_shared, shared_converter
+    from runtime.cli.stores import archive_of
+    from runtime.errors import InputError
+    from runtime.interpreter import pool
+    from runtime.redaction.submission import masked_spec
+    from runtime.spec.changes import definition_digest
+    from runtime.spec.load import load
+    from runtime.spec.models import JobSpec
+    from runtime.values import JobKey
+    from runtime.worker import CALLS, HEARTBEAT_INTERVAL, Parts, allow_long_activations, make_parts, warm_up
+    from workflows.batch import BatchWorkflow
+    from workflows.doors import Door
+    from workflows.job import JobWorkflow
+    from workflows.limits import TASK_LIMIT
+    from workflows.messages import JobOrder, JobOutcome, job_workflow_id
+
+__all__ = ["HoldfastPlugin", "Job", "execute_job", "jobs_of"]
+
+RESULT = "holdfast_result"
+"""The activity that reads a job's end out of the archive."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of a jobs file, as plain values: any data converter can hand it to a workflow."""
+
+    batch: str
+    id: str
+    definition: dict[str, Any]
+
+    def named(self, id: str) -> Job:
+        """The same job under another id: each id has one record in the archive."""
+        return Job(self.batch, id, {**self.definition, "id": id})
+
+
+def jobs_of(jobs_file: str | Path) -> dict[str, Job]:
+    """The jobs that a jobs file describes, by their ids.
+
+    Raises:
+        InputError: with every problem, by line.
+    """
+    batch = load(jobs_file).batch
+    specs = [masked_spec(spec) for spec in batch.jobs]
+    return {spec.id: Job(batch.batch, spec.id, spec.model_dump(mode="json")) for spec in specs}
+
+
+async def execute_job(job: Job, *, task_queue: str | None = None) -> JobResult:
+    """In a workflow: run a job as a child, and wait for its end. A cancellation of the workflow ends the job as cancelled.
+
+    ``task_queue`` is that of a worker with ``HoldfastPlugin``; the workflow's own if it is left out.
+
+    Raises:
+        ChildWorkflowError: the job's workflow was ended from outside. A job that fails by itself is a result.
+    """
+    spec = JobSpec.model_validate(job.definition)
+    key = JobKey(batch=job.batch, job=job.id)
+    definition = definition_digest(spec)
+    outcome = await workflow.execute_child_workflow(
+        "JobWorkflow",
+        JobOrder(key=key, spec=spec, definition=definition, id=workflow.uuid4().hex),
+        id=job_workflow_id(key),
+        task_queue=task_queue,
+        result_type=JobOutcome,
+        parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
+        task_timeout=TASK_LIMIT,
+        static_summary=spec.goal[:160],
+        memo={"definition": definition},
+    )
+    found = await workflow.execute_activity(
+        RESULT,
+        args=[job.batch, job.id, outcome.run],
+        task_queue=task_queue,
+        start_to_close_timeout=timedelta(minutes=1),
+    )
+    return JobResult(
+        batch=job.batch,
+        id=job.id,
+        status=outcome.status,
+        reason=outcome.reason,
+        result=found["result"],
+        turns=outcome.turns,
+        usage=outcome.usage,
+        cost_usd=outcome.cost_usd,
+        archive=found["archive"],
+        run=outcome.run,
+        end=None if outcome.end is None else outcome.end.key,
+    )
+
+
+class HoldfastPlugin(SimplePlugin):
+    """For ``Client.connect(..., plugins=[HoldfastPlugin()])``; the client's workers have it too.
+
+    What jobs are given is signed with the key of the state directory, or of ``HOLDFAST_KEY``; the client's own workflows keep
+    their data converter. Every worker and client that has to do with these jobs needs the same key and the same archive.
+
+    Args:
+        store: the archive, a directory or ``s3://bucket/prefix``; None for that of ``HOLDFAST_STORE``, else the state directory's.
+        allowed: where scripts, tools and workspaces are taken from; empty for wherever a job names.
+
+    Raises:
+        InputError: there is no key that can be used.
+    """
+
+    def __init__(self, store: str | None = None, *, allowed: tuple[Path, ...] = ()) -> None:
+        super().__init__("holdfast.HoldfastPlugin")
+        self._key = key_of()
+        self._store = store
+        self._allowed = allowed
+        self._parts: list[Parts] = []
+
+    def configure_client(self, config: ClientConfig) -> ClientConfig:
+        """See ``temporalio.client.Plugin``."""
+        config["data_converter"] = shared_converter(config["data_converter"], self._key)
+        return config
+
+    def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
+        """See ``temporalio.worker.Plugin``.
+
+        Raises:
+            InputError: the worker's client was not given the plugin.
+        """
+        client = config["client"]
+        if not is_shared(client.data_converter):
+            raise InputError("give HoldfastPlugin to Client.connect(plugins=[...]): its workers have it then")
+        store = archive_of(self._store)
+        parts = make_parts(client, store, self._allowed)
+        self._parts.append(parts)
+        config["workflows"] = [*(config.get("workflows") or ()), JobWorkflow, BatchWorkflow]
+        config["activities"] = [*(config.get("activities") or ()), *parts.activities, _Results(store).read]
+        config["interceptors"] = [*(config.get("interceptors") or ()), OnlyJobs(parts.of_activities), Door()]
+        config["activity_executor"] = config.get("activity_executor") or ThreadPoolExecutor(CALLS)
+        if config.get("tuner") is None:
+            # Each job has an interpreter's process while its task runs: no task waits for one.
+            config["max_concurrent_workflow_tasks"] = min(
+                config.get("max_concurrent_workflow_tasks") or pool.PROCESSES, pool.PROCESSES
+            )
+        config["max_heartbeat_throttle_interval"] = HEARTBEAT_INTERVAL
+        runner = config.get("workflow_runner")
+        if isinstance(runner, SandboxedWorkflowRunner):
+            names = ("holdfast", *rooms.ROOMS) if not rooms.are_private() else ("holdfast",)
+            restrictions = runner.restrictions.with_passthrough_modules(*names)
+            config["workflow_runner"] = dataclasses.replace(runner, restrictions=restrictions)
+        return config
+
+    async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:
+        """See ``temporalio.worker.Plugin``."""
+        allow_long_activations(worker)
+        has = worker.config(active_config=True).get("activities") or ()
+        (parts,) = (parts for parts in self._parts if parts.tools.call_tool in has)
+        try:
+            await asyncio.to_thread(warm_up)
+            async with parts.tools.open():
+                await next(worker)
+        finally:
+            self._parts.remove(parts)
+
+
+class _Results:
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    @activity.defn(name=RESULT)
+    async def read(self, batch: str, job: str, run: str) -> dict[str, Any]:
+        """What a job's ``finish`` was given, and where the archive is."""
+        end = await asyncio.to_thread(JobArchive(self._store, batch, job).end, run)
+        return {"result": None if end is None else end.result, "archive": str(self._store)}

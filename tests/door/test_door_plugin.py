@@ -1,0 +1,149 @@
+"""A worker and a client of somebody else run jobs, beside what they had before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from temporalio import activity, workflow
+from temporalio.client import Client, WorkflowFailureError
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import WorkflowEnvironment
+from temporalio.worker import Worker
+
+import holdfast
+import runtime
+from runtime.archive.reader import JobReader
+from runtime.archive.stores import open_store
+from runtime.errors import InputError
+from tests.eventually import eventually
+from tests.servers.temporal_server import temporal_server
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.server]
+assert runtime  # Loaded by its plain name: these tests look at the same classes as the plugin.
+
+JOBS = """
+batch: plugin
+defaults: {workspace: .}
+jobs:
+  - {id: quick, goal: g, model: scripted/quick.json}
+  - {id: slow, goal: g, model: scripted/slow.json, tools: ["mine:hold"]}
+"""
+TOOLS = """
+import time
+from pathlib import Path
+def hold() -> None:
+    (Path(__file__).parent / "held").touch()
+    time.sleep(600)
+"""
+
+
+@activity.defn
+async def fail(word: str) -> str:
+    """An activity of theirs whose error is one that Holdfast would tell otherwise."""
+    raise InputError(f"no {word}") from ValueError("the cause")
+
+
+@workflow.defn
+class Failing:
+    """A workflow with an activity of theirs."""
+
+    @workflow.run
+    async def run(self, word: str) -> str:
+        once = RetryPolicy(maximum_attempts=1)
+        return await workflow.execute_activity(
+            fail, word, start_to_close_timeout=timedelta(minutes=1), retry_policy=once
+        )
+
+
+@workflow.defn
+class Theirs:
+    """A workflow in the sandbox, with a job as its child."""
+
+    @workflow.run
+    async def run(self, job: holdfast.Job) -> list[str]:
+        done = await holdfast.execute_job(job)
+        return [done.status, str(done.result), done.archive]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server() -> AsyncIterator[WorkflowEnvironment]:
+    """A server for these tests."""
+    async with temporal_server() as environment:
+        yield environment
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A jobs file with its scripts and tools, and a state directory."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("HOLDFAST_KEY", raising=False)
+    monkeypatch.delenv("HOLDFAST_STORE", raising=False)
+    (tmp_path / "jobs.yaml").write_text(JOBS)
+    (tmp_path / "mine.py").write_text(TOOLS)
+    (tmp_path / "quick.json").write_text('[{"code": "finish(3)"}]')
+    (tmp_path / "slow.json").write_text('[{"code": "hold()"}]')
+    return tmp_path
+
+
+@asynccontextmanager
+async def working(server: WorkflowEnvironment, queue: str) -> AsyncIterator[Client]:
+    """A client with the plugin, and a worker of it."""
+    address = server.client.service_client.config.target_host
+    client = await Client.connect(address, namespace=server.client.namespace, plugins=[holdfast.HoldfastPlugin()])
+    async with Worker(client, task_queue=queue, workflows=[Theirs, Failing], activities=[fail]):
+        yield client
+
+
+async def test_a_job_is_a_child(server: WorkflowEnvironment, folder: Path) -> None:
+    """Its result and its archive's address come back, through the project's own data converter."""
+    job = holdfast.jobs_of(folder / "jobs.yaml")["quick"]
+    async with working(server, "child") as client:
+        told = await client.execute_workflow(Theirs.run, job.named("other"), id="theirs-1", task_queue="child")
+    assert told == ["succeeded", "3", str(folder / "home" / "archive")]
+    reader = JobReader(open_store(str(folder / "home" / "archive")), "plugin", "other")
+    assert [step.turn for step in reader.steps()] == [1]
+
+
+async def test_a_cancelled_workflow_cancels_its_job(server: WorkflowEnvironment, folder: Path) -> None:
+    """The job ends as cancelled, in the archive too, though a tool blocks."""
+    job = holdfast.jobs_of(folder / "jobs.yaml")["slow"]
+    async with working(server, "cancelled") as client:
+        handle = await client.start_workflow(Theirs.run, job, id="theirs-2", task_queue="cancelled")
+        await eventually(lambda: (folder / "held").exists(), "the tool runs")
+        await handle.cancel()
+        child = client.get_workflow_handle("holdfast/plugin/slow")
+        reader = JobReader(open_store(str(folder / "home" / "archive")), "plugin", "slow")
+
+        async def ended() -> bool:
+            run = (await child.describe()).run_id
+            end = await asyncio.to_thread(reader.end, run or "")
+            return end is not None and end.status == "cancelled"
+
+        await eventually(ended, "the job's end is archived as cancelled")
+
+
+async def test_activities_of_others_are_let_alone(server: WorkflowEnvironment, folder: Path) -> None:
+    """What goes through Holdfast's interceptors is what jobs do: an error of another workflow's activity keeps its cause."""
+    async with working(server, "failing") as client:
+        with pytest.raises(WorkflowFailureError) as caught:
+            await client.execute_workflow(Failing.run, "word", id="theirs-3", task_queue="failing")
+    error = caught.value.cause.cause
+    assert isinstance(error, ApplicationError)
+    assert (error.type, error.message) == ("InputError", "no word")
+    assert isinstance(error.cause, ApplicationError)
+    assert error.cause.type == "ValueError"
+
+
+async def test_a_worker_whose_client_has_no_plugin_is_refused(server: WorkflowEnvironment, folder: Path) -> None:
+    """It could not read what jobs are given; the error says what to do."""
+    address = server.client.service_client.config.target_host
+    client = await Client.connect(address, namespace=server.client.namespace)
+    with pytest.raises(InputError, match=r"give HoldfastPlugin to Client.connect\(plugins=\[...\]\)"):
+        Worker(client, task_queue="q", workflows=[Theirs], plugins=[holdfast.HoldfastPlugin()])
