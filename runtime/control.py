@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -69,6 +69,10 @@ _ABANDONED = {
 }
 
 
+READY_TRIES, READY_SECONDS = 180, 0.5
+"""How often a batch is given an update that it cannot take yet, and the pause between two tries."""
+
+
 @dataclass(frozen=True)
 class Trouble:
     """Why what a job does now is tried again: the last error, the number of the attempt that comes or runs, and when
@@ -127,26 +131,30 @@ class Control:
         memo = {"archive": await asyncio.to_thread(archive_id, self.store), "store": str(self.store)}
         try:
             for portion in _portions([_order(plan.batch, job.spec) for job in fresh]):
-                start = WithStartWorkflowOperation(
-                    BatchWorkflow.run,
-                    BatchOrder(batch=plan.batch),
-                    id=batch_workflow_id(plan.batch),
-                    task_queue=batch_queue(plan.batch),
-                    id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-                    id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
-                    memo=memo,
-                )
+                submission = Submission(jobs=portion, concurrency=plan.concurrency, rerun=rerun)
                 failpoint("submit.before")
-                await self.client.execute_update_with_start_workflow(
-                    BatchWorkflow.submit,
-                    Submission(jobs=portion, concurrency=plan.concurrency, rerun=rerun),
-                    start_workflow_operation=start,
-                )
+                await _when_ready(lambda submission=submission: self._submit(plan.batch, submission, memo))  # type: ignore[misc]
                 failpoint("submit.after")
             if not fresh:
                 await self._set_concurrency(plan)
         except WorkflowUpdateFailedError as error:
             raise DefinitionChanged(f"{error.cause}. Give the same command again to see what changed") from error
+
+    async def _submit(self, batch: str, submission: Submission, memo: dict[str, str]) -> None:
+        """Hand jobs to the batch, which is started if it does not run."""
+        await self.client.execute_update_with_start_workflow(
+            BatchWorkflow.submit,
+            submission,
+            start_workflow_operation=WithStartWorkflowOperation(
+                BatchWorkflow.run,
+                BatchOrder(batch=batch),
+                id=batch_workflow_id(batch),
+                task_queue=batch_queue(batch),
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                memo=memo,
+            ),
+        )
 
     async def standing(self, key: JobKey) -> Standing | None:
         """How the job's newest run stands; None if it was never started."""
@@ -296,7 +304,8 @@ class Control:
         """Tell a batch that runs of its concurrency, which may have changed since it was started."""
         handle = self.client.get_workflow_handle_for(BatchWorkflow.run, batch_workflow_id(plan.batch))
         try:
-            await handle.execute_update(BatchWorkflow.submit, Submission(jobs=(), concurrency=plan.concurrency))
+            told = Submission(jobs=(), concurrency=plan.concurrency)
+            await _when_ready(lambda: handle.execute_update(BatchWorkflow.submit, told))
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
@@ -358,6 +367,25 @@ class Control:
 def _order(batch: str, spec: JobSpec) -> JobOrder:
     key = JobKey(batch=batch, job=spec.id)
     return JobOrder(key=key, spec=spec, definition=definition_digest(spec), id=uuid.uuid4().hex)
+
+
+async def _when_ready(update: Callable[[], Awaitable[object]]) -> None:
+    """Carry out a batch's update. The server refuses it while the batch's task was lost several times in a row, with its workers.
+
+    A worker that lives carries that task out, within the time that the server waits for the last one that was lost.
+
+    Raises:
+        RPCError: as the update; also if no worker takes the task up.
+    """
+    for left in reversed(range(READY_TRIES)):
+        try:
+            await update()
+        except RPCError as error:
+            if error.status is not RPCStatusCode.FAILED_PRECONDITION or not left:
+                raise
+            await asyncio.sleep(READY_SECONDS)
+        else:
+            return
 
 
 def _portions(orders: Iterable[JobOrder]) -> list[tuple[JobOrder, ...]]:

@@ -10,7 +10,7 @@ import workflows
 
 ROOM = Path(workflows.__file__).parent
 
-WAITS = frozenset({"execute_activity", "sleep", "wait_condition", "perform", "tick", "look"})
+WAITS = frozenset({"execute_activity", "sleep", "wait_condition", "result_of", "perform", "tick", "look"})
 """Calls that wait for the server: Temporal's, and those of ``Effects`` that do."""
 
 NOT_LOOKED_AFTER = {
@@ -32,10 +32,10 @@ def functions() -> Iterator[tuple[str, ast.AsyncFunctionDef]]:
                 yield path.stem, node
 
 
-def calls(node: ast.AST, names: frozenset[str]) -> list[ast.Attribute]:
-    """The methods and functions of these names that are called in it."""
-    found = [call.func for call in ast.walk(node) if isinstance(call, ast.Call)]
-    return [func for func in found if isinstance(func, ast.Attribute) and func.attr in names]
+def calls(node: ast.AST, names: frozenset[str]) -> list[str]:
+    """What is called in it by one of these names, in full: ``workflow.sleep``."""
+    found = [ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)]
+    return [name for name in found if name.rpartition(".")[2] in names]
 
 
 def test_every_wait_is_looked_after() -> None:
@@ -48,10 +48,12 @@ def test_every_wait_is_looked_after() -> None:
     assert without == NOT_LOOKED_AFTER.keys()
 
 
-def _waits(call: ast.Attribute) -> bool:
-    """Whether it is a call of Temporal's ``workflow``, or of the job's effects."""
-    of = ast.unparse(call.value)
-    return of == "workflow" if call.attr in {"execute_activity", "sleep", "wait_condition"} else of.endswith("effects")
+def _waits(call: str) -> bool:
+    """Whether it is a call of Temporal's ``workflow``, of the one way to call activities, or of the job's effects."""
+    of, _, name = call.rpartition(".")
+    if name in {"execute_activity", "sleep", "wait_condition"}:
+        return of == "workflow"
+    return name == "result_of" or of.endswith("effects")
 
 
 def test_nobody_else_looks() -> None:
