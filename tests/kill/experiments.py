@@ -148,7 +148,11 @@ def struck(path: Path, planned: Sequence[Strike | Later], plot: Plot, launch: La
         scene.start()
         for plan in planned:
             strike = plan.planned(scene) if isinstance(plan, Later) else plan
-            strike.await_moment(scene)
+            try:
+                strike.await_moment(scene)
+            except AssertionError as error:
+                said = [scene.output().with_suffix(end).read_text()[-2_000:] for end in (".out", ".err")]
+                raise AssertionError(f"{error}; after {len(moments)} kills it said: {said}") from error
             if strike.victim is not Victim.WORKER:
                 scene.kill_server()
             if strike.victim is not Victim.SERVER:
