@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from activities._secrets import Secrets
-from runtime.digests import canonical_json
-from runtime.values import ToolCall
+from runtime.base.digests import canonical_json
+from runtime.base.values import ToolCall
 
 MOST_BYTES = 768 * 1024
 """An answer larger than this is shortened: Temporal fails a workflow for ever on a value above 2 MiB."""

@@ -23,8 +23,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from runtime.archive.stores import ObjectStore
-from runtime.digests import canonical_json
-from runtime.errors import ArchiveError
+from runtime.base.digests import canonical_json
+from runtime.base.errors import ArchiveError
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ from activities._recorder import CallRecorder
 from activities._reported_usage import usage_in
 from runtime.archive.forms import Attempt, Exchange, ExchangeReason
 from runtime.archive.job import JobArchive
-from runtime.plurals import counted
+from runtime.base.durations import format_duration
+from runtime.base.plurals import counted
+from runtime.base.tokens import encoding
+from runtime.base.values import Failed, Usage
 from runtime.projection.segments import Segment
-from runtime.spec.durations import format_duration
 from runtime.spec.models import Retry
-from runtime.tokens import encoding
-from runtime.values import Failed, Usage
 
 _MAYBE_WORKED = frozenset({408, 502, 504, 524})
 """Statuses by which a gateway says that it waited no longer: the model behind it may have worked, and its work is paid for."""

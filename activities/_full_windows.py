@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from activities._answer import Answer
 from activities._options import ModelOptions
+from activities.prices import window_of
 from runtime.interpreter.replies import CUT_OFF
-from runtime.prices import window_of
 
 NEARLY_FULL = 0.9
 """The share of a model's window from which on a prompt fills it: providers count otherwise than tables say."""

@@ -12,10 +12,10 @@ from runtime.archive.given import given_request, origin_of
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import replied_at, turn_record
 from runtime.archive.stores import ObjectStore
-from runtime.digests import canonical_json
+from runtime.base.digests import canonical_json
+from runtime.base.tokens import encoding
+from runtime.base.values import ToolCall
 from runtime.interpreter.replies import SCRIPT_CLOSE, SCRIPT_OPEN, TOOL_ARGUMENT, TOOL_NAME
-from runtime.tokens import encoding
-from runtime.values import ToolCall
 
 
 def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_attempt: int) -> TurnReply:

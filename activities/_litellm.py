@@ -27,7 +27,7 @@ from activities._responses import as_chat, response_in
 from activities._script import replies_in
 from activities._unstreamed import fault_in, is_whole, played, unread
 from activities._wire import AsyncWire, SyncWire, Verify
-from runtime.values import Usage
+from runtime.base.values import Usage
 
 _lock = Lock()
 _ready: Any = None

@@ -24,6 +24,7 @@ from activities._options import ModelOptions
 from activities._recorder import CallRecorder, SentRequest
 from activities._secrets import Secrets
 from activities.contracts import BUDGET_SPENT, TurnCall
+from activities.prices import prices_of
 from runtime.archive.allowed import clean_model
 from runtime.archive.forms import (
     Capture,
@@ -37,18 +38,17 @@ from runtime.archive.forms import (
     StoredReply,
 )
 from runtime.archive.job import JobArchive
-from runtime.digests import canonical_json
-from runtime.errors import ArchiveError, ObjectCorrupt, ObjectMissing
-from runtime.failpoints import failpoint
-from runtime.prices import prices_of
+from runtime.base.digests import canonical_json
+from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
+from runtime.base.failpoints import failpoint
+from runtime.base.tokens import encoding
+from runtime.base.values import Failed, Usage
 from runtime.projection.messages import Marks, messages_of, tools_of
 from runtime.projection.prefix import prefix_of
 from runtime.projection.prices import Prices
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import Segment
 from runtime.projection.transcript import transcript_of
-from runtime.tokens import encoding
-from runtime.values import Failed, Usage
 
 HEARTBEAT_SECONDS = 1.0
 """How often a waiting call tells Temporal that it lives."""

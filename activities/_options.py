@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from activities._recorder import Limits
-from runtime.prices import Price, streams
+from activities.prices import Price, streams
 from runtime.spec.models import Retry
 
 _WHOLE = "aiohttp_openai/"

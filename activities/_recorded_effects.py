@@ -12,9 +12,9 @@ from activities.record import EffectName
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_effect
 from runtime.archive.stores import ObjectStore
+from runtime.base.values import JobKey
 from runtime.context.interim import WAIT_EFFECTS
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
-from runtime.values import JobKey
 
 NOT_RECORDED = "the record has no result for this call, and a frozen replay makes none"
 

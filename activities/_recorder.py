@@ -19,7 +19,7 @@ import httpx
 from activities._answer import AnswerBuilder
 from activities._secrets import Secrets
 from runtime.archive.forms import Capture, Chunk
-from runtime.failpoints import failpoint
+from runtime.base.failpoints import failpoint
 
 MOST_CHUNKS = 65_536
 """How many chunk times are kept for one response; what arrives after that counts to the last chunk."""

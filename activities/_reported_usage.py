@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from runtime.values import Usage
+from runtime.base.values import Usage
 
 _PROMPT = ("prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "prompt_eval_count")
 _COMPLETION = ("completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount", "eval_count")

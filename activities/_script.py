@@ -19,9 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from runtime.errors import InputError
+from runtime.base.errors import InputError
+from runtime.base.plurals import counted
 from runtime.interpreter.replies import TOOL_NAME
-from runtime.plurals import counted
 
 Messages = Sequence[dict[str, Any]]
 

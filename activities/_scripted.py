@@ -16,8 +16,8 @@ import httpx
 from activities._recorder import CallRecorder, SentRequest, current
 from activities._script import ScriptedReply, reply_to
 from runtime.archive.forms import Capture
-from runtime.digests import canonical_json
-from runtime.errors import InputError
+from runtime.base.digests import canonical_json
+from runtime.base.errors import InputError
 from runtime.interpreter.replies import SCRIPT_CLOSE, SCRIPT_OPEN, TOOL_ARGUMENT, TOOL_NAME
 
 PROVIDER = "scripted"

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from runtime.redaction.marks import keyless_mark
-from runtime.redaction.shapes import mask_shapes
+from runtime.base.marks import keyless_mark
+from runtime.base.shapes import mask_shapes
 
 MASK = "[masked]"
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.archive.stores import ObjectStore
+from runtime.base.digests import canonical_json, digest_bytes, digest_of
+from runtime.base.errors import ObjectMissing
+from runtime.base.fences import fenced, phrase
 from runtime.context.excerpts import Count, Excerpt, bounded, excerpt, suffix_of
 from runtime.context.material import Material
 from runtime.context.source_text import SourceText
 from runtime.context.sources import ReadRequest
-from runtime.digests import canonical_json, digest_bytes, digest_of
-from runtime.errors import ObjectMissing
-from runtime.fences import fenced, phrase
 from runtime.projection.segments import Role, Segment, SegmentKind
 
 VERSION = 1

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from runtime.digests import digest_of
-from runtime.fences import unfenced
-from runtime.values import StepRef
+from runtime.base.digests import digest_of
+from runtime.base.fences import unfenced
+from runtime.base.values import StepRef
 
 _AT = "at"
 """The times of an execution in seconds, by which the short form is known."""

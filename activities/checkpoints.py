@@ -8,13 +8,13 @@ import zlib
 
 from temporalio import activity
 
+from activities.build import this_build
 from activities.record import CheckpointPart, LoadOrder, Saved, SaveOrder
 from runtime.archive.checkpoints import read_checkpoint, write_checkpoint
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
-from runtime.build import this_build
-from runtime.digests import canonical_json
-from runtime.failpoints import failpoint
+from runtime.base.digests import canonical_json
+from runtime.base.failpoints import failpoint
 from runtime.job.checkpoint import INTERPRETER
 
 PART_BYTES = 750_000

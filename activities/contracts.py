@@ -22,6 +22,7 @@ from activities.brief import (
     full_step,
 )
 from activities.record import EffectName, Given
+from runtime.base.values import Compact, Failed, JobKey, ModelReply, StepRef, Usage
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.history.condensers.request import SummaryForm
 from runtime.job.aftermath import Aftermath, BetweenCalls
@@ -29,7 +30,6 @@ from runtime.projection.prices import Prices
 from runtime.projection.segments import LayoutDelta
 from runtime.redaction.rules import Redaction
 from runtime.spec.models import Retry
-from runtime.values import Compact, Failed, JobKey, ModelReply, StepRef, Usage
 
 BUDGET_SPENT = "BudgetSpent"
 """The type of the error by which a model call ends whose failed attempts have used up what the job had left."""

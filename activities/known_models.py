@@ -10,7 +10,7 @@ from typing import Any
 
 from activities._litellm import library
 from activities._packages import package_of
-from runtime.prices import has_price, mode_of
+from activities.prices import has_price, mode_of
 
 _CALLED = frozenset({"chat", "responses", "completion"})
 """The modes of litellm's table in which a model answers messages."""

@@ -12,15 +12,15 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
+from activities.build import this_build
 from activities.contracts import JobBegan, JobBegin
+from activities.prices import Price, prices_of
 from runtime.archive.job import JobArchive
 from runtime.archive.replays import claim_replay
 from runtime.archive.stores import ObjectStore
-from runtime.build import this_build
-from runtime.failpoints import failpoint
+from runtime.base.failpoints import failpoint
+from runtime.base.search_attributes import TYPES
 from runtime.job.checkpoint import INTERPRETER
-from runtime.prices import Price, prices_of
-from runtime.search_attributes import TYPES
 
 _ASKED = timedelta(seconds=5)
 

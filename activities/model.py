@@ -23,9 +23,9 @@ from runtime.archive.job import JobArchive
 from runtime.archive.recorded import replied_at
 from runtime.archive.signing import signer_of
 from runtime.archive.stores import ObjectStore
-from runtime.failpoints import failpoint
+from runtime.base.failpoints import failpoint
+from runtime.base.values import StepRef
 from runtime.history.condensers.request import SummaryForm
-from runtime.values import StepRef
 
 __all__ = ["ModelActivities", "warm"]
 

@@ -11,7 +11,7 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from runtime.errors import HoldfastError
+from runtime.base.errors import HoldfastError
 
 MOST_CHARACTERS = 1_000
 """Of a message, which says what happened, to what and what to do."""

@@ -18,9 +18,9 @@ from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_summary, replied_at, turn_record, user_messages
 from runtime.archive.replays import claim_replay
 from runtime.archive.stores import ObjectStore
-from runtime.errors import NotFound
-from runtime.failpoints import failpoint
-from runtime.values import ModelReply
+from runtime.base.errors import NotFound
+from runtime.base.failpoints import failpoint
+from runtime.base.values import ModelReply
 
 REASON = "holdfast replay "
 """What the reason of a reset begins with that Holdfast asked for; the id of the order follows, up to a space."""

@@ -19,11 +19,11 @@ from activities.model import ModelActivities
 from activities.workspace import WorkspaceActivities, count_with
 from runtime.archive import keys
 from runtime.archive.stores import ObjectStore
+from runtime.base.values import ModelReply, Usage
 from runtime.context.excerpts import Count, fitting
 from runtime.context.material import Material
 from runtime.context.sources import ReadResult, ReadStatus
 from runtime.projection.segments import Add, LayoutDelta
-from runtime.values import ModelReply, Usage
 
 NOTHING = "(the model wrote nothing)"
 

@@ -17,7 +17,7 @@ from activities._recorded_effects import NOT_RECORDED, recorded_value
 from activities.contracts import ToolRequest, ToolResult
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
-from runtime.failpoints import failpoint
+from runtime.base.failpoints import failpoint
 from runtime.redaction.redactor import redactor_of
 from runtime.tools.host import HostEnded, ToolHost, ToolHosts
 

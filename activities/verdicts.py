@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from temporalio import activity
 
-from runtime.failpoints import failpoint
+from runtime.base.failpoints import failpoint
 from runtime.interpreter.run import Verdict
 
 

@@ -18,21 +18,21 @@ from activities._recorded_effects import ReadEffects
 from activities._summary_cache import Region, found, region_of
 from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult
 from runtime.archive.stores import ObjectStore
+from runtime.base import os_values
+from runtime.base.digests import digest_of
+from runtime.base.failpoints import failpoint
+from runtime.base.tokens import encoding
 from runtime.context.excerpts import Count, Excerpt, basis_of, excerpt, fitting
 from runtime.context.source_text import SourceText
 from runtime.context.sources import NO_WRITER, STANDS_IN, ReadRequest, ReadResult, ReadStatus
 from runtime.context.structure import structure
-from runtime.digests import digest_of
-from runtime.failpoints import failpoint
-from runtime.fingerprints import FingerprintCache
-from runtime.interpreter import os_values
 from runtime.redaction.redactor import Redactor, redactor_of
 from runtime.sources.finding import Sources
 from runtime.sources.source import Opened
 from runtime.sources.web import Pages
-from runtime.tokens import encoding
-from runtime.workspace import Limits, Workspace
-from runtime.workspace_walk import host_trouble
+from runtime.workspace.files import Limits, Workspace
+from runtime.workspace.fingerprints import FingerprintCache
+from runtime.workspace.walk import host_trouble
 
 BATCH_BYTES = 1_500_000
 """The most bytes of JSON in one batch's results; above 2 MiB Temporal would fail the workflow's task for ever."""

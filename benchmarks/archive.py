@@ -37,8 +37,8 @@ from runtime.archive.job import JobArchive
 from runtime.archive.requests import RequestReader
 from runtime.archive.stores import MemoryStore, ObjectStore, open_store
 from runtime.archive.verify import verify_job
+from runtime.base.values import StepRef
 from runtime.projection.segments import Add, DeltaPart, Keep, LayoutDelta, Role, Segment, SegmentKind
-from runtime.values import StepRef
 
 _RUN = "019a5b7e-1111-7222-8333-444455556666"
 _SAMPLE = 40

@@ -28,13 +28,13 @@ from activities._secrets import Secrets
 from activities.contracts import TurnCall
 from activities.model import ModelActivities
 from runtime.archive.stores import open_store
-from runtime.home import Home
+from runtime.base.home import Home
+from runtime.base.tokens import encoding
+from runtime.base.values import JobKey, ModelReply, StepRef
 from runtime.job.job import Job, Prompt
-from runtime.local import server_in_use
 from runtime.projection.messages import messages_of, tools_of
+from runtime.server.embedded import server_in_use
 from runtime.spec.models import Budget, JobSpec, ModelSettings
-from runtime.tokens import encoding
-from runtime.values import JobKey, ModelReply, StepRef
 
 Call = Callable[[Job, Prompt], Awaitable[ModelReply]]
 
@@ -131,8 +131,8 @@ async def _durable(spec: JobSpec, path: Path) -> float:
     from temporalio.client import Client
 
     from runtime.authentic import key_of, signed_converter
-    from runtime.local import NAMESPACE
-    from runtime.worker import running_worker
+    from runtime.server.embedded import NAMESPACE
+    from runtime.worker.worker import running_worker
     from workflows.job import JobWorkflow
     from workflows.messages import TASK_QUEUE, JobOrder
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from temporalio.client import Client
 
 from runtime.archive.job import JobArchive
+from runtime.base.tokens import encoding
 from runtime.job.stops import JobStatus
-from runtime.tokens import encoding
 from runtime.tools.host import describe_tool
 from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage

@@ -23,11 +23,11 @@ from temporalio.client import Client, WorkflowHistory
 from benchmarks.blocks import write_block
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
-from runtime.connection import Target, connect
-from runtime.home import Home
+from runtime.base.home import Home
+from runtime.base.values import JobKey
 from runtime.interpreter import pool
 from runtime.job.stops import JobStatus
-from runtime.values import JobKey
+from runtime.server.connection import Target, connect
 from tests.kill.processes import holdfast, kill_group
 from tests.workflow.stage import events_of, replayer
 from workflows.messages import job_workflow_id

@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from runtime.archive.forms import Capture, NewAttempt, NewStep, StoredReply
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
+from runtime.base.values import StepRef, ToolCall
 from runtime.projection.segments import Role, Segment, SegmentKind, delta_between
-from runtime.values import StepRef, ToolCall
 
 _ROOT = Path(__file__).resolve().parent.parent
 _RUN = "019a5b7e-1111-7222-8333-444455556666"

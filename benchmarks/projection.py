@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from activities._script import reply_to
+from activities.prices import prices_of
 from benchmarks.blocks import write_block
-from runtime.prices import prices_of
+from runtime.jobsfile.load import load_jobs_file
 from runtime.projection.prefix import prefix_of
 from runtime.projection.prices import Prices, prompt_cost
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import Segment
-from runtime.spec.load import load_jobs_file
 from runtime.spec.models import JobSpec, ProjectionPolicy
 from runtime.tools.functions import load_tool
 from tests.job.plain_loop import PlainLoop, count, native, statements
@@ -144,7 +144,7 @@ def observations() -> list[str]:
     return found
 
 
-FILES = ("runtime/job/job.py", "runtime/job/surface.py", "runtime/projection/project.py", "runtime/tokens.py")
+FILES = ("runtime/job/job.py", "runtime/job/surface.py", "runtime/projection/project.py", "runtime/base/tokens.py")
 
 
 def edits(workspace: Path, every: int) -> Callable[[int], None]:

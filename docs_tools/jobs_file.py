@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.blocks import write_block
-from runtime.spec.written import jobs_file_schema
+from runtime.jobsfile.written import jobs_file_schema
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "jobs-file.md"
 BLOCK = "keys"

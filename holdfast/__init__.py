@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.results import BatchResult, JobResult, JobStatus, Usage
     from holdfast.running import JobEnded, JobTurn, Planned, ServerSilent, arun, run, stream
     from holdfast.tools import tool
-    from runtime.errors import ArchiveError, HoldfastError, InputError, NotFound, ServerError
+    from runtime.base.errors import ArchiveError, HoldfastError, InputError, NotFound, ServerError
     from runtime.history import EventLog, View
 
 rooms.claim()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from runtime.archive.catalog import all_jobs, find_job
 from runtime.archive.reader import JobReader
 from runtime.archive.stores import ObjectStore
-from runtime.catalog import all_jobs, find_job
 from runtime.cli.stores import archive_to_read
 
 __all__ = ["Archive", "JobReader"]

@@ -1,5 +1,5 @@
 """The exceptions of Holdfast."""
 
-from runtime.errors import ArchiveError, HoldfastError, InputError, NotFound, ServerError
+from runtime.base.errors import ArchiveError, HoldfastError, InputError, NotFound, ServerError
 
 __all__ = ["ArchiveError", "HoldfastError", "InputError", "NotFound", "ServerError"]

@@ -25,15 +25,15 @@ with workflow.unsafe.imports_passed_through():
     from runtime.archive.stores import ObjectStore
     from runtime.authentic.key import key_of
     from runtime.authentic.shared import is_shared, shared_converter
+    from runtime.base.errors import InputError
+    from runtime.base.values import JobKey
     from runtime.cli.stores import archive_of
-    from runtime.errors import InputError
+    from runtime.client.submission import masked_spec
     from runtime.interpreter import pool
-    from runtime.redaction.submission import masked_spec
-    from runtime.spec.changes import definition_digest
-    from runtime.spec.load import load
+    from runtime.jobsfile.changes import definition_digest
+    from runtime.jobsfile.load import load
     from runtime.spec.models import JobSpec
-    from runtime.values import JobKey
-    from runtime.worker import CALLS, HEARTBEAT_INTERVAL, Parts, allow_long_activations, make_parts, warm_up
+    from runtime.worker.worker import CALLS, HEARTBEAT_INTERVAL, Parts, allow_long_activations, make_parts, warm_up
     from workflows.batch import BatchWorkflow
     from workflows.doors import Door
     from workflows.job import JobWorkflow

@@ -8,8 +8,8 @@ from typing import Any
 from runtime.archive.job import JobArchive
 from runtime.archive.reader import JobReader
 from runtime.archive.stores import ObjectStore
+from runtime.base.values import Usage
 from runtime.job.stops import JobStatus
-from runtime.values import Usage
 from workflows.messages import JobOutcome
 
 __all__ = ["BatchResult", "JobResult", "JobStatus", "Usage"]

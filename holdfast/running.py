@@ -13,20 +13,20 @@ from typing import Literal, TypedDict, Unpack
 
 from holdfast.results import BatchResult, JobResult, result_of
 from runtime.archive.stores import ObjectStore
+from runtime.base.values import Usage
 from runtime.cli.stores import archive_of
-from runtime.connection import connect
-from runtime.control import Control
-from runtime.forks import resume_lost
+from runtime.client.control import Control
+from runtime.client.forks import resume_lost
+from runtime.client.lost import refuse_lost
+from runtime.client.plans import Plan, Start
+from runtime.client.preflight import check
+from runtime.client.watch import Ended, Silent, Turn, Watch
 from runtime.job.phases import Phase
-from runtime.lost import refuse_lost
-from runtime.plans import Plan, Start
-from runtime.preflight import check
-from runtime.spec.load import load
+from runtime.jobsfile.load import load
+from runtime.server.connection import connect
+from runtime.server.target import Target
 from runtime.spec.models import BatchSpec
-from runtime.target import Target
-from runtime.values import Usage
-from runtime.watch import Ended, Silent, Turn, Watch
-from runtime.worker import running_worker
+from runtime.worker.worker import running_worker
 from workflows.messages import batch_queue
 
 __all__ = ["JobEnded", "JobTurn", "Planned", "ServerSilent", "arun", "run", "stream"]

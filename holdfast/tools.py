@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from runtime.errors import InputError
+from runtime.base.errors import InputError
 from runtime.tools.functions import check_function
 
 __all__ = ["tool"]

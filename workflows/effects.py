@@ -11,6 +11,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult, ToolRequest, ToolResult
     from activities.record import TICK
+    from runtime.base.values import JobKey
     from runtime.context.interim import WAIT_EFFECTS
     from runtime.context.material import Material
     from runtime.context.payloads import UNWRITTEN, Preparation
@@ -18,7 +19,6 @@ with workflow.unsafe.imports_passed_through():
     from runtime.interpreter.host import Effect, EffectKind
     from runtime.job.sleeping import Sleep
     from runtime.spec.models import JobSpec, Retry
-    from runtime.values import JobKey
     from workflows.calling import call_within, result_of, start
     from workflows.limits import (
         CALL_LIMIT,

@@ -7,7 +7,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, RetryState, TimeoutError, TimeoutType
 
 with workflow.unsafe.imports_passed_through():
-    from runtime.values import Failed
+    from runtime.base.values import Failed
 
 
 def failed_in(error: BaseException) -> Failed:

@@ -11,6 +11,8 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import BUDGET_SPENT, JobBegan, JobBegin, JobEnd, SummaryCall, TurnCall, TurnReply
     from activities.verdicts import record_verdict
+    from runtime.base.tokens import encoding
+    from runtime.base.values import Failed, StepRef
     from runtime.history.events import RequestSource
     from runtime.interpreter.host import Answer, Effect
     from runtime.interpreter.run import InterpreterDrift, Stretch, Verdict, VerdictStatus
@@ -20,8 +22,6 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.statement import JobStatement
     from runtime.job.stops import WITHDRAWN, BudgetSpent, JobFailed, JobStatus, Stop
     from runtime.spec.models import ModelSettings
-    from runtime.tokens import encoding
-    from runtime.values import Failed, StepRef
     from workflows.calling import result_of
     from workflows.continuing import CHECKPOINT_TURNS, Run, check_build, check_interpreter, load, save
     from workflows.doors import Ordered

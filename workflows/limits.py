@@ -11,7 +11,7 @@ from runtime.spec.models import Retry
 HEARTBEAT = timedelta(seconds=30)
 """How long a worker may be silent before its activity is given to another: longer than any busy machine keeps it from speaking.
 
-That a worker of the same state directory has died is known at once, by another way (``runtime/presence.py``)."""
+That a worker of the same state directory has died is known at once, by another way (``runtime/worker/presence.py``)."""
 
 CALL_LIMIT = timedelta(hours=1)
 READ_LIMIT = timedelta(minutes=2)

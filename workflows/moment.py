@@ -18,8 +18,8 @@ from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import Left
+    from runtime.base.values import StepRef
     from runtime.job.job import Job
-    from runtime.values import StepRef
     from workflows.answers import Live
     from workflows.messages import Origin
 

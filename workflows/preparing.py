@@ -13,8 +13,8 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import ReadBatchResult
+    from runtime.base.values import Failed
     from runtime.context.payloads import Preparation
-    from runtime.values import Failed
     from workflows.effects import Effects
     from workflows.failing import failed_in
     from workflows.moment import Moment

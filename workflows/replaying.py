@@ -21,11 +21,11 @@ with workflow.unsafe.imports_passed_through():
         ReplayMode,
         ReplayOrder,
     )
+    from runtime.base.values import JobKey
     from runtime.interpreter.run import Verdict, VerdictStatus
     from runtime.interpreter.verdicts import Checked
     from runtime.job.statement import JobStatement
     from runtime.job.stops import JobStatus, Stop
-    from runtime.values import JobKey
     from workflows.answers import Live, Recorded, ask, without
     from workflows.calling import call_within
     from workflows.comparing import Comparison

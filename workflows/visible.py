@@ -9,12 +9,12 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
 with workflow.unsafe.imports_passed_through():
-    from runtime.fences import one_line
+    from runtime.base.computed import without_keys
+    from runtime.base.fences import one_line
+    from runtime.base.search_attributes import Attribute
     from runtime.job.ledger import Ledger
     from runtime.job.phases import Phase
     from runtime.job.stops import JobStatus, Stop
-    from runtime.redaction.computed import without_keys
-    from runtime.search_attributes import Attribute
     from workflows.messages import JobOrder
 
 LINE_CHARS = 60

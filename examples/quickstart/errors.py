@@ -6,18 +6,18 @@ def respond(messages):
     outcomes = [str(message["content"]) for message in messages if message["role"] == "tool"]
     if not outcomes:
         return {
-            "text": "The exceptions should be in runtime/exceptions.py.",
-            "code": "source = open('runtime/exceptions.py').read()",
+            "text": "The exceptions should be in runtime/base/exceptions.py.",
+            "code": "source = open('runtime/base/exceptions.py').read()",
         }
     if "FileNotFoundError" in outcomes[-1]:
         return {
             "text": "There is no such file. I look what there is.",
-            "code": "import os\nprint([name for name in os.listdir('runtime') if name.endswith('.py')])",
+            "code": "import os\nprint([name for name in os.listdir('runtime/base') if name.endswith('.py')])",
         }
     if "errors.py" in outcomes[-1]:
         return {
             "text": "It is called errors.py.",
-            "code": "source = open('runtime/errors.py').read()\ncodes = subclasses(source, root='HoldfastError')\nprint(codes)",
+            "code": "source = open('runtime/base/errors.py').read()\ncodes = subclasses(source, root='HoldfastError')\nprint(codes)",
         }
     if "required" in outcomes[-1] or "ValueError" in outcomes[-1]:
         return {"text": "The result needs the key 'exceptions'.", "code": "finish({'exceptions': codes})"}

@@ -18,8 +18,8 @@ from runtime.archive.container import ArchivedObject, unseal
 from runtime.archive.forms import Signature
 from runtime.archive.job import JobArchive
 from runtime.archive.signing import fingerprint, is_valid, signed_text
-from runtime.errors import ObjectCorrupt, ObjectMissing
-from runtime.values import StepRef, Value
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.values import StepRef, Value
 
 
 class AnchorKind(StrEnum):

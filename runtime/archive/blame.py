@@ -10,7 +10,7 @@ from runtime.archive.changes import LayoutChange, Standing, layout_changes, segm
 from runtime.archive.gaps import Gap
 from runtime.archive.inspect import Blame, says
 from runtime.archive.job import JobArchive
-from runtime.errors import NotFound
+from runtime.base.errors import NotFound
 from runtime.projection.segments import Segment, SegmentKind
 
 _NODE = "node:"

@@ -18,7 +18,7 @@ from runtime.archive.gaps import UNREADABLE, Gap, gap_of
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import lines_of
 from runtime.archive.requests import RequestReader
-from runtime.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.projection.segments import Segment
 
 

@@ -16,9 +16,9 @@ from runtime.archive.forms.base import sized
 from runtime.archive.frames import compress
 from runtime.archive.job import JobArchive
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.digests import canonical_json
-from runtime.errors import ObjectCorrupt
-from runtime.values import StepRef, Value
+from runtime.base.digests import canonical_json
+from runtime.base.errors import ObjectCorrupt
+from runtime.base.values import StepRef, Value
 
 
 class Checkpoint(Value):

@@ -22,8 +22,8 @@ from typing import Any
 
 from runtime.archive.frames import compress, decompress
 from runtime.archive.varints import read_varint, varint
-from runtime.digests import canonical_json
-from runtime.errors import ObjectCorrupt
+from runtime.base.digests import canonical_json
+from runtime.base.errors import ObjectCorrupt
 
 FORMAT = 1
 _MAGIC = b"HFA" + bytes([FORMAT])

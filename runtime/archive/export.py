@@ -12,8 +12,8 @@ from runtime.archive.forms import Step
 from runtime.archive.gaps import UNREADABLE, Gap, gap_of, readable
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
+from runtime.base.values import StepRef
 from runtime.projection.segments import Segment
-from runtime.values import StepRef
 
 
 @dataclass(frozen=True)

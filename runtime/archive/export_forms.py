@@ -10,8 +10,8 @@ from runtime.archive.difference import Literal, difference
 from runtime.archive.inspect import diff_layouts
 from runtime.archive.job import JobArchive
 from runtime.archive.requests import Edit, RequestReader
-from runtime.digests import digest_bytes
-from runtime.errors import ObjectCorrupt
+from runtime.base.digests import digest_bytes
+from runtime.base.errors import ObjectCorrupt
 from runtime.projection.segments import Keep, Segment, delta_from
 
 

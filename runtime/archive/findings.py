@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from runtime.values import Value
+from runtime.base.values import Value
 
 
 class Severity(StrEnum):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from runtime.archive import keys
 from runtime.archive.forms import End, Step
 from runtime.archive.reader import JobReader
-from runtime.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
 
 UNREADABLE = (ObjectCorrupt, ObjectMissing)
 """What reading one damaged or missing object raises; a store that cannot be reached raises something else."""

@@ -9,9 +9,9 @@ from runtime.archive.forms import Capture, Step
 from runtime.archive.job import JobArchive
 from runtime.archive.requests import RequestReader
 from runtime.archive.stores import ObjectStore
-from runtime.digests import canonical_json
-from runtime.errors import ObjectCorrupt
-from runtime.values import StepRef
+from runtime.base.digests import canonical_json
+from runtime.base.errors import ObjectCorrupt
+from runtime.base.values import StepRef
 
 _TOLD, _REPLY = "no model was called", "the reply is"
 _MOST_REPLAYS = 10_000

@@ -19,9 +19,9 @@ from runtime.archive.references import SHARED, shared_references
 from runtime.archive.signing import Signer, fingerprint, is_valid
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.archive.verify import Examination
-from runtime.digests import canonical_json, digest_bytes, digest_of
-from runtime.errors import InputError, ObjectMissing, VerificationError
-from runtime.values import JobKey, StepRef, Value
+from runtime.base.digests import canonical_json, digest_bytes, digest_of
+from runtime.base.errors import InputError, ObjectMissing, VerificationError
+from runtime.base.values import JobKey, StepRef, Value
 
 _SIGNED = b"holdfast archive head 1\0"
 

@@ -32,9 +32,9 @@ from runtime.archive.requests import plan
 from runtime.archive.responses import response_parts
 from runtime.archive.signing import signed_text
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.digests import digest_bytes, digest_of
-from runtime.errors import ArchiveError
-from runtime.values import StepRef
+from runtime.base.digests import digest_bytes, digest_of
+from runtime.base.errors import ArchiveError
+from runtime.base.values import StepRef
 
 KEYFRAME_EVERY = 32
 

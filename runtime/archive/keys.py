@@ -27,7 +27,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from runtime.values import JobKey
+from runtime.base.values import JobKey
 
 _TURN_KEY = re.compile(
     r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/\d+/(?P<turn>\d+)\.(?P<kind>attempt|step|effect|failure|exchange|checkpoint)(-(?P<number>\d+))?"

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 
-from runtime.digests import canonical_json, digest_of
-from runtime.errors import ObjectCorrupt
+from runtime.base.digests import canonical_json, digest_of
+from runtime.base.errors import ObjectCorrupt
 from runtime.projection.segments import Add, Keep, LayoutDelta, Segment
 
 

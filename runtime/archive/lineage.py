@@ -9,7 +9,7 @@ from typing import Any
 from runtime.archive import keys
 from runtime.archive.container import unseal
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
 
 _MOST_RUNS = 10_000
 

@@ -10,9 +10,9 @@ from runtime.archive.container import ArchivedObject
 from runtime.archive.forms import NewAttempt, NewStep, RunStart
 from runtime.archive.lineage import Lineage
 from runtime.archive.objects import Objects
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.values import StepRef
 from runtime.context.payloads import UNWRITTEN
-from runtime.errors import ObjectCorrupt, ObjectMissing
-from runtime.values import StepRef
 
 _OUTCOMES = frozenset({"step", "failure", "exchange"})
 """What came of a call. Each names its attempt."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.digests import digest_of
+from runtime.base.digests import digest_of
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from runtime.archive.caches import caches_of
 from runtime.archive.container import ArchivedObject, Part, header, seal, unseal
 from runtime.archive.forms import Form
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.errors import ObjectCorrupt
-from runtime.failpoints import failpoint
-from runtime.values import StepRef
+from runtime.base.errors import ObjectCorrupt
+from runtime.base.failpoints import failpoint
+from runtime.base.values import StepRef
 
 _LARGE = frozenset({"checkpoint"})
 """Kinds that are not remembered."""

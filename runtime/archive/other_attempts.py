@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from runtime.values import Failed
+from runtime.base.values import Failed
 
 
 @dataclass

@@ -17,9 +17,9 @@ from runtime.archive.objects import Objects
 from runtime.archive.requests import RequestReader
 from runtime.archive.responses import read_chunks, read_response
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.errors import NotFound, ObjectCorrupt, ObjectMissing
+from runtime.base.errors import NotFound, ObjectCorrupt, ObjectMissing
+from runtime.base.values import JobKey, StepRef
 from runtime.projection.segments import Segment
-from runtime.values import JobKey, StepRef
 
 
 class JobReader:

@@ -15,8 +15,8 @@ from typing import Any
 from runtime.archive.forms import ClaimForm, ReplayForm
 from runtime.archive.job import JobArchive
 from runtime.archive.keys import CLAIM, name
-from runtime.errors import ArchiveError, ObjectMissing
-from runtime.values import Value
+from runtime.base.errors import ArchiveError, ObjectMissing
+from runtime.base.values import Value
 
 
 class Replay(Value):

@@ -35,8 +35,8 @@ from runtime.archive.recipe import (
     solid,
 )
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.digests import digest_bytes
-from runtime.errors import ObjectCorrupt
+from runtime.base.digests import digest_bytes
+from runtime.base.errors import ObjectCorrupt
 
 MOST_READS = 40
 MOST_DEPTH = 12

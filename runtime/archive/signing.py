@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
 from runtime.archive.forms import Signature
-from runtime.digests import canonical_json
-from runtime.errors import InputError
+from runtime.base.digests import canonical_json
+from runtime.base.errors import InputError
 
 SIGNING_KEY = "HOLDFAST_SIGNING_KEY"
 PUBLIC_KEY = "HOLDFAST_PUBLIC_KEY"

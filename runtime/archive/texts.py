@@ -9,9 +9,9 @@ from typing import Any
 
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_effect, turn_record
-from runtime.digests import digest_of
-from runtime.errors import NotFound
-from runtime.fences import unfenced
+from runtime.base.digests import digest_of
+from runtime.base.errors import NotFound
+from runtime.base.fences import unfenced
 from runtime.job.divergence import Aspect, Divergence
 from runtime.projection.segments import SegmentKind
 

@@ -13,7 +13,7 @@ from runtime.archive.forms import End, Step
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import end_after
 from runtime.archive.replays import replays
-from runtime.values import Value
+from runtime.base.values import Value
 
 _TIMES = frozenset({"started_at", "ended_at", "cost", "divergences"})
 """Of an execution: what is another each time, and what a replay adds."""

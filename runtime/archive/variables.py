@@ -6,7 +6,7 @@ from typing import Any
 
 from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
 from runtime.archive.job import JobArchive
-from runtime.errors import NotFound
+from runtime.base.errors import NotFound
 
 
 def variables_at(archive: JobArchive, run: str, turn: int) -> dict[str, dict[str, Any]]:

@@ -22,10 +22,10 @@ from runtime.archive.references import SHARED, references, shared_references
 from runtime.archive.signing import is_valid, signed_text
 from runtime.archive.verify_content import Contents
 from runtime.archive.verify_places import MALFORMED, says_what_its_key_says
+from runtime.base.digests import digest_bytes
+from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
+from runtime.base.values import StepRef
 from runtime.context.payloads import is_prepared
-from runtime.digests import digest_bytes
-from runtime.errors import ArchiveError, ObjectCorrupt, ObjectMissing
-from runtime.values import StepRef
 
 _ASIDE = frozenset({"effect", "checkpoint"})
 """Kinds of which a turn that is another run's may have some in this one: a reset goes back into the turn before N."""

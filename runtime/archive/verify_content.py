@@ -13,8 +13,8 @@ from runtime.archive.nodes import NodeStates
 from runtime.archive.requests import RequestReader
 from runtime.archive.responses import read_chunks, read_response
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.digests import digest_bytes, digest_of
-from runtime.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.digests import digest_bytes, digest_of
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
 
 _Lines = tuple[bytes, ...]
 _REMEMBERED = 64

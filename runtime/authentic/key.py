@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from runtime.errors import InputError
-from runtime.home import Home, state_home
+from runtime.base.errors import InputError
+from runtime.base.home import Home, state_home
 
 KEY = "HOLDFAST_KEY"
 """The environment variable that holds the key where the state directory does not."""

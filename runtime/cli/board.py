@@ -17,8 +17,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from runtime.cli.reporters import first_line, trouble_text
+from runtime.client.watch import Turn
 from runtime.job.stops import JobStatus
-from runtime.watch import Turn
 from workflows.messages import JobOutcome
 
 GAP = "  "

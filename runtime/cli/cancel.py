@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runtime.cli.options import ANY_SERVER, Job, Json, Store
 from runtime.cli.output import json_document, say
-from runtime.target import Target
+from runtime.server.target import Target
 
 
 def command(

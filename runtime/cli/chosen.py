@@ -31,8 +31,8 @@ def chosen_turn(objects: ObjectStore, text: str, run: str | None) -> ShownTurn:
         InputError: if it is no JOB@N.
         NotFound: if there is no such job, or it has no turn.
     """
+    from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
-    from runtime.catalog import find_job
     from runtime.cli.job_turn import parse_job_turn
     from runtime.cli.showing import ShownTurn
 

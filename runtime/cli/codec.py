@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from runtime.base.errors import InputError
 from runtime.cli.options import Store
 from runtime.cli.output import note, say
-from runtime.errors import InputError
 
 
 def command(
@@ -34,8 +34,8 @@ def command(
     import signal
     import threading
 
+    from runtime.cli._codec_server import make_server
     from runtime.cli.stores import archive_to_read
-    from runtime.codec import make_server
 
     objects = archive_to_read(store)
     try:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runtime.base.plurals import counted
 from runtime.cli.completion import job_names
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, say
 from runtime.cli.text import one_line
-from runtime.plurals import counted
 
 if TYPE_CHECKING:
     from runtime.archive.forms import End
@@ -42,8 +42,8 @@ def command(
     And how each ended. The turns they share, the first statement that differs, the first whose outcome differs. It reads the archive alone.
     """
     from runtime.archive.timelines import parting
+    from runtime.base.errors import InputError
     from runtime.cli.stores import archive_to_read
-    from runtime.errors import InputError
 
     if other is None and other_run is None:
         raise InputError("one job and one run: name another job, or another run with --other-run")
@@ -123,8 +123,8 @@ class _Side:
 
 
 def _side(objects: ObjectStore, job: str, run: str | None) -> _Side:
+    from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
-    from runtime.catalog import find_job
     from runtime.cli.showing import chosen_run
 
     name = find_job(objects, job)

@@ -10,8 +10,8 @@ from collections import Counter
 from pathlib import Path
 from urllib.parse import unquote
 
+from runtime.base.home import state_home
 from runtime.cli.stores import VARIABLE
-from runtime.home import state_home
 
 MOST = 200
 """So many names are offered at most; whoever wants more types another letter."""

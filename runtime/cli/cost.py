@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from runtime.archive.job import JobArchive
     from runtime.archive.keys import TurnKey
     from runtime.archive.stores import ObjectStore
-    from runtime.values import JobKey
+    from runtime.base.values import JobKey
 
 _COUNTED = (
     *("calls", "failed_attempts", "prompt", "completion", "cache_read", "cache_write", "unreported", "cost_usd"),
@@ -68,7 +68,7 @@ def spent(archive: JobArchive) -> dict[str, Any]:
     from runtime.archive.container import unseal
     from runtime.archive.gaps import UNREADABLE
     from runtime.archive.other_attempts import OtherAttempts
-    from runtime.values import Failed, Usage
+    from runtime.base.values import Failed, Usage
 
     found = dict.fromkeys(_COUNTED, 0)
 
@@ -155,7 +155,7 @@ def total(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _jobs(objects: ObjectStore, name: str | None) -> list[JobKey]:
-    from runtime.catalog import all_jobs, find_job
+    from runtime.archive.catalog import all_jobs, find_job
 
     if name is None:
         return list(all_jobs(objects))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runtime.base.errors import InputError, NotFound, ObjectMissing
 from runtime.cli.chosen import JobAtTurn, Run
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, note, say
-from runtime.errors import InputError, NotFound, ObjectMissing
 
 if TYPE_CHECKING:
     from runtime.archive.forms import Step

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from runtime.base.plurals import counted
 from runtime.cli.chosen import Run
 from runtime.cli.options import Job, Json, Store
 from runtime.cli.output import json_document, say
-from runtime.plurals import counted
 
 DIFFERENCE = 4
 
@@ -17,9 +17,9 @@ def command(job: Job, run: Run = None, store: Store = None, json: Json = False) 
 
     The first difference first, causes before effects; of texts the lines that differ, '-' as recorded, '+' as it is now. It reads the archive alone. Exit code 4 if there is any.
     """
+    from runtime.archive.catalog import find_job
     from runtime.archive.divergences import replay_of
     from runtime.archive.job import JobArchive
-    from runtime.catalog import find_job
     from runtime.cli.differences import found_in, lines_of
     from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_to_read

@@ -10,8 +10,8 @@ def command(json: Json = False) -> None:
     """Stop the embedded Temporal server. Jobs stay as they are and can be resumed."""
     import asyncio
 
-    from runtime.home import state_home
-    from runtime.local import stop_server
+    from runtime.base.home import state_home
+    from runtime.server.embedded import stop_server
 
     stopped = asyncio.run(stop_server(state_home()))
     if json:

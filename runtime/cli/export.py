@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from runtime.base.errors import InputError, NotFound
 from runtime.cli.chosen import Run
 from runtime.cli.options import Job, Store
 from runtime.cli.output import json_line
-from runtime.errors import InputError, NotFound
 
 if TYPE_CHECKING:
     from runtime.archive.export import Turns
@@ -53,12 +53,12 @@ def command(
     """
     if delta and format is not Format.JSONL:
         raise InputError("--delta is a form of jsonl: spans have their whole prompt")
+    from runtime.archive.catalog import find_job
     from runtime.archive.changes import attempts_shown
     from runtime.archive.export import export_lines
     from runtime.archive.export_forms import Delta, Full
     from runtime.archive.genai import genai_lines
     from runtime.archive.job import JobArchive
-    from runtime.catalog import find_job
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)

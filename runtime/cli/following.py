@@ -12,16 +12,16 @@ from activities.record import AfterRecord, ReplayMode, ReplayOrder
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.archive.texts import Explained
+from runtime.base.plurals import counted
 from runtime.cli.differences import found_in, lines_of
 from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import json_document, note, say
 from runtime.cli.reporters import outcome_line
 from runtime.cli.running import exit_code
-from runtime.connection import Connection, connect
-from runtime.plurals import counted
-from runtime.resets import Reset, outcome_of_reset
-from runtime.target import Target
-from runtime.worker import running_worker
+from runtime.client.resets import Reset, outcome_of_reset
+from runtime.server.connection import Connection, connect
+from runtime.server.target import Target
+from runtime.worker.worker import running_worker
 from workflows.messages import JobOutcome
 
 DIFFERENCE = 4

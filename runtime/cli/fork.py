@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from runtime.base.errors import InputError
 from runtime.cli.chosen import Run
 from runtime.cli.completion import job_names
 from runtime.cli.logs import log_in_lines, own_terminal
@@ -24,8 +25,7 @@ from runtime.cli.replay_options import (
     Wanted,
     order_of,
 )
-from runtime.errors import InputError
-from runtime.target import Target
+from runtime.server.target import Target
 
 
 def command(
@@ -63,15 +63,15 @@ def command(
     import asyncio
 
     from activities.record import RunName
+    from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
-    from runtime.catalog import find_job
     from runtime.cli.following import Started, followed
     from runtime.cli.job_turn import parse_job_turn
     from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_of
-    from runtime.connection import Connection
-    from runtime.forks import ForkPoint, fork
-    from runtime.spec.written import NAME_RULE, is_name
+    from runtime.client.forks import ForkPoint, fork
+    from runtime.jobsfile.written import NAME_RULE, is_name
+    from runtime.server.connection import Connection
 
     asked = parse_job_turn(job)
     if asked.turn is None or asked.turn < 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runtime.errors import InputError
+from runtime.base.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from runtime.cli.board import Board
 from runtime.cli.output import notes_to, stdout
 from runtime.cli.reporters import PlainReporter, outcome_line, silence_line
 from runtime.cli.text import clean
-from runtime.plans import Plan, Start
-from runtime.watch import Turn
+from runtime.client.plans import Plan, Start
+from runtime.client.watch import Turn
 from workflows.messages import JobOutcome
 
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runtime.base.errors import InputError
+from runtime.base.plurals import counted
 from runtime.cli.options import Job, Json, Store
 from runtime.cli.output import json_document, note, say
 from runtime.cli.text import one_line
-from runtime.errors import InputError
-from runtime.plurals import counted
 
 if TYPE_CHECKING:
     from runtime.archive.forms import Attempt, End, Failure, Step
     from runtime.archive.gaps import Gap, Readable
     from runtime.archive.job import JobArchive
-    from runtime.values import Failed
+    from runtime.base.values import Failed
 
 
 def command(
@@ -38,8 +38,8 @@ def command(
     Of a turn: the statement's first line, its outcome, tokens, cost and time; before it the calls by which a model wrote
     summaries for its prompt, and what was forgotten. It reads the archive alone.
     """
+    from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
-    from runtime.catalog import find_job
     from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_to_read
 
@@ -246,7 +246,7 @@ def _failed(failed: Failed) -> dict[str, Any]:
 def _failed_of(archive: JobArchive, run: str, turn: int) -> Failed:
     """What the attempts at a turn used of whose failure a record tells; nothing where that cannot be read, which is told as damage."""
     from runtime.archive.gaps import UNREADABLE
-    from runtime.values import Failed
+    from runtime.base.values import Failed
 
     try:
         failures = [archive.failure(attempt.key) for attempt in archive.attempts(run, turn)]

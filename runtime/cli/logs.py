@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from runtime.base.home import state_home
 from runtime.cli.output import note, own_stderr, own_stdout
 from runtime.cli.text import one_line
-from runtime.home import state_home
 
 DEBUG = "HOLDFAST_DEBUG"
 """The environment variable that asks for tracebacks."""

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runtime.base.errors import NotFound
+from runtime.base.plurals import counted
 from runtime.cli.completion import batch_names
 from runtime.cli.options import ANY_SERVER, Json, Store
 from runtime.cli.output import json_document, note, say
 from runtime.cli.reporters import OPEN
 from runtime.cli.text import one_line
-from runtime.errors import NotFound
-from runtime.plurals import counted
-from runtime.target import Target
+from runtime.server.target import Target
 
 if TYPE_CHECKING:
     from runtime.archive.stores import ObjectStore
-    from runtime.values import JobKey
+    from runtime.base.values import JobKey
 
 
 def command(
@@ -69,7 +69,7 @@ async def listed(store: ObjectStore, batch: str | None, target: Target) -> list[
     """One row a job, sorted by name."""
     import asyncio
 
-    from runtime.catalog import all_jobs
+    from runtime.archive.catalog import all_jobs
 
     rows = [await asyncio.to_thread(_row, store, name) for name in all_jobs(store, batch)]
     if any(row["status"] == OPEN for row in rows):
@@ -80,7 +80,7 @@ async def listed(store: ObjectStore, batch: str | None, target: Target) -> list[
 def _row(store: ObjectStore, name: JobKey) -> dict[str, Any]:
     from runtime.archive.gaps import readable
     from runtime.archive.job import JobArchive
-    from runtime.errors import ObjectCorrupt
+    from runtime.base.errors import ObjectCorrupt
 
     archive = JobArchive.of(store, name)
 
@@ -113,10 +113,10 @@ def _row(store: ObjectStore, name: JobKey) -> dict[str, Any]:
 
 async def _ask_temporal(rows: list[dict[str, Any]], store: ObjectStore, target: Target) -> None:
     """Tell the open jobs apart; without a server they stay ``open``."""
-    from runtime.connection import connect_if_up
-    from runtime.control import Control
-    from runtime.errors import ServerError
-    from runtime.values import JobKey
+    from runtime.base.errors import ServerError
+    from runtime.base.values import JobKey
+    from runtime.client.control import Control
+    from runtime.server.connection import connect_if_up
 
     try:
         async with connect_if_up(target) as connection:

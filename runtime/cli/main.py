@@ -16,6 +16,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from runtime.base.errors import HoldfastError, ObjectCorrupt, ObjectMissing
 from runtime.cli import (
     blame,
     cancel,
@@ -46,7 +47,6 @@ from runtime.cli.logs import DEBUG
 from runtime.cli.options import with_connection_options
 from runtime.cli.output import note
 from runtime.cli.text import one_line
-from runtime.errors import HoldfastError, ObjectCorrupt, ObjectMissing
 
 INTERRUPTED = 130
 
@@ -81,7 +81,7 @@ def _print_version(context: typer.Context, asked: bool) -> None:
     if not asked:
         return
     if context.params.get("json"):
-        from runtime.build import this_build
+        from activities.build import this_build
         from runtime.cli.output import JSON_VERSION, json_document
 
         json_document({**this_build().model_dump(mode="json"), "json": JSON_VERSION})

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from runtime.cli.completion import job_names
-from runtime.target import Target
+from runtime.server.target import Target
 
 Address = Annotated[
     str | None,

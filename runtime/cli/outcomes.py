@@ -7,8 +7,8 @@ from typing import Any
 from runtime.archive.forms import Step
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import TurnRecord
-from runtime.digests import digest_of
-from runtime.fences import unfenced
+from runtime.base.digests import digest_of
+from runtime.base.fences import unfenced
 from runtime.projection.segments import SegmentKind
 
 _STDERR = "stderr:\n"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from runtime.archive.catalog import find_job
 from runtime.archive.stores import ObjectStore
-from runtime.catalog import find_job
+from runtime.base.errors import NotFound
+from runtime.base.values import JobKey
 from runtime.cli.stores import archive_of
-from runtime.connection import connect
-from runtime.control import Control
-from runtime.errors import NotFound
-from runtime.target import Target
-from runtime.values import JobKey
+from runtime.client.control import Control
+from runtime.server.connection import connect
+from runtime.server.target import Target
 
 
 async def with_job(

@@ -23,7 +23,7 @@ from runtime.cli.replay_options import (
     Wanted,
     order_of,
 )
-from runtime.target import Target
+from runtime.server.target import Target
 
 
 def command(
@@ -55,13 +55,13 @@ def command(
     import asyncio
 
     from activities.record import RunName
+    from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
-    from runtime.catalog import find_job
     from runtime.cli.following import Started, followed
     from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_of
-    from runtime.connection import Connection
-    from runtime.resets import reset
+    from runtime.client.resets import reset
+    from runtime.server.connection import Connection
 
     with own_terminal():
         log_in_lines()

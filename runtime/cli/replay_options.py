@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from runtime.errors import InputError
+from runtime.base.errors import InputError
 
 if TYPE_CHECKING:
     from activities.record import ReplayOrder, RunName
@@ -87,9 +87,9 @@ def order_of(wanted: Wanted, archive: JobArchive, source: RunName, turn: int) ->
     import uuid
 
     from activities.record import AfterRecord, ReplayMode, ReplayOrder
-    from runtime.redaction.submission import masked_message
+    from runtime.client.submission import masked_message
+    from runtime.jobsfile.overrides import budget_override, model_override
     from runtime.spec.models import Budget
-    from runtime.spec.overrides import budget_override, model_override
 
     _check_together(wanted)
     base = Budget.model_validate((archive.definition() or {}).get("budget", {}))

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from runtime.base.plurals import counted
 from runtime.cli.output import json_line, note, say, stderr_is_terminal
 from runtime.cli.text import one_line
+from runtime.client.plans import Start
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
-from runtime.plans import Start
-from runtime.plurals import counted
 
 if TYPE_CHECKING:
-    from runtime.control import Trouble
-    from runtime.plans import Plan
-    from runtime.watch import Turn
+    from runtime.client.control import Trouble
+    from runtime.client.plans import Plan
+    from runtime.client.watch import Turn
     from workflows.messages import JobOutcome
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from runtime.base.errors import InputError
 from runtime.cli.logs import log_in_lines, own_terminal
 from runtime.cli.options import ANY_SERVER, Store
 from runtime.cli.output import note, say, stdout
-from runtime.errors import InputError
-from runtime.target import Target
+from runtime.server.target import Target
 
 if TYPE_CHECKING:
     from runtime.cli.reporters import Reporter
@@ -66,7 +66,7 @@ def command(
 
     Exit code 0: all jobs succeeded; 1: some did not; 2: bad input; 3: a budget stopped some; 130: interrupted.
     """
-    from runtime.spec.load import load
+    from runtime.jobsfile.load import load
 
     if from_archive and anew:
         raise InputError("--from-archive and --anew: give one of them")
@@ -76,7 +76,7 @@ def command(
         if store is not None:
             batch = batch.model_copy(update={"store": store})
         if print_config:
-            from runtime.spec.dump import resolved_yaml
+            from runtime.jobsfile.dump import resolved_yaml
 
             say(resolved_yaml(batch).rstrip("\n"))
             return
@@ -84,7 +84,7 @@ def command(
 
         from runtime.cli.running import Lost, Request, run_batch
         from runtime.cli.running import dry_run as look
-        from runtime.preflight import check
+        from runtime.client.preflight import check
 
         log_in_lines()
         reporter = _reporter(json, draws=not dry_run)

@@ -12,22 +12,22 @@ from temporalio.common import WorkerDeploymentVersion
 
 from runtime.archive.stores import ObjectStore
 from runtime.archive.stores.directory import DirectoryStore
+from runtime.base.home import state_home
 from runtime.cli.disks import tell_of_full_disks
 from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import note
 from runtime.cli.reporters import OPEN, Reporter
 from runtime.cli.stores import archive_of
-from runtime.connection import Connection, connect
-from runtime.control import Control
-from runtime.forks import resume_lost
-from runtime.home import state_home
+from runtime.client.control import Control
+from runtime.client.forks import resume_lost
+from runtime.client.lost import refuse_lost
+from runtime.client.plans import Plan, Start
+from runtime.client.watch import Ended, Silent, Watch
 from runtime.job.stops import JobStatus
-from runtime.lost import refuse_lost
-from runtime.plans import Plan, Start
+from runtime.server.connection import Connection, connect
+from runtime.server.target import Target
 from runtime.spec.models import BatchSpec
-from runtime.target import Target
-from runtime.watch import Ended, Silent, Watch
-from runtime.worker import GRACE, RELEASE, running_worker
+from runtime.worker.worker import GRACE, RELEASE, running_worker
 from workflows.messages import JobOutcome, JobProgress, batch_queue
 
 SOME_FAILED, BUDGET = 1, 3
@@ -103,7 +103,7 @@ async def run_workers(
     allowed: tuple[Path, ...] = (),
 ) -> int:
     """Work on the open batches until interrupted; returns the exit code."""
-    from runtime.serving import BatchWorkers
+    from runtime.worker.serving import BatchWorkers
 
     version = WorkerDeploymentVersion(deployment, build or RELEASE) if deployment is not None else None
     store = await asyncio.to_thread(archive_of, store_url)

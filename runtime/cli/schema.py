@@ -20,6 +20,6 @@ def command(
 
         json_document(json_schemas())
         return
-    from runtime.spec.written import jobs_file_schema
+    from runtime.jobsfile.written import jobs_file_schema
 
     json_document(jobs_file_schema())

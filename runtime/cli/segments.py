@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from runtime.archive.inspect import locate
+from runtime.base.marks import count_marks
 from runtime.projection.segments import Segment
-from runtime.redaction.marks import count_marks
 
 if TYPE_CHECKING:
     from runtime.cli.showing import ShownTurn

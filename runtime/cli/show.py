@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runtime.base.errors import InputError
 from runtime.cli.completion import job_names
 from runtime.cli.job_turn import parse_job_turn
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, note, pretty, raw, say
-from runtime.errors import InputError
 
 if TYPE_CHECKING:
     from runtime.cli.showing import ShownTurn
@@ -89,8 +89,8 @@ def command(
         raise InputError(
             "--turns shows readable parts of several turns of a JOB: no '@N', --attempt or exact bytes with it"
         )
+    from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
-    from runtime.catalog import find_job
     from runtime.cli.showing import ShownTurn
     from runtime.cli.stores import archive_to_read
 

@@ -14,12 +14,12 @@ from runtime.archive.layouts import layout_of
 from runtime.archive.recorded import turn_record
 from runtime.archive.requests import RequestReader
 from runtime.archive.variables import variables_at
+from runtime.base.errors import NotFound, ObjectCorrupt
+from runtime.base.marks import count_marks
 from runtime.cli.outcomes import outcome_of
 from runtime.cli.turns import statement_of
-from runtime.errors import NotFound, ObjectCorrupt
 from runtime.job.happenings import line_of
 from runtime.projection.segments import Segment
-from runtime.redaction.marks import count_marks
 
 
 def chosen_run(archive: JobArchive, name: str, run: str | None) -> str:

@@ -8,7 +8,7 @@ from runtime.cli.options import Json
 from runtime.cli.output import json_document, say
 
 if TYPE_CHECKING:
-    from runtime.local import ServerStatus
+    from runtime.server.embedded import ServerStatus
 
 
 def command(json: Json = False) -> None:
@@ -18,11 +18,11 @@ def command(json: Json = False) -> None:
     """
     import asyncio
 
-    from runtime.build import this_build
-    from runtime.connection import load_profile
-    from runtime.home import state_home
-    from runtime.local import server_status
-    from runtime.target import Target
+    from activities.build import this_build
+    from runtime.base.home import state_home
+    from runtime.server.connection import load_profile
+    from runtime.server.embedded import server_status
+    from runtime.server.target import Target
 
     status = asyncio.run(server_status(state_home()))
     configured = load_profile(Target()).address

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from runtime.archive.stores import ObjectStore, open_existing, open_store
-from runtime.home import state_home
+from runtime.base.home import state_home
 
 VARIABLE = "HOLDFAST_STORE"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runtime.archive.forms import Step
 from runtime.archive.job import JobArchive
-from runtime.errors import ObjectCorrupt
+from runtime.base.errors import ObjectCorrupt
 from runtime.interpreter.replies import parse_reply
 
 

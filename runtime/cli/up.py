@@ -22,8 +22,8 @@ def command(
     """
     import asyncio
 
-    from runtime.home import state_home
-    from runtime.local import NAMESPACE, pin_server
+    from runtime.base.home import state_home
+    from runtime.server.embedded import NAMESPACE, pin_server
 
     home = state_home()
     server = asyncio.run(pin_server(home, ui=ui))

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runtime.base.errors import InputError
+from runtime.base.plurals import counted
 from runtime.cli.completion import job_names
 from runtime.cli.options import ANY_SERVER, Json, Store
 from runtime.cli.output import json_document, note, say
-from runtime.errors import InputError
-from runtime.plurals import counted
-from runtime.target import Target
+from runtime.server.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from runtime.archive.findings import Finding
     from runtime.archive.stores import ObjectStore
-    from runtime.values import JobKey
-    from runtime.verification import Demands, JobVerdict
+    from runtime.base.values import JobKey
+    from runtime.client.verification import Demands, JobVerdict
 
 DIFFERENCE = 4
 _SHOWN = 20
@@ -86,7 +86,7 @@ def command(
     from runtime.archive.heads import read_head
     from runtime.archive.signing import trusted_keys
     from runtime.cli.stores import archive_to_read
-    from runtime.verification import Demands
+    from runtime.client.verification import Demands
 
     objects = archive_to_read(store)
     trusted = trusted_keys(tuple(public_key or ()))
@@ -124,8 +124,8 @@ class _Verification:
         """One for each job, and for the whole archive one for what jobs share."""
         from temporalio.service import RPCError
 
-        from runtime.connection import connect_if_up
-        from runtime.errors import ServerError
+        from runtime.base.errors import ServerError
+        from runtime.server.connection import connect_if_up
 
         try:
             async with connect_if_up(self.target) as connection:
@@ -138,7 +138,7 @@ class _Verification:
         return list(self.done.values()) + (await self._shared() if self.whole and self.done else [])
 
     async def _each(self, client: Any) -> None:
-        from runtime.verification import jobs_to_verify, verified
+        from runtime.client.verification import jobs_to_verify, verified
 
         if self.whole:
             names = await jobs_to_verify(self.objects, client, self.demands.head)
@@ -152,10 +152,10 @@ class _Verification:
 
     async def _named(self, client: Any) -> JobKey:
         """The job that was named: also one of which the archive has nothing any more, and Temporal knows."""
-        from runtime.catalog import LAST, find_job
-        from runtime.errors import NotFound
-        from runtime.values import JobKey
-        from runtime.verification import jobs_to_verify
+        from runtime.archive.catalog import LAST, find_job
+        from runtime.base.errors import NotFound
+        from runtime.base.values import JobKey
+        from runtime.client.verification import jobs_to_verify
 
         try:
             return find_job(self.objects, self.job or LAST)
@@ -168,7 +168,7 @@ class _Verification:
     async def _shared(self) -> list[JobVerdict]:
         import asyncio
 
-        from runtime.verification import shared_verdict
+        from runtime.client.verification import shared_verdict
 
         found = await asyncio.to_thread(shared_verdict, self.objects, list(self.done.values()), self.demands.head)
         if not self.quiet and (found.damage or found.notes):
@@ -180,9 +180,9 @@ def _print_head(objects: ObjectStore, verdicts: list[JobVerdict], whole: bool) -
     """The head, of an archive that is whole; else what is wrong with it, on stderr."""
     from datetime import UTC, datetime
 
+    from runtime.archive.catalog import known_archive_id
     from runtime.archive.heads import head_of, shared_digests
     from runtime.archive.signing import signer_of
-    from runtime.catalog import known_archive_id
 
     damage = [finding for verdict in verdicts for finding in verdict.damage]
     for finding in damage:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runtime.base.errors import NotFound
 from runtime.cli.chosen import JobAtTurn, Run
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, note, say
-from runtime.errors import NotFound
 
 if TYPE_CHECKING:
     from runtime.archive.blame import Left

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from runtime.base.errors import InputError
 from runtime.cli.options import ANY_SERVER, Store
-from runtime.errors import InputError
-from runtime.target import Target
+from runtime.server.target import Target
 
 
 def command(
@@ -57,7 +57,7 @@ def command(
 
     from runtime.cli.logs import log_in_lines
     from runtime.cli.running import run_workers
-    from runtime.spec.written import NAME_RULE, is_name
+    from runtime.jobsfile.written import NAME_RULE, is_name
 
     for name, value in (("--deployment", deployment), ("--build", build)):
         if value is not None and not is_name(value):

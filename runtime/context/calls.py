@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from runtime.base.fences import fenced
 from runtime.context import api, arguments, groups, notes, views, waits
 from runtime.context.describe import describe_change, header, small_digest, table_line
 from runtime.context.diffs import diff_text, fit_lines
@@ -32,7 +33,6 @@ from runtime.context.states import (
     Wait,
 )
 from runtime.context.store import Cause, NodeStore
-from runtime.fences import fenced
 
 FUNCTIONS = {signature.name: signature for signature in api.FUNCTIONS}
 METHODS = {kind: api.by_spelling(handle.methods) for kind, handle in api.HANDLES.items()}

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from runtime.base.errors import InputError
 from runtime.context.states import AnyNode, ContextValue, Wait
 from runtime.context.store import NodeStore, PendingEvent
-from runtime.errors import InputError
 
 VERSION = 1
 

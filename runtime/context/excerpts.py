@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from runtime.base.digests import digest_of
 from runtime.context.source_text import LINE_BYTES, NOT_UTF8, Line, SourceText
 from runtime.context.sources import ALL_TOKENS, ReadRequest
-from runtime.digests import digest_of
 
 Count = Callable[[str], int]
 

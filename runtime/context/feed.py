@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from runtime.base.fences import fenced, one_line
 from runtime.context.describe import describe_change
 from runtime.context.diffs import diff_text
 from runtime.context.index import creation_order
 from runtime.context.states import AnyNode, RenderedView, ViewState
 from runtime.context.store import NodeStore
-from runtime.fences import fenced, one_line
 
 DETAIL_TOKENS = 400
 """The bound of one delta's diff, and the node's own budget where that is smaller."""

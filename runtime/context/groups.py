@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from runtime.base.digests import digest_of
 from runtime.context import material
 from runtime.context.details import expanded
 from runtime.context.outcomes import Refused
@@ -21,7 +22,6 @@ from runtime.context.states import (
 )
 from runtime.context.store import Cause, NodeStore
 from runtime.context.summary import LEAST_WRITTEN, RECENT_TURNS, Member, room_beside_names, summarise, with_names
-from runtime.digests import digest_of
 
 
 def reaches(store: NodeStore, start: str, target: str) -> bool:

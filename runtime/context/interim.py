@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.values import Compact, Usage
+from runtime.base.values import Compact, Usage
 
 WAIT_EFFECTS = 800_000
 """The readings of a sleeping job's ticks are archived as effects of the turn that it fell asleep in, from this number on."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from runtime.base.digests import digest_of
 from runtime.context.diffs import fit_lines
 from runtime.context.states import AnyNode, ContextValue, GroupState, NoteState
 from runtime.context.store import NodeStore
-from runtime.digests import digest_of
 
 MATERIAL_TOKENS = 12_000
 """So much of its members' texts a group is summed up from."""

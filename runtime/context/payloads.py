@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from runtime.base.digests import digest_of
 from runtime.context import groups, views
 from runtime.context.calls import apply_reading
 from runtime.context.holding import in_sight
@@ -21,7 +22,6 @@ from runtime.context.material import Material
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus, note_after_failure
 from runtime.context.states import AnyNode, ContextValue, FreqKind, GroupState, ViewState
 from runtime.context.store import Cause, NodeStore
-from runtime.digests import digest_of
 
 PER_TURN = 8
 """Payloads that one tick applies."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from runtime.values import Value
+from runtime.base.values import Value
 
 ALL_TOKENS = -1
 """The budget that the model writes as ``All``: as much as the reader's own bound allows."""

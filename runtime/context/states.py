@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
+from runtime.base.digests import digest_of
+from runtime.base.values import Value
 from runtime.context.sources import stands_in
-from runtime.digests import digest_of
-from runtime.values import Value
 
 NEVER = -1
 """``last_tick_turn`` of a node that no tick has reached yet."""

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from runtime.base.fences import label, phrase
 from runtime.context.describe import lines_of
 from runtime.context.diffs import fit_lines
 from runtime.context.sources import ALL_TOKENS
 from runtime.context.states import AnyNode, GroupState, NoteState
-from runtime.fences import label, phrase
 
 Count = Callable[[str], int]
 

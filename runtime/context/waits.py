@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from runtime.base.digests import digest_of
 from runtime.context import groups
 from runtime.context.index import creation_order
 from runtime.context.sources import SUMMARY_LOD
 from runtime.context.states import AnyNode, FreqKind, GroupState, Mode, NoteState, ViewState, Wait
 from runtime.context.store import NodeStore
-from runtime.digests import digest_of
 
 MOST_WAITS = 100
 """Waits that one statement may ask for."""

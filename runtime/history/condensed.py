@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.values import Compact, StepRef, Usage
+from runtime.base.values import Compact, StepRef, Usage
 
 
 class CondensationRecord(Compact):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from runtime.values import Value
+from runtime.base.values import Value
 
 
 class TextPart(Value):

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from runtime.base.values import ToolCall, Value
 from runtime.history.content import Content
-from runtime.values import ToolCall, Value
 
 EVENT_VERSION = 1
 

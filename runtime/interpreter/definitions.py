@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from runtime.digests import digest_bytes
-from runtime.values import Compact
+from runtime.base.digests import digest_bytes
+from runtime.base.values import Compact
 
 MAX_SOURCE_CHARS: Final = 100_000
 """Characters of a statement that is read for definitions. A longer one is taken to assign any attribute."""

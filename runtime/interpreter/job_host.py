@@ -11,17 +11,17 @@ from typing import Any
 import jsonschema
 from pydantic_monty import MontyClassProxy, MontyClassTypeProxy, MontyFileHandle, MontyStdTypeProxy
 
+from runtime.base import os_values
+from runtime.base.computed import without_keys
+from runtime.base.digests import canonical_json
+from runtime.base.values import Value
 from runtime.context import api
 from runtime.context.graph import ContextGraph
 from runtime.context.outcomes import NeedsRead, NodeRef, Outcome, Raised, Returned
 from runtime.context.sources import ALL_TOKENS, ReadResult
-from runtime.digests import canonical_json
-from runtime.interpreter import os_values
 from runtime.interpreter.echo import text_of
 from runtime.interpreter.host import Answer, Effect, EffectKind, Failure, Given, HostAnswer, NotHandled
 from runtime.interpreter.supplied import pure
-from runtime.redaction.computed import without_keys
-from runtime.values import Value
 
 CONTEXT_FUNCTIONS = frozenset(signature.name for signature in api.FUNCTIONS)
 _CLOCK = frozenset({"datetime.now", "date.today", "time.time"})

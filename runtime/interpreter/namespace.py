@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from runtime.base.digests import digest_of
 from runtime.context.outcomes import NodeRef
-from runtime.digests import digest_of
 from runtime.interpreter import walk
 from runtime.interpreter.contents import UNBOUND, Contents
 from runtime.interpreter.definitions import NO_DEFINITIONS, Definitions

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
-from runtime.digests import digest_of
-from runtime.values import Value
+from runtime.base.digests import digest_of
+from runtime.base.values import Value
 
 
 class StatementKind(StrEnum):

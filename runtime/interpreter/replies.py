@@ -13,9 +13,9 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.fences import one_line
-from runtime.plurals import counted
-from runtime.values import ToolCall
+from runtime.base.fences import one_line
+from runtime.base.plurals import counted
+from runtime.base.values import ToolCall
 
 TOOL_NAME = "python"
 """The native tool by which a model hands over a statement."""

@@ -37,7 +37,9 @@ from pydantic_monty import (
     SyncSnapshot,
 )
 
-from runtime.digests import digest_of
+from runtime.base.digests import digest_of
+from runtime.base.os_values import VIRTUAL_ROOT
+from runtime.base.values import Value
 from runtime.interpreter import checker, listing, namespace, output, phrases, pool, supplied, traces, typecheck
 from runtime.interpreter.bounds import TOO_LARGE, too_large
 from runtime.interpreter.definitions import NO_DEFINITIONS, Definitions
@@ -46,12 +48,10 @@ from runtime.interpreter.handles import HANDLE_TYPES, Handles
 from runtime.interpreter.host import Answer, Effect, Failure, Given, Host, NotHandled
 from runtime.interpreter.lowering import Lowered, lower
 from runtime.interpreter.objections import explained
-from runtime.interpreter.os_values import VIRTUAL_ROOT
 from runtime.interpreter.processor_time import Stopwatch, watchdog
 from runtime.interpreter.records import ExceptionInfo, TypeInfo
 from runtime.interpreter.supplied import pure
 from runtime.interpreter.verdicts import KEEPING, KEPT, Checked, InterpreterDrift, Verdict, VerdictStatus, exception_of
-from runtime.values import Value
 
 __all__ = ["InterpreterDrift", "Session", "StatementRun", "Stretch", "Verdict", "VerdictStatus"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from runtime.base.values import Compact
 from runtime.interpreter import output, pool
 from runtime.interpreter.records import ExceptionInfo
-from runtime.values import Compact
 
 _UNDONE = "The variables and context objects are as they were before the statement."
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Annotated, Any
 
+from runtime.base.values import Later, LeftOut, Value
 from runtime.context.interim import Interim
 from runtime.history.condensed import CondensationRecord
-from runtime.values import Later, LeftOut, Value
 
 
 class Aftermath(Value):

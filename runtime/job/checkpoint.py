@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from runtime.errors import InputError
+from runtime.base.errors import InputError
+from runtime.base.values import fields_of
 from runtime.interpreter import supplied
 from runtime.job.job import Job, SavedJob
 from runtime.spec.models import JobSpec
-from runtime.values import fields_of
 
 VERSION = 1
 INTERPRETER = f"monty {version('pydantic-monty')} supplied {supplied.VERSION}"

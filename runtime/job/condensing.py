@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from runtime.base.values import ModelReply, StepRef, Usage, Value
 from runtime.history.condensed import CondensationRecord
 from runtime.history.condensers import (
     Ask,
@@ -40,7 +41,6 @@ from runtime.job.summary_prompt import summary_delta
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import LayoutDelta
 from runtime.spec.models import CondenserKind, CondenserSpec, ModelSettings
-from runtime.values import ModelReply, StepRef, Usage, Value
 
 WINDOW_EXCEEDED = "ContextWindowExceeded"
 """The type of the error of a call whose prompt was too long."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from runtime.base.values import fields_of
 from runtime.context.graph import ContextGraph
 from runtime.history.codec import event_from_json, event_to_json
 from runtime.history.events import is_shown
@@ -17,7 +18,6 @@ from runtime.job.surface import SavedSurface, Surface
 from runtime.projection.project import Projector
 from runtime.projection.segments import Segment
 from runtime.spec.models import JobSpec
-from runtime.values import fields_of
 
 
 class SavedDesk(SavedSession, SavedSurface, SavedPlaces):

@@ -12,10 +12,10 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import Any
 
-from runtime.digests import digest_of
+from runtime.base.digests import digest_of
+from runtime.base.values import Value
 from runtime.job.happenings import said_of
 from runtime.job.unmasked import as_recorded, differs_by_marks
-from runtime.values import Value
 
 SHOWN_CHARS = 200
 """Characters of a value in a divergence."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from runtime.base.plurals import counted
+from runtime.base.values import Value
 from runtime.history.content import plain_text
 from runtime.history.events import AgentErrorEvent, Event, MessageEvent, MessageSource, ObservationEvent
-from runtime.plurals import counted
-from runtime.values import Value
 
 
 class Dropped(Value):

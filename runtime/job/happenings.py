@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
+from runtime.base.values import Value
 from runtime.history.events import BaseEvent
-from runtime.values import Value
 
 MAX_EVENTS: Final = 500
 """Events that a step records. A loop may call methods by the thousand: what is beyond is counted."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from runtime.base.values import Failed, ModelReply, StepRef, fields_of
 from runtime.context.contract import contract_text
 from runtime.context.feed import Delta
 from runtime.context.graph import ContextGraph
@@ -50,7 +51,6 @@ from runtime.projection.project import TailPart
 from runtime.projection.results import NOBODY_THERE, execution_text
 from runtime.projection.segments import LayoutDelta, Segment, SegmentKind, delta_from, reply_segment
 from runtime.spec.models import JobSpec
-from runtime.values import Failed, ModelReply, StepRef, fields_of
 
 NONE_FAILED = Failed()
 

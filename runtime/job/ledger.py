@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
 
+from runtime.base.durations import format_duration
+from runtime.base.plurals import counted
+from runtime.base.values import Failed, Usage, Value
 from runtime.job.stops import JobStatus, Stop
-from runtime.plurals import counted
 from runtime.projection.results import Spending
-from runtime.spec.durations import format_duration
 from runtime.spec.models import Budget
-from runtime.values import Failed, Usage, Value
 
 
 class SavedLedger(Value):

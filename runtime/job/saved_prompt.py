@@ -6,9 +6,9 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runtime.base.values import Value
 from runtime.history.events import ActionEvent, MessageEvent, ShownEvent
 from runtime.projection.segments import Segment, reply_segment
-from runtime.values import Value
 
 
 class SavedReply(Value):

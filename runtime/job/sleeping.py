@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from runtime.base.values import Value
 from runtime.context.describe import listed
 from runtime.context.feed import Delta
 from runtime.context.graph import ContextGraph
@@ -20,7 +21,6 @@ from runtime.context.interim import Interim
 from runtime.context.payloads import Applied
 from runtime.context.sources import ReadResult, ReadStatus
 from runtime.context.states import Wait
-from runtime.values import Value
 
 LEAST_SECONDS = 5.0
 """Between two ticks of a sleeping job."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 
+from runtime.base.computed import without_keys
+from runtime.base.digests import digest_of
+from runtime.base.values import Value
 from runtime.context import api
 from runtime.context.contract import type_stubs
-from runtime.digests import digest_of
 from runtime.interpreter import namespace, output
 from runtime.interpreter.host import Answer, Effect
 from runtime.interpreter.job_host import Finished, JobHost
@@ -21,8 +23,6 @@ from runtime.interpreter.records import (
 from runtime.interpreter.run import Session, StatementRun, Stretch, Verdict, VerdictStatus
 from runtime.interpreter.verdicts import Checked
 from runtime.job.desk import Desk
-from runtime.redaction.computed import without_keys
-from runtime.values import Value
 
 """Names that a statement cannot bind: without them the job could not go on."""
 

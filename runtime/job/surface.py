@@ -11,19 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from runtime.base.fences import label
+from runtime.base.values import Value
 from runtime.context.describe import listed
 from runtime.context.feed import Delta, Item, compressed
 from runtime.context.graph import ContextGraph
 from runtime.context.handles import same_names
 from runtime.context.index import number_of
 from runtime.context.states import AnyNode, GroupState, ViewState
-from runtime.fences import label
 from runtime.history.content import NodePart
 from runtime.history.events import ShownEvent, is_result
 from runtime.job.places import Placed, Places
 from runtime.projection.project import Changes, TailPart
 from runtime.projection.segments import SegmentKind
-from runtime.values import Value
 
 SHOWN_DELTAS = 40
 """Deltas that one prompt shows; the rest is counted in a line."""

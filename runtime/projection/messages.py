@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from runtime.base.values import ToolCall
 from runtime.interpreter.replies import TOOL_ARGUMENT, TOOL_NAME
 from runtime.projection.segments import Role, Segment
-from runtime.values import ToolCall
 
 NO_TEXT = "(no text)"
 """Stands for a message without text, which providers refuse."""

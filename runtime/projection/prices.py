@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from runtime.values import Compact
+from runtime.base.values import Compact
 
 
 class Prices(Compact):

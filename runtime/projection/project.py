@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Protocol
 
-from runtime.fences import fenced
+from runtime.base.fences import fenced
 from runtime.history.content import Content, NodePart
 from runtime.history.events import (
     ActionEvent,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runtime.fences import fenced
+from runtime.base.fences import fenced
 from runtime.interpreter.records import Execution, ExecutionStatus
 
 NOBODY_THERE = (

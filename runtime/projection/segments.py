@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_serializer, field_validator
 
-from runtime.digests import digest_of
-from runtime.values import Compact, ToolCall
+from runtime.base.digests import digest_of
+from runtime.base.values import Compact, ToolCall
 
 
 class Role(StrEnum):

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from runtime.fences import fenced
+from runtime.base.fences import fenced
+from runtime.base.values import ToolCall
 from runtime.interpreter.replies import TOOL_ARGUMENT
 from runtime.projection.messages import Message
 from runtime.projection.segments import Role, Segment, SegmentKind
-from runtime.values import ToolCall
 
 _SPEAKERS = {SegmentKind.GOAL: "goal", SegmentKind.MESSAGE: "user", SegmentKind.SUMMARY: "summary"}
 

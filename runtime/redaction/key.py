@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from runtime.errors import InputError
-from runtime.home import state_home
+from runtime.base.errors import InputError
+from runtime.base.home import state_home
 
 VARIABLE = "HOLDFAST_REDACTION_KEY"
 FILE = "redaction.key"

@@ -11,7 +11,7 @@ from typing import Any
 
 import re2
 
-from runtime.errors import InputError
+from runtime.base.errors import InputError
 
 _WORDS = {"w": r"\pL\pN_", "d": r"\p{Nd}"}
 

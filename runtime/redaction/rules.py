@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.values import Compact
+from runtime.base.values import Compact
 
 
 class Redaction(Compact):

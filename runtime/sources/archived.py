@@ -10,16 +10,16 @@ import json
 import re
 from dataclasses import dataclass
 
+from runtime.archive.catalog import find_job
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_effect, turn_record
 from runtime.archive.stores import ObjectStore
-from runtime.catalog import find_job
-from runtime.digests import digest_bytes
-from runtime.errors import NotFound, ObjectMissing
+from runtime.base.digests import digest_bytes
+from runtime.base.errors import NotFound, ObjectMissing
+from runtime.base.values import JobKey
 from runtime.interpreter.replies import parse_reply
 from runtime.projection.segments import SegmentKind
 from runtime.sources.source import Known, Opened
-from runtime.values import JobKey
 
 SCHEME = "holdfast://"
 

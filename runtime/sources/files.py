@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from runtime.base.digests import digest_bytes, digest_of
 from runtime.context.outlines import Item
-from runtime.digests import digest_bytes, digest_of
-from runtime.fingerprints import FingerprintCache, Identity
 from runtime.sources.parquet import SUFFIXES, parquet_outline
 from runtime.sources.source import Known, Mask, Opened
-from runtime.workspace import Content, Workspace
+from runtime.workspace.files import Content, Workspace
+from runtime.workspace.fingerprints import FingerprintCache, Identity
 
 ATTEMPTS = 3
 """So often a file is read that changes while it is read, before it is shown as it was found last."""

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from runtime.archive.stores import ObjectStore
-from runtime.fingerprints import FingerprintCache
+from runtime.base.values import JobKey
 from runtime.sources.archived import SCHEME, ArchiveSource
 from runtime.sources.files import FileSource
 from runtime.sources.listings import DirectorySource, GlobSource, is_pattern
 from runtime.sources.source import Source
 from runtime.sources.web import Pages, WebSource
-from runtime.values import JobKey
-from runtime.workspace import Workspace
+from runtime.workspace.files import Workspace
+from runtime.workspace.fingerprints import FingerprintCache
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from runtime.base.digests import digest_of
+from runtime.base.fences import one_line
 from runtime.context.excerpts import suffix_of
 from runtime.context.outlines import MAX_ITEMS, Item, outline
 from runtime.context.source_text import SourceText
-from runtime.digests import digest_of
-from runtime.fences import one_line
 from runtime.sources.source import Known, Mask, Opened
-from runtime.workspace import Workspace
-from runtime.workspace_glob import Found, Listed, globbed
-from runtime.workspace_walk import host_trouble
+from runtime.workspace.files import Workspace
+from runtime.workspace.glob import Found, Listed, globbed
+from runtime.workspace.walk import host_trouble
 
 OUTLINED_FILES = 200
 """Files of a glob whose symbols are in its outline, and the bytes of one of them; the others are only named."""

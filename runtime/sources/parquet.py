@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
+from runtime.base.own_process import command
 from runtime.context.outlines.items import VALUE_CHARS, Item, one_line
-from runtime.own_process import command
 from runtime.sources.source import Mask
 
 SUFFIXES = (".parquet", ".pq")

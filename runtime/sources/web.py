@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from runtime.digests import digest_bytes
+from runtime.base.digests import digest_bytes
 from runtime.sources.guarded import GuardedTransport
 from runtime.sources.source import Known, Opened
 from runtime.sources.url_rules import is_allowed

@@ -21,7 +21,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-from runtime.errors import InputError
+from runtime.base.errors import InputError
 from runtime.tools.calls import GAVE_UP, Outcome, bound, failure
 from runtime.tools.frames import Broken, Channel
 from runtime.tools.functions import Tool, open_tool

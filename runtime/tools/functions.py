@@ -20,9 +20,9 @@ from typing import Any
 from pydantic import validate_call
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
+from runtime.base.errors import InputError
 from runtime.context import api
 from runtime.context.contract import MODULES
-from runtime.errors import InputError
 from runtime.spec.models import ToolSpec
 from runtime.tools.stubs import result_text, stub_line
 

@@ -19,8 +19,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtime.errors import InputError
-from runtime.own_process import command
+from runtime.base.errors import InputError
+from runtime.base.own_process import command
 from runtime.spec.models import ToolSpec
 from runtime.tools.environment import tool_environment
 from runtime.tools.frames import Broken, Channel

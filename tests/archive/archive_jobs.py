@@ -24,10 +24,10 @@ from runtime.archive.forms import (
 from runtime.archive.job import JobArchive
 from runtime.archive.replays import claim_replay, write_replay
 from runtime.archive.stores import ObjectStore
-from runtime.digests import canonical_json, digest_bytes
+from runtime.base.digests import canonical_json, digest_bytes
+from runtime.base.values import StepRef, ToolCall, Usage
 from runtime.history.condensed import CondensationRecord
 from runtime.projection.segments import Role, Segment, SegmentKind, delta_between
-from runtime.values import StepRef, ToolCall, Usage
 
 
 def segment(text: str, origin: str = "event:1", kind: SegmentKind = SegmentKind.MESSAGE) -> Segment:

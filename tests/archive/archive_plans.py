@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from runtime.archive.container import header, seal
 from runtime.archive.requests import Plan
 from runtime.archive.stores import ObjectStore
-from runtime.digests import digest_bytes
+from runtime.base.digests import digest_bytes
 
 
 def store_plans(store: ObjectStore, plans: Mapping[str, Plan]) -> None:

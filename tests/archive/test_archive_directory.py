@@ -12,7 +12,7 @@ import pytest
 
 from runtime.archive.stores import open_store
 from runtime.archive.stores.directory import DirectoryStore
-from runtime.errors import ArchiveError
+from runtime.base.errors import ArchiveError
 
 _WRITER = """
 import sys
@@ -76,7 +76,7 @@ def test_a_full_disk_is_an_archive_error(tmp_path: Path) -> None:
 import resource, signal
 from pathlib import Path
 from runtime.archive.stores.directory import DirectoryStore
-from runtime.errors import ArchiveError
+from runtime.base.errors import ArchiveError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 store = DirectoryStore(Path({str(tmp_path)!r}))

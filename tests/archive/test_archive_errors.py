@@ -12,7 +12,7 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
 from activities.plain_errors import PlainErrors
 from runtime.archive.stores import open_store
-from runtime.errors import ArchiveError
+from runtime.base.errors import ArchiveError
 
 KEPT = 4_096
 """Bytes of a pending activity's failure that the server keeps."""

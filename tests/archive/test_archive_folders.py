@@ -1,7 +1,7 @@
 """``ObjectStore.folders``: the names of the folders under a prefix, without a look at what they hold."""
 
+from runtime.archive.catalog import all_jobs, archive_id
 from runtime.archive.stores import ObjectStore
-from runtime.catalog import all_jobs, archive_id
 
 
 def test_folders(store: ObjectStore) -> None:

@@ -10,8 +10,8 @@ from archive_jobs import rich_archive
 from runtime.archive.container import ArchivedObject, header, seal, unseal
 from runtime.archive.forms import KINDS, End, Step, check_header
 from runtime.archive.stores import MemoryStore, ObjectStore, open_existing
-from runtime.digests import canonical_json
-from runtime.errors import ObjectCorrupt
+from runtime.base.digests import canonical_json
+from runtime.base.errors import ObjectCorrupt
 from tests.releases.record import Release, releases
 
 

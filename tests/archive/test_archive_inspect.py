@@ -10,9 +10,9 @@ from archive_jobs import eventful_job, segment, wire_of
 from runtime.archive.export import export_lines
 from runtime.archive.inspect import Blame, ByteRange, ChangeKind, diff_layouts, locate, why
 from runtime.archive.stores import MemoryStore
+from runtime.base.values import ToolCall
 from runtime.projection.messages import messages_of
 from runtime.projection.segments import Role, Segment, SegmentKind
-from runtime.values import ToolCall
 
 A, B, C, D = (segment(f"text of {name}", f"event:{name}") for name in "ABCD")
 B2 = segment("another text of B", "event:B")

@@ -12,9 +12,9 @@ from runtime.archive.forms import Capture, NewAttempt
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore, ObjectStore
 from runtime.archive.verify import damage, verify_job
-from runtime.errors import ArchiveError, NotFound, ObjectCorrupt
+from runtime.base.errors import ArchiveError, NotFound, ObjectCorrupt
+from runtime.base.values import StepRef
 from runtime.projection.segments import Add, Keep, LayoutDelta
-from runtime.values import StepRef
 
 
 def fresh(written: Written) -> JobArchive:

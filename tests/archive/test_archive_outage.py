@@ -17,7 +17,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.archive.verify import damage, verify_job
 from runtime.job.stops import JobStatus
-from runtime.temporal_binary import installed_binary
+from runtime.server.binary import installed_binary
 from tests.servers.temporal_server import CONVERTER
 from tests.workflow.stage import Stage
 

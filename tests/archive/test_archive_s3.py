@@ -17,7 +17,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.archive.stores.s3 import S3Store
 from runtime.archive.verify import verify_job
-from runtime.errors import ArchiveError
+from runtime.base.errors import ArchiveError
 
 pytestmark = [pytest.mark.s3, pytest.mark.usefixtures("aws")]
 

@@ -11,7 +11,7 @@ from runtime.archive.container import unseal
 from runtime.archive.forms import Capture, NewAttempt, json_schemas
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
-from runtime.errors import ObjectCorrupt
+from runtime.base.errors import ObjectCorrupt
 from runtime.projection.segments import Add, LayoutDelta
 
 KEY = "sk-THE-SECRET-KEY"

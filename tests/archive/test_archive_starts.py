@@ -11,7 +11,7 @@ from runtime.archive.forms import Capture, NewAttempt
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
 from runtime.archive.verify import damage, verify_job
-from runtime.errors import ArchiveError
+from runtime.base.errors import ArchiveError
 from runtime.projection.segments import delta_between
 
 START = "b/j/runs/r"

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from runtime.archive.stores import MemoryStore, ObjectStore, check_store, open_store
-from runtime.errors import ArchiveError, InputError, ObjectMissing
+from runtime.base.errors import ArchiveError, InputError, ObjectMissing
 
 
 def test_what_is_put_is_got(store: ObjectStore) -> None:

@@ -7,12 +7,12 @@ import random
 import pytest
 from archive_jobs import rich_archive
 
+from runtime.archive.catalog import all_jobs
 from runtime.archive.heads import ArchiveHead, head_of, lost_shared, shared_digests
 from runtime.archive.job import JobArchive
 from runtime.archive.keys import job_prefix
 from runtime.archive.stores import MemoryStore
 from runtime.archive.verify import damage, examine_job, verify_job
-from runtime.catalog import all_jobs
 
 RICH = MemoryStore()
 JOBS = rich_archive(RICH)

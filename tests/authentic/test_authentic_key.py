@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from runtime.authentic import KEY, PayloadKey, key_of
-from runtime.errors import InputError
-from runtime.home import Home
+from runtime.base.errors import InputError
+from runtime.base.home import Home
 
 
 def refused(home: Home, environment: dict[str, str] | None = None) -> str:

@@ -5,12 +5,12 @@ import io
 import pytest
 from rich.console import Console
 
+from runtime.base.values import JobKey, Usage
 from runtime.cli.board import Board
-from runtime.control import Trouble
+from runtime.client.control import Trouble
+from runtime.client.watch import Turn
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
-from runtime.values import JobKey, Usage
-from runtime.watch import Turn
 from workflows.messages import JobOutcome, JobProgress
 
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from runtime.temporal_binary import installed_binary
+from runtime.server.binary import installed_binary
 from tests.cli.command_line import CommandLine, script
 
 pytestmark = pytest.mark.server

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from runtime.fences import fenced
+from runtime.base.fences import fenced
 from tests.cli.command_line import CommandLine, wait_for
 
 pytestmark = pytest.mark.server

@@ -12,11 +12,11 @@ from temporalio.testing import WorkflowEnvironment
 
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
-from runtime.connection import Target, connect
-from runtime.control import Control
-from runtime.spec.load import load_jobs_file
-from runtime.temporal_binary import installed_binary
-from runtime.watch import Ended, Watch
+from runtime.client.control import Control
+from runtime.client.watch import Ended, Watch
+from runtime.jobsfile.load import load_jobs_file
+from runtime.server.binary import installed_binary
+from runtime.server.connection import Target, connect
 from tests.cli.command_line import CommandLine, script, wait_for
 
 pytestmark = pytest.mark.server

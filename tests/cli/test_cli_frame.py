@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import typer
 
+from runtime.base.errors import DefinitionChanged, HoldfastError, NotFound, ObjectCorrupt
 from runtime.cli import main as frame
 from runtime.cli.main import main
-from runtime.errors import DefinitionChanged, HoldfastError, NotFound, ObjectCorrupt
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = [

@@ -2,8 +2,8 @@
 
 import pytest
 
+from runtime.base.errors import InputError
 from runtime.cli.job_turn import JobTurn, parse_job_turn
-from runtime.errors import InputError
 
 
 @pytest.mark.parametrize(

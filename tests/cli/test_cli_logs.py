@@ -22,7 +22,7 @@ from tests.cli.terminal import on_a_terminal
 )
 def test_a_record_is_a_line_without_its_fields(message: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A warning is one line on stderr; what the command tells by itself, or what mends itself, is none."""
-    _Lines().handle(_record("runtime.presence", message))
+    _Lines().handle(_record("runtime.worker.presence", message))
     assert capsys.readouterr() == ("", told)
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from runtime.archive.catalog import all_jobs, archive_id, find_job
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.archive.stores.memory import MemoryStore
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.catalog import all_jobs, archive_id, find_job
+from runtime.base.errors import NotFound
 from runtime.cli.main import main
-from runtime.errors import NotFound
 from tests.archive.archive_jobs import Written, chat, write_run
 
 JOBS = ["nightly/licences", "nightly/links", "nightly/old", "weekly/licences", "weekly/last"]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from runtime.base.home import state_home
 from runtime.cli.main import main
-from runtime.home import state_home
-from runtime.local import server_in_use
+from runtime.server.embedded import server_in_use
 
 pytestmark = pytest.mark.server
 

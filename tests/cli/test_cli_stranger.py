@@ -17,7 +17,7 @@ import pytest
 
 from runtime.authentic import PayloadKey
 from runtime.cli.main import main
-from runtime.connection import Target, connect_if_up
+from runtime.server.connection import Target, connect_if_up
 from tests.cli.command_line import ROOT, CommandLine, counting, wait_for
 
 pytestmark = [

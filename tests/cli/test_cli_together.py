@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from temporalio.api.enums.v1 import EventType
 
-from runtime.home import state_home
-from runtime.local import NAMESPACE, ensure_server
-from runtime.local_process import is_alive
+from runtime.base.home import state_home
+from runtime.server.embedded import NAMESPACE, ensure_server
+from runtime.server.process import is_alive
 from tests.cli.command_line import CommandLine, counting, script, wait_for
 from workflows.messages import batch_workflow_id
 

@@ -11,10 +11,10 @@ from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client
 
 from runtime.archive.stores import open_store
-from runtime.connection import Target, connect
-from runtime.home import Home
-from runtime.search_attributes import Attribute
-from runtime.worker import running_worker
+from runtime.base.home import Home
+from runtime.base.search_attributes import Attribute
+from runtime.server.connection import Target, connect
+from runtime.worker.worker import running_worker
 from tests.cli.command_line import CommandLine, script
 from tests.eventually import eventually
 from tests.workflow.stage import events_of, replayer

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from runtime.home import state_home
-from runtime.local import NAMESPACE, ensure_server
+from runtime.base.home import state_home
+from runtime.server.embedded import NAMESPACE, ensure_server
 from tests.cli.command_line import CommandLine, counting, script, wait_for
 from tests.workflow.stage import replayer
 from workflows.messages import batch_workflow_id

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from runtime.base.digests import digest_of
 from runtime.context.graph import ContextGraph
 from runtime.context.outcomes import NeedsRead, NodeRef, Outcome, Raised, Returned
 from runtime.context.payloads import Preparation
 from runtime.context.sources import ALL_TOKENS, ReadRequest, ReadResult, ReadStatus
-from runtime.digests import digest_of
 
 
 def words(text: str) -> int:

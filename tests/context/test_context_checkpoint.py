@@ -7,8 +7,8 @@ import json
 import pytest
 from context_memory import Job, numbered, words
 
+from runtime.base.errors import InputError
 from runtime.context.graph import ContextGraph
-from runtime.errors import InputError
 
 
 @pytest.fixture

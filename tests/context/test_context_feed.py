@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from context_memory import Job, numbered, words
 
+from runtime.base.fences import fenced, unfenced
 from runtime.context.outcomes import NodeRef
-from runtime.fences import fenced, unfenced
 from runtime.history.events import MethodCalled, NodeChanged, TickApplied
 
 

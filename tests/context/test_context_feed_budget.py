@@ -6,8 +6,8 @@ from context_memory import words
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.base.fences import fenced
 from runtime.context.feed import Delta, Item, compressed
-from runtime.fences import fenced
 
 
 def item(number: int, *, rank: int = 2, group: str | None = None, detail: str = "") -> Item:

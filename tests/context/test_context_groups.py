@@ -7,10 +7,10 @@ from context_memory import Job, numbered, raised, words
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.base.fences import fenced
 from runtime.context.outcomes import NodeRef
 from runtime.context.states import RenderedView, ViewState
 from runtime.context.summary import Member, summarise
-from runtime.fences import fenced
 
 CODE = '"""What it is."""\nimport os\n\nLIMIT = 5\n\nclass A:\n    def f(self):\n        return LIMIT\n\ndef g():\n    pass'
 

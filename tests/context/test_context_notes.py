@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from context_memory import Job, node_of, raised
 
+from runtime.base.fences import fenced
 from runtime.context.outcomes import NodeRef
-from runtime.fences import fenced
 
 
 @pytest.fixture

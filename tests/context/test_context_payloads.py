@@ -7,9 +7,9 @@ import json
 import pytest
 from context_memory import Job, words
 
+from runtime.base.digests import digest_of
 from runtime.context.graph import ContextGraph
 from runtime.context.payloads import PayloadKind, ReadyQueue, UpdatePayload
-from runtime.digests import digest_of
 from runtime.history.events import AsyncPayloadApplied, AsyncPayloadPrepared, NodeChanged
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from runtime.base.digests import digest_of
 from runtime.context.payloads import PayloadKind, ReadyQueue, Tally, UpdatePayload
-from runtime.digests import digest_of
 
 NODES, KINDS = ("a", "b", "c"), (PayloadKind.RENDER, PayloadKind.PARSE)
 arrivals = st.tuples(st.just("arrive"), st.sampled_from(NODES), st.sampled_from(KINDS))

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from context_memory import Job, node_of, numbered, raised
 
+from runtime.base.fences import fenced
 from runtime.context.outcomes import NeedsRead, NodeRef, Raised, Refused, Returned
 from runtime.context.sources import ALL_TOKENS, ReadRequest
 from runtime.context.states import RenderedView, ViewState
 from runtime.context.views import scrolled
-from runtime.fences import fenced
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime.base.tokens import encoding
 from runtime.context.excerpts import Excerpt, excerpt
 from runtime.context.outlines import ITEM_CHARS, MAX_ITEMS, outline
 from runtime.context.outlines.languages import CODE, DATA
@@ -18,7 +19,6 @@ from runtime.context.ranking import name_of
 from runtime.context.source_text import SourceText
 from runtime.context.sources import ALL_TOKENS
 from runtime.context.structure import PLAIN_TOKENS, structure
-from runtime.tokens import encoding
 from tests.tiers.tiers import examples
 
 SUFFIXES = [".md", ".rst", ".csv", ".tsv", ".ini", "", ".html", ".pl", ".sql", *CODE, *DATA]

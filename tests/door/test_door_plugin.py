@@ -21,7 +21,7 @@ import holdfast
 import runtime
 from runtime.archive.reader import JobReader
 from runtime.archive.stores import open_store
-from runtime.errors import InputError
+from runtime.base.errors import InputError
 from tests.eventually import eventually
 from tests.servers.temporal_server import temporal_server
 

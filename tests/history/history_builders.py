@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from runtime.base.values import ToolCall
 from runtime.history.content import text_content
 from runtime.history.events import (
     ActionEvent,
@@ -13,7 +14,6 @@ from runtime.history.events import (
     ObservationEvent,
 )
 from runtime.history.log import EventLog
-from runtime.values import ToolCall
 
 THINKING = ({"type": "thinking", "thinking": "hm", "signature": "c2ln"},)
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from history_builders import THINKING, action, log_of, message, result
 
+from runtime.base.values import ToolCall
 from runtime.history.content import NodePart, TextPart
 from runtime.history.events import ActionEvent, MessageEvent, ObservationEvent
-from runtime.values import ToolCall
 from tests.history.oracle.conversation import GO_ON, messages_of
 from tests.history.oracle.provider_rules import check_anthropic, check_openai, check_view
 from tests.history.oracle.wire import AnthropicPrompt, anthropic_form, openai_form

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from history_builders import forget, ids, log_of
 
-from runtime.errors import InputError
+from runtime.base.errors import InputError
 from runtime.history.codec import events_from_json, events_to_json
 from runtime.history.events import ActionEvent, HistoryRepaired, MessageEvent, ObservationEvent
 from runtime.history.log import EventLog

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from plain_loop import Run
 
-from runtime.fences import fenced
+from runtime.base.fences import fenced
 from runtime.interpreter.records import ChangeInfo, ExceptionInfo, ExecutionStatus, TypeInfo
 
 

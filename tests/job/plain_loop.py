@@ -21,8 +21,10 @@ from pydantic import BaseModel
 from activities.brief import brief_events, full_events
 from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult, ToolResult
 from activities.workspace import WorkspaceActivities
+from runtime.base.digests import digest_of
+from runtime.base.tokens import encoding
+from runtime.base.values import ModelReply, ToolCall, Usage
 from runtime.context.payloads import Preparation
-from runtime.digests import digest_of
 from runtime.history.content import plain_text
 from runtime.history.events import is_result
 from runtime.interpreter.host import Answer, Effect, EffectKind
@@ -37,9 +39,7 @@ from runtime.projection.messages import messages_of
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import LayoutDelta, Segment
 from runtime.spec.models import Budget, JobSpec, ModelSettings, ToolSpec
-from runtime.tokens import encoding
 from runtime.tools.stubs import stub_line
-from runtime.values import ModelReply, ToolCall, Usage
 
 M = TypeVar("M", bound=BaseModel)
 Messages = list[dict[str, Any]]

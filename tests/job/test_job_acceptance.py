@@ -6,7 +6,7 @@ from pathlib import Path
 
 from plain_loop import Messages, PlainLoop, statements
 
-from runtime.fences import fenced
+from runtime.base.fences import fenced
 from runtime.history.events import GroupRecomputed, MethodCalled, NodeChanged, StatementExecuted, TickApplied
 from runtime.interpreter.records import ExecutionStatus
 from runtime.projection.segments import SegmentKind

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plain_loop import PlainLoop, TurnState, count, statements
 
-from runtime.digests import digest_of
-from runtime.errors import InputError
+from runtime.base.digests import digest_of
+from runtime.base.errors import InputError
 from runtime.history.codec import event_to_json
 from runtime.interpreter.run import SavedSession
 from runtime.job import checkpoint

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from plain_loop import PlainLoop, Policy, statements
 
+from runtime.base.fences import fenced
+from runtime.base.values import ModelReply
 from runtime.context.contract import contract_text
 from runtime.context.excerpts import READER_TOKENS
-from runtime.fences import fenced
 from runtime.interpreter.job_host import MAX_EFFECTS
 from runtime.interpreter.output import SHOWN_CHARS
 from runtime.projection.segments import SegmentKind
 from runtime.spec.models import ProjectionPolicy
-from runtime.values import ModelReply
-from runtime.workspace import Limits
+from runtime.workspace.files import Limits
 
 LINES = "".join(f"line {n}\n" for n in range(500))
 CODE = 'import os\n\n\nclass A:\n    """Doc."""\n\n    def f(self):\n        return 1\n'

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from plain_loop import PlainLoop, native, statements
 
-from runtime.digests import digest_of
+from runtime.base.digests import digest_of
+from runtime.base.values import ModelReply
 from runtime.job.stops import JobStatus, Stop
 from runtime.spec.models import Budget
-from runtime.values import ModelReply
 
 SCHEMA = {
     "type": "object",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from plain_loop import PlainLoop, statements
 
-from runtime.fences import fenced
+from runtime.base.fences import fenced
 from runtime.history.events import Condensation
 from runtime.projection.segments import SegmentKind
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from plain_loop import PlainLoop, statements
 
-from runtime.fences import fenced
+from runtime.base.fences import fenced
 from runtime.job import checkpoint
 from runtime.projection.prefix import prefix_of
 from runtime.projection.prices import Prices

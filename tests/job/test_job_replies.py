@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from plain_loop import Messages, PlainLoop, native
 
-from runtime.fences import fenced
+from runtime.base.fences import fenced
+from runtime.base.values import ModelReply, ToolCall
 from runtime.job.stops import JobStatus, Stop
 from runtime.projection.results import NOBODY_THERE
-from runtime.values import ModelReply, ToolCall
 
 
 def replies(*given: str | ModelReply) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from plain_loop import PlainLoop, statements
 
-from runtime.fences import unfenced
+from runtime.base.fences import unfenced
 from runtime.history.events import Condensation
 from runtime.projection.segments import Segment, SegmentKind
 from runtime.spec.models import Sections

@@ -3,7 +3,7 @@
 import runtime.cli.main
 import runtime.cli.run
 import runtime.cli.running
-import runtime.worker
+import runtime.worker.worker
 from activities.model import warm
 
 __all__ = ["runtime"]

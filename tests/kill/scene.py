@@ -22,9 +22,9 @@ from temporalio.client import Client
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.authentic import key_of, signed_converter
-from runtime.home import Home, state_home
-from runtime.local import NAMESPACE, ensure_server, pin_server
-from runtime.local_process import is_alive, read_info
+from runtime.base.home import Home, state_home
+from runtime.server.embedded import NAMESPACE, ensure_server, pin_server
+from runtime.server.process import is_alive, read_info
 from tests.kill.policy import turn_of
 from tests.kill.processes import DEADLINE, ROOT, Launch, Process, holdfast, kill_group, processes_of, wait_for
 from tests.workflow.stage import replayer

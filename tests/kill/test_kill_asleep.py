@@ -9,7 +9,7 @@ import pytest
 from temporalio.client import WorkflowQueryFailedError
 from temporalio.service import RPCError
 
-from runtime.values import JobKey
+from runtime.base.values import JobKey
 from tests.kill.processes import wait_for
 from tests.kill.scene import BATCH, JOB, Plot, Scene
 from workflows.messages import job_workflow_id

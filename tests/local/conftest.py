@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.home import Home, state_home
-from runtime.local_process import is_alive, read_info
+from runtime.base.home import Home, state_home
+from runtime.server.process import is_alive, read_info
 
 
 @pytest.fixture

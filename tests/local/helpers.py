@@ -8,9 +8,9 @@ from pathlib import Path
 
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from runtime.home import Home
-from runtime.local import NAMESPACE, ServerInfo
-from runtime.local_process import is_alive, wait_until
+from runtime.base.home import Home
+from runtime.server.embedded import NAMESPACE, ServerInfo
+from runtime.server.process import is_alive, wait_until
 
 
 async def client_of(server: ServerInfo) -> Client:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.home import Home
-from runtime.temporal_binary import find_binary, installed_binary
+from runtime.base.home import Home
+from runtime.server.binary import find_binary, installed_binary
 
 
 async def test_installed_distribution_wins_over_the_path(
@@ -27,5 +27,5 @@ async def test_earlier_download_is_found_again(home: Home, monkeypatch: pytest.M
     home.bin.mkdir()
     downloaded = home.bin / "temporal-sdk-python-1.35.0"
     downloaded.touch(0o755)
-    monkeypatch.setattr("runtime.temporal_binary._candidates", lambda: iter(()))
+    monkeypatch.setattr("runtime.server.binary._candidates", lambda: iter(()))
     assert await find_binary(home) == downloaded

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from runtime import connection
 from runtime.authentic import key_of, signed_converter
-from runtime.connection import Target, connect, load_profile
-from runtime.errors import InputError, ServerError
-from runtime.home import Home
-from runtime.local import ServerState, server_status
+from runtime.base.errors import InputError, ServerError
+from runtime.base.home import Home
+from runtime.server import connection
+from runtime.server.connection import Target, connect, load_profile
+from runtime.server.embedded import ServerState, server_status
 
 PROFILES = """
 [profile.default]

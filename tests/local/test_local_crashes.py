@@ -8,19 +8,20 @@ import socket
 import pytest
 from temporalio.service import RPCError
 
-from runtime import local, local_process
-from runtime.errors import ServerError
-from runtime.home import Home
-from runtime.local import ServerState, ensure_server, server_in_use, server_status
+from runtime.base.errors import ServerError
+from runtime.base.home import Home
+from runtime.server import embedded as local
+from runtime.server import process as local_process
+from runtime.server.embedded import ServerState, ensure_server, server_in_use, server_status
 from tests.local.helpers import client_of, is_running, kill, python, start_job
 
 pytestmark = pytest.mark.server
 
 LAUNCH_AND_DIE = """
 import os, signal
-from runtime.home import state_home
-from runtime.local_process import free_ports, launch
-from runtime.temporal_binary import installed_binary
+from runtime.base.home import state_home
+from runtime.server.process import free_ports, launch
+from runtime.server.binary import installed_binary
 
 launch(state_home(), installed_binary(), free_ports(None, ui=False))
 os.kill(os.getpid(), signal.SIGKILL)

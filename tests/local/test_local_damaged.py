@@ -2,9 +2,9 @@
 
 import pytest
 
-from runtime.errors import ServerError
-from runtime.home import Home
-from runtime.local import ensure_server, stop_server
+from runtime.base.errors import ServerError
+from runtime.base.home import Home
+from runtime.server.embedded import ensure_server, stop_server
 
 pytestmark = pytest.mark.server
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import InputError
-from runtime.home import state_home
+from runtime.base.errors import InputError
+from runtime.base.home import state_home
 
 
 def test_named_directory_is_made_and_is_the_owners_alone(tmp_path: Path) -> None:

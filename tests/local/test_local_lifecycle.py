@@ -11,18 +11,26 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import InputError, ServerError
-from runtime.home import Home
-from runtime.local import RETENTION, ServerState, ensure_server, pin_server, server_in_use, server_status, stop_server
-from runtime.local_process import wait_until
+from runtime.base.errors import InputError, ServerError
+from runtime.base.home import Home
+from runtime.server.embedded import (
+    RETENTION,
+    ServerState,
+    ensure_server,
+    pin_server,
+    server_in_use,
+    server_status,
+    stop_server,
+)
+from runtime.server.process import wait_until
 from tests.local.helpers import client_of, is_running, python, start_job
 
 pytestmark = pytest.mark.server
 
 USE_UNTIL_KILLED = """
 import asyncio
-from runtime.home import state_home
-from runtime.local import server_in_use
+from runtime.base.home import state_home
+from runtime.server.embedded import server_in_use
 
 async def main():
     async with server_in_use(state_home()) as server:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from runtime.archive.stores.directory import DirectoryStore
-from runtime.home import Home
-from runtime.local import server_in_use
-from runtime.local_process import PASSED_ON
+from runtime.base.home import Home
+from runtime.server.embedded import server_in_use
+from runtime.server.process import PASSED_ON
 
 pytestmark = pytest.mark.server
 

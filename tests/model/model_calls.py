@@ -14,10 +14,10 @@ from runtime.archive.job import JobArchive
 from runtime.archive.keys import parse_turn_key
 from runtime.archive.requests import RequestReader
 from runtime.archive.stores import MemoryStore, ObjectStore
-from runtime.digests import canonical_json
+from runtime.base.digests import canonical_json
+from runtime.base.tokens import encoding
+from runtime.base.values import JobKey, StepRef
 from runtime.projection.segments import Role, Segment, SegmentKind, delta_between
-from runtime.tokens import encoding
-from runtime.values import JobKey, StepRef
 from tests.servers.anthropic_server import AnthropicProtocol
 from tests.servers.openai_server import OpenAIProtocol
 from tests.servers.provider_server import Policy, ProviderServer

@@ -17,10 +17,10 @@ from activities.brief import (
     full_step,
 )
 from activities.contracts import TurnReply
-from runtime.digests import digest_of
-from runtime.fences import fenced
+from runtime.base.digests import digest_of
+from runtime.base.fences import fenced
+from runtime.base.values import StepRef
 from runtime.projection.segments import Add, Keep, LayoutDelta, Reply, Segment, SegmentKind
-from runtime.values import StepRef
 
 DIGEST = digest_of("x")
 STEP = StepRef(key="nightly/licences/turns/01a1-f/00001/0000107.step", digest=DIGEST)

@@ -15,7 +15,7 @@ from temporalio.exceptions import ApplicationError
 from activities import _recorder
 from runtime.archive.stores import MemoryStore
 from runtime.archive.stores.directory import DirectoryStore
-from runtime.errors import ArchiveError
+from runtime.base.errors import ArchiveError
 from runtime.projection.segments import Add, LayoutDelta, Role, SegmentKind
 from runtime.redaction.rules import Redaction
 from tests.servers.provider_server import ProviderServer

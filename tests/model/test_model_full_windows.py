@@ -10,7 +10,7 @@ import pytest
 from activities._answer import Answer
 from activities._full_windows import left_no_room
 from activities._options import ModelOptions
-from runtime.values import ToolCall
+from runtime.base.values import ToolCall
 
 CALL = ToolCall(id="1", name="python", arguments="{}")
 

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.base.values import ToolCall
 from runtime.projection.messages import NO_RESULT, NO_TEXT, messages_of, tools_of
 from runtime.projection.segments import Role, Segment, SegmentKind, reply_segment
-from runtime.values import ToolCall
 
 THINKING: tuple[dict[str, object], ...] = (
     {"type": "thinking", "thinking": "Hm.", "signature": "s1"},

@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.contracts import ReplyForm
 from runtime.archive.forms import Capture
-from runtime.values import Usage
+from runtime.base.values import Usage
 from tests.servers.foreign_server import ARGUMENTS, PROMPT_TOKENS, REPLY_TOKENS, SAID, ForeignServer
 
 pytestmark = pytest.mark.usefixtures("litellm")

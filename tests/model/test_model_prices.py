@@ -3,9 +3,9 @@
 import pytest
 from model_calls import Job, model_at, openai_server
 
-from runtime.prices import Price, has_price, mode_of, prices_of, streams
+from activities.prices import Price, has_price, mode_of, prices_of, streams
+from runtime.base.values import Usage
 from runtime.projection.prices import Prices
-from runtime.values import Usage
 
 pytestmark = pytest.mark.usefixtures("litellm")
 

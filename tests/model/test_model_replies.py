@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.base.values import ToolCall
 from runtime.interpreter.replies import ParsedReply, parse_reply
-from runtime.values import ToolCall
 
 OPEN, CLOSE = '<script type="text/x-python">', "</script>"
 

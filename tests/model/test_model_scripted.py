@@ -11,10 +11,10 @@ from temporalio.exceptions import ApplicationError
 
 from activities.contracts import ReplyForm
 from runtime.archive.forms import Capture
-from runtime.digests import canonical_json
+from runtime.base.digests import canonical_json
+from runtime.base.tokens import encoding
+from runtime.base.values import ToolCall, Usage
 from runtime.interpreter.replies import parse_reply
-from runtime.tokens import encoding
-from runtime.values import ToolCall, Usage
 
 pytestmark = pytest.mark.usefixtures("litellm")
 

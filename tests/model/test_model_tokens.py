@@ -7,8 +7,8 @@ import tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors import InputError
-from runtime.tokens import WINDOW, encoding
+from runtime.base.errors import InputError
+from runtime.base.tokens import WINDOW, encoding
 from tests.tiers.tiers import examples
 
 BUNDLED = ("cl100k_base", "p50k_base", "o200k_base")
@@ -84,6 +84,6 @@ def test_litellm_is_found_and_not_imported() -> None:
     """Loading an encoding from litellm's files does not import litellm."""
     import subprocess
 
-    code = "import sys; from runtime.tokens import encoding; encoding('cl100k_base').count('a'); print('litellm' in sys.modules)"
+    code = "import sys; from runtime.base.tokens import encoding; encoding('cl100k_base').count('a'); print('litellm' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -17,9 +17,9 @@ from activities._wire import AsyncWire, SyncWire
 from activities.contracts import ReplyForm
 from runtime.archive.forms import Capture
 from runtime.archive.stores import open_store
+from runtime.base.tokens import encoding
+from runtime.base.values import ToolCall, Usage
 from runtime.interpreter.replies import parse_reply
-from runtime.tokens import encoding
-from runtime.values import ToolCall, Usage
 from tests.servers.provider_server import PIECE, ProviderServer
 
 pytestmark = pytest.mark.usefixtures("litellm")

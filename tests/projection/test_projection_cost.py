@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from activities.prices import prices_of
 from benchmarks.projection import MODEL, SESSIONS, SessionCost, projection_time, quickstart, recorded_session
-from runtime.prices import prices_of
 from runtime.projection.prices import Prices, prompt_cost
 from runtime.spec.models import ProjectionPolicy
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.archive.forms import StoredReply
+from runtime.base.values import ToolCall
 from runtime.projection.segments import (
     Add,
     Keep,
@@ -17,7 +18,6 @@ from runtime.projection.segments import (
     delta_between,
     reply_segment,
 )
-from runtime.values import ToolCall
 
 texts = st.sampled_from("abcdefgh")
 layouts = st.lists(texts, max_size=12).map(lambda letters: tuple(segment(text) for text in letters))

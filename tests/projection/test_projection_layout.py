@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runtime.base.values import ToolCall
 from runtime.history.content import NodePart, TextPart, text_content
 from runtime.history.events import (
     ActionEvent,
@@ -15,7 +16,6 @@ from runtime.history.events import (
 from runtime.projection.messages import messages_of
 from runtime.projection.project import Changes, Projector, TailPart, tokens_of
 from runtime.projection.segments import Segment, SegmentKind, reply_segment
-from runtime.values import ToolCall
 
 
 class Shown:

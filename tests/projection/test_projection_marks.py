@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from runtime.base.values import ToolCall
 from runtime.projection.messages import Marks, messages_of
 from runtime.projection.segments import Role, Segment, SegmentKind, reply_segment
-from runtime.values import ToolCall
 
 
 def segment(role: Role, text: str, *, call: str | None = None, tail: bool = False) -> Segment:

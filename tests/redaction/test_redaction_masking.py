@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors import InputError
+from runtime.base.errors import InputError
+from runtime.base.marks import MARK, count_marks
+from runtime.base.shapes import Shape, mask_shapes
 from runtime.redaction.key import redaction_key
-from runtime.redaction.marks import MARK, count_marks
 from runtime.redaction.redactor import Redactor
 from runtime.redaction.rules import Redaction
-from runtime.redaction.shapes import Shape, mask_shapes
 from tests.tiers.tiers import examples
 
 KEY = b"a key of the installation"

@@ -13,10 +13,10 @@ from activities.tools import ToolActivities
 from activities.workspace import WorkspaceActivities
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
+from runtime.base.marks import mark_of
+from runtime.client.submission import masked_message, masked_spec
 from runtime.context.sources import ReadRequest
-from runtime.redaction.marks import mark_of
 from runtime.redaction.rules import Redaction
-from runtime.redaction.submission import masked_message, masked_spec
 from runtime.spec.models import JobSpec, ModelSettings
 
 KEY = "k" * 20
@@ -93,7 +93,7 @@ def test_goals_and_messages_are_masked_before_they_are_submitted() -> None:
 async def test_a_tools_result_is_archived_masked(tmp_path: Path) -> None:
     """What the archive holds of a tool call, the statement got: marks."""
     from activities.contracts import ToolRequest
-    from runtime.values import JobKey
+    from runtime.base.values import JobKey
 
     (tmp_path / "pintools.py").write_text(
         f"def code() -> dict[str, list[str]]:\n    return {{'a': ['{SECRET}']}}\n\n"

@@ -27,8 +27,8 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "archive"))
 
 from archive_jobs import rich_archive
 
+from activities.build import Build, this_build
 from runtime.archive.stores import open_store
-from runtime.build import Build, this_build
 from tests.histories.record import KINDS, history_of, record_kind
 from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage

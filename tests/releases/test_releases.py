@@ -10,24 +10,24 @@ from pathlib import Path
 
 import pytest
 
-import runtime.build as build_module
+import activities.build as build_module
+from activities.build import ROOMS, code_digest, this_build
 from activities.record import ReplayOrder, RunName
+from runtime.archive.catalog import all_jobs
 from runtime.archive.container import unseal
 from runtime.archive.export import export_lines
 from runtime.archive.export_forms import Delta
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_existing
 from runtime.archive.verify import damage, verify_job
-from runtime.build import ROOMS, code_digest, this_build
-from runtime.catalog import all_jobs
 from runtime.cli.main import main
 from runtime.cli.output import JSON_VERSION
-from runtime.forks import ForkPoint, fork
+from runtime.client.forks import ForkPoint, fork
+from runtime.client.resets import outcome_of_reset
 from runtime.job import replay_version
 from runtime.job.checkpoint import INTERPRETER
 from runtime.job.replay_version import replays
 from runtime.job.stops import JobStatus
-from runtime.resets import outcome_of_reset
 from tests.releases import record as recording
 from tests.releases.record import MOST_BYTES, Release, release_name, releases
 from tests.servers.temporal_server import temporal_server

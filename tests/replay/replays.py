@@ -9,11 +9,11 @@ from typing import Any
 from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.archive.divergences import divergences
 from runtime.archive.job import JobArchive
-from runtime.forks import ForkPoint, fork
+from runtime.base.values import JobKey
+from runtime.client.forks import ForkPoint, fork
+from runtime.client.resets import Reset, outcome_of_reset, reset
 from runtime.job.divergence import Divergence
-from runtime.resets import Reset, outcome_of_reset, reset
 from runtime.spec.models import JobSpec
-from runtime.values import JobKey
 from tests.replay.timelines import archive_of
 from tests.workflow.stage import Stage
 from workflows.job import JobWorkflow

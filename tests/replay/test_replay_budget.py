@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from runtime.job.stops import JobStatus
-from runtime.worker import make_worker
+from runtime.worker.worker import make_worker
 from tests.replay.replays import turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage

@@ -15,7 +15,7 @@ from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.job.stops import JobStatus
-from runtime.worker import make_worker
+from runtime.worker.worker import make_worker
 from tests.kill.oracle import differences
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage

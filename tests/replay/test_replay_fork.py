@@ -14,10 +14,10 @@ from runtime.archive.checkpoints import last_checkpoint
 from runtime.archive.divergences import divergences
 from runtime.archive.forms import Capture
 from runtime.archive.job import JobArchive
-from runtime.errors import InputError, NotFound
+from runtime.base.errors import InputError, NotFound
+from runtime.base.values import JobKey
+from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
-from runtime.resets import outcome_of_reset
-from runtime.values import JobKey
 from tests.replay.replays import fork_job, reexecution, replayed, rerun, reset_job
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage, activities_of

@@ -10,10 +10,10 @@ from temporalio.client import WorkflowExecutionStatus
 
 from runtime.archive.job import JobArchive
 from runtime.archive.replays import replays
-from runtime.errors import ServerError
+from runtime.base.errors import ServerError
+from runtime.client.resets import Reset, outcome_of_reset
 from runtime.job.stops import JobStatus
 from runtime.projection.segments import SegmentKind
-from runtime.resets import Reset, outcome_of_reset
 from tests.replay.replays import rerun, reset_job, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage

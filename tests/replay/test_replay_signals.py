@@ -8,10 +8,10 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus
 
 from activities.record import AfterRecord
-from runtime.errors import InputError, NotFound, ServerError
+from runtime.base.errors import InputError, NotFound, ServerError
+from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
 from runtime.projection.segments import SegmentKind
-from runtime.resets import outcome_of_reset
 from tests.replay.replays import reexecution, replayed, rerun, reset_job, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage

@@ -8,7 +8,7 @@ import pytest
 
 from activities.record import RunName
 from runtime.archive.forms import Capture
-from runtime.errors import InputError, NotFound
+from runtime.base.errors import InputError, NotFound
 from runtime.job.stops import JobStatus
 from runtime.spec.models import Budget
 from tests.replay.replays import fork_job, reexecution, replayed, rerun, reset_job, turn_of

@@ -9,8 +9,8 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHistory
 
 from activities.record import AfterRecord, RunName
+from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
-from runtime.resets import outcome_of_reset
 from runtime.spec.models import Budget
 from tests.replay.replays import fork_job, reexecution, replayed, rerun
 from tests.replay.timelines import archive_of, replay_runs, sound

@@ -13,7 +13,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.job import checkpoint
 from runtime.job.stops import JobStatus
-from runtime.worker import make_worker
+from runtime.worker.worker import make_worker
 from tests.replay.replays import turn_of
 from tests.replay.timelines import archive_of, sound
 from tests.workflow.stage import Stage, replayer

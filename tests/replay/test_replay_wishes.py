@@ -9,8 +9,8 @@ import pytest
 from activities.record import RunName
 from runtime.archive.divergences import divergences
 from runtime.archive.forgetting import forgettings
+from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
-from runtime.resets import outcome_of_reset
 from tests.replay.replays import fork_job, frozen_again, reexecution, replayed, rerun, turn_of
 from tests.replay.timelines import archive_of, sound, timeline
 from tests.servers.refusals import NO_REASON

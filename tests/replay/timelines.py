@@ -8,7 +8,7 @@ from temporalio.client import Client
 
 from runtime.archive.job import JobArchive
 from runtime.archive.verify import damage, verify_job
-from runtime.values import JobKey
+from runtime.base.values import JobKey
 from tests.timeless import segment_without_times, without_times
 from tests.workflow.stage import Stage, replayer
 from workflows.messages import job_workflow_id

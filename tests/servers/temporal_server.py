@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from temporalio.testing import WorkflowEnvironment
 
 from runtime.authentic import PayloadKey, signed_converter
-from runtime.temporal_binary import installed_binary
+from runtime.server.binary import installed_binary
 
 KEY = PayloadKey(b"the key of tests and histories..")
 """Never changes: recorded histories are signed with it."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from runtime.spec import source
-from runtime.spec.written import MAX_GOAL_BYTES, MAX_JOBS
+from runtime.jobsfile import source
+from runtime.jobsfile.written import MAX_GOAL_BYTES, MAX_JOBS
 
 Refuse = Callable[..., str]
 

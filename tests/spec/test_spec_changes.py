@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from runtime.jobsfile.changes import changes, definition_digest
 from runtime.redaction.rules import Redaction
-from runtime.spec.changes import changes, definition_digest
 from runtime.spec.models import Budget, CondenserKind, CondenserSpec, JobSpec, ModelSettings, Sections, ToolSpec
 
 TOOL = ToolSpec(name="search", target="mytools:search", search_path="/b", stub="def search() -> None: ...")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.spec.durations import LONGEST, format_duration, parse_duration
+from runtime.base.durations import LONGEST, format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

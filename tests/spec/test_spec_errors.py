@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import InputError
-from runtime.spec.load import load_jobs_file
+from runtime.base.errors import InputError
+from runtime.jobsfile.load import load_jobs_file
 
 Refuse = Callable[..., str]
 NAMES = "letters, digits, '.', '_' and '-', a letter or digit first, at most 100"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.spec.load import load_jobs_file
+from runtime.jobsfile.load import load_jobs_file
 from runtime.spec.models import BatchSpec, Budget, JobSpec, ModelSettings, ToolSpec
 
 Load = Callable[..., BatchSpec]

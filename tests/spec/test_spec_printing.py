@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.spec.dump import resolved_yaml
-from runtime.spec.load import load_jobs_file
+from runtime.jobsfile.dump import resolved_yaml
+from runtime.jobsfile.load import load_jobs_file
 from runtime.spec.models import BatchSpec, Budget, JobSpec, ModelSettings
 from tests.tiers.tiers import examples
 

@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from runtime.errors import InputError
-from runtime.spec.written import jobs_file_schema
+from runtime.base.errors import InputError
+from runtime.jobsfile.written import jobs_file_schema
 
 SCHEMA = jobs_file_schema()
 JOB = {"id": "a", "goal": "g", "workspace": "src", "model": "x"}
@@ -95,7 +95,7 @@ def test_a_line_of_jsonl_has_a_schema_too() -> None:
 
 def test_the_printed_configuration_satisfies_it(load: Callable[..., Any]) -> None:
     """What ``--print-config`` prints is a jobs file by the schema as well."""
-    from runtime.spec.dump import resolved_yaml
+    from runtime.jobsfile.dump import resolved_yaml
 
     batch = load(json.dumps({"jobs": [{**JOB, "tools": ["mytools:search"], "result": {"type": "object"}}]}))
     assert accepts(YAML(typ="safe").load(resolved_yaml(batch)))

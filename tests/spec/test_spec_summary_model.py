@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from runtime.errors import InputError
+from runtime.base.errors import InputError
 from runtime.spec.models import BatchSpec, ModelSettings
 
 Load = Callable[..., BatchSpec]

@@ -17,8 +17,8 @@ from activities.contracts import ToolRequest, ToolResult
 from activities.tools import ToolActivities
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
+from runtime.base.values import JobKey
 from runtime.tools.calls import MAX_RESULT_BYTES
-from runtime.values import JobKey
 from tests.eventually import alive, eventually
 
 TOOLS = """

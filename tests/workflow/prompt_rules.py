@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from runtime.archive.job import JobArchive
+from runtime.base.values import ToolCall
 from runtime.projection.messages import messages_of
 from runtime.projection.segments import Segment, SegmentKind
 from runtime.projection.transcript import transcript_of
-from runtime.values import ToolCall
 from tests.history.oracle.conversation import Message, Speaker
 from tests.history.oracle.provider_rules import check_anthropic, check_openai
 from tests.history.oracle.wire import anthropic_form

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtime.tokens import encoding
+from runtime.base.tokens import encoding
 from tests.servers.anthropic_server import AnthropicProtocol
 from tests.servers.openai_server import OpenAIProtocol
 from tests.servers.provider_server import Protocol, ProviderServer

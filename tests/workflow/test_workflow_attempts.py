@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from runtime.base.values import Usage
 from runtime.job.stops import JobStatus
 from runtime.spec.models import Budget, Retry
-from runtime.values import Usage
 from tests.replay.replays import frozen_again
 from tests.replay.timelines import archive_of, sound
 from tests.servers.openai_server import OpenAIProtocol

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from stage import Stage, replayer
 
+from runtime.base.values import JobKey
 from runtime.job.stops import JobStatus
-from runtime.values import JobKey
 from workflows.batch import BatchWorkflow
 from workflows.messages import BatchOrder, JobOrder, Note, Submission, batch_workflow_id, job_workflow_id
 

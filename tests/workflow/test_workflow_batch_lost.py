@@ -11,8 +11,8 @@ from temporalio.client import WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from runtime.control import Control
-from runtime.plans import Plan
+from runtime.client.control import Control
+from runtime.client.plans import Plan
 from tests.eventually import eventually
 from workflows.batch import BatchWorkflow
 from workflows.messages import BatchOrder, BatchState, Submission, batch_queue, batch_workflow_id

@@ -9,7 +9,7 @@ from stage import Stage
 
 from runtime.job.stops import JobStatus
 from runtime.tools.host import describe_tool
-from runtime.worker import make_worker
+from runtime.worker.worker import make_worker
 from workflows.messages import JobOutcome
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]

@@ -10,7 +10,7 @@ from stage import Stage
 from temporalio.worker import Worker
 
 from runtime.archive.stores import MemoryStore
-from runtime.worker import ACTIVATION_SECONDS, allow_long_activations, make_worker
+from runtime.worker.worker import ACTIVATION_SECONDS, allow_long_activations, make_worker
 
 pytestmark = pytest.mark.server
 

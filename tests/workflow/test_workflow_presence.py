@@ -10,10 +10,10 @@ from filelock import FileLock
 from stage import Stage
 from temporalio.client import WorkflowHandle
 
-from runtime.home import Home
+from runtime.base.home import Home
 from runtime.job.stops import JobStatus
-from runtime.presence import bury, present
-from runtime.worker import make_worker
+from runtime.worker.presence import bury, present
+from runtime.worker.worker import make_worker
 from tests.eventually import eventually
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]

@@ -7,8 +7,8 @@ import json
 import pytest
 from stage import Stage
 
+from runtime.base.fences import fenced
 from runtime.cli.main import main
-from runtime.fences import fenced
 from runtime.job.places import Places
 from runtime.job.stops import JobStatus
 from runtime.projection.segments import SegmentKind

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.workspace import Workspace
+from runtime.workspace.files import Workspace
 
 SECRET = "secret outside the wall"
 

@@ -11,7 +11,7 @@ from pydantic_monty import FunctionSnapshot, Monty, MontyComplete, MontyFileHand
 
 from activities.contracts import FileCall, FileCallResult
 from activities.workspace import WorkspaceActivities
-from runtime.interpreter import os_values
+from runtime.base import os_values
 
 
 def ask(root: Path, operation: str, path: str, *args: Any, **kwargs: Any) -> FileCallResult:

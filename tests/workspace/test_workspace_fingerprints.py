@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.fingerprints import SETTLED_NS, FingerprintCache, Identity
+from runtime.workspace.fingerprints import SETTLED_NS, FingerprintCache, Identity
 
 OLD = Identity(device=1, inode=2, size=3, modified=1_000, changed=1_000)
 SETTLED = 1_000 + SETTLED_NS + 1

@@ -17,9 +17,9 @@ import pytest
 from activities.contracts import ReadBatch
 from activities.workspace import WorkspaceActivities
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
-from runtime.fingerprints import FingerprintCache
 from runtime.sources.files import ATTEMPTS, FileSource
-from runtime.workspace import Limits, Workspace
+from runtime.workspace.files import Limits, Workspace
+from runtime.workspace.fingerprints import FingerprintCache
 
 NOBODY = 65534
 ENDS = 2 * Limits().end_bytes

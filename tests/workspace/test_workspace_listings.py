@@ -14,12 +14,12 @@ import pytest
 
 from activities.contracts import ReadBatch
 from activities.workspace import WorkspaceActivities
+from runtime.base.digests import digest_bytes
 from runtime.context.sources import ALL_TOKENS, ReadRequest, ReadResult, ReadStatus
-from runtime.digests import digest_bytes
-from runtime.fingerprints import FingerprintCache
 from runtime.redaction.rules import Redaction
 from runtime.sources.files import FileSource
-from runtime.workspace import Limits, Workspace
+from runtime.workspace.files import Limits, Workspace
+from runtime.workspace.fingerprints import FingerprintCache
 
 
 def read(root: Path, path: str, **fields: Any) -> ReadResult:
@@ -110,7 +110,7 @@ def test_the_structure_of_a_glob_is_that_of_its_files(project: Path) -> None:
 
 def test_a_pattern_of_too_many_files_is_a_cut_listing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says how many are left out, at both levels; one more file is another listing."""
-    monkeypatch.setattr("runtime.workspace_glob.MAX_FOUND", 3)
+    monkeypatch.setattr("runtime.workspace.glob.MAX_FOUND", 3)
     for name in "abcde":
         (root / f"{name}.txt").write_text("x")
     said = "[the first 3 files; 2 more match: narrow the pattern]"
@@ -125,7 +125,7 @@ def test_a_pattern_that_would_look_at_too_much_says_where_it_stopped(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was found until then is listed."""
-    monkeypatch.setattr("runtime.workspace_glob.MAX_VISITED", 4)
+    monkeypatch.setattr("runtime.workspace.glob.MAX_VISITED", 4)
     for place in "abc":
         (root / place).mkdir()
         for name in "xy":

@@ -12,11 +12,11 @@ import pytest
 
 from activities.contracts import ReadBatch, ReadBatchResult
 from activities.workspace import BATCH_BYTES, WorkspaceActivities
+from runtime.base.digests import digest_bytes
+from runtime.base.tokens import encoding
 from runtime.context.sources import ALL_TOKENS, ReadRequest, ReadResult, ReadStatus
-from runtime.digests import digest_bytes
-from runtime.fingerprints import FingerprintCache
-from runtime.tokens import encoding
-from runtime.workspace import Limits
+from runtime.workspace.files import Limits
+from runtime.workspace.fingerprints import FingerprintCache
 
 ENCODING = "cl100k_base"
 LATER = 4_000_000_000 * 1_000_000_000

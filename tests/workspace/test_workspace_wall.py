@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.workspace import Limits, Workspace
-from runtime.workspace_walk import MAX_LOOKUPS
+from runtime.workspace.files import Limits, Workspace
+from runtime.workspace.walk import MAX_LOOKUPS
 
 OUTSIDE = [
     "../secret.txt",

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.workspace import Workspace
+from runtime.workspace.files import Workspace
 from tests.tiers.tiers import examples
 
 NAMES = ["a", "b", "c"]

@@ -9,8 +9,8 @@ from pydantic import Field, field_validator
 
 from runtime.archive.allowed import allowed_headers, clean_model, clean_url
 from runtime.archive.forms.base import Count, Digest, Form, Sized
+from runtime.base.values import LeftOut, StepRef, Value
 from runtime.projection.segments import Add, Keep, LayoutDelta, Reply
-from runtime.values import LeftOut, StepRef, Value
 
 
 class Capture(StrEnum):

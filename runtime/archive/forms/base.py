@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field, GetJsonSchemaHandler, PrivateAttr
 from pydantic_core import CoreSchema
 
 from runtime.archive.container import ArchivedObject
-from runtime.digests import digest_bytes
-from runtime.values import Later, LeftOut, StepRef, Value
+from runtime.base.digests import digest_bytes
+from runtime.base.values import Later, LeftOut, StepRef, Value
 
 Digest = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0)]

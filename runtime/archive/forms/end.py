@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal
 
 from runtime.archive.forms.base import Digest, Form
+from runtime.base.values import LeftOut, StepRef, Usage, Value
 from runtime.job.aftermath import Aftermath
-from runtime.values import LeftOut, StepRef, Usage, Value
 
 
 class Signature(Value):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from runtime.archive.forms.received import NewReceived, ReceivedForm, StoredReply
-from runtime.values import Usage, Value
+from runtime.base.values import Usage, Value
 
 
 class ExchangeReason(StrEnum):

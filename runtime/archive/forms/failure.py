@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from runtime.archive.forms.received import NewReceived, ReceivedForm
-from runtime.values import Failed, LeftOut, Value
+from runtime.base.values import Failed, LeftOut, Value
 
 
 class _FailureFields(Value):

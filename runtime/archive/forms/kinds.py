@@ -12,8 +12,8 @@ from runtime.archive.forms.exchange import Exchange
 from runtime.archive.forms.failure import Failure
 from runtime.archive.forms.others import CheckpointForm, ClaimForm, Definition, Effect, ReplayForm, RunStart
 from runtime.archive.forms.step import Step
-from runtime.digests import canonical_json
-from runtime.errors import ObjectCorrupt
+from runtime.base.digests import canonical_json
+from runtime.base.errors import ObjectCorrupt
 
 _FORMS: tuple[type[Form], ...] = (
     Definition, RunStart, Attempt, Step, Failure, Exchange, Effect, End, CheckpointForm, ReplayForm, ClaimForm

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from runtime.archive.forms.base import Count, Digest, Form, Sized
-from runtime.values import LeftOut, StepRef
+from runtime.base.values import LeftOut, StepRef
 
 
 class Definition(Form):

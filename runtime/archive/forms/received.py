@@ -8,8 +8,8 @@ from pydantic import field_validator
 
 from runtime.archive.allowed import allowed_headers
 from runtime.archive.forms.base import Form, Sized
+from runtime.base.values import StepRef, ToolCall, Value
 from runtime.projection.segments import Segment, reply_segment
-from runtime.values import StepRef, ToolCall, Value
 
 
 class StoredReply(Value):

@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar, Literal
 from runtime.archive.forms.attempt import Capture
 from runtime.archive.forms.base import Digest
 from runtime.archive.forms.received import NewReceived, ReceivedForm, StoredReply
+from runtime.base.values import Failed, LeftOut, StepRef, Usage, Value
 from runtime.job.aftermath import BetweenCalls
 from runtime.projection.prefix import Prefix
 from runtime.projection.prices import Prices, prompt_cost
-from runtime.values import Failed, LeftOut, StepRef, Usage, Value
 
 
 class StoredPrefix(Value):

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from runtime.errors import ArchiveError, ObjectMissing
-from runtime.failpoints import failpoint
+from runtime.base.errors import ArchiveError, ObjectMissing
+from runtime.base.failpoints import failpoint
 
 _TMP = ".tmp"
 _LEFTOVER_AGE_S = 86_400

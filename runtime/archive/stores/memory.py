@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from runtime.errors import ObjectMissing
+from runtime.base.errors import ObjectMissing
 
 
 class MemoryStore:

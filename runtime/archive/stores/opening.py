@@ -8,8 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.digests import canonical_json
-from runtime.errors import ArchiveError, InputError, NotFound, ObjectMissing
+from runtime.base.digests import canonical_json
+from runtime.base.errors import ArchiveError, InputError, NotFound, ObjectMissing
 
 _MARKER = "_holdfast/archive"
 _MARKER_TEXT = canonical_json({"archive": "holdfast", "format": 1})

@@ -18,8 +18,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from runtime.errors import ArchiveError, InputError, ObjectMissing
-from runtime.failpoints import failpoint
+from runtime.base.errors import ArchiveError, InputError, ObjectMissing
+from runtime.base.failpoints import failpoint
 
 T = TypeVar("T")
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from runtime.base.plurals import counted
 from runtime.history.content import plain_text
 from runtime.history.events import ActionEvent, CondensationSummaryEvent, MessageEvent, ShownEvent
-from runtime.plurals import counted
 
 HEADING = "Earlier events were left out. Of each, this is the beginning and the end:"
 SHORTEST = 40

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.fences import fenced, one_line
+from runtime.base.fences import fenced, one_line
 from runtime.history.condensers.base import Ask, Forget, Keep, Outcome, Situation, Trigger
 from runtime.history.condensers.extract import cut, event_text, extract, speaker_of
 from runtime.history.condensers.hard_reset import CHARACTERS_A_TOKEN

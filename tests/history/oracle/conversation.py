@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from runtime.base.values import ToolCall
 from runtime.history.content import Content, plain_text
 from runtime.history.events import (
     ActionEvent,
@@ -25,7 +26,6 @@ from runtime.history.events import (
     ShownEvent,
     is_result,
 )
-from runtime.values import ToolCall
 
 GO_ON = "Go on."
 EMPTY = "(empty)"

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.errors import InputError
+from runtime.base.errors import InputError
+from runtime.base.values import ToolCall
 from runtime.history.content import Content, text_content
 from runtime.history.events import ActionEvent, Event, MessageEvent, MessageSource, ObservationEvent
-from runtime.values import ToolCall
 
 
 def events_of_trajectory(trajectory: Mapping[str, Any]) -> tuple[Event, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.digests import digest_bytes
+from runtime.base.digests import digest_bytes
 from tests.history.oracle.conversation import DEFAULT_TOOL, Message, Speaker
 
 OPENAI_ID = re.compile(r".{1,40}", re.DOTALL)

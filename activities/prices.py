@@ -1,0 +1,115 @@
+"""Prices and windows of models, from the table that litellm ships. litellm itself is not imported: that takes seconds."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from runtime.base.values import Usage
+from runtime.projection.prices import Prices
+
+_FILE = "model_prices_and_context_window_backup.json"
+
+ANTHROPIC_MARKS = 4
+"""Breakpoints that a request to Anthropic's API may have."""
+
+_MILLION = 1_000_000
+
+
+class Price(BaseModel):
+    """What a model's tokens cost by its jobs file, in US dollars per million; cached ones as others unless it says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cache_read: float | None = Field(default=None, ge=0)
+    cache_write: float | None = Field(default=None, ge=0)
+
+    def cost(self, usage: Usage) -> float:
+        """The price of a call in US dollars."""
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        plain = max(usage.prompt - usage.cache_read - usage.cache_write, 0)
+        total = plain * self.input + usage.cache_read * read + usage.cache_write * write
+        return (total + usage.completion * self.output) / _MILLION
+
+    def prices(self, marks: int) -> Prices:
+        """The same as what projection weighs."""
+        if not self.input:
+            return Prices(marks=marks)
+        read = 1.0 if self.cache_read is None else round(self.cache_read / self.input, 6)
+        write = 1.0 if self.cache_write is None else max(round(self.cache_write / self.input, 6), 1.0)
+        return Prices(usd=self.input / _MILLION, read=read, write=write, marks=marks)
+
+
+_NO_CACHE = Prices(read=1.0, write=1.0)
+
+
+@lru_cache(maxsize=64)
+def prices_of(model: str, own: Price | None = None) -> Prices:
+    """The prices of a litellm model name, or its ``own``; relations alone for a model that the table does not have.
+
+    A model that the table knows and prices no cache for has none: its tokens cost the same wherever they stand.
+    """
+    if own is not None:
+        return own.prices(ANTHROPIC_MARKS if _marks(model, _entry(model)) else 0)
+    entry = _entry(model)
+    marks = ANTHROPIC_MARKS if _marks(model, entry) else 0
+    usd = entry.get("input_cost_per_token")
+    if not usd:
+        return Prices(marks=marks)
+    read, write = entry.get("cache_read_input_token_cost"), entry.get("cache_creation_input_token_cost")
+    if read is None:
+        return _NO_CACHE.model_copy(update={"usd": float(usd)})
+    return Prices(usd=float(usd), read=round(read / usd, 6), write=max(round((write or 0) / usd, 6), 1.0), marks=marks)
+
+
+def mode_of(model: str) -> str | None:
+    """What the table says that a model is for, such as ``chat`` or ``embedding``; None where it does not say."""
+    mode = _entry(model).get("mode")
+    return mode if isinstance(mode, str) else None
+
+
+def has_price(model: str) -> bool:
+    """Whether the table has a price of the model; one that costs nothing has."""
+    entry = _entry(model)
+    return any(name.startswith(("input_cost", "output_cost")) for name, value in entry.items() if value is not None)
+
+
+def window_of(model: str) -> int | None:
+    """The most tokens that the model's prompts may have, as far as the table says."""
+    window = _entry(model).get("max_input_tokens")
+    return window if isinstance(window, int) else None
+
+
+def streams(model: str) -> bool:
+    """Whether the model's provider can stream its replies, as far as the table says."""
+    return _entry(model).get("supports_native_streaming") is not False
+
+
+def _entry(model: str) -> dict[str, Any]:
+    table = _table()
+    found = table.get(model) or table.get(model.partition("/")[2])
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def _marks(model: str, entry: dict[str, Any]) -> bool:
+    """Whether the model is reached by a protocol that takes Anthropic's breakpoints from litellm."""
+    provider = str(entry.get("litellm_provider", ""))
+    return model.startswith("anthropic/") or provider in {"anthropic", "vertex_ai-anthropic_models"}
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, Any]:
+    spec = find_spec("litellm")
+    if spec is None or spec.origin is None:
+        return {}
+    path = Path(spec.origin).parent / _FILE
+    table: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
+    return table

@@ -1,0 +1,73 @@
+"""Which jobs an archive holds, and what a user may call them."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import unquote
+from uuid import uuid4
+
+from runtime.archive import keys
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import ObjectStore
+from runtime.base.digests import canonical_json
+from runtime.base.errors import NotFound, ObjectMissing
+from runtime.base.values import JobKey
+
+LAST = "last"
+_SHOWN = 8
+_ID = "_holdfast/id"
+
+
+def all_jobs(store: ObjectStore, batch: str | None = None) -> list[JobKey]:
+    """Every job that has anything in the archive, sorted. Looks at no job's objects."""
+    batches = store.folders("") if batch is None else [keys.name(batch)]
+    return sorted(
+        JobKey(batch=unquote(folder), job=unquote(job))
+        for folder in batches
+        if not folder.startswith("_holdfast")
+        for job in store.folders(f"{folder}/")
+    )
+
+
+def find_job(store: ObjectStore, given: str) -> JobKey:
+    """The job that ``given`` names: ``BATCH/ID``, a unique prefix of that or of the id alone, or ``last``.
+
+    Raises:
+        NotFound: if no job, or more than one, is so named.
+    """
+    jobs = all_jobs(store)
+    if given == LAST:
+        return _newest(store, jobs)
+    exact = [name for name in jobs if given in (str(name), name.job)]
+    matching = exact or [name for name in jobs if str(name).startswith(given) or name.job.startswith(given)]
+    if not matching or not given:
+        name, at, turn = given.rpartition("@")
+        if at and turn.isdigit() and any(name in (str(job), job.job) for job in jobs):
+            raise NotFound(f"no job is called {given!r}: this takes a job without a turn, as in {name!r}")
+        raise NotFound(f"no job is called {given!r}: 'holdfast ls' lists the jobs")
+    if len(matching) == 1:
+        return matching[0]
+    listed = ", ".join(map(str, matching[:_SHOWN])) + (", …" if len(matching) > _SHOWN else "")
+    raise NotFound(f"{given!r} names more than one job: {listed}")
+
+
+def archive_id(store: ObjectStore) -> str:
+    """The archive's own name, by which it is known under whatever address it is reached; made when first asked for."""
+    store.put_if_absent(_ID, canonical_json({"id": str(uuid4())}))
+    return str(json.loads(store.get(_ID))["id"])
+
+
+def known_archive_id(store: ObjectStore) -> str | None:
+    """The same, None where nobody asked for it yet: for those who write nothing."""
+    try:
+        return str(json.loads(store.get(_ID))["id"])
+    except (ObjectMissing, ValueError, KeyError, TypeError):
+        return None
+
+
+def _newest(store: ObjectStore, jobs: list[JobKey]) -> JobKey:
+    """The job whose newest run began last."""
+    begun = [(when, name) for name in jobs if (when := JobArchive.of(store, name).last_start()) is not None]
+    if not begun:
+        raise NotFound("no job has begun yet: start some with 'holdfast run JOBS_FILE'")
+    return max(begun)[1]

@@ -1,0 +1,1 @@
+"""What every room may use: values, digests, errors, names. Pure but for ``failpoints`` and ``home``."""

@@ -1,0 +1,238 @@
+"""A remote codec for Temporal's CLI and web UI, which show prompts and replies instead of references to them.
+
+Temporal's protocol: ``POST …/decode`` and ``…/encode`` with ``{"payloads": [{"metadata": {name: base64}, "data": base64}]}``,
+answered in the same form (docs.temporal.io/codec-server). Payloads that hold no reference come back as they are.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from pydantic import ValidationError
+
+from activities.contracts import TurnCall, TurnReply
+from runtime.archive import keys
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import ObjectStore
+from runtime.base.errors import ArchiveError
+from runtime.base.values import StepRef, ToolCall
+from runtime.interpreter.replies import parse_reply
+from runtime.projection.segments import Add, Reply, Segment
+
+MOST_BYTES = 64 << 20
+"""The longest request that is read."""
+
+_LOOPBACK = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
+_LOOPBACK_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
+_JSON = base64.b64encode(b"json/plain").decode()
+_UNREADABLE = (ArchiveError, ValidationError, ValueError, KeyError, TypeError)
+
+
+def make_server(
+    store: ObjectStore, host: str = "127.0.0.1", port: int = 0, origins: frozenset[str] = frozenset()
+) -> ThreadingHTTPServer:
+    """A server, not yet serving; ``server_address`` tells the port. It serves pages of this machine and of ``origins``.
+
+    Raises:
+        OSError: if the address cannot be had.
+    """
+
+    class Handler(_Handler):
+        objects = store
+        allowed = origins
+        local = host in {"127.0.0.1", "::1", "localhost"}
+
+    server = ThreadingHTTPServer((host, port), Handler)
+    server.daemon_threads = True
+    return server
+
+
+def decoded(store: ObjectStore, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The payload with what its reference stands for; the same payload if it has none, or the archive has it not."""
+    try:
+        if payload.get("metadata", {}).get("encoding") != _JSON:
+            return payload
+        value = json.loads(base64.b64decode(payload.get("data", "")))
+        shown = _shown(store, value) if isinstance(value, dict) else None
+    except _UNREADABLE:
+        return payload
+    if shown is None:
+        return payload
+    data = base64.b64encode(json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace")).decode()
+    return {**payload, "data": data}
+
+
+def _shown(store: ObjectStore, value: dict[str, Any]) -> dict[str, Any] | None:
+    if {"key", "turn", "layout", "reset_event_id"} <= value.keys():
+        return _call(store, TurnCall.model_validate(value), value)
+    if "step" in value:
+        return _reply(store, TurnReply.model_validate(value))
+    if value.keys() == {"key", "digest"} and "/ends/" in value["key"]:
+        return _end(store, StepRef.model_validate(value))
+    return None
+
+
+def _call(store: ObjectStore, call: TurnCall, value: dict[str, Any]) -> dict[str, Any]:
+    """A turn's call: its prompt, made as the activity makes it, also before the activity has run."""
+    archive = JobArchive.of(store, call.key)
+    layout = call.layout.apply(archive.layout(call.parent), archive.reply_segment(call.parent))
+    new: set[int] = set()
+    position = 0
+    for part in call.layout.parts:
+        length = 1 if isinstance(part, Add | Reply) else part.stop - part.start
+        new.update(range(position, position + length) if isinstance(part, Add | Reply) else ())
+        position += length
+    rest = {name: item for name, item in value.items() if name not in {"key", "turn", "layout"}}
+    return {
+        "job": str(call.key),
+        "turn": call.turn,
+        "prompt_tokens": sum(segment.tokens for segment in layout),
+        "prompt": [_segment(segment, new=n in new) for n, segment in enumerate(layout)],
+        **rest,
+    }
+
+
+def _reply(store: ObjectStore, reply: TurnReply) -> dict[str, Any]:
+    """A turn's reply, its statement as lines, and what the archive's step says of the call."""
+    found = keys.parse_turn_key(reply.step.key)
+    if found is None:
+        raise ValueError(f"{reply.step.key} is no step")
+    step = _archive(store, found.job).step(reply.step)
+    parsed = parse_reply(reply.text, reply.tool_calls, reply.finish_reason, reply.refusal, "tool")
+    return {
+        "turn": step.turn,
+        "text": reply.text.splitlines(),
+        "statement": (parsed.statement or "").splitlines(),
+        "tool_calls": [_tool_call(call) for call in reply.tool_calls],
+        "thinking": list(reply.thinking),
+        "finish_reason": reply.finish_reason,
+        "refusal": reply.refusal,
+        "usage": reply.usage.model_dump(mode="json"),
+        "cost_usd": reply.cost_usd,
+        "started_at": step.started_at,
+        "finished_at": step.finished_at,
+        "capture": str(step.capture),
+        "status_code": step.status_code,
+        "response_bytes": step.response_bytes,
+        "step": reply.step.model_dump(mode="json"),
+    }
+
+
+def _end(store: ObjectStore, ref: StepRef) -> dict[str, Any] | None:
+    job, _, run = ref.key.partition("/ends/")
+    end = _archive(store, job).end(run)
+    return None if end is None else {**end.document(), "end": ref.model_dump(mode="json")}
+
+
+def _archive(store: ObjectStore, prefix: str) -> JobArchive:
+    return JobArchive.of(store, keys.job_of(prefix))
+
+
+def _segment(segment: Segment, *, new: bool) -> dict[str, Any]:
+    about = f"{segment.role} · {segment.kind} · {segment.origin} · {segment.tokens:,} tokens" + (
+        " · new" if new else ""
+    )
+    shown: dict[str, Any] = {"segment": about}
+    if segment.text:
+        shown["text"] = segment.text.splitlines()
+    if segment.tool_calls:
+        shown["tool_calls"] = [_tool_call(call) for call in segment.tool_calls]
+    return shown
+
+
+def _tool_call(call: ToolCall) -> dict[str, Any]:
+    """A native call; texts of several lines as lists of lines, since JSON shows line breaks as escapes."""
+    try:
+        arguments = json.loads(call.arguments)
+    except ValueError:
+        arguments = call.arguments
+    if isinstance(arguments, dict):
+        arguments = {n: v.splitlines() if isinstance(v, str) and "\n" in v else v for n, v in arguments.items()}
+    return {"id": call.id, "name": call.name, "arguments": arguments}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    objects: ObjectStore
+    allowed: frozenset[str]
+    local: bool
+    server_version = "holdfast-codec"
+    sys_version = ""
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+
+    def do_OPTIONS(self) -> None:
+        """A browser asks what it may send."""
+        if self._welcome():
+            self._answer(HTTPStatus.NO_CONTENT, b"")
+
+    def do_GET(self) -> None:
+        """Somebody looks what this is."""
+        if self._welcome():
+            self._answer(HTTPStatus.OK, b"Holdfast's codec endpoint for Temporal: POST /decode\n", "text/plain")
+
+    def do_POST(self) -> None:
+        """``/decode`` and ``/encode``, under any path, since the CLI may put the namespace before them."""
+        if not self._welcome():
+            return
+        operation = self.path.partition("?")[0].rpartition("/")[2]
+        length = self.headers.get("content-length", "")
+        if operation not in {"decode", "encode"}:
+            self._refuse(HTTPStatus.NOT_FOUND, "there are /decode and /encode")
+        elif not length.isdigit():
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, "a content-length is needed")
+        elif int(length) > MOST_BYTES:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_BYTES} bytes")
+        else:
+            self._convert(self.rfile.read(int(length)), operation)
+
+    def _convert(self, body: bytes, operation: str) -> None:
+        try:
+            payloads = json.loads(body)["payloads"]
+            if not (isinstance(payloads, list) and all(isinstance(payload, dict) for payload in payloads)):
+                raise TypeError
+        except (ValueError, KeyError, TypeError):
+            self._refuse(HTTPStatus.BAD_REQUEST, 'expected {"payloads": [...]}')
+            return
+        if operation == "decode":
+            payloads = [decoded(self.objects, payload) for payload in payloads]
+        self._answer(HTTPStatus.OK, json.dumps({"payloads": payloads}).encode())
+
+    def _welcome(self) -> bool:
+        """Whether to answer: not to pages of other sites, and not under a name that only claims to be this machine."""
+        origin, host = self.headers.get("origin"), self.headers.get("host", "")
+        if origin is not None and origin not in self.allowed and not _LOOPBACK.fullmatch(origin):
+            self._refuse(HTTPStatus.FORBIDDEN, "pages of this origin are not served; see --origin")
+            return False
+        if self.local and not _LOOPBACK_HOST.fullmatch(host):
+            self._refuse(HTTPStatus.FORBIDDEN, "only requests to localhost are served")
+            return False
+        return True
+
+    def _refuse(self, status: HTTPStatus, message: str) -> None:
+        self.close_connection = True
+        self._answer(status, json.dumps({"message": message}).encode())
+
+    def _answer(self, status: HTTPStatus, body: bytes, kind: str = "application/json") -> None:
+        self.send_response(status)
+        origin = self.headers.get("origin")
+        if origin is not None and status is not HTTPStatus.FORBIDDEN:
+            self.send_header("Access-Control-Allow-Origin", origin)
+            self.send_header("Access-Control-Allow-Methods", "POST, GET, OPTIONS")
+            self.send_header("Access-Control-Allow-Headers", "content-type, x-namespace, authorization, caller-type")
+            self.send_header("Access-Control-Allow-Credentials", "true")
+            self.send_header("Access-Control-Allow-Private-Network", "true")
+            self.send_header("Vary", "Origin")
+        if status is not HTTPStatus.NO_CONTENT:
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing is logged: the web UI asks often."""

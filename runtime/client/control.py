@@ -1,0 +1,430 @@
+"""What a client does with batches and jobs: plan, submit, ask, message, cancel. Needs no worker of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from temporalio.client import (
+    Client,
+    WithStartWorkflowOperation,
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+    WorkflowQueryFailedError,
+    WorkflowUpdateFailedError,
+)
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.service import RPCError, RPCStatusCode
+
+from runtime.archive import keys
+from runtime.archive.catalog import archive_id
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import ObjectStore
+from runtime.authentic import NotSigned, Refusal, in_workflow
+from runtime.base.errors import DefinitionChanged, InputError, NotFound
+from runtime.base.failpoints import failpoint
+from runtime.base.values import JobKey
+from runtime.client.lost import archived_plan
+from runtime.client.own_runs import OwnRuns, describe
+from runtime.client.plans import JobPlan, Plan, Start
+from runtime.client.submission import masked_message, masked_spec
+from runtime.job.stops import JobStatus
+from runtime.jobsfile.changes import changes, definition_digest
+from runtime.spec.models import BatchSpec, JobSpec
+from workflows.batch import BatchWorkflow
+from workflows.job import JobWorkflow
+from workflows.messages import (
+    BatchOrder,
+    BatchState,
+    JobOrder,
+    JobOutcome,
+    JobProgress,
+    Note,
+    Submission,
+    batch_queue,
+    batch_workflow_id,
+    job_workflow_id,
+)
+
+SUBMIT_BYTES = 500_000
+"""Jobs go to a batch in portions of about this size: a payload may have 2 MiB."""
+
+STUCK_ATTEMPTS = 3
+"""A workflow task that was tried so often fails for a reason that trying again does not mend."""
+
+_AT_A_TIME = 16
+_SHORT = timedelta(seconds=5)
+_ABANDONED = {
+    WorkflowExecutionStatus.TERMINATED: "the workflow was terminated",
+    WorkflowExecutionStatus.TIMED_OUT: "the workflow timed out",
+    WorkflowExecutionStatus.FAILED: "the workflow failed",
+}
+
+
+READY_TRIES, READY_SECONDS = 180, 0.5
+"""How often a batch is given an update that it cannot take yet, and the pause between two tries."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why what a job does now is tried again: the last error, the number of the attempt that comes or runs, and when
+    it comes, in seconds from now (0: it runs)."""
+
+    error: str
+    attempt: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a job's newest run stands: its outcome if it has ended, else its progress if a worker tells."""
+
+    run: str
+    outcome: JobOutcome | None = None
+    progress: JobProgress | None = None
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True)
+class Control:
+    """A client's side of Holdfast, on one Temporal namespace and one archive."""
+
+    client: Client
+    store: ObjectStore
+
+    async def plan(self, batch: BatchSpec, *, rerun_failed: bool, anew: bool = False) -> Plan:
+        """What to do with each job of ``batch``. Starts nothing.
+
+        A job that Temporal does not know, and the archive does, is done if it ended there; else it is lost, or with ``anew`` new.
+
+        Raises:
+            DefinitionChanged: if a job that was started is defined otherwise now.
+            InputError: if the batch's archive is another one.
+        """
+        await self._check_archive(batch.batch)
+        limit = asyncio.Semaphore(_AT_A_TIME)
+
+        async def one(spec: JobSpec) -> JobPlan:
+            async with limit:
+                return await self._plan_job(batch.batch, masked_spec(spec), rerun_failed=rerun_failed, anew=anew)
+
+        return Plan(batch.batch, batch.concurrency, tuple(await asyncio.gather(*map(one, batch.jobs))))
+
+    async def submit(self, plan: Plan) -> None:
+        """Start what the plan starts, and set the batch's concurrency. Giving the same plan twice starts nothing twice.
+
+        Needs a worker of the batch.
+
+        Raises:
+            DefinitionChanged: if one of the jobs was started meanwhile with another definition.
+        """
+        fresh = plan.counted(Start.NEW, Start.RERUN)
+        rerun = tuple(job.spec.id for job in plan.counted(Start.RERUN))
+        memo = {"archive": await asyncio.to_thread(archive_id, self.store), "store": str(self.store)}
+        try:
+            for portion in _portions([_order(plan.batch, job.spec) for job in fresh]):
+                submission = Submission(jobs=portion, concurrency=plan.concurrency, rerun=rerun)
+                failpoint("submit.before")
+                await _when_ready(lambda submission=submission: self._submit(plan.batch, submission, memo))  # type: ignore[misc]
+                failpoint("submit.after")
+            if not fresh:
+                await self._set_concurrency(plan)
+        except WorkflowUpdateFailedError as error:
+            raise DefinitionChanged(f"{error.cause}. Give the same command again to see what changed") from error
+
+    async def _submit(self, batch: str, submission: Submission, memo: dict[str, str]) -> None:
+        """Hand jobs to the batch, which is started if it does not run."""
+        await self.client.execute_update_with_start_workflow(
+            BatchWorkflow.submit,
+            submission,
+            start_workflow_operation=WithStartWorkflowOperation(
+                BatchWorkflow.run,
+                BatchOrder(batch=batch),
+                id=batch_workflow_id(batch),
+                task_queue=batch_queue(batch),
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                memo=memo,
+            ),
+        )
+
+    async def standing(self, key: JobKey) -> Standing | None:
+        """How the job's newest run stands; None if it was never started."""
+        description = await self._own.newest(key)
+        if description is None:
+            return None
+        run = description.run_id or ""
+        handle = self._job(key, run)
+        if description.status is not WorkflowExecutionStatus.RUNNING:
+            return Standing(run, outcome=await self._ended(key, description))
+        return Standing(run, progress=await self._progress(handle), trouble=_trouble(description))
+
+    async def outcome(self, key: JobKey) -> JobOutcome | None:
+        """How the job's newest run ended; None while it is open, and before it was started."""
+        description = await self._own.newest(key)
+        if description is None or description.status is WorkflowExecutionStatus.RUNNING:
+            return None
+        return await self._ended(key, description)
+
+    async def batch_state(self, batch: str) -> BatchState | None:
+        """What the batch says of its jobs; None if it does not run, nothing if no worker answers for it."""
+        handle = self.client.get_workflow_handle(batch_workflow_id(batch))
+        description = await describe(self.client, handle.id)
+        if description is None or description.status is not WorkflowExecutionStatus.RUNNING:
+            return None
+        try:
+            state: BatchState = await handle.query("state", result_type=BatchState, rpc_timeout=_SHORT)
+            return state
+        except (RPCError, WorkflowQueryFailedError, NotSigned):
+            return BatchState()
+
+    async def send(self, key: JobKey, text: str) -> None:
+        """Give a running job a message.
+
+        Raises:
+            NotFound: if the job does not run.
+        """
+        try:
+            archive = JobArchive.of(self.store, key)
+            masked = await asyncio.to_thread(masked_message, archive, text)
+            await self._job(key).signal(JobWorkflow.message, Note.of(masked))
+        except RPCError as error:
+            raise _not_running(key, error) from error
+
+    async def condense(self, key: JobKey) -> None:
+        """Ask a running job to forget older turns before its next model call.
+
+        Raises:
+            NotFound: if the job does not run.
+        """
+        try:
+            await self._job(key).signal(JobWorkflow.condense, Note.of())
+        except RPCError as error:
+            raise _not_running(key, error) from error
+
+    async def waits(self, key: JobKey) -> bool:
+        """Whether the job waits for its place in a batch that runs. Where no worker of the batch tells, its history does."""
+        state = await self.batch_state(key.batch)
+        if state is None:
+            return False
+        if state != BatchState():
+            return key.job in state.waiting
+        return await self._own.newest(key) is None and key.job in await self._submitted(key.batch)
+
+    async def cancel(self, key: JobKey) -> None:
+        """Ask a job that runs, or waits for its place in its batch, to stop. It ends as ``cancelled``.
+
+        Raises:
+            NotFound: if the job does neither.
+        """
+        if await self.waits(key):
+            batch = self.client.get_workflow_handle_for(BatchWorkflow.run, batch_workflow_id(key.batch))
+            await batch.signal(BatchWorkflow.withdraw, Note.of(key.job))
+            return
+        # The server accepts the cancellation of a run that has ended, and does nothing.
+        if await self.outcome(key) is not None:
+            raise _does_not_run(key)
+        try:
+            await self._job(key).cancel()
+        except RPCError as error:
+            raise _not_running(key, error) from error
+
+    def result(self, outcome: JobOutcome) -> Any:
+        """The result that the job's ``finish`` was given, from the archive."""
+        end = JobArchive.of(self.store, outcome.key).end(outcome.run)
+        return None if end is None else end.result
+
+    async def _plan_job(self, batch: str, spec: JobSpec, *, rerun_failed: bool, anew: bool) -> JobPlan:
+        key = JobKey(batch=batch, job=spec.id)
+        description = await self._own.newest(key)
+        if description is None:
+            known = await asyncio.to_thread(archived_plan, self.store, key, spec)
+            failed = known.outcome is not None and known.outcome.status is not JobStatus.SUCCEEDED
+            if failed and rerun_failed:
+                return JobPlan(spec, Start.RERUN, before=known.before)
+            return JobPlan(spec, Start.NEW) if anew and known.start is Start.LOST else known
+        run = description.run_id or ""
+        running = description.status is WorkflowExecutionStatus.RUNNING
+        outcome = None if running else await self._ended(key, description)
+        failed = outcome is not None and outcome.status is not JobStatus.SUCCEEDED
+        if failed and rerun_failed:
+            return JobPlan(spec, Start.RERUN, before=run)
+        await self._check_definition(self._job(key, run), description, spec, failed=failed)
+        if running:
+            return JobPlan(spec, Start.RESUMED, turn=await asyncio.to_thread(self._turn, key, run))
+        return JobPlan(spec, Start.DONE, outcome=outcome, turn=outcome.turns if outcome else 0)
+
+    async def _check_archive(self, batch: str) -> None:
+        description = await describe(self.client, batch_workflow_id(batch))
+        if description is None:
+            return
+        try:
+            other = await description.memo_value("archive", default="")
+        except NotSigned as error:
+            if error.refusal is Refusal.OTHER_KEY:
+                raise
+            return
+        # Whoever started a workflow of that name without it was none of Holdfast's clients.
+        if other and other != await asyncio.to_thread(archive_id, self.store):
+            where = await description.memo_value("store", default="another store")
+            raise InputError(
+                f"batch {batch!r} has its archive in {where}, and this command would use {self.store}: name the batch's "
+                "archive ('store' in the jobs file, --store or HOLDFAST_STORE), or name another batch"
+            )
+
+    async def _check_definition(
+        self,
+        handle: WorkflowHandle[Any, Any],
+        description: WorkflowExecutionDescription,
+        spec: JobSpec,
+        *,
+        failed: bool,
+    ) -> None:
+        if await description.memo_value("definition", default="") == definition_digest(spec):
+            return
+        way = "start it anew with --rerun-failed, " if failed else ""
+        async for event in handle.fetch_history_events(page_size=1):
+            started = event.workflow_execution_started_event_attributes.input.payloads
+            (order,) = await in_workflow(self.client, handle.id).decode(started, [JobOrder])
+            differences = changes(order.spec, spec)
+            raise DefinitionChanged(
+                f"job {spec.id!r} was started with another definition: {'; '.join(differences)}. Nothing was started: "
+                f"{way}put the definition back, or give the job another id or the file another batch"
+            )
+
+    async def _set_concurrency(self, plan: Plan) -> None:
+        """Tell a batch that runs of its concurrency, which may have changed since it was started."""
+        handle = self.client.get_workflow_handle_for(BatchWorkflow.run, batch_workflow_id(plan.batch))
+        try:
+            told = Submission(jobs=(), concurrency=plan.concurrency)
+            await _when_ready(lambda: handle.execute_update(BatchWorkflow.submit, told))
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+
+    async def _submitted(self, batch: str) -> set[str]:
+        """The jobs that were given to the batch's newest run."""
+        names: set[str] = set()
+        converter = in_workflow(self.client, batch_workflow_id(batch))
+        async for event in self.client.get_workflow_handle(batch_workflow_id(batch)).fetch_history_events():
+            accepted = event.workflow_execution_update_accepted_event_attributes.accepted_request.input
+            if accepted.name == "submit":
+                (submission,) = await converter.decode(accepted.args.payloads, [Submission])
+                names |= {order.key.job for order in submission.jobs}
+        return names
+
+    async def _progress(self, handle: WorkflowHandle[JobWorkflow, JobOutcome]) -> JobProgress | None:
+        """Where a running job stands, asked of its worker; None if none answers now."""
+        try:
+            return await handle.query(JobWorkflow.progress, rpc_timeout=_SHORT)
+        except (RPCError, WorkflowQueryFailedError, NotSigned):
+            return None
+
+    async def _ended(self, key: JobKey, description: WorkflowExecutionDescription) -> JobOutcome:
+        run = description.run_id or ""
+        ended = self.client.get_workflow_handle(job_workflow_id(key), run_id=run, result_type=JobOutcome)
+        if description.status is WorkflowExecutionStatus.CANCELED:
+            return JobOutcome(key=key, run=run, status=JobStatus.CANCELLED, reason="cancelled")
+        if description.status in _ABANDONED:
+            reason = _ABANDONED[description.status]
+            try:
+                await ended.result()
+            except WorkflowFailureError as error:
+                reason = f"{reason}: {error.cause}"
+            except NotSigned as error:
+                reason = f"{reason}: {error.message}"
+            return JobOutcome(key=key, run=run, status=JobStatus.FAILED, reason=reason)
+        try:
+            outcome: JobOutcome = await ended.result()
+        except NotSigned as error:
+            if error.refusal is Refusal.OTHER_KEY:
+                raise
+            return JobOutcome(key=key, run=run, status=JobStatus.FAILED, reason=f"ended from outside: {error.message}")
+        return outcome
+
+    def _job(self, key: JobKey, run: str | None = None) -> WorkflowHandle[JobWorkflow, JobOutcome]:
+        return self.client.get_workflow_handle_for(JobWorkflow.run, job_workflow_id(key), run_id=run)
+
+    @cached_property
+    def _own(self) -> OwnRuns:
+        return OwnRuns(self.client, self.store)
+
+    def _turn(self, key: JobKey, run: str | None) -> int:
+        """The last turn of a run that the archive has, finished or in flight."""
+        names = deque(JobArchive.of(self.store, key).lineage.keys(run), maxlen=1) if run else ()
+        found = keys.parse_turn_key(names[0]) if names else None
+        return found.turn if found is not None else 0
+
+
+def _order(batch: str, spec: JobSpec) -> JobOrder:
+    key = JobKey(batch=batch, job=spec.id)
+    return JobOrder(key=key, spec=spec, definition=definition_digest(spec), id=uuid.uuid4().hex)
+
+
+async def _when_ready(update: Callable[[], Awaitable[object]]) -> None:
+    """Carry out a batch's update. The server refuses it while the batch's task was lost several times in a row, with its workers.
+
+    A worker that lives carries that task out, within the time that the server waits for the last one that was lost.
+
+    Raises:
+        RPCError: as the update; also if no worker takes the task up.
+    """
+    for left in reversed(range(READY_TRIES)):
+        try:
+            await update()
+        except RPCError as error:
+            if error.status is not RPCStatusCode.FAILED_PRECONDITION or not left:
+                raise
+            await asyncio.sleep(READY_SECONDS)
+        else:
+            return
+
+
+def _portions(orders: Iterable[JobOrder]) -> list[tuple[JobOrder, ...]]:
+    portions: list[list[JobOrder]] = []
+    room = 0
+    for order in orders:
+        size = len(order.model_dump_json())
+        if not portions or size > room:
+            portions.append([])
+            room = SUBMIT_BYTES
+        portions[-1].append(order)
+        room -= size
+    return [tuple(portion) for portion in portions]
+
+
+def _trouble(description: WorkflowExecutionDescription) -> Trouble | None:
+    """Why the job is tried again, if it is: an activity's last failure, or a workflow task that fails each time."""
+    for pending in description.raw_description.pending_activities:
+        if pending.HasField("last_failure"):
+            failure = pending.last_failure
+            kind = failure.application_failure_info.type
+            error = f"{kind}: {failure.message}" if kind else failure.message
+            due = pending.next_attempt_schedule_time
+            comes = due.ToDatetime(tzinfo=UTC) if pending.HasField("next_attempt_schedule_time") else None
+            wait = (comes - datetime.now(UTC)).total_seconds() if comes is not None else 0.0
+            return Trouble(error, pending.attempt, max(wait, 0.0))
+    task = description.raw_description.pending_workflow_task
+    if task.attempt >= STUCK_ATTEMPTS:
+        return Trouble(
+            "the workflow's task fails; the worker's output and Temporal's web UI say why", task.attempt, 0.0
+        )
+    return None
+
+
+def _not_running(key: JobKey, error: RPCError) -> NotFound | RPCError:
+    return _does_not_run(key) if error.status is RPCStatusCode.NOT_FOUND else error
+
+
+def _does_not_run(key: JobKey) -> NotFound:
+    return NotFound(
+        f"job {key} does not run: it has ended, waits for a place, or was never started ('holdfast ls' lists the jobs)"
+    )

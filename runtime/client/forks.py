@@ -1,0 +1,231 @@
+"""Forks: a second job that begins where another stood, out of the archive alone (docs/design.md section 9).
+
+The fork takes up the newest checkpoint before the statement, restores the turns from there on out of the record without a call,
+and goes on as ordered. Its first step has the other job's step before as its parent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from temporalio.client import Client
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.record import ReplayMode, ReplayOrder, RunName
+from runtime.archive import keys
+from runtime.archive.catalog import archive_id
+from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
+from runtime.archive.job import JobArchive
+from runtime.archive.replays import write_replay
+from runtime.archive.stores import ObjectStore
+from runtime.authentic import in_workflow
+from runtime.base.errors import InputError, NotFound
+from runtime.base.failpoints import failpoint
+from runtime.base.values import JobKey, StepRef
+from runtime.client.plans import Plan, Start
+from runtime.client.resets import Reset
+from runtime.job.stops import JobStatus
+from runtime.jobsfile.changes import definition_digest
+from runtime.spec.models import JobSpec
+from workflows.job import JobWorkflow
+from workflows.limits import TASK_LIMIT
+from workflows.messages import JobOrder, Origin, batch_queue, job_workflow_id
+
+
+@dataclass(frozen=True)
+class ForkPoint:
+    """The turn before whose model call a fork begins, and the record that leads there."""
+
+    source: RunName
+    turn: int
+
+
+async def fork(
+    client: Client, store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrder, queue: str | None = None
+) -> Reset:
+    """Start job ``name`` of the same batch before turn ``point.turn`` of the source; ``order`` holds from there on.
+
+    Where that very fork was started before, by a command that was killed, it is the one that is returned, running or ended.
+
+    Raises:
+        NotFound: if the source has no such turn.
+        InputError: if there is another job of that name already.
+        ArchiveError: if the archive cannot be read.
+    """
+    job_order = await asyncio.to_thread(_order_of, store, point, name, order)
+    key = job_order.key
+    if (there := await _started_before(client, store, job_order)) is not None:
+        return there
+    if await asyncio.to_thread(JobArchive.of(store, key).runs):
+        raise InputError(f"there is a job {key} already, which Temporal no longer has: name the fork otherwise")
+    return await _start(client, store, point, job_order, order, queue or batch_queue(key.batch))
+
+
+async def resume_lost(client: Client, store: ObjectStore, plan: Plan) -> None:
+    """Start each lost job of the plan under its own name. Errors as ``go_on``."""
+    for job in plan.counted(Start.LOST):
+        await go_on(client, store, RunName(batch=plan.batch, job=job.spec.id, run=job.before))
+
+
+async def go_on(client: Client, store: ObjectStore, source: RunName) -> Reset:
+    """Start a job that Temporal has lost under its own name, after the last turn that the archive has of it.
+
+    Raises:
+        NotFound: if the archive has too little of it.
+        InputError: if Temporal has it after all.
+        ArchiveError: if the archive cannot be read.
+    """
+    archive = JobArchive.of(store, source)
+    turn = await asyncio.to_thread(next_statement, archive, source.run)
+    order = ReplayOrder(id=uuid.uuid4().hex, start=turn, source=source)
+    point = ForkPoint(source, turn)
+    job_order = await asyncio.to_thread(_order_of, store, point, source.job, order)
+    return await _start(client, store, point, job_order, order, batch_queue(source.batch))
+
+
+async def _start(
+    client: Client, store: ObjectStore, point: ForkPoint, job_order: JobOrder, order: ReplayOrder, queue: str
+) -> Reset:
+    """Archive the order, and start the workflow."""
+    source, key = point.source, job_order.key
+    archive = JobArchive.of(store, key)
+    await asyncio.to_thread(
+        write_replay,
+        archive,
+        order.id,
+        order.model_dump(mode="json", exclude_defaults=True),
+        datetime.now(UTC).isoformat(),
+    )
+    memo = {
+        "definition": job_order.definition,
+        "archive": await asyncio.to_thread(archive_id, store),
+        "store": str(store),
+    }
+    failpoint("fork.before")
+    try:
+        handle = await client.start_workflow(
+            JobWorkflow.run,
+            job_order,
+            id=job_workflow_id(key),
+            task_queue=queue,
+            task_timeout=TASK_LIMIT,
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+            static_summary=f"fork of {source.batch}/{source.job}@{point.turn}",
+            memo=memo,
+        )
+    except WorkflowAlreadyStartedError as error:
+        if (there := await _started_before(client, store, job_order)) is not None:
+            return there
+        raise InputError(f"there was a job {key}, which Temporal has just deleted: name the fork otherwise") from error
+    failpoint("fork.after")
+    return Reset(key, handle.first_execution_run_id or "", queue)
+
+
+async def _started_before(client: Client, store: ObjectStore, wanted: JobOrder) -> Reset | None:
+    """The fork itself, if a workflow of its name was started with the same order; None if there is no workflow of that name.
+
+    Raises:
+        InputError: if that is another job.
+    """
+    key = wanted.key
+    try:
+        described = await client.get_workflow_handle(job_workflow_id(key)).describe()
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return None
+        raise
+    first = described.raw_description.workflow_execution_info.first_run_id or described.run_id
+    handle = client.get_workflow_handle(described.id, run_id=first)
+    started: JobOrder | None = None
+    async for event in handle.fetch_history_events(page_size=1):
+        given = event.workflow_execution_started_event_attributes.input.payloads
+        (started,) = await in_workflow(client, described.id).decode(given, [JobOrder])
+        break
+    if started is None or not await asyncio.to_thread(_same, store, started, wanted):
+        what = _told(started) if started is not None else "another"
+        raise InputError(f"there is a job {key} already, {what}: name the fork otherwise")
+    return Reset(key, described.run_id or "", described.task_queue, found=True)
+
+
+def _same(store: ObjectStore, started: JobOrder, wanted: JobOrder) -> bool:
+    """Whether both fork the same timeline at the same statement, to do the same from there."""
+    before, now = (order.origin.replay if order.origin is not None else None for order in (started, wanted))
+    if before is None or now is None or before.source is None or now.source is None:
+        return False
+    others = {"id", "source"}
+    if before.model_dump(exclude=others) != now.model_dump(exclude=others):
+        return False
+    ways = [
+        (source.batch, source.job, _step_before(store, source, now.start)) for source in (before.source, now.source)
+    ]
+    return ways[0] == ways[1]
+
+
+def _step_before(store: ObjectStore, source: RunName, turn: int) -> StepRef | None:
+    """The step from which a fork goes on: the same one in each run of a job that goes on in another run."""
+    step = JobArchive.of(store, source).find_step(source.run, turn - 1) if turn > 1 else None
+    return step.ref if step is not None else None
+
+
+def _told(started: JobOrder) -> str:
+    """What a job is, for one who took it for another."""
+    order = started.origin.replay if started.origin is not None else None
+    if order is None or order.source is None:
+        return "which is no fork"
+    return f"a fork of {order.source.batch}/{order.source.job}@{order.start} with other options or of another run"
+
+
+def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrder) -> JobOrder:
+    """What the fork is started with."""
+    source = point.source
+    archive = JobArchive.of(store, source)
+    last = next_statement(archive, source.run)
+    if not 1 <= point.turn <= last:
+        raise NotFound(
+            f"run {source.run} of {source.batch}/{source.job} has no statement {point.turn}: they are numbered 1 to {last}"
+        )
+    definition = archive.definition()
+    if definition is None:
+        raise NotFound(f"the archive has no definition of {source.batch}/{source.job}")
+    spec = JobSpec.model_validate_json(JobSpec.model_validate(definition).model_dump_json())
+    spec = spec.model_copy(update={"id": name})
+    checkpoint = last_checkpoint(archive, source.run, point.turn - 1)
+    saved = read_checkpoint(store, checkpoint) if checkpoint is not None else None
+    first = saved.turn + 1 if saved is not None else 1
+    seed = str(saved.state["key"]) if saved is not None else _first_job(archive, source.run)
+    restore = None
+    if first < point.turn:
+        restore = ReplayOrder(id=order.id, start=first, until=point.turn - 1, mode=ReplayMode.RESTORE, source=source)
+    parent = saved.parent if saved is not None else None
+    return JobOrder(
+        key=JobKey(batch=source.batch, job=name),
+        spec=spec,
+        definition=definition_digest(spec),
+        id=order.id,
+        origin=Origin(
+            checkpoint=checkpoint,
+            parent=parent,
+            seed=seed,
+            restore=restore,
+            replay=order,
+        ),
+    )
+
+
+def next_statement(archive: JobArchive, run: str) -> int:
+    """The last statement before which a fork may begin: one more than a run has, unless that finished its job."""
+    end = archive.end(run)
+    finished = end is not None and end.status == JobStatus.SUCCEEDED
+    return max((step.turn for step in archive.steps(run)), default=0) + (0 if finished else 1)
+
+
+def _first_job(archive: JobArchive, run: str) -> str:
+    """The job with whose first turn a run's timeline begins: its name seeds the random numbers of all that follows."""
+    prefix = archive.lineage.spans(run)[0].prefix
+    return str(keys.job_of(prefix.partition("/turns/")[0]))

@@ -1,0 +1,89 @@
+"""Jobs that the archive has and Temporal does not know: its database was lost, or it is another server.
+
+What ended is not run again, for its turns are paid. What was open goes on out of the archive, if the user says so.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from runtime.archive.forms import End
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import ObjectStore
+from runtime.base.errors import DefinitionChanged, InputError
+from runtime.base.plurals import counted
+from runtime.base.values import JobKey
+from runtime.client.plans import JobPlan, Plan, Start
+from runtime.job.stops import JobStatus
+from runtime.jobsfile.changes import changes
+from runtime.spec.models import JobSpec
+from workflows.messages import JobOutcome
+
+MOST_LISTED = 20
+
+
+def archived_plan(store: ObjectStore, key: JobKey, spec: JobSpec) -> JobPlan:
+    """What the archive alone says of a job: new, done, or lost with the last turn that is finished.
+
+    Raises:
+        DefinitionChanged: if the archived job was defined otherwise.
+    """
+    archive = JobArchive.of(store, key)
+    runs = archive.runs()
+    end = archive.end(runs[-1]) if runs else archive.end_without_calls()
+    if end is None and not runs:
+        return JobPlan(spec, Start.NEW)
+    _check_definition(archive, spec)
+    if end is not None:
+        return JobPlan(spec, Start.DONE, turn=end.turn, outcome=_outcome(key, end), before=end.run)
+    return JobPlan(spec, Start.LOST, turn=max((step.turn for step in archive.steps()), default=0), before=runs[-1])
+
+
+def refuse_lost(plan: Plan, address: str, again: str) -> None:
+    """Refuse a plan with lost jobs, and say what can be done.
+
+    Raises:
+        InputError: if there are any.
+    """
+    lost = plan.counted(Start.LOST)
+    if lost:
+        _refuse(plan.batch, lost, address, again)
+
+
+def _refuse(batch: str, lost: tuple[JobPlan, ...], address: str, again: str) -> NoReturn:
+    lines = [
+        f"{counted(len(lost), 'job')} of batch {batch} began and did not end, says the archive, and Temporal at {address} does "
+        "not know of it: its database was lost, or it is another server than before. Nothing was started."
+    ]
+    for job in lost[:MOST_LISTED]:
+        name, turn = f"{batch}/{job.spec.id}", job.turn + 1
+        lines.append(f"  {name} stood before statement {turn}: holdfast fork {name}@{turn} --as {job.spec.id}-2")
+    if len(lost) > MOST_LISTED:
+        lines.append(f"  and {len(lost) - MOST_LISTED} more")
+    lines.append(f"To go on with all of them under their own names, after what is archived: {again} --from-archive")
+    lines.append(f"To run them from their first turn again, and pay for it again: {again} --anew")
+    raise InputError("\n".join(lines))
+
+
+def _check_definition(archive: JobArchive, spec: JobSpec) -> None:
+    definition = archive.definition()
+    if definition is None:
+        return
+    differences = changes(JobSpec.model_validate(definition), spec)
+    if differences:
+        raise DefinitionChanged(
+            f"job {spec.id!r} is in the archive with another definition: {'; '.join(differences)}. Nothing was started: "
+            "put the definition back, or give the job another id or the file another batch"
+        )
+
+
+def _outcome(key: JobKey, end: End) -> JobOutcome:
+    return JobOutcome(
+        key=key,
+        run=end.run,
+        status=JobStatus(end.status),
+        reason=end.reason,
+        turns=end.turn,
+        usage=end.usage,
+        cost_usd=end.cost_usd,
+    )

@@ -1,0 +1,1 @@
+"""The jobs file, from text to resolved values."""

@@ -1,0 +1,85 @@
+"""A batch as a jobs file in which nothing is left to fill in (``holdfast run --print-config``)."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
+
+from runtime.base.durations import format_deadline, format_duration
+from runtime.jobsfile.condensers import condenser_value
+from runtime.spec.models import BatchSpec, JobSpec
+
+
+def resolved_yaml(batch: BatchSpec) -> str:
+    """The YAML of ``batch``, every default written out and every path absolute; loading it gives ``batch`` again."""
+    value: dict[str, Any] = {"batch": batch.batch, "concurrency": batch.concurrency}
+    if batch.store is not None:
+        value["store"] = batch.store
+    search_paths = {tool.search_path for job in batch.jobs for tool in job.tools}
+    if search_paths:
+        (value["tools_path"],) = search_paths
+    value["jobs"] = [_job(job) for job in batch.jobs]
+    yaml = YAML()
+    yaml.width = 2**31  # a folded line is harder to search for, and to read back exactly
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.representer.ignore_aliases = lambda _: True
+    out = StringIO()
+    yaml.dump(value, out)
+    return out.getvalue()
+
+
+def _job(job: JobSpec) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "id": job.id,
+        "goal": _text(job.goal),
+        "workspace": job.workspace,
+        "model": _exact({"name": job.model.name, **job.model.options}),
+        "form": job.form,
+        "budget": {
+            "turns": job.budget.turns,
+            "tokens": job.budget.tokens,
+            "usd": job.budget.usd,
+            "wall": format_duration(job.budget.wall_seconds),
+            **({} if job.budget.deadline is None else {"deadline": format_deadline(job.budget.deadline)}),
+        },
+        "retry": {
+            "attempts": job.retry.attempts,
+            **{key: format_duration(getattr(job.retry, key)) for key in ("time", "first_byte", "stall")},
+        },
+        "context_tokens": job.context_tokens,
+        "sections": job.sections.model_dump(exclude_none=True),
+        "condenser": _exact(condenser_value(job.condenser)),
+        "pin_user_messages": job.pin_user_messages,
+        "projection": job.projection.value,
+        "tools": [tool.target for tool in job.tools],
+    }
+    if job.summary_model is not None:
+        value["summary_model"] = _exact({"name": job.summary_model.name, **job.summary_model.options})
+    if job.urls:
+        value["urls"] = _exact(list(job.urls))
+    if redact := job.redact.model_dump(mode="json"):
+        value["redact"] = _exact(redact)
+    if job.result is not None:
+        value["result"] = _exact(job.result)
+    return value
+
+
+def _text(text: str) -> Any:
+    """``text`` as a literal block where it has several lines that a block can hold exactly."""
+    lines = text.split("\n")
+    plain = all(line.isprintable() and line == line.rstrip() for line in lines) and not text.startswith((" ", "\n"))
+    return LiteralScalarString(text) if len(lines) > 1 and plain else _exact(text)
+
+
+def _exact(value: Any) -> Any:
+    """``value`` with every text that has line breaks or control characters in double quotes, which escape them."""
+    if isinstance(value, str):
+        return value if value.isprintable() else DoubleQuotedScalarString(value)
+    if isinstance(value, dict):
+        return {_exact(key): _exact(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_exact(item) for item in value]
+    return value

@@ -1,0 +1,102 @@
+"""What a jobs file's validation errors say: pydantic's findings in the words of the format."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from runtime.jobsfile.problems import Location, nearest, shown, unknown_key
+from runtime.jobsfile.written import (
+    TARGET_RULE,
+    WrittenBudget,
+    WrittenCondenser,
+    WrittenHeader,
+    WrittenJob,
+    WrittenModel,
+    WrittenSections,
+    WrittenSettings,
+)
+
+_EXPECTED = {
+    "string_type": "a text",
+    "string_unicode": "Unicode text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing_size": "a smaller number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+_BOUNDS = {
+    "greater_than": ("gt", "a number above"),
+    "greater_than_equal": ("ge", "a number of at least"),
+    "less_than": ("lt", "a number below"),
+    "less_than_equal": ("le", "a number of at most"),
+    "too_long": ("max_length", "a list no longer than"),
+    "string_too_short": ("min_length", "a text no shorter than"),
+}
+_PLACES: tuple[tuple[str, type[BaseModel]], ...] = (
+    ("in 'budget'", WrittenBudget),
+    ("in a job or in 'defaults'", WrittenSettings),
+    ("in a job", WrittenJob),
+    ("at the top of the file", WrittenHeader),
+    ("in 'condenser'", WrittenCondenser),
+    ("in 'sections'", WrittenSections),
+)
+
+
+def describe(error: ErrorDetails, root: type[BaseModel]) -> str:
+    """The text of one finding of ``root``'s validation: what was expected, and what was there."""
+    kind, given, context = error["type"], error["input"], error.get("ctx", {})
+    if kind == "holdfast":
+        return str(context["text"])
+    if kind == "missing":
+        return "required key is missing"
+    if kind == "extra_forbidden":
+        return _unknown(error["loc"], root)
+    if kind in _EXPECTED:
+        return f"expected {_EXPECTED[kind]}, got {shown(given)}"
+    if kind in _BOUNDS:
+        key, text = _BOUNDS[kind]
+        got = f"{len(given)} items" if isinstance(given, list) else shown(given)
+        return f"expected {text} {context[key]:g}, got {got}"
+    if kind == "literal_error":
+        return f"expected {context['expected']}, got {shown(given)}"
+    if kind == "string_pattern_mismatch":
+        rule = TARGET_RULE if "tools" in error["loc"] else "a model's name without spaces"
+        return f"expected {rule}, got {shown(given)}"
+    return f"{error['msg']}, got {shown(given)}"
+
+
+def without_consequences(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    """``errors`` without the missing keys that are there under a misspelt name: the unknown key says so."""
+    unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
+
+    def misspelt(location: Location) -> bool:
+        beside = [str(other[-1]) for other in unknown if other[:-1] == location[:-1]]
+        return any(nearest(name, [str(location[-1])]) for name in beside)
+
+    return [error for error in errors if not (error["type"] == "missing" and misspelt(error["loc"]))]
+
+
+def _unknown(location: Location, root: type[BaseModel]) -> str:
+    """The hint for an unknown key at the end of ``location``."""
+    *way, key = location
+    name = str(key)
+    model: type[BaseModel] = root
+    if way[-1:] == ["budget"]:
+        model = WrittenBudget
+    elif way[-1:] == ["sections"]:
+        model = WrittenSections
+    elif way[-1:] == ["model"]:
+        model = WrittenModel
+    elif "condenser" in way[-2:]:
+        model = WrittenCondenser
+    elif way[:1] == ["defaults"]:
+        model = WrittenSettings
+    known = [*model.model_fields, *(["jobs"] if model is WrittenHeader else [])]
+    place = next((place for place, other in _PLACES if name in other.model_fields), "")
+    return unknown_key(name, known, elsewhere=f"it belongs {place}" if place else "")

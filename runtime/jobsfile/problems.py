@@ -1,0 +1,112 @@
+"""All that is wrong with one jobs file, and the one error that says it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from runtime.base.errors import InputError
+
+Location = tuple[str | int, ...]
+"""The way to a value: ``("jobs", 1, "budget", "wall")``."""
+
+SHOWN_VALUE = 60
+_PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing wrong: at which 1-based line, of which key, and what was expected."""
+
+    line: int
+    key: str
+    text: str
+
+
+@dataclass
+class Lines:
+    """The 1-based line of each key and list item that a file spells out."""
+
+    by_location: dict[Location, int] = field(default_factory=dict)
+
+    def of(self, location: Location) -> int:
+        """The line of ``location``, or of the innermost part of it that is in the file."""
+        while location and location not in self.by_location:
+            location = location[:-1]
+        return self.by_location.get(location, 1)
+
+
+@dataclass
+class Problems:
+    """The problems found so far in the file that the user named ``file``."""
+
+    file: str
+    lines: Lines = field(default_factory=Lines)
+    hidden: int = 0
+    """How many leading parts of a location are not shown: two for JSONL, where the line says which job it is."""
+    found: dict[Location, Problem] = field(default_factory=dict)
+
+    def add(self, location: Location, text: str) -> None:
+        """Note that the value at ``location`` is wrong. The first note on a location stands."""
+        problem = Problem(self.lines.of(location), key_path(location[self.hidden :]), text)
+        self.found.setdefault(location, problem)
+
+    def raise_if_any(self) -> None:
+        """Raise every problem, a line each, by line.
+
+        Raises:
+            InputError: if there is any.
+        """
+        if self.found:
+            raise InputError("\n".join(self._told(problem) for problem in sorted(self.found.values())))
+
+    def _told(self, problem: Problem) -> str:
+        parts = [f"{self.file}:{problem.line}", problem.key, problem.text]
+        return ": ".join(part for part in parts if part)
+
+
+def key_path(location: Location) -> str:
+    """``location`` as a user would write it: ``jobs[1].budget.wall``."""
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif _PLAIN_KEY.fullmatch(part):
+            path += f".{part}" if path else part
+        else:
+            path += f"[{shown(part)}]"
+    return path
+
+
+def shown(value: object) -> str:
+    """``value`` as it is quoted in an error: escaped, on one line, at most ``SHOWN_VALUE`` characters."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, str) and len(value) > SHOWN_VALUE:
+        return ascii(value[:SHOWN_VALUE]) + "..."
+    text = repr(value)
+    return text if text.isprintable() and text.isascii() else ascii(value)
+
+
+def unknown_key(key: str, known: Iterable[str], *, elsewhere: str = "") -> str:
+    """The text for an unknown key: the nearest known one, else where it belongs, else all that are known."""
+    known = list(known)
+    if elsewhere:
+        return f"unknown key here; {elsewhere}"
+    close = nearest(key, known)
+    if close is not None:
+        return f"unknown key; did you mean {close!r}?"
+    return f"unknown key; expected one of {', '.join(known)}"
+
+
+def nearest(key: str, known: Iterable[str]) -> str | None:
+    """The known key that ``key`` is most likely a misspelling of, if any."""
+    return next(iter(difflib.get_close_matches(key, list(known), n=1)), None)

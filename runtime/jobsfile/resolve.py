@@ -1,0 +1,330 @@
+"""Filling in what a checked jobs file leaves out, and checking what it names: directories, scripts, tools, schemas."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from runtime.base.computed import without_keys
+from runtime.base.errors import InputError
+from runtime.history.condensers.settings import contradiction
+from runtime.jobsfile.problems import Location, Problems, shown
+from runtime.jobsfile.result_schema import schema_fault
+from runtime.jobsfile.written import (
+    MAX_OPTION_BYTES,
+    SET_BY_HOLDFAST,
+    STORE_SCHEMES,
+    WrittenBudget,
+    WrittenCondenser,
+    WrittenHeader,
+    WrittenJob,
+    WrittenModel,
+    WrittenRetry,
+    WrittenSections,
+    is_secret_key,
+    is_secret_name,
+)
+from runtime.redaction.rules import Redaction
+from runtime.spec.models import (
+    NO_MODEL,
+    Budget,
+    CondenserKind,
+    CondenserSpec,
+    JobSpec,
+    ModelSettings,
+    ProjectionPolicy,
+    Retry,
+    Sections,
+    ToolSpec,
+    auto,
+)
+from runtime.tools.host import ToolHosts, described
+
+_SET_INSTEAD = "set the provider's environment variable instead, such as OPENAI_API_KEY"
+
+SCRIPTED = "scripted/"
+
+
+class Resolver:
+    """The resolution of one file's jobs. What the disk says is asked once for each value, not for each job.
+
+    Args:
+        directory: the absolute directory that the file's paths are relative to.
+        header: the file's checked header.
+        problems: takes what is wrong.
+    """
+
+    def __init__(self, directory: Path, header: WrittenHeader, problems: Problems) -> None:
+        self._directory = directory
+        self._header = header
+        self._defaults = header.defaults
+        self._problems = problems
+        self._tools: dict[str, ToolSpec | str] = {}
+        self._hosts = ToolHosts()
+        self._tools_path = self._path(header.tools_path) if header.tools_path else str(directory)
+
+    def close(self) -> None:
+        """End the process in which tools were imported."""
+        self._hosts.close()
+
+    def store(self) -> str | None:
+        """The archive's URL, or the absolute path of its directory."""
+        store = self._header.store
+        if store is None:
+            return None
+        scheme, separator, _ = store.partition("://")
+        if not separator:
+            return self._path(store)
+        if _has_userinfo(store):
+            self._problems.add(("store",), "expected no credentials in the URL; set AWS_ACCESS_KEY_ID and its like")
+        elif scheme not in STORE_SCHEMES:
+            self._problems.add(
+                ("store",), f"expected a directory or a URL of {' or '.join(STORE_SCHEMES)}, got {shown(store)}"
+            )
+        return store
+
+    def jobs(self, written: Mapping[int, WrittenJob]) -> Iterator[JobSpec]:
+        """The resolved jobs; those that cannot be are left out, and what is wrong with them is noted."""
+        if self._header.tools_path and not Path(self._tools_path).is_dir():
+            self._problems.add(("tools_path",), f"no such directory: {shown(self._tools_path)}")
+        if self._defaults.model is not None:
+            self.model(self._defaults.model, ("defaults", "model"))
+        for index, job in written.items():
+            resolved = self._job(index, job)
+            if resolved is not None:
+                yield resolved
+
+    def _job(self, index: int, job: WrittenJob) -> JobSpec | None:
+        """One job, or None where something it needs is missing."""
+
+        def setting(key: str) -> tuple[Any, Location]:
+            if key in job.model_fields_set:
+                return getattr(job, key), ("jobs", index, key)
+            return getattr(self._defaults, key), ("defaults", key)
+
+        missing = False
+        for key in ("model", "workspace"):
+            if setting(key)[0] is None:
+                missing = True
+                self._problems.add(("jobs", index, key), "required key is missing, here and in 'defaults'")
+        tools = self._job_tools(*setting("tools"))
+        schema, at = setting("result")
+        self._result(schema, at)
+        if missing:
+            return None
+        model = self.model(*setting("model"))
+        workspace = self._workspace(*setting("workspace"))
+        form = setting("form")[0]
+        return JobSpec(
+            id=job.id,
+            goal=job.goal,
+            workspace=workspace,
+            tools=tools,
+            result=schema,
+            model=model,
+            form="tool" if form == "auto" else form,
+            budget=_budget(self._defaults.budget, job.budget),
+            retry=_retry(self._defaults.retry, job.retry),
+            context_tokens=setting("context_tokens")[0],
+            sections=_sections(self._defaults.sections, job.sections),
+            condenser=self._condensers(*setting("condenser"), model),
+            pin_user_messages=setting("pin_user_messages")[0],
+            summary_model=self._summary_model(*setting("summary_model")),
+            urls=tuple(setting("urls")[0]),
+            projection=ProjectionPolicy(setting("projection")[0]),
+            redact=Redaction(**{name: tuple(texts) for name, texts in setting("redact")[0].model_dump().items()}),
+        )
+
+    def _path(self, text: str) -> str:
+        """``text`` as an absolute path. Links stay links, so a workspace may be moved by re-pointing one."""
+        return os.path.normpath(self._directory / Path(text).expanduser())
+
+    def _workspace(self, text: str, at: Location) -> str:
+        path = self._path(text)
+        fault = "which is none" if "\0" in text or not Path(path).is_dir() else workspace_fault(path)
+        if fault is not None:
+            self._problems.add(at, f"expected a directory, got {shown(text)}, {fault}")
+        return path
+
+    def model(self, written: WrittenModel, at: Location) -> ModelSettings:
+        """The model's settings; a scripted model's name gets its script's absolute path."""
+        options = dict(written.model_extra or {})
+        self._options(options, at)
+        if written.price is not None:
+            options["price"] = written.price.model_dump(exclude_none=True)
+        name = written.name
+        if name.startswith(SCRIPTED):
+            script = name.removeprefix(SCRIPTED)
+            path = self._path(script)
+            name = SCRIPTED + path
+            if "\0" in path or not Path(path).is_file():
+                self._problems.add(at, f"expected the file of a script, got {shown(script)}, which is none")
+        return ModelSettings(name=name, options=options)
+
+    def _summary_model(self, written: WrittenModel | None, at: Location) -> ModelSettings | None:
+        if written is not None and written.name == NO_MODEL and written.model_extra:
+            self._problems.add(at, f"'{NO_MODEL}' stands alone: no model sums anything up")
+        return None if written is None else self.model(written, at)
+
+    def _condensers(
+        self, written: list[WrittenCondenser], at: Location, model: ModelSettings
+    ) -> tuple[CondenserSpec, ...]:
+        """The condensers in order of preference; none for ``none``."""
+        if [condenser.kind for condenser in written] == ["none"]:
+            self._ignored(written[0], {"max_size", "keep_first", "model", "input_tokens", "summary_tokens"}, at)
+            return ()
+        specs = []
+        for index, condenser in enumerate(written):
+            where = (*at, index) if len(written) > 1 else at
+            if condenser.kind == "none":
+                self._problems.add(where, "'none' stands alone: it forgets nothing, and others would")
+                continue
+            specs.append(self._condenser(condenser, where, model))
+        return tuple(specs)
+
+    def _condenser(self, written: WrittenCondenser, at: Location, model: ModelSettings) -> CondenserSpec:
+        own = self.model(written.model, (*at, "model")) if written.model is not None else None
+        kind = auto(own or model) if written.kind == "auto" else CondenserKind(written.kind)
+        if written.kind in {"rolling", "extract"}:
+            self._ignored(written, {"model", "input_tokens"}, at)
+        if kind is CondenserKind.ROLLING:
+            self._ignored(written, {"summary_tokens"}, at)
+        together = contradiction(
+            max_size=written.max_size,
+            keep_first=written.keep_first,
+            input_tokens=written.input_tokens if kind is CondenserKind.SUMMARY else None,
+            summary_tokens=written.summary_tokens,
+        )
+        if together is not None:
+            self._problems.add((*at, together[0]), together[1])
+        return CondenserSpec(
+            kind=kind,
+            max_size=written.max_size,
+            keep_first=written.keep_first,
+            model=own if kind is CondenserKind.SUMMARY else None,
+            **({"input_tokens": written.input_tokens} if kind is CondenserKind.SUMMARY else {}),
+            **({"summary_tokens": written.summary_tokens} if kind is not CondenserKind.ROLLING else {}),
+        )
+
+    def _ignored(self, written: WrittenCondenser, keys: set[str], at: Location) -> None:
+        """Refuse keys that mean nothing for the condenser's kind."""
+        for key in sorted(keys & written.model_fields_set):
+            self._problems.add((*at, key), f"a condenser of the kind {written.kind!r} has no {key!r}")
+
+    def _options(self, options: dict[str, Any], at: Location) -> None:
+        """Refuse options that are secrets, that Holdfast sets itself, or that are no JSON."""
+        for key in sorted(SET_BY_HOLDFAST & options.keys()):
+            hint = "it is called 'name' here" if key == "model" else "Holdfast sets it"
+            self._problems.add((*at, key), f"not an option of a jobs file; {hint}")
+        for where, key in _keys(options, at):
+            if is_secret_key(key):
+                self._problems.add(
+                    where,
+                    f"secrets do not belong in a jobs file; {_SET_INSTEAD}",
+                )
+        for key in sorted({"api_base", "base_url"} & options.keys()):
+            base = options[key]
+            if isinstance(base, str) and _has_userinfo(base):
+                self._problems.add((*at, key), "expected no credentials in the URL")
+            elif not (isinstance(base, str) and base.startswith(("http://", "https://"))):
+                self._problems.add((*at, key), f"expected an http(s) URL, got {shown(base)}")
+            elif any(is_secret_name(name) for name, _ in parse_qsl(urlsplit(base).query)):
+                self._problems.add((*at, key), f"expected no secret in the URL; {_SET_INSTEAD}")
+        for where, text in _texts(options, at):
+            if without_keys(text) != text:
+                self._problems.add(where, f"this looks like a key: {_SET_INSTEAD}")
+        try:
+            size = len(json.dumps(options, allow_nan=False))
+        except ValueError:
+            self._problems.add(at, "expected JSON values, got a number that is not finite")
+        else:
+            if size > MAX_OPTION_BYTES:
+                self._problems.add(at, f"expected at most {MAX_OPTION_BYTES} bytes of options, got {size}")
+
+    def _result(self, schema: dict[str, Any] | None, at: Location) -> None:
+        if schema is not None and (fault := schema_fault(schema)):
+            self._problems.add(at, fault)
+
+    def _job_tools(self, targets: list[str], at: Location) -> tuple[ToolSpec, ...]:
+        """The tools of one job; two of one name are noted at the second."""
+        specs: dict[str, ToolSpec] = {}
+        for index, target in enumerate(targets):
+            spec = self._tool(target)
+            if isinstance(spec, str):
+                self._problems.add((*at, index), spec)
+            elif spec.name in specs:
+                self._problems.add(
+                    (*at, index), f"expected tools of different names, got {spec.name!r} from {target!r} again"
+                )
+            else:
+                specs[spec.name] = spec
+        return tuple(specs.values())
+
+    def _tool(self, target: str) -> ToolSpec | str:
+        """The tool, or why there is none; each is imported once a file."""
+        if target not in self._tools:
+            try:
+                self._tools[target] = described(self._hosts.of(self._tools_path), target)
+            except InputError as error:
+                self._tools[target] = str(error)
+        return self._tools[target]
+
+
+def workspace_fault(path: str) -> str | None:
+    """Why the directory at ``path`` cannot be read, if it cannot."""
+    try:
+        with os.scandir(path) as entries:
+            next(entries, None)
+    except OSError as error:
+        return f"which may not be read ({error.strerror})"
+    return None
+
+
+def _budget(defaults: WrittenBudget, own: WrittenBudget) -> Budget:
+    """The job's own limits, then the defaults' ones."""
+    values = {**defaults.model_dump(exclude_unset=True), **own.model_dump(exclude_unset=True)}
+    if "wall" in values:
+        values["wall_seconds"] = values.pop("wall")
+    return Budget(**values)
+
+
+def _retry(defaults: WrittenRetry, own: WrittenRetry) -> Retry:
+    """The job's own bounds, then the defaults' ones."""
+    return Retry(**{**defaults.model_dump(exclude_unset=True), **own.model_dump(exclude_unset=True)})
+
+
+def _sections(defaults: WrittenSections, own: WrittenSections) -> Sections:
+    """The job's own bounds, then the defaults' ones."""
+    return Sections(**{**defaults.model_dump(exclude_unset=True), **own.model_dump(exclude_unset=True)})
+
+
+def _keys(value: Any, at: Location) -> Iterator[tuple[Location, str]]:
+    """Every key in ``value``, at any depth, with its location."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield (*at, key), key
+            yield from _keys(item, (*at, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _keys(item, (*at, index))
+
+
+def _texts(value: Any, at: Location) -> Iterator[tuple[Location, str]]:
+    """Every text in ``value``, at any depth, with its location."""
+    if isinstance(value, str):
+        yield at, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(item, (*at, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*at, index))
+
+
+def _has_userinfo(url: str) -> bool:
+    """Whether ``url`` names a user or password, with or without a scheme; errors must not repeat those."""
+    return "@" in url.partition("://")[2].partition("/")[0] or "@" in url.partition("/")[0]

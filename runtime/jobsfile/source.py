@@ -1,0 +1,228 @@
+"""Reading a jobs file: bytes to plain JSON values with the line of every key.
+
+YAML is composed into nodes by ruamel.yaml and converted here, since nodes know their lines, show duplicate keys and
+share aliased parts: an alias costs nothing until it is expanded, and the expansion is counted (``MAX_VALUES``).
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from runtime.base.errors import InputError
+from runtime.jobsfile.problems import Location, Problems, shown
+
+MAX_FILE_BYTES = 8 * 1024 * 1024
+MAX_VALUES = 400_000
+MAX_DEPTH = 60
+JSONL_SUFFIXES = frozenset({".jsonl", ".ndjson"})
+_TAG = "tag:yaml.org,2002:"
+_JSON_SCALARS = frozenset({_TAG + kind for kind in ("int", "float", "bool", "null")})
+_TEXT_SCALARS = frozenset({_TAG + "str", _TAG + "timestamp"})
+
+
+def is_jsonl(path: Path) -> bool:
+    """Whether ``path`` holds one job a line."""
+    return path.suffix.lower() in JSONL_SUFFIXES
+
+
+def read_text(path: Path) -> str:
+    """The text of the jobs file at ``path``.
+
+    Raises:
+        InputError: no file, not a regular file, unreadable, longer than ``MAX_FILE_BYTES``, or not UTF-8.
+    """
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError(f"{path}: expected a jobs file, got a directory")
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{path}: expected a jobs file, got something that is no regular file")
+        if status.st_size > MAX_FILE_BYTES:
+            raise InputError(f"{path}: expected at most {MAX_FILE_BYTES} bytes, got {status.st_size}; split the batch")
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such jobs file") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{str(path)!r}: cannot read the jobs file: {reason}") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: expected UTF-8, got the byte 0x{data[error.start]:02x}") from None
+
+
+def read_yaml(text: str, problems: Problems) -> Any:
+    """The plain value of a YAML document; ``problems.lines`` learns the line of every key.
+
+    Raises:
+        InputError: bad YAML, several documents, or more than the bounds allow.
+    """
+    yaml = YAML(typ="safe", pure=True)
+    try:
+        node = yaml.compose(text)
+        if node is None:
+            return None
+        return _Plain(yaml.constructor.construct_object, problems).value(node, ())
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        what = " ".join(str(error.problem or error.context or "not YAML").split())
+        if error.context_mark and str(error.context).startswith("while "):
+            what += f" {error.context} that begins on line {error.context_mark.line + 1}"
+        raise InputError(f"{problems.file}:{mark.line + 1 if mark else 1}: bad YAML: {what}") from None
+    except YAMLError as error:
+        at = getattr(error, "position", 0)
+        what = str(error).splitlines()[0]
+        raise InputError(f"{problems.file}:{text.count(chr(10), 0, at) + 1}: bad YAML: {what}") from None
+    except RecursionError:
+        raise InputError(f"{problems.file}:1: bad YAML: nested more than {MAX_DEPTH} deep") from None
+
+
+@dataclass
+class _Plain:
+    """The conversion of one document's nodes."""
+
+    construct: Callable[[Node], Any]
+    problems: Problems
+    values: int = field(default=0)
+
+    def value(self, node: Node, at: Location) -> Any:
+        """The plain value of ``node``, which stands at ``at``."""
+        self.values += 1
+        line = node.start_mark.line + 1
+        if self.values > MAX_VALUES:
+            raise InputError(
+                f"{self.problems.file}:{line}: expected at most {MAX_VALUES} values once aliases are expanded"
+            )
+        if len(at) > MAX_DEPTH:
+            raise InputError(f"{self.problems.file}:{line}: nested more than {MAX_DEPTH} deep")
+        if isinstance(node, MappingNode) and node.tag == _TAG + "map":
+            return self.mapping(node, at)
+        if isinstance(node, SequenceNode) and node.tag == _TAG + "seq":
+            return [self.item(item, (*at, index)) for index, item in enumerate(node.value)]
+        if isinstance(node, ScalarNode):
+            return self.scalar(node, at)
+        self.problems.add(at, f"expected plain YAML, got the tag {shown(str(node.tag))}")
+        return None
+
+    def item(self, node: Node, at: Location) -> Any:
+        """The plain value of a list item."""
+        self.problems.lines.by_location[at] = node.start_mark.line + 1
+        return self.value(node, at)
+
+    def scalar(self, node: ScalarNode, at: Location) -> Any:
+        """A scalar's value; what YAML would make a date is left as text, since JSON has no dates."""
+        if node.tag in _TEXT_SCALARS:
+            return checked_text(node.value, at, self.problems)
+        if node.tag in _JSON_SCALARS:
+            try:
+                return self.construct(node)
+            except ValueError:
+                pass
+        self.problems.add(at, f"expected plain YAML, got {shown(node.value)} with the tag {shown(str(node.tag))}")
+        return None
+
+    def mapping(self, node: MappingNode, at: Location) -> dict[str, Any]:
+        """A mapping with text keys; ``<<`` entries come first, so that the mapping's own keys win."""
+        merged: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        seen: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if key_node.tag == _TAG + "merge":
+                for source in value_node.value if isinstance(value_node, SequenceNode) else [value_node]:
+                    merged = {**self.merge_source(source, at), **merged}
+                continue
+            if not isinstance(key_node, ScalarNode):
+                self.problems.add(at, "expected text keys, got a list or mapping as a key")
+                continue
+            key = checked_text(key_node.value, at, self.problems)
+            here = (*at, key)
+            if key in seen:
+                self.problems.lines.by_location[here] = line
+                self.problems.add(here, f"expected each key once, got it on line {seen[key]} too")
+                continue
+            seen[key] = line
+            self.problems.lines.by_location[here] = line
+            own[key] = self.value(value_node, here)
+        return {**merged, **own}
+
+    def merge_source(self, node: Node, at: Location) -> dict[str, Any]:
+        """The mapping that a ``<<`` entry names."""
+        value = self.value(node, at) if isinstance(node, MappingNode) else None
+        if isinstance(value, dict):
+            return value
+        self.problems.add(at, "expected '<<' to name a mapping")
+        return {}
+
+
+def read_jsonl(text: str, problems: Problems) -> list[Any]:
+    """The values of a JSONL text, one a line, blank lines left out; ``problems.lines`` learns each one's line."""
+    values: list[Any] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        here: Location = ("jobs", len(values))
+        problems.lines.by_location[here] = number
+        values.append(_json_line(line, here, problems))
+    return values
+
+
+def _json_line(line: str, here: Location, problems: Problems) -> Any:
+    """One line's value; None where it is no JSON, which is noted."""
+
+    def pairs(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+        value: dict[str, Any] = {}
+        for key, item in entries:
+            if key in value:
+                problems.add((*here, key), "expected each key once in a mapping")
+            value[key] = item
+        return value
+
+    def constant(name: str) -> Any:
+        raise ValueError(f"{name} is no JSON number")
+
+    try:
+        value = json.loads(line, object_pairs_hook=pairs, parse_constant=constant)
+        _check_json(value, here, problems)
+        return value
+    except RecursionError:
+        problems.add(here, f"nested more than {MAX_DEPTH} deep")
+    except json.JSONDecodeError as error:
+        problems.add(here, f"expected one JSON object a line: {error.msg} at column {error.colno}")
+    except ValueError as error:
+        problems.add(here, f"expected one JSON object a line: {error}")
+    return None
+
+
+def _check_json(value: Any, at: Location, problems: Problems) -> None:
+    """Note texts that are no Unicode, and nesting past ``MAX_DEPTH``."""
+    if len(at) > MAX_DEPTH:
+        raise RecursionError
+    if isinstance(value, str):
+        checked_text(value, at, problems)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _check_json(item, (*at, index), problems)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _check_json(item, (*at, checked_text(key, at, problems)), problems)
+
+
+def checked_text(text: str, at: Location, problems: Problems) -> str:
+    """``text``, or an empty text where it holds lone surrogates, which no UTF-8 file can; that is noted."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        problems.add(at, f"expected Unicode text, got {shown(text)}")
+        return ""
+    return text

@@ -1,0 +1,561 @@
+"""A jobs file as it is written: the pydantic models that check it and give its JSON Schema.
+
+What needs the disk (workspaces, scripts, tools) is checked later, in ``resolve``; these models see plain values.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from runtime.base.durations import PATTERN, parse_duration
+from runtime.base.errors import InputError
+from runtime.jobsfile.problems import shown
+from runtime.redaction.patterns import compiled
+from runtime.sources.url_rules import PATTERN as PATTERN_OF_URLS
+from runtime.sources.url_rules import UrlRule
+from runtime.spec.models import (
+    DEFAULT_CONCURRENCY,
+    DEFAULT_CONTEXT_TOKENS,
+    LEAST_SECTION,
+    Budget,
+    CondenserKind,
+    CondenserSpec,
+    Retry,
+    Sections,
+)
+
+MAX_GOAL_BYTES = 256 * 1024
+MAX_JOBS = 10_000
+MAX_TOOLS = 64
+MAX_COUNT = 10**12
+MAX_REDACTIONS = 64
+MAX_URLS = 64
+MAX_OPTION_BYTES = 64 * 1024
+STORE_SCHEMES = ("file", "s3")
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+NAME_RULE = "letters, digits, '.', '_' and '-', a letter or digit first, at most 100"
+VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+TARGET_PATTERN = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
+TARGET_RULE = "a tool as 'module:function'"
+SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_DEFAULTS = Budget()
+_RETRY = Retry()
+_SECTIONS = Sections()
+_CONDENSER = CondenserSpec(kind=CondenserKind.SUMMARY)
+
+SET_BY_HOLDFAST = frozenset(
+    {
+        "acompletion",
+        "client",
+        "context_window_fallback_dict",
+        "fallbacks",
+        "function_call",
+        "functions",
+        "max_retries",
+        "messages",
+        "model",
+        "n",
+        "num_retries",
+        "parallel_tool_calls",
+        "stream",
+        "stream_options",
+        "tool_choice",
+        "tools",
+    }
+)
+"""Arguments of the litellm call that a jobs file may not give, since the model activity does."""
+
+_SECRET_KEY = re.compile(
+    r"(^|_)(api_?key|apikey|password|secret|credentials?|authorization|access_key|access_key_id|private_key)($|_)"
+    r"|(^|_)(api|auth|access|session|bearer|ad|hf|id|refresh|security)_token$|^token$|^(x_api_key|cookie|proxy_authorization)$"
+)
+
+
+def wrong(text: str) -> PydanticCustomError:
+    """The error of a validator in this package: ``text`` is shown as it is."""
+    return PydanticCustomError("holdfast", "{text}", {"text": text})
+
+
+def is_secret_key(key: str) -> bool:
+    """Whether an option of this name would hold a secret."""
+    return _SECRET_KEY.search(key.lower().replace("-", "_")) is not None
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a parameter of this name in a URL would hold a secret."""
+    return (
+        is_secret_key(name) or re.search(r"(key|token|secret|signature|sig|auth|password)$", name.lower()) is not None
+    )
+
+
+def is_name(text: str) -> bool:
+    """Whether ``text`` may name a batch or a job."""
+    return re.fullmatch(NAME_PATTERN, text) is not None and not text.endswith("\n")
+
+
+def _name(value: Any) -> Any:
+    if not isinstance(value, str) or not is_name(value):
+        raise wrong(f"expected a name ({NAME_RULE}), got {shown(value)}")
+    return value
+
+
+def _duration(value: Any) -> float:
+    try:
+        return parse_duration(value)
+    except ValueError:
+        raise wrong(f"expected a duration such as 6h or 90m, got {shown(value)}") from None
+
+
+def _deadline(value: Any) -> float | str:
+    """A duration, or a time, which is given back in UTC."""
+    try:
+        return parse_duration(value)
+    except ValueError:
+        pass
+    try:
+        at = datetime.fromisoformat(value) if isinstance(value, str) else None
+        if at is None or at.tzinfo is None:
+            raise ValueError("not a time with its zone")
+        return at.astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        raise wrong(
+            f"expected a duration such as 8h, or a time with its zone such as 2026-05-31T08:00:00+02:00, got {shown(value)}"
+        ) from None
+
+
+def _url(value: str) -> str:
+    try:
+        UrlRule.of(value)
+    except ValueError as error:
+        raise wrong(f"{error}, got {shown(value)}") from None
+    return value
+
+
+def _goal(value: Any) -> Any:
+    if isinstance(value, str):
+        if not value.strip():
+            raise wrong("expected a text that says what to do, got an empty one")
+        size = len(value.encode("utf-8", "surrogatepass"))
+        if size > MAX_GOAL_BYTES:
+            raise wrong(f"expected at most {MAX_GOAL_BYTES} bytes, got {size}; put long material in the workspace")
+    return value
+
+
+Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})]
+Duration = Annotated[
+    float,
+    BeforeValidator(_duration),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": PATTERN}]}),
+]
+Deadline = Annotated[
+    float | str,
+    BeforeValidator(_deadline),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0},
+                {"type": "string", "pattern": f"{PATTERN}|T.*(Z|[+-][0-9]{{2}}:?[0-9]{{2}})$"},
+            ]
+        }
+    ),
+]
+Goal = Annotated[str, BeforeValidator(_goal)]
+
+
+def _as_the_loader_does(schema: dict[str, Any]) -> None:
+    """Say in ``schema`` that a key is left out or has a value (``null`` is neither), and drop compound defaults."""
+    for name, part in schema.get("properties", {}).items():
+        default = part.get("default")
+        if isinstance(default, dict) or (isinstance(default, list) and default):
+            del part["default"]
+        kinds = part.get("anyOf", [])
+        if name not in NULLABLE and {"type": "null"} in kinds:
+            rest = [kind for kind in kinds if kind != {"type": "null"}]
+            del part["anyOf"], part["default"]
+            part.update(rest[0] if len(rest) == 1 else {"anyOf": rest})
+
+
+NULLABLE = frozenset({"result"})
+"""Keys for which ``null`` means something: no schema, where the defaults have one."""
+
+
+class Written(BaseModel):
+    """A mapping of a jobs file."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", allow_inf_nan=False, frozen=True, json_schema_extra=_as_the_loader_does
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _not_null(cls, value: Any, info: Any) -> Any:
+        if value is None and info.field_name not in NULLABLE:
+            raise wrong("expected a value, got nothing; leave the key out instead")
+        return value
+
+
+class WrittenBudget(Written):
+    """What a job may spend. Keys that a job leaves out come from the defaults."""
+
+    turns: int = Field(default=_DEFAULTS.turns, ge=1, le=MAX_COUNT, description="Model calls.")
+    tokens: int = Field(
+        default=_DEFAULTS.tokens,
+        ge=1,
+        le=MAX_COUNT,
+        description="Prompt and completion tokens of all calls together.",
+    )
+    usd: float = Field(default=_DEFAULTS.usd, gt=0, description="US dollars, as litellm prices the calls.")
+    wall: Duration = Field(
+        default=_DEFAULTS.wall_seconds,
+        description="Time that is worked for the job, its own waits included: seconds, or a text such as 30s, 90m, 6h, 2d.",
+    )
+    deadline: Deadline | None = Field(
+        default=None,
+        description="When the job ends by the clock: a duration after its start, or a time such as 2026-05-31T08:00:00+02:00.",
+    )
+
+
+class WrittenRetry(Written):
+    """How long a model call is patient. Keys that a job leaves out come from the defaults."""
+
+    attempts: int = Field(
+        default=_RETRY.attempts,
+        ge=1,
+        le=10_000,
+        description="Failed attempts at one call, after which the job has failed. What they use is booked.",
+    )
+    time: Duration = Field(
+        default=_RETRY.time,
+        description="What the failed attempts at one call, and the waits after them, may take in all.",
+    )
+    first_byte: Duration = Field(
+        default=_RETRY.first_byte, description="Time from a request to the first byte of a streamed reply."
+    )
+    stall: Duration = Field(default=_RETRY.stall, description="Time between two pieces of a reply.")
+
+
+SectionTokens = Annotated[int, Field(ge=LEAST_SECTION, le=10_000_000)]
+"""Tokens of a prompt's part."""
+
+
+class WrittenSections(Written):
+    """The most tokens of a prompt's parts. Keys that a job leaves out come from the defaults."""
+
+    history: SectionTokens | None = Field(
+        default=None, description="Statements, results and messages; beyond it the job condenses. Unbounded by default."
+    )
+    views: SectionTokens | None = Field(
+        default=None,
+        description="Views; beyond it the oldest leave a mark, and pinned ones are shown smaller. Unbounded by default.",
+    )
+    groups: SectionTokens | None = Field(
+        default=None, description="Groups; beyond it the largest are shown smaller. Unbounded by default."
+    )
+    notes: SectionTokens | None = Field(
+        default=None, description="Notes; beyond it the largest are shown smaller. Unbounded by default."
+    )
+    feed: SectionTokens = Field(
+        default=_SECTIONS.feed, description="What changed since the last turn, at most an eighth of context_tokens."
+    )
+    handles: SectionTokens = Field(
+        default=_SECTIONS.handles, description="The table of handles, at most an eighth of context_tokens."
+    )
+
+
+class WrittenRedaction(Written):
+    """What to mask in all that the job reads, beside well-known keys and the secrets of the environment."""
+
+    env: list[Annotated[str, Field(pattern=VARIABLE_PATTERN)]] = Field(
+        default=[],
+        max_length=MAX_REDACTIONS,
+        description="Names of the worker's environment variables whose values are secret.",
+    )
+    patterns: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
+        default=[],
+        max_length=MAX_REDACTIONS,
+        description="Regular expressions (RE2's: Python's without look-around and back-references); what matches one is masked.",
+    )
+
+    @field_validator("patterns")
+    @classmethod
+    def _compile(cls, patterns: list[str]) -> list[str]:
+        for pattern in patterns:
+            try:
+                empty = compiled(pattern).fullmatch(b"") is not None
+            except InputError as error:
+                raise wrong(f"expected regular expressions: {error}") from None
+            if empty:
+                raise wrong(f"expected a pattern that matches no empty text, got {shown(pattern)}")
+        return patterns
+
+
+class WrittenPrice(Written):
+    """US dollars per million tokens: of the prompt, of replies, and read from and written to the provider's cache."""
+
+    input: float = Field(ge=0, description="A million tokens of prompts.")
+    output: float = Field(ge=0, description="A million tokens of replies.")
+    cache_read: float | None = Field(
+        default=None, ge=0, description="Those of prompts that the cache had; as input if left out."
+    )
+    cache_write: float | None = Field(
+        default=None, ge=0, description="Those that were put there; as input if left out."
+    )
+
+
+FREE = "free"
+
+
+def _price(value: Any) -> Any:
+    """``free`` and 0 as what they stand for."""
+    if value == FREE or (value == 0 and not isinstance(value, bool)):
+        return {"input": 0, "output": 0}
+    if not isinstance(value, dict):
+        raise wrong(f"expected {{input: DOLLARS, output: DOLLARS}} per million tokens, or {FREE!r}, got {shown(value)}")
+    return value
+
+
+OwnPrice = Annotated[
+    WrittenPrice,
+    BeforeValidator(_price, json_schema_input_type=WrittenPrice | Literal["free", 0]),
+]
+
+
+class WrittenModel(BaseModel):
+    """A litellm model, or scripted/FILE. Further keys are passed to litellm as they are."""
+
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, frozen=True)
+
+    name: str = Field(
+        pattern=r"^\S(.*\S)?$",
+        description="A litellm model name such as openai/gpt-5, or scripted/FILE (relative to the jobs file).",
+    )
+    price: OwnPrice | None = Field(
+        default=None,
+        description="What the model's tokens cost, where litellm's table does not know or an endpoint has prices of its own;"
+        " 0 or free for one that costs nothing.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"name": value}
+        if not isinstance(value, dict):
+            raise wrong(f"expected a model's name or a mapping with its name, got {shown(value)}")
+        return value
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: Any) -> dict[str, Any]:
+        """A name alone is a model too."""
+        mapping = handler.resolve_ref_schema(handler(core_schema))
+        mapping["properties"]["api_base"] = {
+            "type": "string",
+            "description": "The endpoint's URL, where it is not the provider's own.",
+        }
+        forbidden = "|".join(sorted(SET_BY_HOLDFAST))
+        mapping["propertyNames"] = {"not": {"pattern": f"^({forbidden}|api_key)$"}}
+        name = mapping["properties"]["name"]
+        description = mapping.pop("description")
+        return {
+            "description": description,
+            "anyOf": [{"type": "string", "pattern": name["pattern"]}, mapping],
+        }
+
+
+class WrittenCondenser(Written):
+    """How a job makes room when its prompt grows too large. A kind alone is a condenser too."""
+
+    kind: Literal["auto", "none", "rolling", "extract", "summary"] = Field(
+        description="rolling: the oldest turns go. extract: pieces of them stay. summary: a model sums them up. auto: a "
+        "summary by the job's model, an extract for a scripted one. none: nothing is ever forgotten.",
+    )
+    max_size: int | None = Field(
+        default=None,
+        ge=8,
+        le=MAX_COUNT,
+        description="Events in the prompt (a turn is two) above which it condenses; if left out, only its tokens count.",
+    )
+    keep_first: int = Field(
+        default=_CONDENSER.keep_first,
+        ge=2,
+        le=1_000,
+        description="Events at the beginning that stay; the contract and the goal are the first two.",
+    )
+    model: WrittenModel | None = Field(default=None, description="The model of summaries; the job's own if left out.")
+    input_tokens: int = Field(
+        default=_CONDENSER.input_tokens,
+        ge=500,
+        le=10_000_000,
+        description="Tokens of events that one summary stands for at most.",
+    )
+    summary_tokens: int = Field(
+        default=_CONDENSER.summary_tokens,
+        ge=64,
+        le=100_000,
+        description="Tokens that a summary or an extract may have.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_kind(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"kind": value}
+        if not isinstance(value, dict):
+            raise wrong(f"expected a condenser's kind or a mapping with its kind, got {shown(value)}")
+        return value
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: Any) -> dict[str, Any]:
+        """A kind alone is a condenser too."""
+        mapping = handler.resolve_ref_schema(handler(core_schema))
+        description = mapping.pop("description")
+        kind = {"type": "string", "enum": mapping["properties"]["kind"]["enum"]}
+        return {"description": description, "anyOf": [kind, mapping]}
+
+
+def _in_a_list(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+class _OneOrMore:
+    """The JSON Schema of a list of which one alone may be written without the list."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: Any) -> dict[str, Any]:
+        """One item, or the list."""
+        several = handler(core_schema)
+        return {"anyOf": [several["items"], several]}
+
+
+Condensers = Annotated[
+    list[WrittenCondenser],
+    Field(min_length=1, max_length=8),
+    BeforeValidator(_in_a_list),
+    _OneOrMore,
+]
+"""One condenser, or a list of them in order of preference."""
+
+
+class WrittenSettings(Written):
+    """What a job is run with; the same keys are allowed in ``defaults`` and in each job."""
+
+    model: WrittenModel | None = Field(
+        default=None, description="The model; a job without one takes the default one, and one of the two is needed."
+    )
+    form: Literal["auto", "tool", "script"] = Field(
+        default="auto",
+        description="How the model hands over its statement: a native tool call, or a script block in its text. "
+        "auto is tool.",
+    )
+    budget: WrittenBudget = Field(default=WrittenBudget(), description="What the job may spend.")
+    retry: WrittenRetry = Field(default=WrittenRetry(), description="How long a model call is patient.")
+    context_tokens: int = Field(
+        default=DEFAULT_CONTEXT_TOKENS,
+        ge=1_000,
+        le=10_000_000,
+        description="The size to which prompts are projected, in tokens.",
+    )
+    sections: WrittenSections = Field(
+        default=WrittenSections(), description="The most tokens that the parts of a prompt may have."
+    )
+    condenser: Condensers = Field(
+        default=[WrittenCondenser(kind="auto")],
+        description="How the job makes room when its prompt grows too large: a condenser, or a list of which the first "
+        "that has an answer is taken.",
+    )
+    pin_user_messages: bool = Field(
+        default=False, description="Whether messages sent to the job are never forgotten, as its goal is not."
+    )
+    projection: Literal["auto", "inline", "append"] = Field(
+        default="auto",
+        description="What becomes of a view that changed: shown anew where it stands (inline), told of further down, so that "
+        "the provider's cache holds (append), or whichever of the two costs less (auto).",
+    )
+    summary_model: WrittenModel | None = Field(
+        default=None,
+        description="The model that sums up views and groups at level of detail 2, in the background; a cheaper one will do. The "
+        "job's own if left out, and none for a scripted one. 'none': nothing is summed up, the structure is shown instead.",
+    )
+    urls: list[Annotated[str, WithJsonSchema({"type": "string", "pattern": PATTERN_OF_URLS}), AfterValidator(_url)]] = (
+        Field(
+            default=[],
+            max_length=MAX_URLS,
+            description="Web pages that the job may view: URLs beneath which everything is allowed, or hosts such as "
+            "docs.python.org, *.example.org or wiki.corp:8443, which mean https. Loopback and private addresses only where one is "
+            "named, as http://localhost:8000 or 10.0.3.7. None by default.",
+        )
+    )
+    workspace: str | None = Field(
+        default=None,
+        min_length=1,
+        description="A directory that the job may read, relative to the jobs file.",
+    )
+    tools: list[Annotated[str, Field(pattern=TARGET_PATTERN)]] = Field(
+        default=[],
+        max_length=MAX_TOOLS,
+        description="Typed Python functions as module:function; modules are looked for beside the jobs file first. "
+        "A job's list replaces the default one.",
+    )
+    redact: WrittenRedaction = Field(
+        default=WrittenRedaction(),
+        description="What is masked in all that the job reads. A job's own replaces the default one.",
+    )
+    result: dict[str, Any] | None = Field(
+        default=None,
+        description="The JSON Schema that the value given to finish(...) must satisfy; null for any value.",
+    )
+
+
+class WrittenJob(WrittenSettings):
+    """One job; it may override every default."""
+
+    id: Name = Field(description="The job's name, unique in the file.")
+    goal: Goal = Field(description="What the job is to do, in words.", min_length=1)
+
+
+class WrittenHeader(Written):
+    """A jobs file without its jobs."""
+
+    batch: Name | None = Field(default=None, description="The batch's name; the file's stem if left out.")
+    concurrency: int = Field(
+        default=DEFAULT_CONCURRENCY, ge=1, le=1_000, description="How many jobs may be open at once."
+    )
+    store: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The archive: a directory (relative to the jobs file) or a URL such as s3://bucket/prefix.",
+    )
+    tools_path: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The directory in which tools are looked for first; the jobs file's own if left out.",
+    )
+    defaults: WrittenSettings = Field(
+        default=WrittenSettings(), description="Settings of every job that does not override them."
+    )
+
+
+class WrittenFile(WrittenHeader):
+    """A Holdfast jobs file."""
+
+    jobs: list[WrittenJob] = Field(min_length=1, max_length=MAX_JOBS, description="The jobs of the batch.")
+
+
+def jobs_file_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a YAML jobs file; a line of a JSONL file is its ``$defs/WrittenJob``."""
+    schema = WrittenFile.model_json_schema()
+    return {"$schema": SCHEMA_DIALECT, **schema}

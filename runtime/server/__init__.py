@@ -1,0 +1,1 @@
+"""The Temporal server: the embedded one, and connections to any."""

@@ -1,0 +1,168 @@
+"""The connection to Temporal: a server that the user names, else the embedded one.
+
+A server is named by ``--address``, by ``TEMPORAL_ADDRESS`` or by a profile of Temporal's own configuration file
+(``TEMPORAL_CONFIG_FILE``, ``TEMPORAL_PROFILE``); TLS, API keys, the namespace and gRPC metadata come from there too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.client import Client
+from temporalio.envconfig import ClientConfigProfile
+from temporalio.service import RPCError, RPCStatusCode
+
+from runtime.authentic import NotSigned, key_of, signed_converter
+from runtime.base.errors import InputError, ServerError
+from runtime.base.home import Home, state_home
+from runtime.server.embedded import NAMESPACE, ServerState, server_in_use, server_status
+from runtime.server.target import Target
+
+CONNECT_SECONDS = 10.0
+"""How long connecting to a server may take."""
+
+CLOUD = ".tmprl.cloud"
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A client, and what it is connected to.
+
+    ``embedded`` is the home of the embedded server, None for any other; ``ui_url`` is the web UI's address where known.
+    """
+
+    client: Client
+    address: str
+    namespace: str
+    embedded: Home | None
+    ui_url: str | None
+
+
+def load_profile(target: Target) -> ClientConfigProfile:
+    """Temporal's configuration with ``target`` over it; its ``address`` is None if the embedded server is meant.
+
+    Raises:
+        InputError: if the configuration cannot be read, or names a namespace, a key or TLS and no address.
+    """
+    try:
+        profile = ClientConfigProfile.load(profile=target.profile)
+    except (RuntimeError, ValueError, OSError) as error:
+        raise InputError(f"Temporal's configuration cannot be read: {error}") from error
+    profile = dataclasses.replace(
+        profile,
+        address=target.address or profile.address,
+        namespace=target.namespace or profile.namespace,
+    )
+    if not profile.address:
+        asked = {
+            "--namespace": target.namespace,
+            "--profile": target.profile,
+            "an API key": profile.api_key,
+            "TLS": profile.tls,
+        }
+        for name, value in asked.items():
+            if value:
+                raise InputError(f"{name} is given and no address: name a server with --address or TEMPORAL_ADDRESS")
+    return profile
+
+
+@asynccontextmanager
+async def connect(target: Target | None = None, *, home: Home | None = None) -> AsyncIterator[Connection]:
+    """A connection to the server of ``target``, else to the embedded one of ``home``, which is kept until the end.
+
+    Raises:
+        InputError: if Temporal's configuration is wrong, or the key is, or another than what is read was signed with.
+        ServerError: if the server cannot be started or reached.
+    """
+    profile = load_profile(target or Target())
+    if profile.address:
+        connection = await _connect_to(profile, home)
+        with _told_as_server_error(connection.address):
+            yield connection
+        return
+    home = home or state_home()
+    async with server_in_use(home) as server:
+        embedded = ClientConfigProfile(address=server.address, namespace=NAMESPACE)
+        connection = await _connect_to(embedded, home)
+        with _told_as_server_error(connection.address):
+            yield dataclasses.replace(connection, embedded=home, ui_url=server.ui_url)
+
+
+@contextmanager
+def _told_as_server_error(address: str) -> Iterator[None]:
+    """What the server answers to a request that it does not fulfil, and what it holds that is not authentic, for users."""
+    try:
+        yield
+    except NotSigned as error:
+        raise InputError(error.message) from error
+    except RPCError as error:
+        raise ServerError(f"the Temporal server at {address} answered {error.status.name}: {_reason(error)}") from error
+
+
+async def _connect_to(profile: ClientConfigProfile, home: Home | None) -> Connection:
+    address, namespace = str(profile.address), profile.namespace or "default"
+    try:
+        config = profile.to_client_connect_config()
+    except OSError as error:
+        raise InputError(f"a TLS file of Temporal's configuration cannot be read: {error}") from error
+    config["namespace"] = namespace
+    converter = signed_converter(await asyncio.to_thread(key_of, home))
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            client = await Client.connect(**config, data_converter=converter)
+            await _check_namespace(client, address)
+    except TimeoutError as error:
+        raise _unreachable(address, f"it did not answer within {CONNECT_SECONDS:.0f} s") from error
+    except (RuntimeError, ValueError, RPCError) as error:
+        raise _unreachable(address, _reason(error)) from error
+    return Connection(client, address, namespace, None, _cloud_ui(address, namespace))
+
+
+async def _check_namespace(client: Client, address: str) -> None:
+    try:
+        await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
+    except RPCError as error:
+        if error.status == RPCStatusCode.NOT_FOUND:
+            raise ServerError(
+                f"the Temporal server at {address} has no namespace {client.namespace!r}: create it, or name another"
+                " with --namespace or TEMPORAL_NAMESPACE"
+            ) from error
+        # A key may be good for running workflows and not for reading the namespace's settings.
+        if error.status != RPCStatusCode.PERMISSION_DENIED:
+            raise
+
+
+def _unreachable(address: str, reason: str) -> ServerError:
+    return ServerError(
+        f"no connection to the Temporal server at {address}: {reason}; check the address (--address, TEMPORAL_ADDRESS"
+        " or the Temporal profile), or leave it out to use the embedded server"
+    )
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    # The SDK's core prints its nested error values; the innermost one says what happened.
+    inner = re.findall(r'(?:message|error): "([^"]+)"', text)
+    return inner[-1] if inner else text
+
+
+def _cloud_ui(address: str, namespace: str) -> str | None:
+    host = address.partition(":")[0]
+    return f"https://cloud.temporal.io/namespaces/{namespace}" if host.endswith(CLOUD) else None
+
+
+@asynccontextmanager
+async def connect_if_up(target: Target) -> AsyncIterator[Connection | None]:
+    """A connection to a server that serves already; None where only the embedded one is meant and it is down."""
+    home = state_home()
+    if not load_profile(target).address and (await server_status(home)).state is not ServerState.SERVING:
+        yield None
+        return
+    async with connect(target, home=home) as connection:
+        yield connection

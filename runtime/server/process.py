@@ -1,0 +1,302 @@
+"""The embedded server as an operating-system process: how it is started, recognised, found again and ended.
+
+The process is its own session, so neither a Ctrl-C nor the end of the process that started it reaches it. Two things
+make it findable whatever is killed, and whenever:
+
+* It inherits a locked file, ``alive.lock``. The lock is held exactly as long as the server lives, so a process id that
+  was given to another process, a zombie or a stale state file cannot pass for a server.
+* It writes its own process id, into that file and into ``server.json``, before it becomes the server. There is no
+  moment at which a server runs and nothing says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from runtime.base.errors import InputError, ServerError
+from runtime.base.home import Home
+from runtime.server.users import locked
+
+HOST = "127.0.0.1"
+"""The embedded server listens on the loopback interface only."""
+
+TERM_SECONDS = 10.0
+"""How long the server may take to end by itself before it is killed; it takes some 1.4 s."""
+
+LOG_LINES = 15
+LOG_BYTES = 16 * 1024 * 1024
+"""A log larger than this is moved to ``server.log.1`` at the next start."""
+
+SETTINGS = {
+    # FACTS: lifts one sequential job from 19 to 70 turns a second.
+    "history.transferProcessorMaxPollRPS": "5000",
+    "history.timerProcessorMaxPollRPS": "5000",
+    "history.visibilityProcessorMaxPollRPS": "5000",
+    # The server's own defaults of today, fixed: a job continues as new when the server suggests it (DESIGN section 9).
+    "limit.historyCount.suggestContinueAsNew": "4096",
+    "limit.historySize.suggestContinueAsNew": "4194304",
+    # The server always has an HTTP API, which by default answers under any host name, so to any web page that has this
+    # address looked up as its own. No page can have this name.
+    "frontend.httpAllowedHosts": '["holdfast.invalid"]',
+}
+"""Dynamic configuration of the embedded server, as JSON values."""
+
+PRAGMAS = ("journal_mode=wal", "synchronous=normal")
+"""Survives the crash of any process; FACTS: 66-75 to 122-134 turns a second with 20 concurrent jobs."""
+
+PASSED_ON = ("PATH", "HOME", "TMPDIR", "TZ", "LANG", "LC_ALL", "GOGC", "GOMAXPROCS", "GOMEMLIMIT")
+"""The server's whole environment, where set: no provider's key, and not the key that payloads are signed with."""
+
+# $1: alive.lock; $2, $3: server.json without its pid, before and after it; $4: server.json; then the server's command.
+_LAUNCH = 'echo $$ > "$1" && printf "%s%d%s" "$2" $$ "$3" > "$4.new" && mv -f "$4.new" "$4" && shift 4 && exec "$@"'
+
+
+class ServerInfo(BaseModel):
+    """A server process of a state directory, as ``server.json`` describes it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pid: int
+    port: int
+    ui_port: int | None
+    binary: str
+    started_at: datetime
+
+    @property
+    def address(self) -> str:
+        """``host:port`` of the gRPC frontend."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def ui_url(self) -> str | None:
+        """The address of Temporal's web UI; None if the server has none."""
+        return None if self.ui_port is None else f"http://{HOST}:{self.ui_port}"
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Where a server listens; ``ui`` is None for one without the web UI."""
+
+    frontend: int
+    ui: int | None
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A server that this process just started: its child process, and where its part of the log begins."""
+
+    process: subprocess.Popen[bytes]
+    info: ServerInfo
+    log_start: int
+
+
+_children: dict[int, subprocess.Popen[bytes]] = {}
+"""Servers that are children of this process and not reaped yet."""
+
+
+def is_alive(home: Home) -> bool:
+    """Whether a server process of this state directory lives; ask only while ``start.lock`` is held."""
+    alive = locked(_alive_lock(home))
+    if not alive:
+        _reap()
+    return alive
+
+
+def read_info(home: Home) -> ServerInfo | None:
+    """What ``server.json`` says; None if it is missing, broken, or about another process than the lock's holder."""
+    try:
+        info = ServerInfo.model_validate_json(_state_file(home).read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+    return info if info.pid == _holder(home) else None
+
+
+def last_ports(home: Home) -> Ports | None:
+    """The ports of the last server: a client that was connected finds the next one there."""
+    info = read_info(home)
+    return Ports(info.port, info.ui_port) if info is not None else None
+
+
+def free_ports(preferred: Ports | None, *, ui: bool) -> Ports:
+    """A free port for the frontend and, with ``ui``, one for the web UI: the preferred ones if all are free."""
+    with socket.socket() as one, socket.socket() as two:
+        one.bind((HOST, 0))
+        two.bind((HOST, 0))
+        frontend, page = one.getsockname()[1], two.getsockname()[1]
+    if preferred is not None:
+        wanted = Ports(preferred.frontend, (preferred.ui or page) if ui else None)
+        if all(port is None or port_is_free(port) for port in (wanted.frontend, wanted.ui)):
+            return wanted
+    return Ports(frontend, page if ui else None)
+
+
+def port_is_free(port: int) -> bool:
+    """Whether nobody listens on ``port``."""
+    with socket.socket() as probe:
+        # As the server does: connections of a killed server that linger do not make its port taken.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def launch(home: Home, binary: Path, ports: Ports) -> Launched:
+    """Starts a server process; ``start.lock`` is held and no server lives.
+
+    Raises:
+        ServerError: if the process cannot be started.
+    """
+    import fcntl
+
+    info = ServerInfo(pid=0, port=ports.frontend, ui_port=ports.ui, binary=str(binary), started_at=datetime.now(UTC))
+    before, after = '{"pid":', "," + info.model_dump_json(exclude={"pid"})[1:]
+    launcher = [
+        "/bin/sh",
+        "-c",
+        _LAUNCH,
+        "holdfast-server",
+        str(_alive_lock(home)),
+        before,
+        after,
+        str(_state_file(home)),
+    ]
+    _rotate(home.log)
+    with contextlib.ExitStack() as stack:
+        lock = os.open(_alive_lock(home), os.O_RDWR | os.O_CREAT, 0o600)
+        stack.callback(os.close, lock)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(lock, 0)
+        log = stack.enter_context(open(home.log, "ab", opener=_private))
+        log_start = log.tell()
+        try:
+            process = subprocess.Popen(
+                [*launcher, *_command(home, binary, ports)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=home.server,
+                env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
+                umask=0o077,
+                pass_fds=(lock,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ServerError(f"the embedded Temporal server cannot be started: {error}") from error
+    _children[process.pid] = process
+    return Launched(process, info.model_copy(update={"pid": process.pid}), log_start)
+
+
+async def terminate(home: Home) -> None:
+    """Ends the server process of this state directory; returns when it is gone. ``start.lock`` is held.
+
+    Raises:
+        ServerError: if a server lives and nothing says which process it is, or it cannot be ended.
+    """
+    for sign, seconds in ((signal.SIGTERM, TERM_SECONDS), (signal.SIGKILL, TERM_SECONDS)):
+        # A process that is just being started has the lock already and writes its id within moments.
+        await wait_until(lambda: not is_alive(home) or _holder(home) is not None, TERM_SECONDS)
+        pid = _holder(home)
+        if is_alive(home):
+            if pid is None:
+                raise ServerError(f"a process holds {_alive_lock(home)} and does not say which it is; end it by hand")
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sign)
+        if await wait_until(lambda: not is_alive(home), seconds):
+            return
+    raise ServerError(f"the embedded Temporal server (process {_holder(home)}) does not end")
+
+
+async def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Waits until ``condition()`` holds, for at most ``seconds``; returns whether it does."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(0.02)
+    return True
+
+
+def log_tail(home: Home, start: int = 0) -> str:
+    """The last lines of the server's log after byte ``start``, indented."""
+    return "\n".join("  " + line for line in log_since(home, start).splitlines()[-LOG_LINES:])
+
+
+def log_since(home: Home, start: int) -> str:
+    """The server's log after byte ``start``, its last 16 KiB at most."""
+    try:
+        with home.log.open("rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            log.seek(max(start, size - 16_384))
+            return log.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _command(home: Home, binary: Path, ports: Ports) -> list[str]:
+    command = [str(binary), "server", "start-dev", "--db-filename", str(home.database)]
+    command += ["--ip", HOST, "--port", str(ports.frontend)]
+    # The web UI answers under any host name, to pages of other sites as well: it is there on demand only.
+    command += ["--headless"] if ports.ui is None else ["--ui-port", str(ports.ui), "--ui-disable-news-fetch"]
+    command += ["--log-level", "warn", "--color", "never", "--disable-config-file", "--disable-config-env"]
+    for name, value in {**SETTINGS, **_own_settings(home)}.items():
+        command += ["--dynamic-config-value", f"{name}={value}"]
+    for pragma in PRAGMAS:
+        command += ["--sqlite-pragma", pragma]
+    return command
+
+
+def _own_settings(home: Home) -> dict[str, str]:
+    try:
+        given = json.loads(home.settings.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise InputError(f"{home.settings} is not JSON: {error}") from error
+    if not isinstance(given, dict):
+        raise InputError(f"{home.settings} must be an object of names and values of Temporal's dynamic configuration")
+    return {name: json.dumps(value) for name, value in given.items()}
+
+
+def _holder(home: Home) -> int | None:
+    try:
+        return int(_alive_lock(home).read_text("ascii"))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _reap() -> None:
+    for pid, child in list(_children.items()):
+        if child.poll() is not None:
+            del _children[pid]
+
+
+def _rotate(log: Path) -> None:
+    if log.exists() and log.stat().st_size > LOG_BYTES:
+        log.replace(log.with_name(log.name + ".1"))
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _alive_lock(home: Home) -> Path:
+    return home.server / "alive.lock"
+
+
+def _state_file(home: Home) -> Path:
+    return home.server / "server.json"

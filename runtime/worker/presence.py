@@ -1,0 +1,119 @@
+"""Workers that have died, and those that are merely slow.
+
+A worker holds a lock on a file of its own for as long as its process lives; the kernel lets go of it, however the process
+ends. So the other workers of the same state directory know for certain that one has died, and give what it was doing to others
+at once. Heartbeats are for workers of other machines: their limit may be long enough for a busy machine, since a
+worker that is killed and started again does not wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+
+from filelock import FileLock, Timeout
+from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from runtime.base.home import Home
+
+LOOK_SECONDS = 1.0
+"""How often workers that have died are looked for."""
+
+AT_A_TIME = 16
+"""Jobs that are asked for their activities at a time."""
+
+OPEN_JOBS = "WorkflowType = 'JobWorkflow' AND ExecutionStatus = 'Running'"
+_SUFFIX = ".lock"
+_log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def present(client: Client, home: Home) -> AsyncIterator[str]:
+    """The identity of a worker that lives for as long as the block, and looks after those that died."""
+    identity = f"{os.getpid()}@{socket.gethostname()}-{secrets.token_hex(3)}"
+    home.workers.mkdir(mode=0o700, exist_ok=True)
+    path = home.workers / f"{identity}{_SUFFIX}"
+    new = path.with_suffix(".new")
+    with FileLock(new, mode=0o600):
+        # It gets its name when it is locked: nobody finds it unlocked while its worker lives.
+        new.rename(path)
+        looking = asyncio.create_task(_look(client, home))
+        try:
+            yield identity
+        finally:
+            looking.cancel()
+            with suppress(asyncio.CancelledError):
+                await looking
+            path.unlink(missing_ok=True)
+
+
+async def bury(client: Client, home: Home) -> int:
+    """Give the activities of workers that have died to others. Returns how many there were.
+
+    Raises:
+        RPCError: if the server does not answer.
+    """
+    given = 0
+    for path in sorted(home.workers.glob(f"*{_SUFFIX}")):
+        # Whoever has the lock is the worker itself, or another that is doing this.
+        lock = FileLock(path, mode=0o600)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            continue
+        try:
+            given += await _give_away(client, path.name.removesuffix(_SUFFIX))
+            path.unlink(missing_ok=True)
+        finally:
+            lock.release()
+    return given
+
+
+async def _look(client: Client, home: Home) -> None:
+    while True:
+        try:
+            await bury(client, home)
+        except (RPCError, OSError) as error:
+            _log.debug("looking for workers that have died: %s", error)
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _give_away(client: Client, identity: str) -> int:
+    """Have the server try the activities of the worker ``identity`` again. Returns how many there were."""
+    jobs = [(job.id, job.run_id) async for job in client.list_workflows(OPEN_JOBS)]
+    turns = asyncio.Semaphore(AT_A_TIME)
+
+    async def look_at(job: str, run: str) -> int:
+        async with turns:
+            return await _give_away_of(client, job, run, identity)
+
+    return sum(await asyncio.gather(*(look_at(job, run) for job, run in jobs)))
+
+
+async def _give_away_of(client: Client, job: str, run: str, identity: str) -> int:
+    given = 0
+    try:
+        description = await client.get_workflow_handle(job, run_id=run).describe()
+        for pending in description.raw_description.pending_activities:
+            started = pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
+            if started and pending.last_worker_identity == identity:
+                died = ApplicationError(
+                    f"its worker {identity} died", type="WorkerDied", next_retry_delay=timedelta(milliseconds=10)
+                )
+                handle = client.get_async_activity_handle(workflow_id=job, run_id=run, activity_id=pending.activity_id)
+                await handle.fail(died)
+                given += 1
+    except RPCError as error:
+        # The job, or the activity, has ended in the meantime.
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+    return given

@@ -1,0 +1,206 @@
+"""The worker: the workflows and activities of Holdfast on one Temporal task queue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client
+from temporalio.common import WorkerDeploymentVersion
+from temporalio.plugin import SimplePlugin
+from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
+
+from activities.bounds import Bounds
+from activities.build import code_digest
+from activities.checkpoints import CheckpointActivities
+from activities.heartbeats import HeartbeatInterceptor
+from activities.lifecycle import LifecycleActivities
+from activities.model import ModelActivities, warm
+from activities.plain_errors import PlainErrors
+from activities.replays import ReplayActivities
+from activities.summaries import SummaryActivities
+from activities.tools import ToolActivities
+from activities.verdicts import record_verdict
+from activities.working_time import WorkingTime
+from activities.workspace import WorkspaceActivities
+from runtime.archive.stores import ObjectStore
+from runtime.base.home import state_home
+from runtime.base.tokens import DEFAULT_ENCODING, encoding
+from runtime.interpreter import pool
+from runtime.interpreter.checker import GaveUp
+from runtime.interpreter.typecheck import check
+from runtime.job.checkpoint import INTERPRETER
+from runtime.worker.presence import present
+from workflows.batch import BatchWorkflow
+from workflows.doors import Door
+from workflows.job import JobWorkflow
+from workflows.messages import TASK_QUEUE
+from workflows.versioned import VersionedBatch, VersionedJob
+
+GRACE = timedelta(seconds=20)
+"""How long activities in flight may go on after a worker was asked to stop."""
+
+HEARTBEAT_INTERVAL = timedelta(seconds=2)
+"""How often heartbeats are sent at most. The SDK's own choice is 0.8 of the timeout; a cancellation is told by the answer to one."""
+
+STICKY = timedelta(seconds=3)
+"""How long a job's next workflow task waits for the worker that has the job in memory, which may be dead; then any worker
+replays it. The SDK's own choice, 10 s, would be most of the time that a killed worker costs its jobs."""
+
+BUILD = version("holdfast")
+"""Stands in most events of a history. The SDK's own choice is a digest of all loaded code: longer, and no better known."""
+
+RELEASE = f"{BUILD}-{code_digest()}-{INTERPRETER.replace(' ', '-')}"
+"""The build id of a versioned worker: Holdfast's version, the digest of workflow code and the interpreter's version, since each
+may change what a replay gives."""
+
+ACTIVATION_SECONDS = 50
+"""How long the SDK waits for an activation of a workflow before it takes the workflow for deadlocked; less than a task's limit.
+
+The SDK's own choice is 2 s of wall time, which says how busy the machine is; a worker whose detector fired has lost a slot
+until the thread comes back, and the task has failed for nothing. What the detector is for is bounded here in other
+ways: a stretch by processor time and by calls, an interpreter that does not answer by ``pool.WALL_SECONDS``. There is no
+option for it but ``debug_mode``, which runs workflows on the event loop, so it is set where the SDK keeps it."""
+
+_DETECTOR = "_deadlock_timeout_seconds"
+
+CALLS = 256
+"""Activities at a time: model calls wait on the network, so they are many. Threads are made as they are needed."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a worker needs for jobs: their activities, what these go through, and the tools, which want to be closed."""
+
+    activities: list[Callable[..., Any]]
+    of_activities: list[Interceptor]
+    tools: ToolActivities
+
+
+def make_parts(client: Client, store: ObjectStore, allowed: tuple[Path, ...] = ()) -> Parts:
+    """The parts of a worker that archives to ``store``."""
+    model, workspace = ModelActivities(store), WorkspaceActivities(store=store)
+    summaries = SummaryActivities(store, workspace, model)
+    checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
+    tools = ToolActivities(store)
+    activities: list[Callable[..., Any]] = [
+        LifecycleActivities(store).begin_job,
+        model.call_model,
+        model.summarise,
+        model.end_job,
+        tools.call_tool,
+        workspace.read_sources,
+        workspace.file_call,
+        record_verdict,
+        checkpoints.save_checkpoint,
+        checkpoints.load_checkpoint,
+        summaries.summarise_source,
+        summaries.summarise_group,
+        summaries.keep_material,
+        replays.claim_replay,
+        replays.recorded_turn,
+    ]
+    through = [HeartbeatInterceptor(), WorkingTime(), PlainErrors(), *([Bounds(allowed)] if allowed else [])]
+    return Parts(activities, through, tools)
+
+
+def make_worker(
+    client: Client,
+    store: ObjectStore,
+    *,
+    task_queue: str = TASK_QUEUE,
+    grace: timedelta = GRACE,
+    cached_jobs: int = 1000,
+    workflow_tasks: int = pool.PROCESSES,
+    deployment: WorkerDeploymentVersion | None = None,
+    allowed: tuple[Path, ...] = (),
+    identity: str | None = None,
+) -> Worker:
+    """A worker that archives to ``store``. ``cached_jobs`` workflows stay in memory; the others are replayed.
+
+    Workflow code runs unsandboxed: its imports are kept pure by the import contract, and every history that a test makes is
+    replayed. With a ``deployment``, jobs stay on the version that they began on until they continue as new. At most ``workflow_tasks`` of them run at a time: as many as there are interpreter processes, so none waits for one. Scripts,
+    tools and workspaces are taken from below the ``allowed`` directories; without any, from wherever an order names.
+    """
+    parts = make_parts(client, store, allowed)
+    worker = Worker(
+        client,
+        task_queue=task_queue,
+        identity=identity,
+        workflows=[JobWorkflow, BatchWorkflow] if deployment is None else [VersionedJob, VersionedBatch],
+        activities=parts.activities,
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        workflow_task_executor=ThreadPoolExecutor(workflow_tasks, thread_name_prefix="holdfast-workflow"),
+        activity_executor=ThreadPoolExecutor(CALLS, thread_name_prefix="holdfast-activity"),
+        max_concurrent_workflow_tasks=workflow_tasks,
+        max_concurrent_activities=CALLS,
+        max_concurrent_local_activities=CALLS,
+        max_cached_workflows=cached_jobs,
+        graceful_shutdown_timeout=grace,
+        interceptors=[*parts.of_activities, Door()],
+        plugins=[SimplePlugin("holdfast.tools", run_context=parts.tools.open)],
+        max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
+        sticky_queue_schedule_to_start_timeout=STICKY,
+        build_id=BUILD if deployment is None else None,
+        deployment_config=_versioned(deployment) if deployment is not None else None,
+    )
+    allow_long_activations(worker)
+    return worker
+
+
+def allow_long_activations(worker: Worker) -> None:
+    """Set the limit of the SDK's deadlock detector, where this release of the SDK keeps it.
+
+    Raises:
+        RuntimeError: if it keeps it elsewhere: a busy machine would fail tasks and lose slots without a word.
+    """
+    inner = getattr(worker, "_workflow_worker", None)
+    if not hasattr(inner, _DETECTOR):
+        raise RuntimeError(
+            f"temporalio {version('temporalio')} keeps the limit of its deadlock detector elsewhere than in "
+            f"_workflow_worker.{_DETECTOR}: install the release that requirements.lock names"
+        )
+    setattr(inner, _DETECTOR, ACTIVATION_SECONDS)
+
+
+def _versioned(version: WorkerDeploymentVersion) -> WorkerDeploymentConfig:
+    """How a worker says that it is a version of a deployment, to which Temporal pins the jobs that begin on it."""
+    return WorkerDeploymentConfig(version=version, use_worker_versioning=True)
+
+
+def warm_up() -> None:
+    """Load what is slow to load before any work comes.
+
+    litellm takes seconds and holds the interpreter lock, which would stall heartbeats; the token encoding and the first
+    type check would use up much of the 2 s that a workflow task has.
+    """
+    warm()
+    encoding(DEFAULT_ENCODING).count("")
+    # An interpreter that cannot start on a busy machine is no reason not to work: it is tried again when it is needed.
+    with suppress(GaveUp, pool.NoVerdict):
+        check("", "", {}, frozenset())
+    with pool.session():
+        pass
+
+
+@asynccontextmanager
+async def running_worker(
+    client: Client, store: ObjectStore, *, task_queue: str = TASK_QUEUE, grace: timedelta = GRACE
+) -> AsyncIterator[Worker]:
+    """A worker that runs until the end of the block, and then drains.
+
+    Raises:
+        InputError: if ``HOLDFAST_SIGNING_KEY`` is set to what is no key.
+    """
+    async with present(client, state_home()) as identity:
+        worker = make_worker(client, store, task_queue=task_queue, grace=grace, identity=identity)
+        await asyncio.to_thread(warm_up)
+        async with worker:
+            yield worker

@@ -1,0 +1,1 @@
+"""A job's files: calls on them, listings, walks."""
