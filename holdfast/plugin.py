@@ -18,7 +18,6 @@ from temporalio.worker import Worker, WorkerConfig
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 with workflow.unsafe.imports_passed_through():
-    from activities.only_jobs import OnlyJobs
     from holdfast import rooms
     from holdfast.results import JobResult
     from runtime.archive.job import JobArchive
@@ -29,11 +28,19 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.values import JobKey
     from runtime.cli.stores import archive_of
     from runtime.client.submission import masked_spec
-    from runtime.interpreter import pool
     from runtime.jobsfile.changes import definition_digest
     from runtime.jobsfile.load import load
     from runtime.spec.models import JobSpec
-    from runtime.worker.worker import CALLS, HEARTBEAT_INTERVAL, Parts, allow_long_activations, make_parts, warm_up
+    from runtime.worker.only_jobs import OnlyJobs
+    from runtime.worker.worker import (
+        CALLS,
+        HEARTBEAT_INTERVAL,
+        MOST_WORKFLOW_TASKS,
+        Parts,
+        allow_long_activations,
+        make_parts,
+        warm_up,
+    )
     from workflows.batch import BatchWorkflow
     from workflows.doors import Door
     from workflows.job import JobWorkflow
@@ -158,7 +165,7 @@ class HoldfastPlugin(SimplePlugin):
         if config.get("tuner") is None:
             # Each job has an interpreter's process while its task runs: no task waits for one.
             config["max_concurrent_workflow_tasks"] = min(
-                config.get("max_concurrent_workflow_tasks") or pool.PROCESSES, pool.PROCESSES
+                config.get("max_concurrent_workflow_tasks") or MOST_WORKFLOW_TASKS, MOST_WORKFLOW_TASKS
             )
         config["max_heartbeat_throttle_interval"] = HEARTBEAT_INTERVAL
         runner = config.get("workflow_runner")

@@ -18,7 +18,7 @@ from temporalio.plugin import SimplePlugin
 from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 
 from activities.bounds import Bounds
-from activities.build import code_digest
+from activities.build import code_digest, this_build
 from activities.checkpoints import CheckpointActivities
 from activities.heartbeats import HeartbeatInterceptor
 from activities.lifecycle import LifecycleActivities
@@ -36,7 +36,6 @@ from runtime.base.tokens import DEFAULT_ENCODING, encoding
 from runtime.interpreter import pool
 from runtime.interpreter.checker import GaveUp
 from runtime.interpreter.typecheck import check
-from runtime.job.checkpoint import INTERPRETER
 from runtime.worker.presence import present
 from workflows.batch import BatchWorkflow
 from workflows.doors import Door
@@ -54,10 +53,13 @@ STICKY = timedelta(seconds=3)
 """How long a job's next workflow task waits for the worker that has the job in memory, which may be dead; then any worker
 replays it. The SDK's own choice, 10 s, would be most of the time that a killed worker costs its jobs."""
 
+MOST_WORKFLOW_TASKS = pool.PROCESSES
+"""Workflow tasks that a worker has at once: each may hold an interpreter process."""
+
 BUILD = version("holdfast")
 """Stands in most events of a history. The SDK's own choice is a digest of all loaded code: longer, and no better known."""
 
-RELEASE = f"{BUILD}-{code_digest()}-{INTERPRETER.replace(' ', '-')}"
+RELEASE = f"{BUILD}-{code_digest()}-{this_build().interpreter.replace(' ', '-')}"
 """The build id of a versioned worker: Holdfast's version, the digest of workflow code and the interpreter's version, since each
 may change what a replay gives."""
 
@@ -118,7 +120,7 @@ def make_worker(
     task_queue: str = TASK_QUEUE,
     grace: timedelta = GRACE,
     cached_jobs: int = 1000,
-    workflow_tasks: int = pool.PROCESSES,
+    workflow_tasks: int = MOST_WORKFLOW_TASKS,
     deployment: WorkerDeploymentVersion | None = None,
     allowed: tuple[Path, ...] = (),
     identity: str | None = None,
