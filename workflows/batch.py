@@ -38,6 +38,10 @@ class BatchWorkflow(Ordered):
         self.children: dict[str, ChildWorkflowHandle[JobWorkflow, JobOutcome]] = {}
         self.unwanted: set[str] = set()
         self.ended: dict[str, JobStatus] = {}
+        self.runs: dict[str, str] = {}
+        """The first run of each job's newest chain of runs."""
+        self.again: dict[str, JobOrder] = {}
+        """Jobs to start anew whose ends a client has seen, and this workflow has not yet."""
 
     @workflow.run
     async def run(self, order: BatchOrder) -> BatchState:
@@ -68,6 +72,9 @@ class BatchWorkflow(Ordered):
         cancelled job is. One that has its place by now is cancelled as it would be by itself.
         """
         name = note.text
+        if name in self.again:
+            self.again[name] = self.again[name].model_copy(update={"withdrawn": True})
+            return
         waits = [job for job in self.waiting if job.key.job == name]
         if name in self.unwanted or not (waits or name in self.open):
             return
@@ -91,19 +98,38 @@ class BatchWorkflow(Ordered):
             name = job.key.job
             if name in places:
                 self.waiting[places[name]] = job
-            elif name not in self.open and (name not in self.ended or name in submission.rerun):
-                self.ended.pop(name, None)
-                self.started.pop(name, None)
-                self.waiting.append(job)
+            elif name in self.open:
+                if self.begins_anew(name, submission):
+                    self.again[name] = job
+            elif name not in self.ended or self.begins_anew(name, submission):
+                self.wait(job)
         return self.state()
+
+    def begins_anew(self, name: str, submission: Submission) -> bool:
+        """Whether the submission starts a job anew whose end its client has seen, be it open here still or not.
+
+        A client hears of a job's end from the server, at times before this workflow does. The run that it saw tells that end from
+        the one of a rerun that the same submission, given before, has started.
+        """
+        if name not in submission.rerun:
+            return False
+        seen = submission.ends.get(name)
+        if name in self.open:
+            return seen is not None and seen == self.runs.get(name)
+        return name in self.ended and (seen is None or self.runs.get(name, seen) == seen)
+
+    def wait(self, job: JobOrder) -> None:
+        """Let a job wait for its place, as one of which nothing is known."""
+        self.ended.pop(job.key.job, None)
+        self.started.pop(job.key.job, None)
+        self.waiting.append(job)
 
     @submit.validator
     def check_definitions(self, submission: Submission) -> None:
         """Refuse all of a submission in which a job that was started is defined otherwise."""
         for job in submission.jobs:
             name = job.key.job
-            again = name in self.ended and name in submission.rerun
-            if not again and self.started.get(name, job.definition) != job.definition:
+            if not self.begins_anew(name, submission) and self.started.get(name, job.definition) != job.definition:
                 raise ApplicationError(
                     f"job {name!r} was started with another definition", type="DefinitionChanged", non_retryable=True
                 )
@@ -112,7 +138,7 @@ class BatchWorkflow(Ordered):
     def state(self) -> BatchState:
         """What has become of the batch's jobs."""
         return BatchState(
-            waiting=tuple(job.key.job for job in self.waiting),
+            waiting=(*(job.key.job for job in self.waiting), *self.again),
             open=tuple(self.open),
             ended=dict(self.ended),
         )
@@ -132,6 +158,7 @@ class BatchWorkflow(Ordered):
                 memo={"definition": job.definition},
             )
             self.children[name] = child
+            self.runs[name] = child.first_execution_run_id or ""
             if name in self.unwanted and not job.withdrawn:
                 child.cancel()
             outcome: JobOutcome = await child
@@ -145,3 +172,5 @@ class BatchWorkflow(Ordered):
             self.children.pop(name, None)
             self.unwanted.discard(name)
         self.ended[name] = status
+        if (anew := self.again.pop(name, None)) is not None:
+            self.wait(anew)

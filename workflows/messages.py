@@ -109,11 +109,15 @@ class BatchOrder(Message):
 
 
 class Submission(Message):
-    """Jobs to add to a batch. ``rerun`` names those that may start anew although they ended in this batch run."""
+    """Jobs to add to a batch. ``rerun`` names those that may start anew although they ended in this batch run.
+
+    ``ends`` has, by job, the first run of the chain whose end made its client ask for that.
+    """
 
     jobs: tuple[JobOrder, ...]
     concurrency: int
     rerun: tuple[str, ...] = ()
+    ends: dict[str, str] = {}
 
 
 class BatchState(Message):

@@ -127,11 +127,13 @@ class Control:
             DefinitionChanged: if one of the jobs was started meanwhile with another definition.
         """
         fresh = plan.counted(Start.NEW, Start.RERUN)
-        rerun = tuple(job.spec.id for job in plan.counted(Start.RERUN))
+        anew = plan.counted(Start.RERUN)
+        rerun = tuple(job.spec.id for job in anew)
+        ends = {job.spec.id: job.first for job in anew if job.first}
         memo = {"archive": await asyncio.to_thread(archive_id, self.store), "store": str(self.store)}
         try:
             for portion in _portions([_order(plan.batch, job.spec) for job in fresh]):
-                submission = Submission(jobs=portion, concurrency=plan.concurrency, rerun=rerun)
+                submission = Submission(jobs=portion, concurrency=plan.concurrency, rerun=rerun, ends=ends)
                 failpoint("submit.before")
                 await _when_ready(lambda submission=submission: self._submit(plan.batch, submission, memo))  # type: ignore[misc]
                 failpoint("submit.after")
@@ -256,7 +258,8 @@ class Control:
         outcome = None if running else await self._ended(key, description)
         failed = outcome is not None and outcome.status is not JobStatus.SUCCEEDED
         if failed and rerun_failed:
-            return JobPlan(spec, Start.RERUN, before=run)
+            first = description.raw_description.workflow_execution_info.first_run_id
+            return JobPlan(spec, Start.RERUN, before=run, first=first)
         await self._check_definition(self._job(key, run), description, spec, failed=failed)
         if running:
             return JobPlan(spec, Start.RESUMED, turn=await asyncio.to_thread(self._turn, key, run))

@@ -29,7 +29,8 @@ class Start(StrEnum):
 class JobPlan:
     """One job of the command: what is done with it, the turns it has had, and its outcome if it has ended.
 
-    ``before`` is the run that a rerun follows, whose end is not this command's, or the archived run of a lost job.
+    ``before`` is the run that a rerun follows, whose end is not this command's, or the archived run of a lost job. ``first`` is the
+    first run of its chain, where Temporal knows it: continuing as new and resets begin others.
     """
 
     spec: JobSpec
@@ -37,6 +38,7 @@ class JobPlan:
     turn: int = 0
     outcome: JobOutcome | None = None
     before: str = ""
+    first: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,14 @@
-"""A batch whose jobs are not wanted any more: those that wait, and those that have just got their place."""
+"""What a batch is told of its jobs while they wait, start and end: that they are not wanted, or wanted again."""
 
 from __future__ import annotations
 
 import pytest
-from stage import Stage, replayer
+from stage import Stage, events_of, replayer
 
 from runtime.base.values import JobKey
+from runtime.client.own_runs import describe
 from runtime.job.stops import JobStatus
+from tests.eventually import eventually
 from workflows.batch import BatchWorkflow
 from workflows.messages import BatchOrder, JobOrder, Note, Submission, batch_workflow_id, job_workflow_id
 
@@ -41,3 +43,39 @@ async def test_wishes_are_for_jobs_that_wait_or_run_and_may_come_twice(stage: St
         assert (outcome["status"], outcome["reason"]) == ("cancelled", reason)
         await replayer().replay_workflow(await job.fetch_history())
     await replayer().replay_workflow(await handle.fetch_history())
+
+
+async def test_a_job_whose_end_the_batch_has_not_heard_of_is_started_anew_once(stage: Stage) -> None:
+    """A client hears of a job's end from the server, at times before the batch does. Given again, the rerun is not started again."""
+    key = JobKey(batch=stage.batch, job="one")
+    spec = stage.spec([{"code": "finish(1)", "delay": 60.0}], id="one")
+    order = JobOrder(key=key, spec=spec, definition="d")
+    batch = await stage.client.start_workflow(
+        BatchWorkflow.run, BatchOrder(batch=stage.batch), id=batch_workflow_id(stage.batch), task_queue=stage.queue
+    )
+    await batch.execute_update(BatchWorkflow.submit, Submission(jobs=(order,), concurrency=1))
+    job = stage.client.get_workflow_handle(job_workflow_id(key))
+
+    async def runs() -> bool:
+        return await describe(stage.client, job.id) is not None
+
+    async def runs_anew() -> bool:
+        return (await job.describe()).run_id != first
+
+    await eventually(runs, "the job is started")
+    first = (await job.describe()).run_id or ""
+    rerun = Submission(
+        jobs=(order.model_copy(update={"definition": "e"}),), concurrency=1, rerun=("one",), ends={"one": first}
+    )
+    for _ in range(2):
+        state = await batch.execute_update(BatchWorkflow.submit, rerun)
+        assert (state.open, state.waiting) == (("one",), ("one",))
+    await job.terminate()
+    await eventually(runs_anew, "the job is started anew")
+    state = await batch.execute_update(BatchWorkflow.submit, rerun)
+    assert (state.open, state.waiting) == (("one",), ())
+    await job.cancel()
+    assert (await batch.result()).ended == {"one": JobStatus.CANCELLED}
+    history = await batch.fetch_history()
+    assert len(events_of(history, "START_CHILD_WORKFLOW_EXECUTION_INITIATED")) == 2
+    await replayer().replay_workflow(history)
