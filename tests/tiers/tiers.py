@@ -55,9 +55,14 @@ def chosen(markers: Collection[str], tier: Tier, markexpr: str = "") -> bool:
 
 
 def register_profiles() -> None:
-    """``quick`` and ``full``. Tests assert behaviour and never seconds, so there is no deadline."""
-    settings.register_profile("quick", deadline=None, max_examples=20)
-    settings.register_profile("full", deadline=None, max_examples=100)
+    """``quick``, ``full`` and ``search``. Tests assert behaviour and never seconds, so there is no deadline.
+
+    The first two try the same examples each time: a change lands or not by what it does, not by luck. ``search`` looks for others
+    (``--hypothesis-profile search``).
+    """
+    settings.register_profile("quick", deadline=None, max_examples=20, derandomize=True)
+    settings.register_profile("full", deadline=None, max_examples=100, derandomize=True)
+    settings.register_profile("search", deadline=None, max_examples=1000)
 
 
 def examples(full: int) -> int:
