@@ -1,6 +1,8 @@
-"""The wire of the one provider that litellm calls through aiohttp without httpx above it: ``aiohttp_openai``.
+"""The wire of the one provider that litellm calls through aiohttp without httpx above it:
+``aiohttp_openai``.
 
-litellm has no streams for it: it reads the whole response, which is recorded piece by piece while it is read.
+litellm has no streams for it: it reads the whole response, which is recorded piece by piece while
+it is read.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from runtime.archive.forms import Capture
 
 
 class AiohttpWire:
-    """In place of the ``aiohttp.ClientSession`` that litellm would keep: a session for each call, with the call recorded.
+    """In place of the ``aiohttp.ClientSession`` that litellm would keep: a session for each call,
+    with the call recorded.
 
     ``tls`` is what aiohttp's connector takes: a context, or whether to verify.
     """
@@ -27,7 +30,8 @@ class AiohttpWire:
         self._tls = tls
 
     async def post(self, url: str, **arguments: Any) -> aiohttp.ClientResponse:
-        """Post, and read the whole response; it is archived before it is sent if it is part of a model call.
+        """Post, and read the whole response; it is archived before it is sent if it is part of a
+        model call.
 
         Raises:
             httpx.TransportError: there is no response, or it broke off.
@@ -50,12 +54,16 @@ class AiohttpWire:
 
 
 def _recording(recorder: CallRecorder) -> aiohttp.ClientMiddlewareType:
-    async def record(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    async def record(
+        request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
         body = request.body if isinstance(request.body, bytes) else await request.body.as_bytes()
         # Without compression the recorded response is the text itself, and any tool reads it.
         request.headers["Accept-Encoding"] = "identity"
         headers = dict(request.headers)
-        await recorder.sending(SentRequest(Capture.WIRE, body, request.method, str(request.url), headers))
+        await recorder.sending(
+            SentRequest(Capture.WIRE, body, request.method, str(request.url), headers)
+        )
         try:
             async with recorder.patience():
                 response = await send(request)
@@ -85,5 +93,7 @@ def _carried(error: Exception, recorder: CallRecorder) -> httpx.TransportError:
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         error = Silence(f"no connection within {recorder.limits.connect:g} s")
     carried = httpx.ReadError(str(error) or type(error).__name__)
-    recorder.failure = recorder.failure or (error if isinstance(error, Silence | TooLarge) else carried)
+    recorder.failure = recorder.failure or (
+        error if isinstance(error, Silence | TooLarge) else carried
+    )
     return carried

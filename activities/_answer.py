@@ -1,7 +1,7 @@
 """The model's answer, put together from litellm's chunks or from its whole response.
 
-litellm's own builder for streams loses what a later prompt must hold unaltered (refusals, the borders between thinking
-blocks), so the pieces are joined here.
+litellm's own builder for streams loses what a later prompt must hold unaltered (refusals, the
+borders between thinking blocks), so the pieces are joined here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from runtime.base.digests import canonical_json
 from runtime.base.values import ToolCall
 
 MOST_BYTES = 768 * 1024
-"""An answer larger than this is shortened: Temporal fails a workflow for ever on a value above 2 MiB."""
+"""An answer larger than this is shortened: Temporal fails a workflow for ever on a value above 2
+MiB.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,26 +36,38 @@ class Answer:
 
 
 def without_secrets(answer: Answer, secrets: Secrets) -> Answer:
-    """``answer`` with every secret masked, so that none goes on into later prompts. Thinking stays: it is signed."""
-    calls = [call.model_copy(update={"arguments": secrets.mask(call.arguments)}) for call in answer.tool_calls]
+    """``answer`` with every secret masked, so that none goes on into later prompts.
+
+    Thinking stays: it is signed.
+    """
+    calls = [
+        call.model_copy(update={"arguments": secrets.mask(call.arguments)})
+        for call in answer.tool_calls
+    ]
     refusal = None if answer.refusal is None else secrets.mask(answer.refusal)
     return replace(answer, text=secrets.mask(answer.text), tool_calls=tuple(calls), refusal=refusal)
 
 
 def refusal_in(body: bytes) -> str | None:
-    """The refusal in a stream of OpenAI's chat protocol: litellm drops the chunks that carry it, for they have no content."""
+    """The refusal in a stream of OpenAI's chat protocol: litellm drops the chunks that carry it,
+    for they have no content.
+    """
     parts: list[str] = []
     for line in body.splitlines():
         if line.startswith(b"data: {") and b'"refusal"' in line:
             with suppress(ValueError, KeyError, IndexError, TypeError):
-                parts.append(json.loads(line[len(b"data: ") :])["choices"][0]["delta"]["refusal"] or "")
+                parts.append(
+                    json.loads(line[len(b"data: ") :])["choices"][0]["delta"]["refusal"] or ""
+                )
     return "".join(parts) or None
 
 
 def held_in_pieces(body: bytes, secrets: Secrets) -> bool:
-    """Whether the events of a stream, put together, hold a secret that the stream's bytes have in pieces.
+    """Whether the events of a stream, put together, hold a secret that the stream's bytes have in
+    pieces.
 
-    For what is left of a stream that broke, which makes no answer. Each field's texts are joined in their order.
+    For what is left of a stream that broke, which makes no answer. Each field's texts are joined in
+    their order.
     """
     texts: dict[str, list[str]] = {}
     for line in body.splitlines():
@@ -150,7 +164,9 @@ class AnswerBuilder:
             self._call(call, position)
 
     def _think(self, block: Mapping[str, Any]) -> None:
-        """A thinking block or a piece of one: pieces belong together up to the one with the signature."""
+        """A thinking block or a piece of one: pieces belong together up to the one with the
+        signature.
+        """
         piece = {name: value for name, value in dict(block).items() if value is not None}
         if piece.get("type") != "thinking":
             self._thinking.append(piece)
@@ -189,23 +205,39 @@ class AnswerBuilder:
 
 
 def _whole_characters(text: str) -> str:
-    """``text`` with surrogate pairs joined, which a stream may have split, and lone ones replaced: JSON can spell them."""
+    """``text`` with surrogate pairs joined, which a stream may have split, and lone ones replaced:
+    JSON can spell them.
+    """
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _whole_characters_in(block: dict[str, Any]) -> dict[str, Any]:
-    return {name: _whole_characters(value) if isinstance(value, str) else value for name, value in block.items()}
+    return {
+        name: _whole_characters(value) if isinstance(value, str) else value
+        for name, value in block.items()
+    }
 
 
 def _size(answer: Answer) -> int:
     """Bytes of the answer in the workflow's history, roughly."""
-    parts = [answer.text, answer.refusal or "", *(call.name + call.arguments for call in answer.tool_calls)]
+    parts = [
+        answer.text,
+        answer.refusal or "",
+        *(call.name + call.arguments for call in answer.tool_calls),
+    ]
     return len("".join(parts).encode()) + len(canonical_json(list(answer.thinking)))
 
 
 def _shortened(answer: Answer) -> Answer:
-    """An answer too large for the history, as one that the token limit cut off: the start of its text, and no calls."""
+    """An answer too large for the history, as one that the token limit cut off: the start of its
+    text, and no calls.
+    """
     refusal = answer.refusal and answer.refusal[: MOST_BYTES // 8]
     return replace(
-        answer, text=answer.text[: MOST_BYTES // 8], tool_calls=(), thinking=(), finish_reason="length", refusal=refusal
+        answer,
+        text=answer.text[: MOST_BYTES // 8],
+        tool_calls=(),
+        thinking=(),
+        finish_reason="length",
+        refusal=refusal,
     )

@@ -1,15 +1,17 @@
-"""Claims on work that is to be done once, however many workers want its result: objects of a store, and no clock in common.
+"""Claims on work that is to be done once, however many workers want its result: objects of a store,
+and no clock in common.
 
 ::
 
     KEY.claims/00000001    {"owner": ..., "over": false}
     KEY.claims/00000002    ...
 
-The newest claim counts, and the next number is written if absent, so one of several takes it. The owner writes a further claim
-now and then while it works, and one that is ``over`` if it gives up. Who waits measures by a clock of its own how long the
-newest claim has stood: after ``lease`` seconds its owner counts as dead, and the first to write the next claim goes on in its
-stead. So a worker that dies holds nobody up for longer than that; one that only stalled may do the work a second time, which
-costs money and changes nothing, since the result is written if absent too.
+The newest claim counts, and the next number is written if absent, so one of several takes it. The
+owner writes a further claim now and then while it works, and one that is ``over`` if it gives up.
+Who waits measures by a clock of its own how long the newest claim has stood: after ``lease``
+seconds its owner counts as dead, and the first to write the next claim goes on in its stead. So a
+worker that dies holds nobody up for longer than that; one that only stalled may do the work a
+second time, which costs money and changes nothing, since the result is written if absent too.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from runtime.base.errors import ArchiveError
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds until an owner that says nothing counts as dead, between two signs of life, and between two looks of who waits."""
+    """Seconds until an owner that says nothing counts as dead, between two signs of life, and
+    between two looks of who waits.
+    """
 
     lease: float = 60.0
     beat: float = 20.0
@@ -46,7 +50,10 @@ class Claim:
 
 
 class Claims:
-    """The claims on the work whose result goes to ``key``, as ``owner`` makes them. A later attempt of one owner is the same."""
+    """The claims on the work whose result goes to ``key``, as ``owner`` makes them.
+
+    A later attempt of one owner is the same.
+    """
 
     def __init__(self, store: ObjectStore, key: str, owner: str, times: Times) -> None:
         self._store = store
@@ -82,7 +89,9 @@ class Claims:
         if not keys:
             return Claim()
         said = json.loads(self._store.get(keys[-1]))
-        return Claim(number=int(keys[-1].removeprefix(self._prefix)), owner=said["owner"], over=said["over"])
+        return Claim(
+            number=int(keys[-1].removeprefix(self._prefix)), owner=said["owner"], over=said["over"]
+        )
 
     async def _turn(self, done: Callable[[], Awaitable[bool]]) -> int | None:
         """The number of this owner's claim; None if the work is done."""

@@ -1,8 +1,9 @@
 """What attempts at a model call used that came to nothing, from what the archive has of them.
 
-An attempt that failed has a record, which says what it used. One over which its worker died has none: its request was sent, or
-was about to be, so it counts as an estimate. Attempts are told apart by the activity that made them: one turn may have several,
-since a prompt that a provider found too long is followed by another.
+An attempt that failed has a record, which says what it used. One over which its worker died has
+none: its request was sent, or was about to be, so it counts as an estimate. Attempts are told apart
+by the activity that made them: one turn may have several, since a prompt that a provider found too
+long is followed by another.
 """
 
 from __future__ import annotations
@@ -27,15 +28,22 @@ from runtime.projection.segments import Segment
 from runtime.spec.models import Retry
 
 _MAYBE_WORKED = frozenset({408, 502, 504, 524})
-"""Statuses by which a gateway says that it waited no longer: the model behind it may have worked, and its work is paid for."""
+"""Statuses by which a gateway says that it waited no longer: the model behind it may have worked,
+and its work is paid for.
+"""
 
 _FIRST_WAIT, _SHORT_WAIT, _LONG_WAIT = 1.0, 60.0, 300.0
-"""Seconds: Temporal's waits between attempts double from the first up to the second, ours beyond that up to the third."""
+"""Seconds: Temporal's waits between attempts double from the first up to the second, ours beyond
+that up to the third.
+"""
 
 
 @dataclass(frozen=True)
 class FailedAttempts:
-    """The failed attempts of one activity. ``recorded`` is how many of them a record tells of, ``last`` the last one's error."""
+    """The failed attempts of one activity.
+
+    ``recorded`` is how many of them a record tells of, ``last`` the last one's error.
+    """
 
     spent: Failed = field(default_factory=Failed)
     recorded: int = 0
@@ -46,7 +54,9 @@ class FailedAttempts:
         return FailedAttempts(self.spent + spent, self.recorded + 1, last)
 
     def line(self) -> str:
-        """``7 failed attempts used 1,050,000 tokens and $1.0500 within 2m; the last: ServerError: Oops (HTTP 500)``."""
+        """``7 failed attempts used 1,050,000 tokens and $1.0500 within 2m; the last: ServerError:
+        Oops (HTTP 500)``.
+        """
         spent = self.spent
         about = "" if spent.usage.reported else "about "
         used = f"used {about}{counted(spent.usage.total, 'token')} and ${spent.cost_usd:.4f}"
@@ -71,14 +81,18 @@ def failed_attempts(
         if exchange is not None:
             found = FailedAttempts(found.spent + _exchanged(exchange), found.recorded, found.last)
         elif failure is None:
-            found = FailedAttempts(found.spent + _in_flight(archive, attempt, options), found.recorded, found.last)
+            found = FailedAttempts(
+                found.spent + _in_flight(archive, attempt, options), found.recorded, found.last
+            )
         else:
             found = found.more(failure.spent, f"{failure.error_type}: {failure.error_message}")
     return found
 
 
 def _exchanged(exchange: Exchange) -> Failed:
-    """A reply that lost the race for its turn; a request that the call went on from cost nothing by itself."""
+    """A reply that lost the race for its turn; a request that the call went on from cost nothing by
+    itself.
+    """
     if exchange.reason is ExchangeReason.FOLLOWED:
         return Failed()
     return Failed(attempts=1, usage=exchange.usage, cost_usd=exchange.cost_usd)
@@ -86,11 +100,17 @@ def _exchanged(exchange: Exchange) -> Failed:
 
 def _in_flight(archive: JobArchive, attempt: Attempt, options: ModelOptions) -> Failed:
     """An attempt of which nothing is known but its request."""
-    return estimate(sum(segment.tokens for segment in archive.attempt_layout(attempt.key)), 0, options)
+    return estimate(
+        sum(segment.tokens for segment in archive.attempt_layout(attempt.key)), 0, options
+    )
 
 
-def used_by(recorder: CallRecorder, layout: Sequence[Segment], options: ModelOptions, encoding_name: str) -> Failed:
-    """What an attempt that failed used: as its response states, else nothing if the provider refused it, else an estimate."""
+def used_by(
+    recorder: CallRecorder, layout: Sequence[Segment], options: ModelOptions, encoding_name: str
+) -> Failed:
+    """What an attempt that failed used: as its response states, else nothing if the provider
+    refused it, else an estimate.
+    """
     if not recorder.reached:
         return Failed(attempts=1)
     if (usage := usage_in(recorder.content)) is not None:
@@ -99,13 +119,16 @@ def used_by(recorder: CallRecorder, layout: Sequence[Segment], options: ModelOpt
     if status is not None and status >= 400 and status not in _MAYBE_WORKED:
         return Failed(attempts=1)
     text = recorder.heard.answer().text if recorder.heard is not None else ""
-    return estimate(sum(segment.tokens for segment in layout), encoding(encoding_name).count(text), options)
+    return estimate(
+        sum(segment.tokens for segment in layout), encoding(encoding_name).count(text), options
+    )
 
 
 def wait_after(failure: ApplicationError, temporal_attempt: int, number: int) -> float:
     """Seconds until the next attempt, after the ``number``-th that failed.
 
-    A provider that has been failing for minutes is asked ever more seldom; a worker that dies often waits no longer for that.
+    A provider that has been failing for minutes is asked ever more seldom; a worker that dies often
+    waits no longer for that.
     """
     if failure.next_retry_delay is not None:
         return failure.next_retry_delay.total_seconds()
@@ -115,17 +138,27 @@ def wait_after(failure: ApplicationError, temporal_attempt: int, number: int) ->
 
 
 def given_up(
-    failure: ApplicationError, failed: FailedAttempts, wait: float | None, retry: Retry, booked: Failed
+    failure: ApplicationError,
+    failed: FailedAttempts,
+    wait: float | None,
+    retry: Retry,
+    booked: Failed,
 ) -> ApplicationError:
-    """``failure`` as it is raised: with all that was spent, and without another attempt if there were enough of them."""
+    """``failure`` as it is raised: with all that was spent, and without another attempt if there
+    were enough of them.
+    """
     words = failure.message
     if wait is not None and failed.recorded >= retry.attempts:
-        words = f"{counted(failed.recorded, 'attempt')} failed, as many as 'retry' allows; the last: {words}"
+        words = (
+            f"{counted(failed.recorded, 'attempt')} failed, as many as 'retry' allows; the last:"
+            f" {words}"
+        )
     elif wait is not None and failed.spent.seconds > retry.time:
         so_far = format_duration(max(round(failed.spent.seconds - wait), 0))
         words = (
-            f"{counted(failed.recorded, 'attempt')} failed in {so_far}, and another after {format_duration(round(wait))} would "
-            f"be later than 'retry' allows ({format_duration(retry.time)}); the last: {words}"
+            f"{counted(failed.recorded, 'attempt')} failed in {so_far}, and another after"
+            f" {format_duration(round(wait))} would be later than 'retry' allows"
+            f" ({format_duration(retry.time)}); the last: {words}"
         )
     over = failure.non_retryable or words != failure.message
     return ApplicationError(
@@ -133,9 +166,11 @@ def given_up(
         booked + failed.spent,
         type=failure.type,
         non_retryable=over,
-        next_retry_delay=failure.next_retry_delay
-        if over or wait is None or wait <= _SHORT_WAIT
-        else timedelta(seconds=wait),
+        next_retry_delay=(
+            failure.next_retry_delay
+            if over or wait is None or wait <= _SHORT_WAIT
+            else timedelta(seconds=wait)
+        ),
     )
 
 

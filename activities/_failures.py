@@ -1,4 +1,6 @@
-"""What went wrong with a model call, as an error that Temporal retries or does not, in the provider's own words."""
+"""What went wrong with a model call, as an error that Temporal retries or does not, in the
+provider's own words.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ MOST_WORDS = 2_000
 """Bytes of a provider's message that are kept; a failure stands in the workflow's history."""
 
 MOST_READ = 8_000
-"""Characters of it in which a reason is looked for: some patterns take the square of their number."""
+"""Characters of it in which a reason is looked for: some patterns take the square of their
+number.
+"""
 
 LONGEST_WAIT = timedelta(hours=24)
 
@@ -82,12 +86,16 @@ _BY_CLASS = {
     "Timeout": FailureKind.TIMEOUT,
 }
 _CREDENTIALS = re.compile(r"credentials|api[ _-]?key", re.IGNORECASE)
-"""In the words of an error of a call for which nothing was sent: a library found no key, and asked nobody."""
+"""In the words of an error of a call for which nothing was sent: a library found no key, and asked
+nobody.
+"""
 
 _NOT_SAID = "Traceback (most recent call last)"
 """Where litellm's words go on with its own stack."""
 
-_LITELLM = re.compile(r"^(litellm\.)?\w*(Error|Exception|Timeout)\s*:\s*(\w+(Exception|Error)\s*-\s*)?")
+_LITELLM = re.compile(
+    r"^(litellm\.)?\w*(Error|Exception|Timeout)\s*:\s*(\w+(Exception|Error)\s*-\s*)?"
+)
 
 
 def failure_of(error: Exception, recorder: CallRecorder) -> ApplicationError:
@@ -98,11 +106,12 @@ def failure_of(error: Exception, recorder: CallRecorder) -> ApplicationError:
     kind = _kind(cause, words, recorder)
     message = _bounded(words)
     if recorder.status is not None and recorder.status >= 400:
-        message = (
-            f"{message} (HTTP {recorder.status}{', the first megabyte of a longer answer' if recorder.cut else ''})"
-        )
+        cut = ", the first megabyte of a longer answer" if recorder.cut else ""
+        message = f"{message} (HTTP {recorder.status}{cut})"
     delay = _retry_after(recorder.headers, datetime.now(UTC)) if kind.retryable else None
-    return ApplicationError(message, type=kind.value, non_retryable=not kind.retryable, next_retry_delay=delay)
+    return ApplicationError(
+        message, type=kind.value, non_retryable=not kind.retryable, next_retry_delay=delay
+    )
 
 
 def _unwrapped(error: Exception) -> Exception:
@@ -112,7 +121,9 @@ def _unwrapped(error: Exception) -> Exception:
 
 def _kind(cause: Exception, words: str, recorder: CallRecorder) -> FailureKind:
     failure = recorder.failure or fault_in(recorder) or cause
-    refused = isinstance(failure, ErrorReply) or (recorder.status is not None and recorder.status >= 400)
+    refused = isinstance(failure, ErrorReply) or (
+        recorder.status is not None and recorder.status >= 400
+    )
     if isinstance(failure, NotAModel):
         return FailureKind.NOT_A_MODEL
     if _package(cause, recorder) is not None:
@@ -169,7 +180,11 @@ def _words(cause: Exception, recorder: CallRecorder) -> str:
 
 def _said(recorder: CallRecorder) -> str:
     """The message in an error response's body: the field where providers put it, else the text."""
-    headers = {name: value for name, value in recorder.headers.items() if name.lower() != "transfer-encoding"}
+    headers = {
+        name: value
+        for name, value in recorder.headers.items()
+        if name.lower() != "transfer-encoding"
+    }
     try:
         text = httpx.Response(recorder.status or 500, headers=headers, content=recorder.body).text
     except httpx.DecodingError:
@@ -205,7 +220,9 @@ def _message_in(value: Any) -> str | None:
 
 
 def _retry_after(headers: dict[str, str], now: datetime) -> timedelta | None:
-    """How long the provider asks to wait (RFC 9110, section 10.2.3; OpenAI's header in milliseconds first)."""
+    """How long the provider asks to wait (RFC 9110, section 10.2.3; OpenAI's header in milliseconds
+    first).
+    """
     lowered = {name.lower(): value.strip() for name, value in headers.items()}
     milliseconds, value = lowered.get("retry-after-ms", ""), lowered.get("retry-after", "")
     try:

@@ -8,16 +8,24 @@ from activities.prices import window_of
 from runtime.interpreter.replies import CUT_OFF
 
 NEARLY_FULL = 0.9
-"""The share of a model's window from which on a prompt fills it: providers count otherwise than tables say."""
+"""The share of a model's window from which on a prompt fills it: providers count otherwise than
+tables say.
+"""
 
-NO_ROOM = "the reply is empty and was cut off: the prompt may have left no room for one in the model's window"
+NO_ROOM = (
+    "the reply is empty and was cut off: the prompt may have left no room for one in the model's"
+    " window"
+)
 
 
 def left_no_room(answer: Answer, tokens: int, accepted: int, options: ModelOptions) -> bool:
-    """Whether an answer to a prompt of ``tokens`` is empty for lack of room. ``accepted`` is the size of the largest prompt that
-    the model has answered; with 0 nothing is known, and there is nothing to leave out.
+    """Whether an answer to a prompt of ``tokens`` is empty for lack of room.
 
-    An answer that has used up all that the options' own limit leaves it had the room that it was given.
+    ``accepted`` is the size of the largest prompt that the model has answered; with 0 nothing is
+    known, and there is nothing to leave out.
+
+    An answer that has used up all that the options' own limit leaves it had the room that it was
+    given.
     """
     empty = not answer.text.strip() and not answer.tool_calls and answer.refusal is None
     if not accepted or not empty or answer.finish_reason not in CUT_OFF:

@@ -1,4 +1,6 @@
-"""A turn for which no model is called: its reply is that of a record's step, or a statement that a user wrote."""
+"""A turn for which no model is called: its reply is that of a record's step, or a statement that a
+user wrote.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,13 @@ from runtime.base.values import ToolCall
 from runtime.interpreter.replies import SCRIPT_CLOSE, SCRIPT_OPEN, TOOL_ARGUMENT, TOOL_NAME
 
 
-def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_attempt: int) -> TurnReply:
-    """Archive the turn with the given reply, and return that. The usage is that of the call in which a model was asked for it,
-    so that budgets run as they did.
+def give(
+    store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_attempt: int
+) -> TurnReply:
+    """Archive the turn with the given reply, and return that.
+
+    The usage is that of the call in which a model was asked for it, so that budgets run as they
+    did.
 
     The step itself says that nothing was spent, and its request that no model was called.
 
@@ -47,7 +53,9 @@ def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_at
                 started_at=now,
             )
         )
-        ref = archive.finish_step(NewStep.like(call, run=run, attempt=attempt, reply=reply, finished_at=now))
+        ref = archive.finish_step(
+            NewStep.like(call, run=run, attempt=attempt, reply=reply, finished_at=now)
+        )
         done = archive.step(ref)
     return TurnReply(
         **dict(done.reply),
@@ -58,7 +66,9 @@ def give(store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_at
     )
 
 
-def _reply(store: ObjectStore, call: TurnCall, given: Given) -> tuple[StoredReply, dict[str, Any], bytes]:
+def _reply(
+    store: ObjectStore, call: TurnCall, given: Given
+) -> tuple[StoredReply, dict[str, Any], bytes]:
     """The reply, what it is booked as, and the request that says where it comes from."""
     if given.statement is not None:
         return _edited(call, given.statement), {}, given_request(None)
@@ -80,5 +90,8 @@ def _edited(call: TurnCall, statement: str) -> StoredReply:
     arguments = canonical_json({TOOL_ARGUMENT: statement}).decode()
     calls = (ToolCall(id=f"edited_{call.turn}", name=TOOL_NAME, arguments=arguments),)
     return StoredReply(
-        tool_calls=calls, finish_reason="tool_calls", response_id="edited", tokens=count(TOOL_NAME) + count(arguments)
+        tool_calls=calls,
+        finish_reason="tool_calls",
+        response_id="edited",
+        tokens=count(TOOL_NAME) + count(arguments),
     )

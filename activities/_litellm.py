@@ -1,4 +1,5 @@
-"""litellm, imported late and set up once: one call path for every provider, with our transports below all of them.
+"""litellm, imported late and set up once: one call path for every provider, with our transports
+below all of them.
 
 ``import litellm`` takes seconds, so nothing imports it before a model is called or ``warm`` is.
 """
@@ -36,7 +37,9 @@ _STREAM_ENDS = re.compile(
     rb"\[DONE\]|message_stop|stop_reason\"\s*:\s*\"|finish_?reason\"\s*:\s*\"|response\.(completed|incomplete|failed)",
     re.IGNORECASE,
 )
-"""What tells that a stream of server-sent events is complete, in the protocols of litellm's providers."""
+"""What tells that a stream of server-sent events is complete, in the protocols of litellm's
+providers.
+"""
 
 _ERROR = re.compile(rb"\"error\"\s*:\s*[{\"]")
 """What tells that an event of a stream is an error, of which litellm makes one of its own."""
@@ -44,11 +47,16 @@ _ERROR = re.compile(rb"\"error\"\s*:\s*[{\"]")
 _STATELESS = frozenset({"openai", "azure"})
 """Providers whose Responses API encrypts reasoning items, so that it need not keep them itself."""
 
-_USAGE = re.compile(rb"\"(prompt_tokens|input_tokens|promptTokenCount|prompt_eval_count|inputTokens)\"\s*:\s*\d")
+_USAGE = re.compile(
+    rb"\"(prompt_tokens|input_tokens|promptTokenCount|prompt_eval_count|inputTokens)\"\s*:\s*\d"
+)
 
 
 def warm() -> None:
-    """Import litellm and set it up. Takes seconds the first time; call it when a worker starts, in a thread."""
+    """Import litellm and set it up.
+
+    Takes seconds the first time; call it when a worker starts, in a thread.
+    """
     library()
 
 
@@ -96,9 +104,13 @@ async def ask(
         if is_whole(recorder) and not options.stream and _is_litellms_own(error):
             recorder.failure = recorder.failure or fault_in(recorder) or unread(recorder)
         ended_early = (
-            _is_cut(recorder) and "before any terminal event" in str(error) and not _ERROR.search(recorder.body)
+            _is_cut(recorder)
+            and "before any terminal event" in str(error)
+            and not _ERROR.search(recorder.body)
         )
-        if recorder.failure is not None or not (ended_early or (options.stream and is_whole(recorder))):
+        if recorder.failure is not None or not (
+            ended_early or (options.stream and is_whole(recorder))
+        ):
             raise
     finally:
         current.reset(token)
@@ -111,7 +123,8 @@ async def ask(
 
 
 async def _reread(lite: Any, arguments: dict[str, Any], recorder: CallRecorder) -> AnswerBuilder:
-    """The reply in a response that was asked for as a stream and had none: a whole one, which litellm reads as such.
+    """The reply in a response that was asked for as a stream and had none: a whole one, which
+    litellm reads as such.
 
     Raises:
         NotAModel: what came is no reply.
@@ -145,11 +158,17 @@ def _as_received(answer: Answer, options: ModelOptions, recorder: CallRecorder) 
         builder = AnswerBuilder(recorder.turn)
         builder.add_response(as_chat(response))
         return replace(builder.answer(), usage=answer.usage)
-    return replace(answer, refusal=answer.refusal or refusal_in(recorder.content)) if options.stream else answer
+    return (
+        replace(answer, refusal=answer.refusal or refusal_in(recorder.content))
+        if options.stream
+        else answer
+    )
 
 
 def reports_usage(recorder: CallRecorder) -> bool:
-    """Whether the provider's response itself states the tokens used; where it does not, litellm makes figures up."""
+    """Whether the provider's response itself states the tokens used; where it does not, litellm
+    makes figures up.
+    """
     return _USAGE.search(recorder.content) is not None
 
 
@@ -163,8 +182,12 @@ def price(options: ModelOptions, usage: Any) -> float:
         return 0.0
 
 
-def _responses_provider(lite: Any, options: ModelOptions, tools: list[dict[str, Any]] | None) -> str | None:
-    """The provider whose Responses API litellm calls for this call, else None. What it needs for that is imported here.
+def _responses_provider(
+    lite: Any, options: ModelOptions, tools: list[dict[str, Any]] | None
+) -> str | None:
+    """The provider whose Responses API litellm calls for this call, else None.
+
+    What it needs for that is imported here.
 
     Raises:
         ImportError: a package that it needs is not installed.
@@ -172,7 +195,9 @@ def _responses_provider(lite: Any, options: ModelOptions, tools: list[dict[str, 
     main: Any = import_module("litellm.main")
     given = options.arguments
     try:
-        model, provider, _, base = lite.get_llm_provider(options.name, api_base=given.get("api_base"))
+        model, provider, _, base = lite.get_llm_provider(
+            options.name, api_base=given.get("api_base")
+        )
     except Exception:  # noqa: BLE001 - the call itself says that the model is unknown
         return None
     info, _ = main.responses_api_bridge_check(
@@ -196,12 +221,18 @@ def _arguments(
     tools: list[dict[str, Any]] | None,
     responses: str | None,
 ) -> dict[str, Any]:
-    """All of litellm's arguments for the call; ``responses`` is the provider whose Responses API it goes to."""
+    """All of litellm's arguments for the call; ``responses`` is the provider whose Responses API it
+    goes to.
+    """
     if responses is None:
-        messages = [{name: value for name, value in m.items() if name != "reasoning_items"} for m in messages]
+        messages = [
+            {name: value for name, value in m.items() if name != "reasoning_items"}
+            for m in messages
+        ]
     arguments = {**options.arguments, **_fixed(options, messages, tools)}
     if responses in _STATELESS and not arguments.keys() & {"store", "include"}:
-        # The archive holds all of a prompt: nothing in it may be a reference to what the provider keeps for a while.
+        # The archive holds all of a prompt: nothing in it may be a reference to what the provider
+        # keeps for a while.
         stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
         arguments["extra_body"] = {**stateless, **arguments.get("extra_body", {})}
     return arguments
@@ -238,7 +269,10 @@ def _fixed(
     if tools:
         fixed["tools"] = tools
     if options.stream:
-        fixed["stream_options"] = {**options.arguments.get("stream_options", {}), "include_usage": True}
+        fixed["stream_options"] = {
+            **options.arguments.get("stream_options", {}),
+            "include_usage": True,
+        }
     return fixed
 
 
@@ -266,7 +300,8 @@ def _set_up() -> Any:
     lite.telemetry = False
     # A reply may repeat itself; a count of equal chunks says nothing about it.
     lite.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize
-    # What its callbacks would be told costs a scan and a count of the whole prompt, and there are none.
+    # What its callbacks would be told costs a scan and a count of the whole prompt, and there are
+    # none.
     lite.disable_token_counter = True
     lite.disable_streaming_logging = True
     # Its log lines repeat the errors that we raise, with headers in them.
@@ -288,8 +323,12 @@ def _set_up() -> Any:
     return lite
 
 
-def _transport(ssl_context: Any = None, ssl_verify: bool | None = None, shared_session: Any = None) -> AsyncWire:
-    """The transport below each asynchronous client that litellm makes, OpenAI's and Azure's included."""
+def _transport(
+    ssl_context: Any = None, ssl_verify: bool | None = None, shared_session: Any = None
+) -> AsyncWire:
+    """The transport below each asynchronous client that litellm makes, OpenAI's and Azure's
+    included.
+    """
     verify: Verify = ssl_context if ssl_context is not None else ssl_verify is not False
     return AsyncWire(verify)
 
@@ -299,7 +338,9 @@ def _aiohttp_handler() -> Any:
     from activities._aiohttp_wire import AiohttpWire
 
     tls = import_module("litellm.llms.custom_httpx.http_handler").get_ssl_configuration()
-    return import_module("litellm.llms.custom_httpx.aiohttp_handler").BaseLLMAIOHTTPHandler(AiohttpWire(tls))
+    return import_module("litellm.llms.custom_httpx.aiohttp_handler").BaseLLMAIOHTTPHandler(
+        AiohttpWire(tls)
+    )
 
 
 def _handler(lite: Any) -> Any:
@@ -314,8 +355,14 @@ def _handler(lite: Any) -> Any:
 
         async def astreaming(self, **call: Any) -> AsyncIterator[Any]:
             id = f"scripted-{replies_in(call['messages'])}"
-            options = {n: v for n, v in call["optional_params"].items() if n not in {"stream", "stream_options"}}
-            async with aclosing(_scripted.pieces(call["model"], call["messages"], options)) as pieces:
+            options = {
+                n: v
+                for n, v in call["optional_params"].items()
+                if n not in {"stream", "stream_options"}
+            }
+            async with aclosing(
+                _scripted.pieces(call["model"], call["messages"], options)
+            ) as pieces:
                 async for piece in pieces:
                     reason = piece.pop("finish_reason", None)
                     choice = {"index": 0, "delta": piece, "finish_reason": reason}

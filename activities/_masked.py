@@ -1,6 +1,8 @@
-"""The secrets that only a worker knows, by value, kept out of what is archived and sent: the one place that all calls pass.
+"""The secrets that only a worker knows, by value, kept out of what is archived and sent: the one
+place that all calls pass.
 
-What comes from outside was masked where it came in; this is for a value that a statement put together from parts.
+What comes from outside was masked where it came in; this is for a value that a statement put
+together from parts.
 """
 
 from __future__ import annotations
@@ -14,10 +16,15 @@ from runtime.redaction.redactor import Redactor, redactor_of
 
 
 def masked_call(call: TurnCall) -> TurnCall:
-    """``call`` with its new segments and records masked. A reply stays: it was masked when it came, and its thinking is signed."""
+    """``call`` with its new segments and records masked.
+
+    A reply stays: it was masked when it came, and its thinking is signed.
+    """
     redactor = redactor_of(call.redact)
     parts = [_part(part, redactor) for part in call.layout.parts]
-    return call.model_copy(update={"layout": LayoutDelta(parts=tuple(parts)), **_records(call, redactor)})
+    return call.model_copy(
+        update={"layout": LayoutDelta(parts=tuple(parts)), **_records(call, redactor)}
+    )
 
 
 def masked_end(end: JobEnd) -> JobEnd:

@@ -16,7 +16,13 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities._answer import Answer, held_in_pieces, without_secrets
-from activities._failed_attempts import FailedAttempts, failed_attempts, given_up, used_by, wait_after
+from activities._failed_attempts import (
+    FailedAttempts,
+    failed_attempts,
+    given_up,
+    used_by,
+    wait_after,
+)
 from activities._failures import FailureKind, failure_of
 from activities._full_windows import NO_ROOM, left_no_room
 from activities._litellm import ask, cost_of, price, reports_usage
@@ -54,7 +60,9 @@ HEARTBEAT_SECONDS = 1.0
 """How often a waiting call tells Temporal that it lives."""
 
 HELD_SECONDS = 600.0
-"""How long a reply is held while the archive cannot be written; then the call is made again, as soon as it can be."""
+"""How long a reply is held while the archive cannot be written; then the call is made again, as
+soon as it can be.
+"""
 
 HELD_PAUSE = 1.0
 """Seconds between tries to archive a held reply."""
@@ -83,7 +91,9 @@ def summary_prompt(layout: Sequence[Segment], form: str, marks: Marks) -> tuple[
 
 
 class ModelTurn:
-    """One attempt at the call of ``call``'s turn in ``run``. ``temporal_attempt`` is Temporal's number of it, from 1.
+    """One attempt at the call of ``call``'s turn in ``run``.
+
+    ``temporal_attempt`` is Temporal's number of it, from 1.
 
     Raises:
         ApplicationError: ``BadRequestError``, if a model option cannot be used.
@@ -123,7 +133,9 @@ class ModelTurn:
         return self._recorder.attempt
 
     async def take(self) -> Step:
-        """Call, and archive the reply. Returns the turn's step: this attempt's, or that of another that was faster.
+        """Call, and archive the reply.
+
+        Returns the turn's step: this attempt's, or that of another that was faster.
 
         Raises:
             ApplicationError: ``BudgetSpent``, if the attempts before have used up what was left.
@@ -140,12 +152,18 @@ class ModelTurn:
         answer = await self._answer(layout, messages, tools)
         await self._check_room(layout, answer)
         failpoint("model.after_call")
-        record = StoredPrefix.of(prefix, self._prices, self._call.moved) if self._prompt is turn_prompt else None
+        record = (
+            StoredPrefix.of(prefix, self._prices, self._call.moved)
+            if self._prompt is turn_prompt
+            else None
+        )
         return await self._kept(layout, answer, record)
 
     @asynccontextmanager
     async def heartbeats(self) -> AsyncIterator[None]:
-        """Tell Temporal every second that the turn lives: how long it takes, and how much has arrived."""
+        """Tell Temporal every second that the turn lives: how long it takes, and how much has
+        arrived.
+        """
         beating = asyncio.create_task(self._beat())
         try:
             yield
@@ -158,7 +176,9 @@ class ModelTurn:
         started = time.monotonic()
         while True:
             seconds = round(time.monotonic() - started)
-            activity.heartbeat({"turn": self._call.turn, "seconds": seconds, "bytes": self._recorder.size})
+            activity.heartbeat(
+                {"turn": self._call.turn, "seconds": seconds, "bytes": self._recorder.size}
+            )
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
     def _layouts(self) -> tuple[tuple[Segment, ...], tuple[Segment, ...]]:
@@ -179,7 +199,9 @@ class ModelTurn:
             # The chain of causes may hold headers, and Temporal would keep it.
             raise await asyncio.to_thread(self._fail, layout, failure, unseen) from None
         if await self._record_unseen(messages, tools):
-            self._recorder.received(canonical_json(asdict(answer) | {"usage": None, "tool_calls": _plain(answer)}))
+            self._recorder.received(
+                canonical_json(asdict(answer) | {"usage": None, "tool_calls": _plain(answer)})
+            )
         return answer
 
     async def _check_room(self, layout: Sequence[Segment], answer: Answer) -> None:
@@ -193,7 +215,9 @@ class ModelTurn:
             raise await asyncio.to_thread(self._fail, layout, failure, False)
 
     async def _record_unseen(self, messages: Messages, tools: Tools) -> bool:
-        """Archive a request that none of our transports saw, as what it is: the request as handed to litellm."""
+        """Archive a request that none of our transports saw, as what it is: the request as handed
+        to litellm.
+        """
         if self._recorder.attempt is not None:
             return False
         request = {**clean_model(self._call.model), "messages": list(messages), "tools": tools}
@@ -223,17 +247,26 @@ class ModelTurn:
     def _attempts_before(self) -> FailedAttempts:
         call = self._call
         return failed_attempts(
-            self._archive, self._run, call.turn, self._activity_id, self._options, but=self._recorder.attempt or ""
+            self._archive,
+            self._run,
+            call.turn,
+            self._activity_id,
+            self._options,
+            but=self._recorder.attempt or "",
         )
 
     def _spent(self, failed: FailedAttempts) -> ApplicationError | None:
         """The error with which the call ends, if ``failed`` have used up what the job had left."""
         left, spent = self._call.left, failed.spent
         if left is None or not (
-            spent.usage.total >= left.tokens > 0 or spent.cost_usd >= left.usd > 0 or spent.seconds >= left.seconds > 0
+            spent.usage.total >= left.tokens > 0
+            or spent.cost_usd >= left.usd > 0
+            or spent.seconds >= left.seconds > 0
         ):
             return None
-        return ApplicationError(failed.line(), self._call.booked + spent, type=BUDGET_SPENT, non_retryable=True)
+        return ApplicationError(
+            failed.line(), self._call.booked + spent, type=BUDGET_SPENT, non_retryable=True
+        )
 
     def _in_time(self) -> ModelOptions:
         """The options, with no more time for the whole call than the job has left to work."""
@@ -242,18 +275,33 @@ class ModelTurn:
         left = max(self._call.left.seconds - self._failed.spent.seconds, 1.0)
         return self._options.model_copy(update={"timeout": min(self._options.timeout, left)})
 
-    def _fail(self, layout: Sequence[Segment], failure: ApplicationError, unseen: bool) -> ApplicationError:
-        """Archive what came back until the attempt failed, and what it used. The error to raise, which tells of all attempts."""
+    def _fail(
+        self, layout: Sequence[Segment], failure: ApplicationError, unseen: bool
+    ) -> ApplicationError:
+        """Archive what came back until the attempt failed, and what it used.
+
+        The error to raise, which tells of all attempts.
+        """
         recorder = self._recorder
         wait = (
-            None if failure.non_retryable else wait_after(failure, recorder.temporal_attempt, self._failed.recorded + 1)
+            None
+            if failure.non_retryable
+            else wait_after(failure, recorder.temporal_attempt, self._failed.recorded + 1)
         )
         refused = unseen and failure.non_retryable
-        spent = Failed(attempts=1) if refused else used_by(recorder, layout, self._options, self._call.encoding)
-        spent = spent.model_copy(update={"seconds": round(time.monotonic() - self._began + (wait or 0.0), 3)})
+        spent = (
+            Failed(attempts=1)
+            if refused
+            else used_by(recorder, layout, self._options, self._call.encoding)
+        )
+        spent = spent.model_copy(
+            update={"seconds": round(time.monotonic() - self._began + (wait or 0.0), 3)}
+        )
         self._archive_failure(failure, spent)
         failed = self._failed.more(spent, f"{failure.type}: {failure.message}")
-        return self._spent(failed) or given_up(failure, failed, wait, self._call.retry, self._call.booked)
+        return self._spent(failed) or given_up(
+            failure, failed, wait, self._call.retry, self._call.booked
+        )
 
     def _archive_failure(self, failure: ApplicationError, spent: Failed) -> None:
         recorder = self._recorder
@@ -270,7 +318,9 @@ class ModelTurn:
         )
 
     def _keep_followed(self) -> None:
-        """Archive what came back of a request with which the call did not end: it goes on with another one."""
+        """Archive what came back of a request with which the call did not end: it goes on with
+        another one.
+        """
         held = held_in_pieces(self._recorder.content, self._recorder.secrets)
         self._archive.keep_exchange(
             NewExchange(
@@ -285,8 +335,13 @@ class ModelTurn:
         """Archive a reply that lost the race for its turn's step: it was paid for."""
         self._archive.keep_exchange(NewExchange.like(step, reason=ExchangeReason.SUPERSEDED))
 
-    async def _kept(self, layout: Sequence[Segment], answer: Answer, prefix: StoredPrefix | None) -> Step:
-        """Archive the step. A reply is paid for: while the archive cannot be written, it is held, and tried again."""
+    async def _kept(
+        self, layout: Sequence[Segment], answer: Answer, prefix: StoredPrefix | None
+    ) -> Step:
+        """Archive the step.
+
+        A reply is paid for: while the archive cannot be written, it is held, and tried again.
+        """
         given_up, told = time.monotonic() + HELD_SECONDS, False
         while True:
             try:
@@ -298,18 +353,24 @@ class ModelTurn:
                     raise
                 if not told:
                     _log.warning(
-                        "%s turn %d: the reply waits to be archived: %s", self._call.key, self._call.turn, error
+                        "%s turn %d: the reply waits to be archived: %s",
+                        self._call.key,
+                        self._call.turn,
+                        error,
                     )
                     told = True
             await asyncio.sleep(HELD_PAUSE)
 
-    def _finish(self, layout: Sequence[Segment], answer: Answer, prefix: StoredPrefix | None) -> Step:
-        """Archive the step, and read it back: if another attempt archived the turn's step first, that one counts, and this
-        reply is archived beside it.
+    def _finish(
+        self, layout: Sequence[Segment], answer: Answer, prefix: StoredPrefix | None
+    ) -> Step:
+        """Archive the step, and read it back: if another attempt archived the turn's step first,
+        that one counts, and this reply is archived beside it.
         """
         recorder, call = self._recorder, self._call
         clean = without_secrets(answer, recorder.secrets)
-        # A stream cuts a secret into pieces that no search finds, so such a response is not kept at all.
+        # A stream cuts a secret into pieces that no search finds, so such a response is not kept at
+        # all.
         received = _received(recorder, withheld=clean != answer)
         answer = clean
         tokens = _reply_tokens(answer, call.encoding)
@@ -342,13 +403,17 @@ class ModelTurn:
         return step
 
     def _cost(self, answer: Answer, usage: Usage) -> float:
-        """The price of the call in US dollars; where the provider reported no usage, that of an estimate."""
+        """The price of the call in US dollars; where the provider reported no usage, that of an
+        estimate.
+        """
         known = usage.reported and self._options.price is None
         return price(self._options, answer.usage) if known else cost_of(self._options, usage)
 
 
 def _received(recorder: CallRecorder, *, withheld: bool) -> dict[str, Any]:
-    """What came back, as records have it: the bytes as received, but where a secret stands in them."""
+    """What came back, as records have it: the bytes as received, but where a secret stands in
+    them.
+    """
     content, body = recorder.content, recorder.body
     clean = recorder.secrets.mask_bytes(content)
     # In what is compressed nothing can be masked.
@@ -385,14 +450,22 @@ def _thought(block: dict[str, Any]) -> str:
 
 
 def _counted(layout: Sequence[Segment], tokens: int) -> Usage:
-    return Usage(prompt=sum(segment.tokens for segment in layout), completion=tokens, reported=False)
+    return Usage(
+        prompt=sum(segment.tokens for segment in layout), completion=tokens, reported=False
+    )
 
 
 def _reported(usage: Any) -> Usage:
-    """litellm's usage object: its prompt tokens include those read from and written to the provider's cache."""
+    """litellm's usage object: its prompt tokens include those read from and written to the
+    provider's cache.
+    """
     details = getattr(usage, "prompt_tokens_details", None)
-    read = getattr(details, "cached_tokens", None) or getattr(usage, "cache_read_input_tokens", None)
-    written = getattr(usage, "cache_creation_input_tokens", None) or getattr(details, "cache_creation_tokens", None)
+    read = getattr(details, "cached_tokens", None) or getattr(
+        usage, "cache_read_input_tokens", None
+    )
+    written = getattr(usage, "cache_creation_input_tokens", None) or getattr(
+        details, "cache_creation_tokens", None
+    )
     return Usage(
         prompt=usage.prompt_tokens or 0,
         completion=usage.completion_tokens or 0,

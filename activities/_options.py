@@ -15,11 +15,13 @@ _WHOLE = "aiohttp_openai/"
 
 
 class ModelOptions(BaseModel):
-    """What a model is called with. Times are in seconds; further options are keyword arguments of litellm's call.
+    """What a model is called with.
 
-    ``connect``, ``first_byte`` and ``stall`` bound the silence of a call, ``timeout`` the whole call. Without streaming the
-    first byte comes with the whole reply, so ``first_byte`` is then ``timeout`` unless it is given. What is not given is as the
-    job's ``retry`` says.
+    Times are in seconds; further options are keyword arguments of litellm's call.
+
+    ``connect``, ``first_byte`` and ``stall`` bound the silence of a call, ``timeout`` the whole
+    call. Without streaming the first byte comes with the whole reply, so ``first_byte`` is then
+    ``timeout`` unless it is given. What is not given is as the job's ``retry`` says.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -37,7 +39,11 @@ class ModelOptions(BaseModel):
     @classmethod
     def _without_streams(cls, data: Any) -> Any:
         name = str(data.get("name", "")) if isinstance(data, dict) else ""
-        return {**data, "stream": False} if name.startswith(_WHOLE) or (name and not streams(name)) else data
+        return (
+            {**data, "stream": False}
+            if name.startswith(_WHOLE) or (name and not streams(name))
+            else data
+        )
 
     def limits(self, retry: Retry) -> Limits:
         """How long a call of a job that is patient as ``retry`` says may be silent."""

@@ -1,4 +1,6 @@
-"""Packages that some providers need and litellm does not bring along: a call that lacks one is not made again."""
+"""Packages that some providers need and litellm does not bring along: a call that lacks one is not
+made again.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ def package_of(module: str) -> str:
 def package_missing(error: BaseException) -> str | None:
     """What to install, if ``error`` comes of a module that is not there; else None.
 
-    litellm raises its own errors in place of the import's, sometimes without naming it, so what they came of is asked.
+    litellm raises its own errors in place of the import's, sometimes without naming it, so what
+    they came of is asked.
     """
     seen: set[int] = set()
     cause: BaseException | None = error
@@ -31,6 +34,9 @@ def package_missing(error: BaseException) -> str | None:
             module = (cause.name or "").partition(".")[0]
             if not module:
                 return f"a package that this model needs is not installed: {cause}"
-            return f"this model needs the package {package_of(module)}, which is not installed where the worker runs ({cause})"
+            return (
+                f"this model needs the package {package_of(module)}, which is not installed where"
+                f" the worker runs ({cause})"
+            )
         cause = cause.__cause__ or cause.__context__
     return None

@@ -1,4 +1,6 @@
-"""Effects and the archive: what reads gave is kept there, and a replay that is frozen is answered from there."""
+"""Effects and the archive: what reads gave is kept there, and a replay that is frozen is answered
+from there.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ Address = tuple[str, int, int]
 def recorded_value(
     store: ObjectStore, effect: EffectName, archive: JobArchive, address: Address
 ) -> dict[str, Any] | None:
-    """An effect's result from a record, kept in ``archive`` under ``address`` too if it should be; None if there is none."""
+    """An effect's result from a record, kept in ``archive`` under ``address`` too if it should be;
+    None if there is none.
+    """
     source = effect.source
     _, turn, number = address
     found = recorded_effect(JobArchive.of(store, source), source.run, turn, number)
@@ -35,40 +39,55 @@ def recorded_value(
 
 
 class ReadEffects:
-    """Reads, with their results in the archive ``store``; without one, or without a job's key, as they come."""
+    """Reads, with their results in the archive ``store``; without one, or without a job's key, as
+    they come.
+    """
 
     def __init__(self, store: ObjectStore | None) -> None:
         self._store = store
 
     def sources(
-        self, batch: ReadBatch, read: Callable[[ReadBatch], ReadBatchResult], uses: Iterable[str] = ()
+        self,
+        batch: ReadBatch,
+        read: Callable[[ReadBatch], ReadBatchResult],
+        uses: Iterable[str] = (),
     ) -> ReadBatchResult:
         """The sources of a batch. A tick that found nothing new leaves nothing in the archive.
 
-        ``uses`` are the keys of what the store keeps for all jobs and the results were made from; they are looked at when ``read``
-        has returned.
+        ``uses`` are the keys of what the store keeps for all jobs and the results were made from;
+        they are looked at when ``read`` has returned.
         """
         if self._store is None or batch.key is None:
             return read(batch)
         if batch.recorded is not None:
-            found = recorded_value(self._store, batch.recorded, *self._place(self._store, batch.key, batch))
+            found = recorded_value(
+                self._store, batch.recorded, *self._place(self._store, batch.key, batch)
+            )
             results = ReadBatchResult.model_validate(found).results if found is not None else ()
             known = {result.obj_id: result for result in results}
-            answers = ((known.get(request.obj_id) or _not_recorded(request)) for request in batch.requests)
-            return ReadBatchResult(results=tuple(answer for answer in answers if answer is not None))
+            answers = (
+                (known.get(request.obj_id) or _not_recorded(request)) for request in batch.requests
+            )
+            return ReadBatchResult(
+                results=tuple(answer for answer in answers if answer is not None)
+            )
         result = read(batch)
         changed = any(one.status is not ReadStatus.UNCHANGED for one in result.results)
         if batch.effect >= WAIT_EFFECTS and not changed:
             return result
         value = result.model_dump(mode="json")
-        return ReadBatchResult.model_validate(self._kept(self._store, batch.key, batch, value, uses))
+        return ReadBatchResult.model_validate(
+            self._kept(self._store, batch.key, batch, value, uses)
+        )
 
     def file(self, call: FileCall, answer: Callable[[FileCall], FileCallResult]) -> FileCallResult:
         """The result of a file call."""
         if self._store is None or call.key is None:
             return answer(call)
         if call.recorded is not None:
-            found = recorded_value(self._store, call.recorded, *self._place(self._store, call.key, call))
+            found = recorded_value(
+                self._store, call.recorded, *self._place(self._store, call.key, call)
+            )
             if found is None:
                 return FileCallResult(error_type="RuntimeError", error_message=NOT_RECORDED)
             return FileCallResult.model_validate(found)
@@ -86,7 +105,9 @@ class ReadEffects:
         archive, address = self._place(store, key, asked)
         return archive.write_effect(*address, value, uses)
 
-    def _place(self, store: ObjectStore, key: JobKey, asked: ReadBatch | FileCall) -> tuple[JobArchive, Address]:
+    def _place(
+        self, store: ObjectStore, key: JobKey, asked: ReadBatch | FileCall
+    ) -> tuple[JobArchive, Address]:
         run = activity.info().workflow_run_id or ""
         return JobArchive.of(store, key), (run, asked.turn, asked.effect)
 
@@ -94,10 +115,14 @@ class ReadEffects:
 def _not_recorded(request: ReadRequest) -> ReadResult | None:
     """The reading that a record has nothing of: none, if the node shows something already.
 
-    Then a tick found nothing new, or did not look. The node stays due, so that it is read whenever the recorded job read it.
+    Then a tick found nothing new, or did not look. The node stays due, so that it is read whenever
+    the recorded job read it.
     """
     if request.known is not None:
         return None
     return ReadResult(
-        obj_id=request.obj_id, status=ReadStatus.ERROR, error_type="RuntimeError", error_message=NOT_RECORDED
+        obj_id=request.obj_id,
+        status=ReadStatus.ERROR,
+        error_type="RuntimeError",
+        error_message=NOT_RECORDED,
     )

@@ -1,8 +1,8 @@
 """What one model call sends and receives, recorded while it happens.
 
-Whatever carries the call (an HTTP transport, the scripted provider) reports to the recorder of the running call,
-which it finds in ``current``: so one client serves many calls at a time. The request is archived inside ``sending``,
-before a byte of it leaves.
+Whatever carries the call (an HTTP transport, the scripted provider) reports to the recorder of the
+running call, which it finds in ``current``: so one client serves many calls at a time. The request
+is archived inside ``sending``, before a byte of it leaves.
 """
 
 from __future__ import annotations
@@ -22,10 +22,16 @@ from runtime.archive.forms import Capture, Chunk
 from runtime.base.failpoints import failpoint
 
 MOST_CHUNKS = 65_536
-"""How many chunk times are kept for one response; what arrives after that counts to the last chunk."""
+"""How many chunk times are kept for one response; what arrives after that counts to the last
+chunk.
+"""
 
 MOST_REPLY = 128 * 1024 * 1024
-"""Bytes of a reply. A stream spends some 300 on a token, and no model writes 400,000 at once: more is a server gone wrong."""
+"""Bytes of a reply.
+
+A stream spends some 300 on a token, and no model writes 400,000 at once: more is a server gone
+wrong.
+"""
 
 MOST_ERROR = 1024 * 1024
 """Bytes of an error's body that are read and kept; what it says stands at its beginning."""
@@ -42,7 +48,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class SentRequest:
-    """A request that is about to be sent: the exact body, or, where there is no wire, the request as handed over."""
+    """A request that is about to be sent: the exact body, or, where there is no wire, the request
+    as handed over.
+    """
 
     capture: Capture
     body: bytes
@@ -52,7 +60,10 @@ class SentRequest:
 
 
 class Silence(Exception):
-    """Nothing arrived for as long as the call's limits allow. The message says what did not, and for how long."""
+    """Nothing arrived for as long as the call's limits allow.
+
+    The message says what did not, and for how long.
+    """
 
 
 class TooLarge(Exception):
@@ -60,11 +71,14 @@ class TooLarge(Exception):
 
 
 class CallRecorder:
-    """The record of one attempt at a model call. ``archive`` writes a request and returns its attempt's key.
+    """The record of one attempt at a model call.
 
-    A call may take more than one request: a redirect, or a reply that is fetched when it is ready. Each is an attempt of its own;
-    ``followed`` archives what came back of one when the next is about to be sent.
-    ``heard`` is the answer as far as it has come; ``reached`` is False where not even a connection came about.
+    ``archive`` writes a request and returns its attempt's key.
+
+    A call may take more than one request: a redirect, or a reply that is fetched when it is ready.
+    Each is an attempt of its own; ``followed`` archives what came back of one when the next is
+    about to be sent. ``heard`` is the answer as far as it has come; ``reached`` is False where not
+    even a connection came about.
     """
 
     def __init__(
@@ -100,7 +114,9 @@ class CallRecorder:
         self._sent = time.monotonic()
 
     async def sending(self, request: SentRequest) -> None:
-        """Archive ``request``; when this returns, it may be sent. A further request of the same call is an attempt too.
+        """Archive ``request``; when this returns, it may be sent.
+
+        A further request of the same call is an attempt too.
 
         Raises:
             ArchiveError: the request cannot be archived, and must not be sent.
@@ -108,14 +124,20 @@ class CallRecorder:
         await asyncio.to_thread(self.sending_now, request)
 
     def sending_now(self, request: SentRequest) -> None:
-        """``sending``, for threads. A body that holds a secret is masked, and no longer passes for the wire's."""
+        """``sending``, for threads.
+
+        A body that holds a secret is masked, and no longer passes for the wire's.
+        """
         self.secrets.add_headers(request.headers)
         self.secrets.add_url(request.url)
         self._hosts.add(httpx.URL(request.url).host)
-        # What has the form of a key was masked before it got into the prompt; by chance it stands in what is signed.
+        # What has the form of a key was masked before it got into the prompt; by chance it stands
+        # in what is signed.
         body = self.secrets.mask_values(request.body)
         capture = request.capture if body == request.body else Capture.HANDED_OVER
-        safe = SentRequest(capture, body, request.method, self.secrets.mask(request.url), request.headers)
+        safe = SentRequest(
+            capture, body, request.method, self.secrets.mask(request.url), request.headers
+        )
         try:
             if self.attempt is not None:
                 self._followed()
@@ -134,11 +156,15 @@ class CallRecorder:
             self._hosts.add(httpx.URL(location).host)
 
     def goes_on_at(self, host: str) -> bool:
-        """Whether a request to ``host`` goes on with this call: one was sent there already, or was sent on to there."""
+        """Whether a request to ``host`` goes on with this call: one was sent there already, or was
+        sent on to there.
+        """
         return self.attempt is not None and host in self._hosts
 
     def received(self, data: bytes) -> bytes:
-        """A piece of the response's body arrived. Returns what of it is kept: the caller reads on while that is all.
+        """A piece of the response's body arrived.
+
+        Returns what of it is kept: the caller reads on while that is all.
 
         Raises:
             TooLarge: a reply is larger than any is. Of an error's body the rest is left unread.
@@ -166,13 +192,17 @@ class CallRecorder:
 
     @asynccontextmanager
     async def patience(self) -> AsyncIterator[None]:
-        """Wait within the limits: for the first byte since the request was sent, later for each further piece.
+        """Wait within the limits: for the first byte since the request was sent, later for each
+        further piece.
 
         Raises:
             Silence: when the limit is over.
         """
         if self._body:
-            limit, words = self.limits.stall, f"the reply stopped: nothing arrived for {self.limits.stall:g} s"
+            limit, words = (
+                self.limits.stall,
+                f"the reply stopped: nothing arrived for {self.limits.stall:g} s",
+            )
         else:
             limit = max(self.limits.first_byte - (time.monotonic() - self._sent), 0.0)
             words = f"no byte of a reply arrived within {self.limits.first_byte:g} s"
@@ -192,12 +222,16 @@ class CallRecorder:
 
     @property
     def content(self) -> bytes:
-        """The body without the content encoding that the provider chose, though it was asked for none; cut where it broke off."""
+        """The body without the content encoding that the provider chose, though it was asked for
+        none; cut where it broke off.
+        """
         encoding = httpx.Headers(self.headers).get("content-encoding")
         if encoding is None:
             return self.body
         try:
-            return httpx.Response(self.status or 200, headers={"content-encoding": encoding}, content=self.body).content
+            return httpx.Response(
+                self.status or 200, headers={"content-encoding": encoding}, content=self.body
+            ).content
         except httpx.DecodingError:
             return self.body
 

@@ -1,6 +1,8 @@
-"""The usage that a response states, found in its bytes: also in one that broke off, or that is an error.
+"""The usage that a response states, found in its bytes: also in one that broke off, or that is an
+error.
 
-A stream may state it at its beginning and again at its end (Anthropic's does), so the largest figure of each kind counts.
+A stream may state it at its beginning and again at its end (Anthropic's does), so the largest
+figure of each kind counts.
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ from typing import Any
 from runtime.base.values import Usage
 
 _PROMPT = ("prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "prompt_eval_count")
-_COMPLETION = ("completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount", "eval_count")
+_COMPLETION = (
+    "completion_tokens",
+    "output_tokens",
+    "outputTokens",
+    "candidatesTokenCount",
+    "eval_count",
+)
 _READ, _WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
 _USAGES = ("usage", "usageMetadata")
 _DEEPEST = 4
@@ -24,14 +32,24 @@ def usage_in(body: bytes) -> Usage | None:
     found = [usage for value in _documents(body) for usage in _usages(value, 0)]
     if not found:
         return None
-    prompt, completion = (max(_first(usage, names) for usage in found) for names in (_PROMPT, _COMPLETION))
+    prompt, completion = (
+        max(_first(usage, names) for usage in found) for names in (_PROMPT, _COMPLETION)
+    )
     read, written = (max(_first(usage, (name,)) for usage in found) for name in (_READ, _WRITTEN))
-    if any(name in usage for usage in found for name in (_READ, _WRITTEN) if "input_tokens" in usage):
+    if any(
+        name in usage for usage in found for name in (_READ, _WRITTEN) if "input_tokens" in usage
+    ):
         # Anthropic counts what its cache holds beside the prompt's other tokens.
         prompt += read + written
-    details = [usage.get("prompt_tokens_details") or usage.get("input_tokens_details") for usage in found]
-    cached = max((_first(each, ("cached_tokens",)) for each in details if isinstance(each, dict)), default=0)
-    return Usage(prompt=prompt, completion=completion, cache_read=max(read, cached), cache_write=written)
+    details = [
+        usage.get("prompt_tokens_details") or usage.get("input_tokens_details") for usage in found
+    ]
+    cached = max(
+        (_first(each, ("cached_tokens",)) for each in details if isinstance(each, dict)), default=0
+    )
+    return Usage(
+        prompt=prompt, completion=completion, cache_read=max(read, cached), cache_write=written
+    )
 
 
 def _documents(body: bytes) -> Iterator[Any]:
@@ -61,4 +79,6 @@ def _usages(value: Any, depth: int) -> Iterator[dict[str, Any]]:
 
 def _first(usage: dict[str, Any], names: tuple[str, ...]) -> int:
     numbers = (usage.get(name) for name in names)
-    return next((n for n in numbers if isinstance(n, int) and not isinstance(n, bool) and n >= 0), 0)
+    return next(
+        (n for n in numbers if isinstance(n, int) and not isinstance(n, bool) and n >= 0), 0
+    )

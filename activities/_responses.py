@@ -1,7 +1,8 @@
 """Replies of OpenAI's Responses API, read from the bytes that arrived.
 
-litellm turns them into chunks of the chat protocol, and loses what a later prompt must hold: reasoning items and refusals.
-Where it makes up a stream of a whole response, it gives a call's arguments twice. So they are read here.
+litellm turns them into chunks of the chat protocol, and loses what a later prompt must hold:
+reasoning items and refusals. Where it makes up a stream of a whole response, it gives a call's
+arguments twice. So they are read here.
 """
 
 from __future__ import annotations
@@ -19,14 +20,20 @@ _CUT_OFF = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 def response_in(body: bytes) -> dict[str, Any] | None:
-    """The response that a body holds, whole or as a complete stream of events; None for bodies of other protocols.
+    """The response that a body holds, whole or as a complete stream of events; None for bodies of
+    other protocols.
 
-    Some servers leave the output out of a stream's last event; then it is what the events before told.
+    Some servers leave the output out of a stream's last event; then it is what the events before
+    told.
     """
     if body.lstrip().startswith(b"{"):
         with suppress(ValueError, RecursionError):
             whole = json.loads(body)
-            return whole if whole.get("object") == "response" and isinstance(whole.get("output"), list) else None
+            return (
+                whole
+                if whole.get("object") == "response" and isinstance(whole.get("output"), list)
+                else None
+            )
         return None
     if not any(b'"' + kind.encode() + b'"' in body for kind in _ENDED):
         return None
@@ -40,7 +47,9 @@ def response_in(body: bytes) -> dict[str, Any] | None:
 
 
 def as_chat(response: Mapping[str, Any]) -> SimpleNamespace:
-    """``response`` in the shape of litellm's whole responses, reasoning items in the place of thinking blocks."""
+    """``response`` in the shape of litellm's whole responses, reasoning items in the place of
+    thinking blocks.
+    """
     texts: list[str] = []
     refusals: list[str] = []
     calls: list[SimpleNamespace] = []
@@ -54,7 +63,9 @@ def as_chat(response: Mapping[str, Any]) -> SimpleNamespace:
                 function = SimpleNamespace(name=name, arguments=arguments)
                 calls.append(SimpleNamespace(id=item.get("call_id"), index=None, function=function))
             case {"type": kind} if kind == REASONING:
-                thoughts.append({name: item[name] for name in _KEPT if item.get(name)} | {"type": REASONING})
+                thoughts.append(
+                    {name: item[name] for name in _KEPT if item.get(name)} | {"type": REASONING}
+                )
     message = SimpleNamespace(
         content="\n\n".join(filter(None, texts)),
         refusal="".join(refusals) or None,

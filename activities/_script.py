@@ -1,8 +1,10 @@
-"""The scripts of ``scripted/FILE`` models: what a reply may say, and how the reply to a prompt is found.
+"""The scripts of ``scripted/FILE`` models: what a reply may say, and how the reply to a prompt is
+found.
 
-FILE is a YAML list of replies, or a Python file with ``respond(messages)``, which returns one reply. A reply is a
-text, or a mapping with the fields of ``ScriptedReply``. A list's reply to a prompt is that of the turn: nothing is
-remembered between calls, so a retry or a resumed job gets the same, and so does one whose earlier turns were condensed.
+FILE is a YAML list of replies, or a Python file with ``respond(messages)``, which returns one
+reply. A reply is a text, or a mapping with the fields of ``ScriptedReply``. A list's reply to a
+prompt is that of the turn: nothing is remembered between calls, so a retry or a resumed job gets
+the same, and so does one whose earlier turns were condensed.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ Messages = Sequence[dict[str, Any]]
 
 
 class ScriptedFailure(BaseModel):
-    """An error in place of a reply, as an HTTP provider would answer it. ``retry_after`` is in seconds."""
+    """An error in place of a reply, as an HTTP provider would answer it.
+
+    ``retry_after`` is in seconds.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,10 +51,13 @@ class ScriptedCall(BaseModel):
 
 
 class ScriptedReply(BaseModel):
-    """One reply. ``code`` is delivered in the form that the job asked for; ``calls`` always as native calls.
+    """One reply.
 
-    ``delay`` is in seconds, before the first piece. ``fail`` and ``break_after`` (a number of characters after which the
-    stream breaks off) happen on the first ``times`` attempts at the turn, and the reply comes on the next.
+    ``code`` is delivered in the form that the job asked for; ``calls`` always as native calls.
+
+    ``delay`` is in seconds, before the first piece. ``fail`` and ``break_after`` (a number of
+    characters after which the stream breaks off) happen on the first ``times`` attempts at the
+    turn, and the reply comes on the next.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -82,7 +90,8 @@ def reply_to(file: str, messages: Messages, turn: int) -> ScriptedReply:
     replies = _replies(path, state.st_mtime_ns, state.st_size)
     if turn > len(replies):
         raise InputError(
-            f"scripted model {file}: it has {counted(len(replies), 'reply', 'replies')}, and reply {turn} was asked for"
+            f"scripted model {file}: it has {counted(len(replies), 'reply', 'replies')}, and reply"
+            f" {turn} was asked for"
         )
     return replies[turn - 1]
 
@@ -99,7 +108,11 @@ def read_reply(value: Any, where: str) -> ScriptedReply:
         InputError: it is neither, or a field is wrong; ``where`` says which script.
     """
     try:
-        return ScriptedReply(text=value) if isinstance(value, str) else ScriptedReply.model_validate(value)
+        return (
+            ScriptedReply(text=value)
+            if isinstance(value, str)
+            else ScriptedReply.model_validate(value)
+        )
     except ValidationError as error:
         problem = error.errors()[0]
         field = ".".join(map(str, problem["loc"])) or "the reply"
@@ -110,7 +123,9 @@ def _answered(file: str, respond: Callable[[Any], Any], messages: Messages) -> S
     try:
         value = respond(copy.deepcopy(list(messages)))
     except Exception as error:
-        raise InputError(f"scripted model {file}: respond raised {type(error).__name__}: {error}") from error
+        raise InputError(
+            f"scripted model {file}: respond raised {type(error).__name__}: {error}"
+        ) from error
     return read_reply(value, file)
 
 

@@ -1,7 +1,7 @@
 """The provider of ``scripted/FILE`` models, which litellm calls like any other.
 
-It has no wire: the record is the request as handed over, and is marked so; what is recorded as the response are the
-pieces of the reply as they are handed back, a line of JSON each.
+It has no wire: the record is the request as handed over, and is marked so; what is recorded as the
+response are the pieces of the reply as they are handed back, a line of JSON each.
 """
 
 from __future__ import annotations
@@ -36,12 +36,16 @@ class ScriptedError(Exception):
         self.message = message
 
 
-async def pieces(file: str, messages: Sequence[dict[str, Any]], options: dict[str, Any]) -> AsyncGenerator[Delta, None]:
-    """The reply as deltas in OpenAI's form; the last has only ``finish_reason``. The request is archived first.
+async def pieces(
+    file: str, messages: Sequence[dict[str, Any]], options: dict[str, Any]
+) -> AsyncGenerator[Delta, None]:
+    """The reply as deltas in OpenAI's form; the last has only ``finish_reason``.
+
+    The request is archived first.
 
     Raises:
-        ScriptedError: the script says so, or it has no usable reply (status 400, which is not retried).
-        httpx.ReadError: the script says that the stream breaks off.
+        ScriptedError: the script says so, or it has no usable reply (status 400, which is not
+        retried). httpx.ReadError: the script says that the stream breaks off.
         Silence: the script's delay is longer than the call's limits allow.
     """
     recorder = current.get()
@@ -58,7 +62,9 @@ async def pieces(file: str, messages: Sequence[dict[str, Any]], options: dict[st
             await asyncio.sleep(reply.delay)
     bad = recorder.temporal_attempt <= reply.times
     if bad and reply.fail is not None:
-        wait = {} if reply.fail.retry_after is None else {"retry-after": f"{reply.fail.retry_after:g}"}
+        wait = (
+            {} if reply.fail.retry_after is None else {"retry-after": f"{reply.fail.retry_after:g}"}
+        )
         raise _refusal(recorder, reply.fail.status, reply.fail.message, wait)
     recorder.answering(200, {})
     left = reply.break_after if bad and reply.break_after is not None else math.inf
@@ -75,11 +81,21 @@ def _deltas(reply: ScriptedReply, number: int, *, native: bool) -> Iterator[Delt
     calls = [(call.name, call.arguments) for call in reply.calls]
     text = reply.text
     if reply.code is not None and native:
-        calls.insert(0, (TOOL_NAME, canonical_json({TOOL_ARGUMENT: reply.code}).decode("utf-8", "surrogatepass")))
+        calls.insert(
+            0,
+            (
+                TOOL_NAME,
+                canonical_json({TOOL_ARGUMENT: reply.code}).decode("utf-8", "surrogatepass"),
+            ),
+        )
     elif reply.code is not None:
         text = f"{text}\n\n{SCRIPT_OPEN}\n{reply.code}\n{SCRIPT_CLOSE}".lstrip("\n")
     if reply.thinking is not None:
-        yield {"thinking_blocks": [{"type": "thinking", "thinking": reply.thinking, "signature": "scripted"}]}
+        yield {
+            "thinking_blocks": [
+                {"type": "thinking", "thinking": reply.thinking, "signature": "scripted"}
+            ]
+        }
     if reply.refusal is not None:
         yield {"refusal": reply.refusal}
     for piece in _cut(text):
@@ -106,7 +122,9 @@ def _characters(delta: Delta) -> int:
     return len(delta.get("content", "")) + sum(len(call["function"]["arguments"]) for call in calls)
 
 
-def _refusal(recorder: CallRecorder, status: int, message: str, headers: dict[str, str]) -> ScriptedError:
+def _refusal(
+    recorder: CallRecorder, status: int, message: str, headers: dict[str, str]
+) -> ScriptedError:
     """An error response, recorded as one."""
     recorder.answering(status, headers)
     recorder.received(canonical_json({"error": {"message": message}}))

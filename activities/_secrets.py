@@ -1,4 +1,6 @@
-"""The secret values of one model call, and their removal from any text that is about to be kept or shown."""
+"""The secret values of one model call, and their removal from any text that is about to be kept or
+shown.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from runtime.base.shapes import mask_shapes
 MASK = "[masked]"
 
 _NAME = re.compile(
-    r"(key|token|secret|password|passwd|credentials?|authorization|auth|signature|sig|session|cookie)$", re.IGNORECASE
+    r"(key|token|secret|password|passwd|credentials?|authorization|auth|signature|sig|session|cookie)$",
+    re.IGNORECASE,
 )
 _SCHEME = re.compile(r"^(bearer|basic|token)\s+", re.IGNORECASE)
 _SHORTEST = 12
@@ -24,7 +27,10 @@ _SHORTEST = 12
 
 
 class Secrets:
-    """Values that may stand in no object, heartbeat, log or error. Grows while a call finds more of them."""
+    """Values that may stand in no object, heartbeat, log or error.
+
+    Grows while a call finds more of them.
+    """
 
     def __init__(self, values: Iterator[str] | None = None) -> None:
         self._values: set[str] = set()
@@ -33,7 +39,9 @@ class Secrets:
 
     @classmethod
     def of_call(cls, options: Mapping[str, Any]) -> Secrets:
-        """What the environment and a call's options hold under a name that ends like that of a secret."""
+        """What the environment and a call's options hold under a name that ends like that of a
+        secret.
+        """
         secrets = cls(_secret_values({**os.environ, **options}))
         for name, value in {**os.environ, **options}.items():
             if isinstance(value, str) and name.lower().endswith(("api_base", "base_url")):
@@ -41,7 +49,9 @@ class Secrets:
         return secrets
 
     def add(self, value: str) -> None:
-        """Treat ``value`` as a secret, without the scheme before it if it is an authorization header's."""
+        """Treat ``value`` as a secret, without the scheme before it if it is an authorization
+        header's.
+        """
         bare = _SCHEME.sub("", value.strip())
         if len(bare) >= _SHORTEST:
             self._values.add(bare)
@@ -53,7 +63,9 @@ class Secrets:
                 self.add(value)
 
     def add_url(self, url: str) -> None:
-        """Treat a URL's password, and the values of its query that go by the name of a secret, as secrets."""
+        """Treat a URL's password, and the values of its query that go by the name of a secret, as
+        secrets.
+        """
         with suppress(ValueError):
             parts = urlsplit(url)
             self.add(unquote(parts.password or ""))
@@ -73,7 +85,9 @@ class Secrets:
         return mask_shapes(self.mask_values(data), keyless_mark)
 
     def mask_values(self, data: bytes) -> bytes:
-        """``data`` with each of these values replaced, the longest first, for one may be part of another."""
+        """``data`` with each of these values replaced, the longest first, for one may be part of
+        another.
+        """
         for value in self._longest_first():
             if (raw := value.encode("utf-8", "surrogatepass")) in data:
                 data = data.replace(raw, MASK.encode())

@@ -1,7 +1,9 @@
-"""Responses that are not what was asked for: a whole reply where a stream was, or no reply of a model at all.
+"""Responses that are not what was asked for: a whole reply where a stream was, or no reply of a
+model at all.
 
-A gateway that ignores ``stream`` answers with one JSON object, which is as good a reply. A login page or a proxy's notice
-comes with status 200 too; calling again gets the same page, so it ends the job with the page's words.
+A gateway that ignores ``stream`` answers with one JSON object, which is as good a reply. A login
+page or a proxy's notice comes with status 200 too; calling again gets the same page, so it ends the
+job with the page's words.
 """
 
 from __future__ import annotations
@@ -19,8 +21,12 @@ from activities._recorder import CallRecorder
 MOST_QUOTED = 300
 """Characters of a page that are quoted."""
 
-_PAGE = re.compile(rb"\s*(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
-_UNSEEN = re.compile(r"<(script|style|head)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.IGNORECASE | re.DOTALL)
+_PAGE = re.compile(
+    rb"\s*(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
+_UNSEEN = re.compile(
+    r"<(script|style|head)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.IGNORECASE | re.DOTALL
+)
 _TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
 _MOST_READ = 64 * 1024
 
@@ -30,7 +36,9 @@ class NotAModel(Exception):
 
 
 class ErrorReply(Exception):
-    """A response of status 200 that says in JSON that the call failed; the message is the provider's."""
+    """A response of status 200 that says in JSON that the call failed; the message is the
+    provider's.
+    """
 
 
 class EmptyResponse(Exception):
@@ -46,22 +54,35 @@ def played_to(request: httpx.Request) -> httpx.Response | None:
     body = played.get()
     if body is None:
         return None
-    return httpx.Response(200, headers={"content-type": "application/json"}, content=body, request=request)
+    return httpx.Response(
+        200, headers={"content-type": "application/json"}, content=body, request=request
+    )
 
 
 def is_whole(recorder: CallRecorder) -> bool:
-    """Whether the response is one JSON object, and so perhaps the whole reply. One of several lines is a stream of them."""
-    return recorder.status == 200 and bool(recorder.headers) and isinstance(_object_in(recorder.body), dict)
+    """Whether the response is one JSON object, and so perhaps the whole reply.
+
+    One of several lines is a stream of them.
+    """
+    return (
+        recorder.status == 200
+        and bool(recorder.headers)
+        and isinstance(_object_in(recorder.body), dict)
+    )
 
 
 def fault_in(recorder: CallRecorder) -> Exception | None:
-    """Why a response of status 200 can be no reply, as far as that shows without knowing the provider's protocol."""
+    """Why a response of status 200 can be no reply, as far as that shows without knowing the
+    provider's protocol.
+    """
     if recorder.status != 200 or not recorder.headers:
         return None
     body = recorder.body
     if not body.strip():
         return EmptyResponse("the response had status 200 and no content")
-    if _PAGE.match(body[:_MOST_READ]) or ("html" in _content_type(recorder) and body.lstrip().startswith(b"<")):
+    if _PAGE.match(body[:_MOST_READ]) or (
+        "html" in _content_type(recorder) and body.lstrip().startswith(b"<")
+    ):
         return NotAModel(f"a web page answered, not a model: {_words_of(body[:_MOST_READ])}")
     error = _error_in(_object_in(body))
     return None if error is None else ErrorReply(error)
@@ -74,7 +95,14 @@ def unread(recorder: CallRecorder) -> NotAModel:
 
 
 def _content_type(recorder: CallRecorder) -> str:
-    return next((value.lower() for name, value in recorder.headers.items() if name.lower() == "content-type"), "")
+    return next(
+        (
+            value.lower()
+            for name, value in recorder.headers.items()
+            if name.lower() == "content-type"
+        ),
+        "",
+    )
 
 
 def _object_in(body: bytes) -> Any:

@@ -1,9 +1,10 @@
 """The HTTP transports under litellm's clients, which see the bytes that the server sees.
 
-``AsyncWire`` and ``SyncWire`` carry every request as httpx would. A request that is part of a model call (a POST of
-JSON while a ``CallRecorder`` is current, but no question about the model; and whatever follows it to the same host, or to where it
-was redirected) is archived before it is sent, and what comes back is recorded as it arrives.
-Other requests, such as an exchange of tokens, are carried and never recorded, for they hold secrets.
+``AsyncWire`` and ``SyncWire`` carry every request as httpx would. A request that is part of a model
+call (a POST of JSON while a ``CallRecorder`` is current, but no question about the model; and
+whatever follows it to the same host, or to where it was redirected) is archived before it is sent,
+and what comes back is recorded as it arrives. Other requests, such as an exchange of tokens, are
+carried and never recorded, for they hold secrets.
 """
 
 from __future__ import annotations
@@ -30,9 +31,15 @@ _PROBES = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 
 _KEEPALIVE = [
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    *((socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in _PROBES.items() if hasattr(socket, name)),
+    *(
+        (socket.IPPROTO_TCP, getattr(socket, name), value)
+        for name, value in _PROBES.items()
+        if hasattr(socket, name)
+    ),
 ]
-"""A provider that has vanished is noticed in 20 s, while one that is there may think for as long as ``first_byte``."""
+"""A provider that has vanished is noticed in 20 s, while one that is there may think for as long as
+``first_byte``.
+"""
 
 Verify = ssl.SSLContext | bool
 
@@ -42,7 +49,9 @@ class AsyncWire(httpx.AsyncBaseTransport):
 
     def __init__(self, verify: Verify = True) -> None:
         self._verify = verify
-        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str | None, httpx.AsyncHTTPTransport]]
+        self._pools: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, dict[str | None, httpx.AsyncHTTPTransport]
+        ]
         self._pools = WeakKeyDictionary()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -81,7 +90,10 @@ class AsyncWire(httpx.AsyncBaseTransport):
 
 
 class SyncWire(httpx.HTTPTransport):
-    """The same for the few providers that litellm calls in a thread. Their silence is bounded by httpx's own timeouts."""
+    """The same for the few providers that litellm calls in a thread.
+
+    Their silence is bounded by httpx's own timeouts.
+    """
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Carry one request; see the module."""
@@ -154,7 +166,9 @@ class _SyncRecording(httpx.SyncByteStream):
 
 
 def _is_part_of(request: httpx.Request, recorder: CallRecorder) -> bool:
-    """Whether a request is the call's, or goes on with it: a reply that is fetched when it is ready comes with a GET."""
+    """Whether a request is the call's, or goes on with it: a reply that is fetched when it is ready
+    comes with a GET.
+    """
     if request.method in {"GET", "HEAD"}:
         return recorder.goes_on_at(request.url.host) and not request.url.path.endswith("/api/show")
     return _is_model_call(request)
@@ -162,7 +176,8 @@ def _is_part_of(request: httpx.Request, recorder: CallRecorder) -> bool:
 
 def _is_model_call(request: httpx.Request) -> bool:
     if request.url.path.endswith("/api/show"):
-        # litellm asks Ollama what it knows of a model, before and after a call, and takes no answer for one.
+        # litellm asks Ollama what it knows of a model, before and after a call, and takes no answer
+        # for one.
         return False
     if request.method != "POST":
         return False
@@ -171,7 +186,9 @@ def _is_model_call(request: httpx.Request) -> bool:
 
 
 def _is_json_object(request: httpx.Request) -> bool:
-    """Whether a request that does not say what it holds, as Ollama's do not, holds a JSON object."""
+    """Whether a request that does not say what it holds, as Ollama's do not, holds a JSON
+    object.
+    """
     try:
         return request.content.startswith(b"{")
     except httpx.RequestNotRead:
@@ -189,9 +206,15 @@ def _sent(request: httpx.Request, body: bytes) -> SentRequest:
     return SentRequest(Capture.WIRE, body, request.method, str(request.url), dict(request.headers))
 
 
-def _carried(error: Exception, recorder: CallRecorder, request: httpx.Request) -> httpx.TransportError:
-    """``error`` as one upon which litellm does not send the request again by itself, as it does for two of httpx's."""
-    recorder.reached &= not isinstance(error, httpx.ConnectTimeout | httpx.ConnectError | httpx.ProxyError)
+def _carried(
+    error: Exception, recorder: CallRecorder, request: httpx.Request
+) -> httpx.TransportError:
+    """``error`` as one upon which litellm does not send the request again by itself, as it does for
+    two of httpx's.
+    """
+    recorder.reached &= not isinstance(
+        error, httpx.ConnectTimeout | httpx.ConnectError | httpx.ProxyError
+    )
     if isinstance(error, httpx.ConnectTimeout):
         error = Silence(f"no connection within {recorder.limits.connect:g} s")
     recorder.failure = recorder.failure or error

@@ -1,8 +1,8 @@
 """Where on a worker's machine an order may take scripts, tools and workspaces from.
 
-Orders are signed, so they say what their owner said, and by default a worker takes what they name. A worker that is given
-directories (``holdfast worker --allow DIR``) takes nothing from elsewhere, whoever has the key. Symbolic links are followed before
-a path is judged.
+Orders are signed, so they say what their owner said, and by default a worker takes what they name.
+A worker that is given directories (``holdfast worker --allow DIR``) takes nothing from elsewhere,
+whoever has the key. Symbolic links are followed before a path is judged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class _Bounded(ActivityInboundInterceptor):
                 if not await asyncio.to_thread(self._allows, path):
                     allowed = ", ".join(map(str, self._directories))
                     raise ApplicationError(
-                        f"{what} {path} is not below a directory that this worker was allowed: {allowed}",
+                        f"{what} {path} is not below a directory that this worker was allowed:"
+                        f" {allowed}",
                         type="NotAllowed",
                         non_retryable=True,
                     )

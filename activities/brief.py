@@ -1,7 +1,9 @@
-"""The short forms in which a turn's records stand in a history: what the reader can tell by itself is left out.
+"""The short forms in which a turn's records stand in a history: what the reader can tell by itself
+is left out.
 
-A turn may add less than 2 kB to the history beyond its new text (docs/design.md section 3), and the records of the turn before are
-the larger part of that. Each short form is made only where the long one comes back from it exactly.
+A turn may add less than 2 kB to the history beyond its new text (docs/design.md section 3), and the
+records of the turn before are the larger part of that. Each short form is made only where the long
+one comes back from it exactly.
 """
 
 from __future__ import annotations
@@ -25,10 +27,20 @@ _SHOWN = "shown"
 _NAMESPACE = "namespace_digest"
 
 _LAST, _SAME, _FINAL = "<", "=", ">"
-"""In place of a digest: that after the node's last call, that before this one, and that of the node's record."""
+"""In place of a digest: that after the node's last call, that before this one, and that of the
+node's record.
+"""
 
 _EVENTS = {
-    "method_called": ("obj_id", "obj_type", "method", "before_digest", "after_digest", "args", "kwargs"),
+    "method_called": (
+        "obj_id",
+        "obj_type",
+        "method",
+        "before_digest",
+        "after_digest",
+        "args",
+        "kwargs",
+    ),
     "node_changed": ("obj_id", "delta"),
     "tick_applied": ("obj_id", "tick_kind", "delta"),
     "async_payload_prepared": ("obj_id", "payload_meta"),
@@ -41,7 +53,9 @@ _LETTERS = dict(zip(_EVENTS, "mntpag", strict=True))
 _TYPES = {letter: type_ for type_, letter in _LETTERS.items()}
 
 _IDS = "events"
-"""The ids of a statement's events: numbers that follow each other stand as the first and how many."""
+"""The ids of a statement's events: numbers that follow each other stand as the first and how
+many.
+"""
 
 _STEP = re.compile(r"(?P<job>[^/ ]+/[^/ ]+)/turns/(?P<run>[^/ ]+)/\d{5}/(?P<turn>\d{7})\.step")
 
@@ -49,9 +63,13 @@ _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def brief_execution(record: Mapping[str, Any], turn: int, shown: Iterable[str]) -> dict[str, Any]:
-    """The short form of the execution whose turn was before ``turn``; ``shown`` are the new texts of ``turn``'s prompt."""
+    """The short form of the execution whose turn was before ``turn``; ``shown`` are the new texts
+    of ``turn``'s prompt.
+    """
     texts = tuple(shown)
-    short = {name: value for name, value in record.items() if name not in _expected(record, turn, texts)}
+    short = {
+        name: value for name, value in record.items() if name not in _expected(record, turn, texts)
+    }
     if "stdout_digest" in record and "stdout_digest" not in short:
         short[_SHOWN] = True
     if isinstance(digest := record.get(_NAMESPACE), str):
@@ -84,11 +102,15 @@ def full_execution(record: Mapping[str, Any], turn: int, shown: Iterable[str]) -
     }
 
 
-def brief_events(records: Iterable[Mapping[str, Any]], turn: int, nodes: Iterable[Mapping[str, Any]]) -> list[Any]:
-    """The short forms of the context's events before the call of ``turn``; ``nodes`` are the records of those that changed.
+def brief_events(
+    records: Iterable[Mapping[str, Any]], turn: int, nodes: Iterable[Mapping[str, Any]]
+) -> list[Any]:
+    """The short forms of the context's events before the call of ``turn``; ``nodes`` are the
+    records of those that changed.
 
-    A list each: the number (below zero in ``turn`` itself, else in the turn before), the type's letter, and the fields in
-    the order of ``_EVENTS``. A call's digests are left out where the last call on the node or ``nodes`` tells them.
+    A list each: the number (below zero in ``turn`` itself, else in the turn before), the type's
+    letter, and the fields in the order of ``_EVENTS``. A call's digests are left out where the last
+    call on the node or ``nodes`` tells them.
     """
     long = [dict(record) for record in records]
     final = {node["obj_id"]: node.get("digest") for node in nodes}
@@ -99,7 +121,9 @@ def brief_events(records: Iterable[Mapping[str, Any]], turn: int, nodes: Iterabl
     return short if list(full_events(short, turn, final_nodes(final))) == long else long
 
 
-def full_events(short: Iterable[Any], turn: int, nodes: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+def full_events(
+    short: Iterable[Any], turn: int, nodes: Iterable[Mapping[str, Any]]
+) -> tuple[dict[str, Any], ...]:
     """The records of which ``brief_events`` made ``short``; records in full stay as they are."""
     final = {node["obj_id"]: node.get("digest") for node in nodes}
     last: dict[str, str] = {}
@@ -111,17 +135,25 @@ def final_nodes(digests: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"obj_id": obj_id, "digest": digest} for obj_id, digest in digests.items()]
 
 
-def _brief_event(record: dict[str, Any], turn: int, last: dict[str, str], final: Mapping[str, Any]) -> Any:
+def _brief_event(
+    record: dict[str, Any], turn: int, last: dict[str, str], final: Mapping[str, Any]
+) -> Any:
     place, _, number = str(record.get("id", "")).partition(".")
     letter = _LETTERS.get(record["type"])
     if letter is None or not number.isdecimal() or place not in {str(turn), str(turn - 1)}:
         return record
     fields = {**record}
     if letter == "m" and "before_digest" in fields and "after_digest" in fields:
-        obj_id, before, after = (str(fields[name]) for name in ("obj_id", "before_digest", "after_digest"))
+        obj_id, before, after = (
+            str(fields[name]) for name in ("obj_id", "before_digest", "after_digest")
+        )
         fields["before_digest"] = _LAST if last.get(obj_id) == before else brief_digest(before)
         fields["after_digest"] = (
-            _SAME if after == before else _FINAL if final.get(obj_id) == after else brief_digest(after)
+            _SAME
+            if after == before
+            else _FINAL
+            if final.get(obj_id) == after
+            else brief_digest(after)
         )
         last[obj_id] = after
     values = [fields.get(name) for name in _EVENTS[record["type"]]]
@@ -130,26 +162,48 @@ def _brief_event(record: dict[str, Any], turn: int, last: dict[str, str], final:
     return [-int(number) if place == str(turn) else int(number), letter, *values]
 
 
-def _full_event(short: Any, turn: int, last: dict[str, str], final: Mapping[str, Any]) -> dict[str, Any]:
+def _full_event(
+    short: Any, turn: int, last: dict[str, str], final: Mapping[str, Any]
+) -> dict[str, Any]:
     if not isinstance(short, list):
         return dict(short)
     number, letter, *values = short
     type_ = _TYPES[letter]
-    fields = {name: value for name, value in zip(_EVENTS[type_], values, strict=False) if value is not None}
+    fields = {
+        name: value
+        for name, value in zip(_EVENTS[type_], values, strict=False)
+        if value is not None
+    }
     if letter == "m" and "before_digest" in fields:
-        obj_id, before, after = str(fields["obj_id"]), fields["before_digest"], fields["after_digest"]
+        obj_id, before, after = (
+            str(fields["obj_id"]),
+            fields["before_digest"],
+            fields["after_digest"],
+        )
         before = last.get(obj_id, "") if before == _LAST else full_digest(before) if before else ""
-        after = before if after == _SAME else str(final.get(obj_id)) if after == _FINAL else full_digest(after)
+        after = (
+            before
+            if after == _SAME
+            else str(final.get(obj_id))
+            if after == _FINAL
+            else full_digest(after)
+        )
         fields |= {"before_digest": before, "after_digest": after}
         last[obj_id] = after
     return {"id": f"{turn if number < 0 else turn - 1}.{abs(number)}", "type": type_, **fields}
 
 
 def brief_parent(parent: StepRef, job: str, turn: int) -> list[str] | StepRef:
-    """The run and the digest, of a parent that is the step of the turn before in a run of the job."""
+    """The run and the digest, of a parent that is the step of the turn before in a run of the
+    job.
+    """
     head, tail = _around(job, turn)
     run = parent.key.removeprefix(head).removesuffix(tail)
-    return [run, brief_digest(parent.digest)] if parent.key == f"{head}{run}{tail}" and "/" not in run else parent
+    return (
+        [run, brief_digest(parent.digest)]
+        if parent.key == f"{head}{run}{tail}" and "/" not in run
+        else parent
+    )
 
 
 def full_parent(short: list[str], job: str, turn: int) -> StepRef:
@@ -163,7 +217,9 @@ def brief_step(step: StepRef) -> str | StepRef:
     found = _STEP.fullmatch(step.key)
     if found is None:
         return step
-    short = " ".join([found["job"], found["run"], str(int(found["turn"])), brief_digest(step.digest)])
+    short = " ".join(
+        [found["job"], found["run"], str(int(found["turn"])), brief_digest(step.digest)]
+    )
     return short if full_step(short) == step else step
 
 
@@ -175,10 +231,16 @@ def full_step(short: str) -> StepRef:
 
 
 def brief_digest(digest: str) -> str:
-    """A SHA-256 digest in base64url without padding, 43 characters for 71; any other is left as it is."""
+    """A SHA-256 digest in base64url without padding, 43 characters for 71; any other is left as it
+    is.
+    """
     if _SHA256.fullmatch(digest) is None:
         return digest
-    return base64.urlsafe_b64encode(bytes.fromhex(digest.removeprefix("sha256:"))).rstrip(b"=").decode()
+    return (
+        base64.urlsafe_b64encode(bytes.fromhex(digest.removeprefix("sha256:")))
+        .rstrip(b"=")
+        .decode()
+    )
 
 
 def full_digest(short: str) -> str:
@@ -191,9 +253,13 @@ def _around(job: str, turn: int) -> tuple[str, str]:
 
 
 def _numbers(ids: Any, turn: int) -> list[int] | None:
-    """The numbers of a statement's events, if they follow each other and are of the turn before ``turn``."""
+    """The numbers of a statement's events, if they follow each other and are of the turn before
+    ``turn``.
+    """
     parts = [str(event).partition(".") for event in ids or ()]
-    if not parts or any(place != str(turn - 1) or not number.isdecimal() for place, _, number in parts):
+    if not parts or any(
+        place != str(turn - 1) or not number.isdecimal() for place, _, number in parts
+    ):
         return None
     numbers = [int(number) for _, _, number in parts]
     return numbers if numbers == list(range(numbers[0], numbers[0] + len(numbers))) else None
@@ -210,7 +276,9 @@ def _expected(record: Mapping[str, Any], turn: int, shown: Iterable[str]) -> set
     """The fields of ``record`` that are as they can be told."""
     known = {**_identity(turn), "status": "ok", "stdout_digest": _printed(turn, shown)}
     times = {"started_at", "ended_at", "cost"}
-    return times | {name for name, value in known.items() if value is not None and record.get(name) == value}
+    return times | {
+        name for name, value in known.items() if value is not None and record.get(name) == value
+    }
 
 
 def _identity(turn: int) -> dict[str, str]:
@@ -218,9 +286,18 @@ def _identity(turn: int) -> dict[str, str]:
 
 
 def _printed(turn: int, shown: Iterable[str]) -> str | None:
-    """The digest of what the turn before printed, from the text of its outcome; None if no new text is one."""
+    """The digest of what the turn before printed, from the text of its outcome; None if no new text
+    is one.
+    """
     head = f"[turn {turn - 1}: ok]\n"
-    return next((digest_of(unfenced(text.removeprefix(head)) + "\n") for text in shown if text.startswith(head)), None)
+    return next(
+        (
+            digest_of(unfenced(text.removeprefix(head)) + "\n")
+            for text in shown
+            if text.startswith(head)
+        ),
+        None,
+    )
 
 
 def _seconds(iso: Any) -> float | None:

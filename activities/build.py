@@ -15,7 +15,16 @@ ROOMS = (
     "workflows",
     *(
         f"runtime/{room}"
-        for room in ("base", "redaction", "spec", "history", "context", "interpreter", "projection", "job")
+        for room in (
+            "base",
+            "redaction",
+            "spec",
+            "history",
+            "context",
+            "interpreter",
+            "projection",
+            "job",
+        )
     ),
     *(f"activities/{module}.py" for module in ("contracts", "record", "verdicts", "brief")),
 )
@@ -25,7 +34,11 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 
 class Build(Value):
-    """A build of Holdfast. ``id`` changes with each line of workflow code, ``replay_version`` where histories replay no more."""
+    """A build of Holdfast.
+
+    ``id`` changes with each line of workflow code, ``replay_version`` where histories replay no
+    more.
+    """
 
     version: str
     id: str
@@ -35,7 +48,9 @@ class Build(Value):
 
 @cache
 def code_digest() -> str:
-    """Twelve digits of the SHA-256 of workflow code, file by file: read once a process, in a few milliseconds."""
+    """Twelve digits of the SHA-256 of workflow code, file by file: read once a process, in a few
+    milliseconds.
+    """
     digest = hashlib.sha256()
     for room in ROOMS:
         place = _ROOT / room

@@ -1,4 +1,6 @@
-"""The activities that archive a job's whole state and give it back, in parts that Temporal takes."""
+"""The activities that archive a job's whole state and give it back, in parts that Temporal
+takes.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ PART_BYTES = 750_000
 
 
 class CheckpointActivities:
-    """``save_checkpoint``, a local activity, whose input never stands in a history; and ``load_checkpoint``."""
+    """``save_checkpoint``, a local activity, whose input never stands in a history; and
+    ``load_checkpoint``.
+    """
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store

@@ -1,7 +1,7 @@
 """What activities take and return: the only thing that workflows know of them.
 
-No I/O and no heavy imports here, so workflow code may import it. Every value is small and bounded: inputs carry
-what is new in the turn, never the prompt (docs/design.md section 3).
+No I/O and no heavy imports here, so workflow code may import it. Every value is small and bounded:
+inputs carry what is new in the turn, never the prompt (docs/design.md section 3).
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from runtime.redaction.rules import Redaction
 from runtime.spec.models import Retry
 
 BUDGET_SPENT = "BudgetSpent"
-"""The type of the error by which a model call ends whose failed attempts have used up what the job had left."""
+"""The type of the error by which a model call ends whose failed attempts have used up what the job
+had left.
+"""
 
 
 class Contract(Compact):
@@ -61,9 +63,11 @@ class ReplyForm(StrEnum):
 
 
 class JobBegin(Contract):
-    """The begin of a run: the job's definition, which the archive keeps; and the id of the order by which it is a fork.
+    """The begin of a run: the job's definition, which the archive keeps; and the id of the order by
+    which it is a fork.
 
-    ``order`` is the id of the order to run the job, which ``first_run`` and its resets have, and no other run.
+    ``order`` is the id of the order to run the job, which ``first_run`` and its resets have, and no
+    other run.
     """
 
     key: JobKey
@@ -74,9 +78,9 @@ class JobBegin(Contract):
 
 
 class JobBegan(Worked):
-    """What the worker knows of a job that begins: the interpreter that runs its statements, what its model's prompts cost, and
-    the build that it began with (none in histories from before builds had ids); and whether the server has Holdfast's search
-    attributes (``searchable``).
+    """What the worker knows of a job that begins: the interpreter that runs its statements, what
+    its model's prompts cost, and the build that it began with (none in histories from before builds
+    had ids); and whether the server has Holdfast's search attributes (``searchable``).
     """
 
     interpreter: str
@@ -88,12 +92,16 @@ class JobBegan(Worked):
     @model_validator(mode="before")
     @classmethod
     def _as_before(cls, data: Any) -> Any:
-        """Histories of jobs that began earlier hold the interpreter alone: the relations of prices are the usual ones then."""
+        """Histories of jobs that began earlier hold the interpreter alone: the relations of prices
+        are the usual ones then.
+        """
         return {"interpreter": data} if isinstance(data, str) else data
 
 
 class Left(Contract):
-    """What a job has left of its budgets as a model call begins; a list in JSON, since each turn's history holds one."""
+    """What a job has left of its budgets as a model call begins; a list in JSON, since each turn's
+    history holds one.
+    """
 
     tokens: int
     usd: float
@@ -110,15 +118,16 @@ class Left(Contract):
 
 
 class TurnCall(Contract, BetweenCalls):
-    """One turn's model call: how to make the prompt from the previous one, and what the step records beside it.
+    """One turn's model call: how to make the prompt from the previous one, and what the step
+    records beside it.
 
-    ``parent`` is the step of the turn before. ``model`` is what litellm is called with (``name`` and options).
-    With ``given``, no model is called. ``redact`` is what is masked once more, by value. ``moved`` says why the prompt does not
-    begin as the one before, if so.
-    ``left`` is what failed attempts may use up (None: anything), ``retry`` how many there may be, and
-    ``booked`` is what earlier calls of the turn used that came to nothing, which the job has booked.
-    ``accepted`` is the size of the largest prompt that the model has answered, in tokens as ``tokens_of`` counts them: an empty reply to a
-    larger one is no reply if it was cut off. With 0 every reply is one.
+    ``parent`` is the step of the turn before. ``model`` is what litellm is called with (``name``
+    and options). With ``given``, no model is called. ``redact`` is what is masked once more, by
+    value. ``moved`` says why the prompt does not begin as the one before, if so. ``left`` is what
+    failed attempts may use up (None: anything), ``retry`` how many there may be, and ``booked`` is
+    what earlier calls of the turn used that came to nothing, which the job has booked. ``accepted``
+    is the size of the largest prompt that the model has answered, in tokens as ``tokens_of`` counts
+    them: an empty reply to a larger one is no reply if it was cut off. With 0 every reply is one.
     """
 
     key: JobKey
@@ -143,7 +152,11 @@ class TurnCall(Contract, BetweenCalls):
 
     @field_serializer("execution", when_used="json")
     def _brief_execution(self, execution: dict[str, Any] | None) -> Any:
-        return None if execution is None else brief_execution(execution, self.turn, self.layout.added_texts)
+        return (
+            None
+            if execution is None
+            else brief_execution(execution, self.turn, self.layout.added_texts)
+        )
 
     @field_serializer("events", when_used="json")
     def _brief_events(self, events: tuple[dict[str, Any], ...]) -> Any:
@@ -159,20 +172,25 @@ class TurnCall(Contract, BetweenCalls):
         if full.get("events"):
             full["events"] = full_events(full["events"], data["turn"], data.get("nodes", ()))
         if isinstance(parent, list):
-            full["parent"] = full_parent(parent, str(JobKey.model_validate(data["key"])), data["turn"])
+            full["parent"] = full_parent(
+                parent, str(JobKey.model_validate(data["key"])), data["turn"]
+            )
         if isinstance(execution, dict):
             layout = LayoutDelta.model_validate(data["layout"])
-            full |= {"layout": layout, "execution": full_execution(execution, data["turn"], layout.added_texts)}
+            full |= {
+                "layout": layout,
+                "execution": full_execution(execution, data["turn"], layout.added_texts),
+            }
         return full
 
 
 class SummaryCall(Contract):
     """A model call that sums up a stretch of a job, before the call of ``turn``.
 
-    ``name`` is unique in the run: the call is archived as the side run ``<run>~<name>``, which starts from ``parent``.
-    ``layout`` makes its prompt from the parent's; ``prompt`` says whether that is one of its own, or the agent's with the
-    instruction at its end. ``form`` is the agent's. ``left`` and ``retry`` are as in
-    ``TurnCall``.
+    ``name`` is unique in the run: the call is archived as the side run ``<run>~<name>``, which
+    starts from ``parent``. ``layout`` makes its prompt from the parent's; ``prompt`` says whether
+    that is one of its own, or the agent's with the instruction at its end. ``form`` is the agent's.
+    ``left`` and ``retry`` are as in ``TurnCall``.
     """
 
     key: JobKey
@@ -191,10 +209,11 @@ class SummaryCall(Contract):
 
 
 class TurnReply(ModelReply, Worked):
-    """What the model answered, where the archive holds it, and which attempt of the activity it was.
+    """What the model answered, where the archive holds it, and which attempt of the activity it
+    was.
 
-    ``at`` is when the reply was archived, in seconds since 1970: the time at which the clock of its statement stands, so that
-    the statement comes to the same when its run is reset.
+    ``at`` is when the reply was archived, in seconds since 1970: the time at which the clock of its
+    statement stands, so that the statement comes to the same when its run is reset.
     """
 
     step: StepRef
@@ -214,9 +233,11 @@ class TurnReply(ModelReply, Worked):
 class ReadBatch(Contract):
     """Sources to read in one activity: an effect of a statement, or all that are due at a tick.
 
-    ``urls`` are the web pages that may be read, ``summary_model`` is what writes summaries (None: nothing does). ``material`` is
-    where the store has what a group's summary is to be made from, which is then read in place of a source. ``left`` and ``retry`` bound the
-    call that has a summary written, as in ``TurnCall``. What is read is archived as effect ``effect`` of the turn's statement, if ``key`` is given; ``recorded`` answers from there.
+    ``urls`` are the web pages that may be read, ``summary_model`` is what writes summaries (None:
+    nothing does). ``material`` is where the store has what a group's summary is to be made from,
+    which is then read in place of a source. ``left`` and ``retry`` bound the call that has a
+    summary written, as in ``TurnCall``. What is read is archived as effect ``effect`` of the turn's
+    statement, if ``key`` is given; ``recorded`` answers from there.
     """
 
     workspace: str
@@ -235,7 +256,9 @@ class ReadBatch(Contract):
 
 
 class ReadBatchResult(Worked):
-    """One result for each request, in the same order, and of a record those that it has; what a model cost that had to be asked."""
+    """One result for each request, in the same order, and of a record those that it has; what a
+    model cost that had to be asked.
+    """
 
     results: tuple[ReadResult, ...]
     usage: Usage = Usage()
@@ -243,7 +266,9 @@ class ReadBatchResult(Worked):
 
 
 class FileCall(Contract):
-    """One ``open``/``os``/``pathlib`` call of a statement. ``operation`` is Monty's name for it (``Path.iterdir``, ``open``, ...).
+    """One ``open``/``os``/``pathlib`` call of a statement.
+
+    ``operation`` is Monty's name for it (``Path.iterdir``, ``open``, ...).
 
     ``key``, ``turn``, ``effect`` and ``recorded`` are as in ``ReadBatch``.
     """
@@ -261,7 +286,9 @@ class FileCall(Contract):
 
 
 class FileCallResult(Worked):
-    """The call's value (JSON; text, bytes as base64, a list of names, a stat), or the Python exception it raises."""
+    """The call's value (JSON; text, bytes as base64, a list of names, a stat), or the Python
+    exception it raises.
+    """
 
     value: Any = None
     encoding: str = "json"
@@ -270,7 +297,10 @@ class FileCallResult(Worked):
 
 
 class ToolRequest(Contract):
-    """One call of a job's tool. ``effect`` numbers the statement's effects from 0; ``recorded`` answers without a call."""
+    """One call of a job's tool.
+
+    ``effect`` numbers the statement's effects from 0; ``recorded`` answers without a call.
+    """
 
     key: JobKey
     turn: int

@@ -1,8 +1,8 @@
 """Heartbeats of activities that have nothing to tell but that they live.
 
-Without them a read or a write that was in flight when its worker was killed would be given to another only when its time
-limit is over, which is minutes; so a heartbeat timeout holds for every activity. ``call_model`` beats by itself, since
-its heartbeats say how much has arrived.
+Without them a read or a write that was in flight when its worker was killed would be given to
+another only when its time limit is over, which is minutes; so a heartbeat timeout holds for every
+activity. ``call_model`` beats by itself, since its heartbeats say how much has arrived.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ import asyncio
 from typing import Any
 
 from temporalio import activity
-from temporalio.worker import ActivityInboundInterceptor, ActivityOutboundInterceptor, ExecuteActivityInput, Interceptor
+from temporalio.worker import (
+    ActivityInboundInterceptor,
+    ActivityOutboundInterceptor,
+    ExecuteActivityInput,
+    Interceptor,
+)
 
 HEARTBEAT_SECONDS = 1.0
 SPEAKS_FOR_ITSELF = frozenset({"call_model"})
@@ -27,7 +32,8 @@ class HeartbeatInterceptor(Interceptor):
 
 class _Beating(ActivityInboundInterceptor):
     def init(self, outbound: ActivityOutboundInterceptor) -> None:
-        # The inner interceptor replaces activity.heartbeat by one for threads, which must not be called from the loop.
+        # The inner interceptor replaces activity.heartbeat by one for threads, which must not be
+        # called from the loop.
         self._outbound = outbound
         super().init(outbound)
 

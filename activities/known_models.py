@@ -1,4 +1,6 @@
-"""What is known of a model before anyone calls it: its provider, what it is for, its key, its packages and its price."""
+"""What is known of a model before anyone calls it: its provider, what it is for, its key, its
+packages and its price.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,20 @@ _NEEDED = {"vertex_ai": "google.auth", "vertex_ai_beta": "google.auth"}
 
 
 def faults(name: str, options: Mapping[str, Any], form: str) -> list[str]:
-    """Why the model cannot be called as a job of this ``form`` would: a sentence each, with what to write or do.
+    """Why the model cannot be called as a job of this ``form`` would: a sentence each, with what to
+    write or do.
 
-    What this machine lacks (a key, a package) is told like any other fault. Nobody is called. Imports litellm.
+    What this machine lacks (a key, a package) is told like any other fault. Nobody is called.
+    Imports litellm.
     """
     if name.startswith("scripted/"):
         return []
     mode = mode_of(name)
     if mode is not None and mode not in _CALLED:
-        return [f"{name} is a model for {mode.replace('_', ' ')}, which no job can be run with; name one for chat"]
+        return [
+            f"{name} is a model for {mode.replace('_', ' ')}, which no job can be run with; name"
+            " one for chat"
+        ]
     if name.partition("/")[0] in _SIGN_IN:
         return []
     lite = library()
@@ -50,7 +57,9 @@ def faults(name: str, options: Mapping[str, Any], form: str) -> list[str]:
 
 
 def is_priced(name: str, options: Mapping[str, Any]) -> bool:
-    """Whether calls of the model have a price: its own in ``options``, or that of litellm's table."""
+    """Whether calls of the model have a price: its own in ``options``, or that of litellm's
+    table.
+    """
     return name.startswith("scripted/") or options.get("price") is not None or has_price(name)
 
 
@@ -58,10 +67,14 @@ def _unknown(name: str, lite: Any) -> str:
     provider, slash, rest = name.partition("/")
     known = sorted(str(getattr(one, "value", one)) for one in lite.provider_list)
     close = difflib.get_close_matches(provider, known, n=1) if slash else []
-    hint = f"did you mean {close[0]}/{rest}?" if close else "write PROVIDER/MODEL, such as openai/gpt-5"
+    hint = (
+        f"did you mean {close[0]}/{rest}?"
+        if close
+        else "write PROVIDER/MODEL, such as openai/gpt-5"
+    )
     return (
-        f"litellm knows no provider of the model {name!r}: {hint} An endpoint of your own that speaks OpenAI's protocol is"
-        " {name: openai/NAME, api_base: https://...}"
+        f"litellm knows no provider of the model {name!r}: {hint} An endpoint of your own that"
+        " speaks OpenAI's protocol is {name: openai/NAME, api_base: https://...}"
     )
 
 
@@ -71,20 +84,32 @@ def _no_package(name: str, provider: str) -> str | None:
         there = module is None or find_spec(module) is not None
     except ModuleNotFoundError:
         there = False
-    return None if there or module is None else f"{name} needs the package {package_of(module)}, which is not installed"
+    return (
+        None
+        if there or module is None
+        else f"{name} needs the package {package_of(module)}, which is not installed"
+    )
 
 
 def _no_key(lite: Any, name: str, provider: str, options: Mapping[str, Any]) -> str | None:
-    """Which variable is not set, for providers that take one key; clouds have many ways to sign in."""
+    """Which variable is not set, for providers that take one key; clouds have many ways to sign
+    in.
+    """
     said = lite.validate_environment(name, api_base=options.get("api_base"))
     wanted = [str(variable) for variable in said.get("missing_keys") or ()]
-    if not wanted or not all(variable.endswith("_API_KEY") for variable in wanted) or _has_some_key(provider):
+    if (
+        not wanted
+        or not all(variable.endswith("_API_KEY") for variable in wanted)
+        or _has_some_key(provider)
+    ):
         return None
     return f"no key for {provider}: set {' or '.join(wanted)} in the environment of this command"
 
 
 def _has_some_key(provider: str) -> bool:
-    """Whether a key of the provider is there under another name that litellm may take: it has several for some."""
+    """Whether a key of the provider is there under another name that litellm may take: it has
+    several for some.
+    """
     start = provider.upper().replace("_AI", "").partition("_")[0]
     named = (name for name, value in os.environ.items() if value and name.startswith(start))
     return any(name.endswith(("_KEY", "_TOKEN")) for name in named) or (

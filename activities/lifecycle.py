@@ -34,13 +34,14 @@ class LifecycleActivities:
 
     @activity.defn(name="begin_job")
     async def begin_job(self, begin: JobBegin) -> JobBegan:
-        """Archive the job's definition, unless it is the one archived last, and claim the order of a fork for its run.
+        """Archive the job's definition, unless it is the one archived last, and claim the order of
+        a fork for its run.
 
         Returns what the worker knows of such a job.
 
         Raises:
-            ApplicationError: type ``OrderTaken``, if the order was given to another run before: whoever can read a history has it,
-                and would spend its budget once more.
+            ApplicationError: type ``OrderTaken``, if the order was given to another run before:
+                whoever can read a history has it, and would spend its budget once more.
         """
         failpoint("begin.before")
         archive = JobArchive.of(self._store, begin.key)
@@ -49,12 +50,15 @@ class LifecycleActivities:
         )
         if not first:
             raise ApplicationError(
-                "another run has had this order, which is for one alone: somebody has given it a second time",
+                "another run has had this order, which is for one alone: somebody has given it a"
+                " second time",
                 type="OrderTaken",
                 non_retryable=True,
             )
         if begin.fork is not None:
-            await asyncio.to_thread(claim_replay, archive, begin.fork, activity.info().workflow_run_id or "")
+            await asyncio.to_thread(
+                claim_replay, archive, begin.fork, activity.info().workflow_run_id or ""
+            )
         model = begin.definition["model"]
         own = (model.get("options") or {}).get("price")
         price = Price.model_validate(own) if own is not None else None
@@ -73,7 +77,10 @@ class LifecycleActivities:
 
 
 async def _has_attributes(client: Client) -> bool:
-    """Whether the server has Holdfast's search attributes. One that does not say is taken for one that has them not."""
+    """Whether the server has Holdfast's search attributes.
+
+    One that does not say is taken for one that has them not.
+    """
     try:
         listed = await client.operator_service.list_search_attributes(
             ListSearchAttributesRequest(namespace=client.namespace), timeout=_ASKED

@@ -1,8 +1,8 @@
 """The model activities: one call of a model, archived before and after, and the end of a run.
 
-A turn's request is archived inside the transport before its bytes leave, the reply before the activity returns. A
-retry that finds its turn's step in the archive returns that reply and calls nobody. Retries are Temporal's: each is
-an attempt of its own.
+A turn's request is archived inside the transport before its bytes leave, the reply before the
+activity returns. A retry that finds its turn's step in the archive returns that reply and calls
+nobody. Retries are Temporal's: each is an attempt of its own.
 """
 
 from __future__ import annotations
@@ -46,21 +46,26 @@ class ModelActivities:
         """Call the model for one turn, or return the reply that the archive has of it already.
 
         Raises:
-            ApplicationError: of a ``FailureKind``; the message is the provider's own, without secrets. Or ``BudgetSpent``: attempts
-                that failed have used up what the job had left. Its details are a ``Failed``, of all attempts of the turn so far.
-            ArchiveError: the archive cannot be read or written; nothing was sent, or the reply is lost.
+            ApplicationError: of a ``FailureKind``; the message is the provider's own, without
+                secrets. Or ``BudgetSpent``: attempts that failed have used up what the job had
+                left. Its details are a ``Failed``, of all attempts of the turn so far.
+            ArchiveError: the archive cannot be read or written; nothing was sent, or the reply is
+                lost.
         """
         run = activity.info().workflow_run_id or ""
         if call.given is not None:
             masked = await asyncio.to_thread(masked_call, call)
-            return await asyncio.to_thread(give, self._store, masked, call.given, run, activity.info().attempt)
+            return await asyncio.to_thread(
+                give, self._store, masked, call.given, run, activity.info().attempt
+            )
         reply = await self._reply(call, run, turn_prompt)
         failpoint("model.before_return")
         return reply
 
     @activity.defn(name="summarise")
     async def summarise(self, call: SummaryCall) -> TurnReply:
-        """Have a stretch of a job summed up: a model call like any other, archived as a side run of the job's.
+        """Have a stretch of a job summed up: a model call like any other, archived as a side run of
+        the job's.
 
         Raises:
             ApplicationError: as ``call_model``.
@@ -70,12 +75,17 @@ class ModelActivities:
         fields = call.model_dump(exclude={"name", "prompt"})
         run = keys.side_run(activity.info().workflow_run_id or "", call.name)
         own = call.prompt is SummaryForm.OWN_PROMPT
-        reply = await self._reply(TurnCall.model_validate(fields), run, summary_prompt if own else turn_prompt)
+        reply = await self._reply(
+            TurnCall.model_validate(fields), run, summary_prompt if own else turn_prompt
+        )
         failpoint("summary.before_return")
         return reply
 
     async def side_call(self, call: TurnCall, run: str) -> TurnReply:
-        """A call with a prompt of its own, archived as the side run ``run``. Errors as ``call_model``."""
+        """A call with a prompt of its own, archived as the side run ``run``.
+
+        Errors as ``call_model``.
+        """
         return await self._reply(call, run, summary_prompt)
 
     async def _reply(self, call: TurnCall, run: str, prompt: Prompt) -> TurnReply:
@@ -83,7 +93,12 @@ class ModelActivities:
         call = await asyncio.to_thread(masked_call, call)
         archive = JobArchive.of(self._store, call.key)
         turn = ModelTurn(
-            call, archive, run=run, temporal_attempt=info.attempt, activity_id=info.activity_id, prompt=prompt
+            call,
+            archive,
+            run=run,
+            temporal_attempt=info.attempt,
+            activity_id=info.activity_id,
+            prompt=prompt,
         )
         async with turn.heartbeats():
             done = await asyncio.to_thread(archive.find_step, run, call.turn) or await turn.take()
@@ -113,6 +128,8 @@ class ModelActivities:
 
 
 def _attempt_of(archive: JobArchive, step: Step) -> int:
-    """Temporal's number of the attempt that got a step's reply, when that was another than this one."""
+    """Temporal's number of the attempt that got a step's reply, when that was another than this
+    one.
+    """
     attempts = archive.attempts(step.run, step.turn)
     return next((a.temporal_attempt for a in attempts if a.key == step.attempt.key), 1)

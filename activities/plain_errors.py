@@ -1,7 +1,8 @@
 """Holdfast's own errors without their chain of causes.
 
-The server keeps 4 kB of a pending activity's error and else says only "Failure exceeds size limit.", and a store's error has
-a library's stack traces behind it: then nobody would see that it is the archive that cannot be written.
+The server keeps 4 kB of a pending activity's error and else says only "Failure exceeds size
+limit.", and a store's error has a library's stack traces behind it: then nobody would see that it
+is the archive that cannot be written.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ MOST_CHARACTERS = 1_000
 
 
 class PlainErrors(Interceptor):
-    """Has activities raise ``HoldfastError`` as an ``ApplicationError`` of the same name and message, and nothing else of it."""
+    """Has activities raise ``HoldfastError`` as an ``ApplicationError`` of the same name and
+    message, and nothing else of it.
+    """
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         """See ``Interceptor``."""
@@ -30,4 +33,6 @@ class _Plain(ActivityInboundInterceptor):
         try:
             return await self.next.execute_activity(input)
         except HoldfastError as error:
-            raise ApplicationError(str(error)[:MOST_CHARACTERS], type=type(error).__name__) from None
+            raise ApplicationError(
+                str(error)[:MOST_CHARACTERS], type=type(error).__name__
+            ) from None

@@ -1,4 +1,6 @@
-"""Prices and windows of models, from the table that litellm ships. litellm itself is not imported: that takes seconds."""
+"""Prices and windows of models, from the table that litellm ships. litellm itself is not imported:
+that takes seconds.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _MILLION = 1_000_000
 
 
 class Price(BaseModel):
-    """What a model's tokens cost by its jobs file, in US dollars per million; cached ones as others unless it says."""
+    """What a model's tokens cost by its jobs file, in US dollars per million; cached ones as others
+    unless it says.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -44,7 +48,9 @@ class Price(BaseModel):
         if not self.input:
             return Prices(marks=marks)
         read = 1.0 if self.cache_read is None else round(self.cache_read / self.input, 6)
-        write = 1.0 if self.cache_write is None else max(round(self.cache_write / self.input, 6), 1.0)
+        write = (
+            1.0 if self.cache_write is None else max(round(self.cache_write / self.input, 6), 1.0)
+        )
         return Prices(usd=self.input / _MILLION, read=read, write=write, marks=marks)
 
 
@@ -53,9 +59,11 @@ _NO_CACHE = Prices(read=1.0, write=1.0)
 
 @lru_cache(maxsize=64)
 def prices_of(model: str, own: Price | None = None) -> Prices:
-    """The prices of a litellm model name, or its ``own``; relations alone for a model that the table does not have.
+    """The prices of a litellm model name, or its ``own``; relations alone for a model that the
+    table does not have.
 
-    A model that the table knows and prices no cache for has none: its tokens cost the same wherever they stand.
+    A model that the table knows and prices no cache for has none: its tokens cost the same wherever
+    they stand.
     """
     if own is not None:
         return own.prices(ANTHROPIC_MARKS if _marks(model, _entry(model)) else 0)
@@ -64,14 +72,24 @@ def prices_of(model: str, own: Price | None = None) -> Prices:
     usd = entry.get("input_cost_per_token")
     if not usd:
         return Prices(marks=marks)
-    read, write = entry.get("cache_read_input_token_cost"), entry.get("cache_creation_input_token_cost")
+    read, write = (
+        entry.get("cache_read_input_token_cost"),
+        entry.get("cache_creation_input_token_cost"),
+    )
     if read is None:
         return _NO_CACHE.model_copy(update={"usd": float(usd)})
-    return Prices(usd=float(usd), read=round(read / usd, 6), write=max(round((write or 0) / usd, 6), 1.0), marks=marks)
+    return Prices(
+        usd=float(usd),
+        read=round(read / usd, 6),
+        write=max(round((write or 0) / usd, 6), 1.0),
+        marks=marks,
+    )
 
 
 def mode_of(model: str) -> str | None:
-    """What the table says that a model is for, such as ``chat`` or ``embedding``; None where it does not say."""
+    """What the table says that a model is for, such as ``chat`` or ``embedding``; None where it
+    does not say.
+    """
     mode = _entry(model).get("mode")
     return mode if isinstance(mode, str) else None
 
@@ -79,7 +97,11 @@ def mode_of(model: str) -> str | None:
 def has_price(model: str) -> bool:
     """Whether the table has a price of the model; one that costs nothing has."""
     entry = _entry(model)
-    return any(name.startswith(("input_cost", "output_cost")) for name, value in entry.items() if value is not None)
+    return any(
+        name.startswith(("input_cost", "output_cost"))
+        for name, value in entry.items()
+        if value is not None
+    )
 
 
 def window_of(model: str) -> int | None:
@@ -100,7 +122,9 @@ def _entry(model: str) -> dict[str, Any]:
 
 
 def _marks(model: str, entry: dict[str, Any]) -> bool:
-    """Whether the model is reached by a protocol that takes Anthropic's breakpoints from litellm."""
+    """Whether the model is reached by a protocol that takes Anthropic's breakpoints from
+    litellm.
+    """
     provider = str(entry.get("litellm_provider", ""))
     return model.startswith("anthropic/") or provider in {"anthropic", "vertex_ai-anthropic_models"}
 

@@ -1,4 +1,5 @@
-"""What workflows and activities say to each other of a run's record: checkpoints, replays, recorded turns.
+"""What workflows and activities say to each other of a run's record: checkpoints, replays, recorded
+turns.
 
 Like ``contracts``: no I/O and no heavy imports, small and bounded values.
 """
@@ -13,7 +14,9 @@ from runtime.context.interim import Interim
 from runtime.spec.models import Budget
 
 TICK = 999_999
-"""The number under which the readings of a turn's tick are archived, behind the effects of its statement."""
+"""The number under which the readings of a turn's tick are archived, behind the effects of its
+statement.
+"""
 
 
 class RecordValue(Compact):
@@ -21,7 +24,10 @@ class RecordValue(Compact):
 
 
 class RunName(JobKey):
-    """A run of a job, as the archive names it. Its record holds the turns of the runs that it started from, too."""
+    """A run of a job, as the archive names it.
+
+    Its record holds the turns of the runs that it started from, too.
+    """
 
     run: str
 
@@ -29,8 +35,9 @@ class RunName(JobKey):
 class ReplayMode(StrEnum):
     """Where statements come from.
 
-    ``RERUN``: from the model. ``REEXECUTE``: from a record, executed anew and compared with it. ``RESTORE``: from a record,
-    to come to where that was; nothing is archived, and another outcome is an error.
+    ``RERUN``: from the model. ``REEXECUTE``: from a record, executed anew and compared with it.
+    ``RESTORE``: from a record, to come to where that was; nothing is archived, and another outcome
+    is an error.
     """
 
     RERUN = "rerun"
@@ -48,9 +55,10 @@ class AfterRecord(StrEnum):
 class ReplayOrder(RecordValue):
     """How a run differs from its record from turn ``start`` on.
 
-    ``source`` is the record, needed to follow it; ``until`` is the last turn that is taken from it (None: as long as it
-    lasts). ``frozen`` answers effects from it too. ``statement`` is executed in place of the reply of turn ``start``,
-    ``message`` is shown at that turn; ``model`` (what litellm is called with) and ``budget`` hold from it on.
+    ``source`` is the record, needed to follow it; ``until`` is the last turn that is taken from it
+    (None: as long as it lasts). ``frozen`` answers effects from it too. ``statement`` is executed
+    in place of the reply of turn ``start``, ``message`` is shown at that turn; ``model`` (what
+    litellm is called with) and ``budget`` hold from it on.
     """
 
     id: str
@@ -84,16 +92,20 @@ class EffectName(RecordValue):
 
 
 class Given(RecordValue):
-    """A reply for which no model is called: an ``edited`` statement, or that of turn ``turn`` of ``source``."""
+    """A reply for which no model is called: an ``edited`` statement, or that of turn ``turn`` of
+    ``source``.
+    """
 
     statement: str | None = None
     source: RunName | None = None
 
 
 class RecordedQuestion(RecordValue):
-    """Which turn of a record is asked for, and whether the digests of its prompt's segments are wanted.
+    """Which turn of a record is asked for, and whether the digests of its prompt's segments are
+    wanted.
 
-    ``summary`` asks for the summary of that name which was written for the turn's prompt, in place of the turn.
+    ``summary`` asks for the summary of that name which was written for the turn's prompt, in place
+    of the turn.
     """
 
     source: RunName
@@ -105,9 +117,11 @@ class RecordedQuestion(RecordValue):
 class RecordedTurn(RecordValue):
     """A turn of a record: the reply, its step, and what came of it.
 
-    ``at`` is when the reply was archived (seconds since 1970). ``messages`` are the user's that the turn began with.
-    ``execution`` is the statement's; ``nodes`` are the records of nodes that changed until the next call, or if ``ended`` until
-    the run's end, without a tick, and ``events`` the context's until then; None if that is not recorded. ``layout`` are the digests of the prompt's segments. ``interim`` is what came before its call.
+    ``at`` is when the reply was archived (seconds since 1970). ``messages`` are the user's that the
+    turn began with. ``execution`` is the statement's; ``nodes`` are the records of nodes that
+    changed until the next call, or if ``ended`` until the run's end, without a tick, and ``events``
+    the context's until then; None if that is not recorded. ``layout`` are the digests of the
+    prompt's segments. ``interim`` is what came before its call.
     """
 
     reply: ModelReply
@@ -123,7 +137,9 @@ class RecordedTurn(RecordValue):
 
 
 class ClaimQuestion(RecordValue):
-    """A run that finds itself reset asks what to do; ``turn`` is the turn it is in, ``parent`` the step before."""
+    """A run that finds itself reset asks what to do; ``turn`` is the turn it is in, ``parent`` the
+    step before.
+    """
 
     batch: str
     job: str
@@ -132,7 +148,9 @@ class ClaimQuestion(RecordValue):
 
 
 class Claim(RecordValue):
-    """The answer: the replay that reset this run, if it was one, and the recorded execution of the turn's statement."""
+    """The answer: the replay that reset this run, if it was one, and the recorded execution of the
+    turn's statement.
+    """
 
     replay: ReplayOrder | None = None
     execution: dict[str, Any] | None = None
@@ -165,7 +183,8 @@ class LoadOrder(RecordValue):
 class CheckpointPart(RecordValue):
     """A part of a checkpoint: base64 of the compressed state, and how many parts there are.
 
-    ``interpreter`` and ``build`` are those of the worker that loaded it, which takes the state over.
+    ``interpreter`` and ``build`` are those of the worker that loaded it, which takes the state
+    over.
     """
 
     data: str

@@ -23,13 +23,17 @@ from runtime.base.failpoints import failpoint
 from runtime.base.values import ModelReply
 
 REASON = "holdfast replay "
-"""What the reason of a reset begins with that Holdfast asked for; the id of the order follows, up to a space."""
+"""What the reason of a reset begins with that Holdfast asked for; the id of the order follows, up
+to a space.
+"""
 
 _PAGE = 50
 
 
 class ReplayActivities:
-    """``claim_replay`` and ``recorded_turn``, with a client that may read the history of the run that asks."""
+    """``claim_replay`` and ``recorded_turn``, with a client that may read the history of the run
+    that asks.
+    """
 
     def __init__(self, store: ObjectStore, client: Client) -> None:
         self._store = store
@@ -37,7 +41,8 @@ class ReplayActivities:
 
     @activity.defn(name="claim_replay")
     async def claim_replay(self, question: ClaimQuestion) -> Claim:
-        """The order of the replay that reset this run, claimed for it; and how the turn's statement went, if recorded.
+        """The order of the replay that reset this run, claimed for it; and how the turn's statement
+        went, if recorded.
 
         A run that was reset by anybody else has no order, and goes on as it would have.
         """
@@ -63,21 +68,35 @@ class ReplayActivities:
         return await asyncio.to_thread(self._summary if question.summary else self._turn, question)
 
     async def _order_of_reset(self) -> str | None:
-        """The id in the reason of the reset that made this run: the newest reset event that names it."""
+        """The id in the reason of the reset that made this run: the newest reset event that names
+        it.
+        """
         info = activity.info()
         request = GetWorkflowExecutionHistoryReverseRequest(
             namespace=self._client.namespace,
-            execution=WorkflowExecution(workflow_id=info.workflow_id or "", run_id=info.workflow_run_id or ""),
+            execution=WorkflowExecution(
+                workflow_id=info.workflow_id or "", run_id=info.workflow_run_id or ""
+            ),
             maximum_page_size=_PAGE,
         )
         while True:
-            page = await self._client.workflow_service.get_workflow_execution_history_reverse(request)
+            page = await self._client.workflow_service.get_workflow_execution_history_reverse(
+                request
+            )
             for event in page.history.events:
                 failed = event.workflow_task_failed_event_attributes
-                if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW:
-                    # The first from the end is the newest: older ones were copied with the history before it.
+                if (
+                    failed.cause
+                    == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
+                ):
+                    # The first from the end is the newest: older ones were copied with the history
+                    # before it.
                     reason = failed.failure.message
-                    return reason.removeprefix(REASON).split(" ")[0] if reason.startswith(REASON) else None
+                    return (
+                        reason.removeprefix(REASON).split(" ")[0]
+                        if reason.startswith(REASON)
+                        else None
+                    )
             if not page.next_page_token:
                 return None
             request.next_page_token = page.next_page_token
@@ -124,5 +143,8 @@ class ReplayActivities:
         """A step's reply, booked as the call in which a model was asked for it."""
         origin = origin_of(self._store, step)
         return ModelReply(
-            **dict(step.reply), usage=origin.usage, cost_usd=origin.cost_usd, failed=origin.failed_attempts
+            **dict(step.reply),
+            usage=origin.usage,
+            cost_usd=origin.cost_usd,
+            failed=origin.failed_attempts,
         )

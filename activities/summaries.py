@@ -1,7 +1,9 @@
-"""The activities that have sources and groups summed up by a model, in the background of a job (docs/contract/executable-context.md sections 5.2, 5.3).
+"""The activities that have sources and groups summed up by a model, in the background of a job
+(docs/contract/executable-context.md sections 5.2, 5.3).
 
-A summary is written once for all jobs that show a model the same: it is looked up by what it is made from, and several that
-want it at once wait for one of them, in a process by a lock and between processes by a claim in the store.
+A summary is written once for all jobs that show a model the same: it is looked up by what it is
+made from, and several that want it at once wait for one of them, in a process by a lock and between
+processes by a claim in the store.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ class SummaryActivities:
 
     @activity.defn(name="summarise_source")
     async def summarise_source(self, batch: ReadBatch) -> ReadBatchResult:
-        """The reading of the batch's one request at level 2, after its summary was written if nobody had it written before.
+        """The reading of the batch's one request at level 2, after its summary was written if
+        nobody had it written before.
 
         Raises:
             ApplicationError: as ``call_model``.
@@ -64,26 +67,41 @@ class SummaryActivities:
 
     @activity.defn(name="summarise_group")
     async def summarise_group(self, batch: ReadBatch) -> ReadBatchResult:
-        """The summary of a group's members, which are kept at ``material``; errors as ``summarise_source``."""
+        """The summary of a group's members, which are kept at ``material``; errors as
+        ``summarise_source``.
+        """
         [request] = batch.requests
         count = self._counter(batch.encoding)
-        members = await asyncio.to_thread(cache.members_of, self._store, batch.material, request, batch.summary_model)
+        members = await asyncio.to_thread(
+            cache.members_of, self._store, batch.material, request, batch.summary_model
+        )
         reply = await self._written(batch, members, "group")
         found = await asyncio.to_thread(cache.found, self._store, members)
         text = fitting(found or NOTHING, members.budget, count)
-        result = ReadResult(obj_id=request.obj_id, status=ReadStatus.OK, text=text, tokens=count(text))
+        result = ReadResult(
+            obj_id=request.obj_id, status=ReadStatus.OK, text=text, tokens=count(text)
+        )
         # A summary that is not there any more was not shown either.
         used = [batch.material, *([members.key] if found is not None else [])]
-        kept = await asyncio.to_thread(self._workspace.keep, batch, ReadBatchResult(results=(result,)), used)
+        kept = await asyncio.to_thread(
+            self._workspace.keep, batch, ReadBatchResult(results=(result,)), used
+        )
         return _with_cost(kept, reply)
 
     @activity.defn(name="keep_material")
     async def keep_material(self, material: Material) -> str:
-        """Keep what a group's summary is to be made from; where it is. Runs in the workflow's own worker."""
+        """Keep what a group's summary is to be made from; where it is.
+
+        Runs in the workflow's own worker.
+        """
         return await asyncio.to_thread(cache.keep_material, self._store, material)
 
-    async def _written(self, batch: ReadBatch, wanted: cache.Wanted, kind: str) -> ModelReply | None:
-        """See to it that the summary is in the store; the reply, if a model had to be asked by this job."""
+    async def _written(
+        self, batch: ReadBatch, wanted: cache.Wanted, kind: str
+    ) -> ModelReply | None:
+        """See to it that the summary is in the store; the reply, if a model had to be asked by this
+        job.
+        """
 
         async def done() -> bool:
             return await asyncio.to_thread(cache.found, self._store, wanted) is not None
@@ -91,7 +109,9 @@ class SummaryActivities:
         if await done():
             return None
         info = activity.info()
-        claims = Claims(self._store, wanted.key, f"{info.workflow_run_id}/{info.activity_id}", self._times)
+        claims = Claims(
+            self._store, wanted.key, f"{info.workflow_run_id}/{info.activity_id}", self._times
+        )
         lock = self._locks.setdefault(wanted.key, asyncio.Lock())
         async with lock, claims.held(done) as mine:
             return await self._ask(batch, wanted, kind) if mine else None
@@ -111,7 +131,9 @@ class SummaryActivities:
             left=batch.left,
             retry=batch.retry,
         )
-        run = keys.side_run(activity.info().workflow_run_id or "", f"{kind}-{batch.turn}-{batch.effect}")
+        run = keys.side_run(
+            activity.info().workflow_run_id or "", f"{kind}-{batch.turn}-{batch.effect}"
+        )
         reply = await self._model.side_call(call, run)
         text = reply.text.strip() or NOTHING
         await asyncio.to_thread(cache.keep, self._store, wanted, text, reply.step.model_dump())

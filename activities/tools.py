@@ -1,4 +1,6 @@
-"""Calling a job's tools: what came of a call is archived, and what is archived is not called again."""
+"""Calling a job's tools: what came of a call is archived, and what is archived is not called
+again.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,10 @@ MAX_THREADS = 64
 class ToolActivities:
     """The activity ``call_tool``.
 
-    A result is archived before it is returned, so a retry finds it and the tool does not run again. A kill between
-    the end of the tool and that write is the one moment after which a tool runs twice: tools with side effects in
-    the world should be idempotent. Tools run in processes of their own (``runtime.tools.host``).
+    A result is archived before it is returned, so a retry finds it and the tool does not run again.
+    A kill between the end of the tool and that write is the one moment after which a tool runs
+    twice: tools with side effects in the world should be idempotent. Tools run in processes of
+    their own (``runtime.tools.host``).
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -44,13 +47,16 @@ class ToolActivities:
         """The tool's result, or the exception it raised for the statement.
 
         Raises:
-            ApplicationError: type ``ToolUnavailable``, when the tool cannot be imported by this worker.
+            ApplicationError: type ``ToolUnavailable``, when the tool cannot be imported by this
+                worker.
             ArchiveError: the archive cannot be read or written.
         """
         archive = JobArchive.of(self._store, request.key)
         address = activity.info().workflow_run_id or "", request.turn, request.effect
         if request.recorded is not None:
-            found = await self._in_thread(recorded_value, self._store, request.recorded, archive, address)
+            found = await self._in_thread(
+                recorded_value, self._store, request.recorded, archive, address
+            )
             # The result of a tool that returned nothing is empty, and a result all the same.
             if found is None:
                 return ToolResult(error_type="RuntimeError", error_message=NOT_RECORDED)
@@ -75,7 +81,10 @@ class ToolActivities:
             self._threads.shutdown(wait=False)
 
     async def _run(self, request: ToolRequest) -> ToolResult:
-        """One call. A process that ended before the call began, by another call's fault, is none of its own."""
+        """One call.
+
+        A process that ended before the call began, by another call's fault, is none of its own.
+        """
         for last in (False, True):
             host = await self._in_thread(self._hosts.of, request.search_path)
             failpoint("tool.before_run")
@@ -84,7 +93,9 @@ class ToolActivities:
             except HostEnded as error:
                 if error.begun:
                     # What it has done by then nobody knows: it is not made again.
-                    return ToolResult(error_type="RuntimeError", error_message=f"the process of the tool {error}")
+                    return ToolResult(
+                        error_type="RuntimeError", error_message=f"the process of the tool {error}"
+                    )
                 if last:
                     told = f"{request.tool}: its process {error} before the call began"
                     raise ApplicationError(told, type="ToolUnavailable") from error
@@ -106,7 +117,9 @@ class ToolActivities:
             raise
         frame = answer.result()
         if "unavailable" in frame:
-            raise ApplicationError(f"{request.tool}: {frame['unavailable']}", type="ToolUnavailable")
+            raise ApplicationError(
+                f"{request.tool}: {frame['unavailable']}", type="ToolUnavailable"
+            )
         return ToolResult.model_validate(frame["outcome"])
 
     async def _in_thread(self, function: Callable[..., R], *args: Any) -> R:
@@ -119,4 +132,6 @@ def _masked(result: ToolResult, request: ToolRequest) -> ToolResult:
     """The result without secrets, before anybody keeps or sees it."""
     redactor = redactor_of(request.redact)
     message = redactor.text(result.error_message)
-    return result.model_copy(update={"value": redactor.value(result.value), "error_message": message})
+    return result.model_copy(
+        update={"value": redactor.value(result.value), "error_message": message}
+    )

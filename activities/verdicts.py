@@ -10,6 +10,9 @@ from runtime.interpreter.run import Verdict
 
 @activity.defn(name="record_verdict")
 async def record_verdict(verdict: Verdict | None) -> Verdict | None:
-    """Return ``verdict``, so that the workflow's history holds it. ``None`` says that nothing was recorded yet."""
+    """Return ``verdict``, so that the workflow's history holds it.
+
+    ``None`` says that nothing was recorded yet.
+    """
     failpoint("verdict.before_return")
     return verdict

@@ -1,4 +1,5 @@
-"""How long activities work, told with what they give back: a job's wall budget counts work, not the time that passes.
+"""How long activities work, told with what they give back: a job's wall budget counts work, not the
+time that passes.
 
 Time in a queue, and time in which no worker is there, is in no attempt and so counted nowhere.
 """

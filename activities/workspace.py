@@ -1,8 +1,9 @@
-"""The activities that read a job's workspace: sources for its context objects, and file calls of its statements.
+"""The activities that read a job's workspace: sources for its context objects, and file calls of
+its statements.
 
-Both are short, idempotent and bounded in time, memory and in what they put into history. What is wrong with a file is a
-result, an exception that the model sees; only trouble of the host (no descriptors, no memory) fails an activity, so that
-Temporal tries again.
+Both are short, idempotent and bounded in time, memory and in what they put into history. What is
+wrong with a file is a result, an exception that the model sees; only trouble of the host (no
+descriptors, no memory) fails an activity, so that Temporal tries again.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ from runtime.workspace.fingerprints import FingerprintCache
 from runtime.workspace.walk import host_trouble
 
 BATCH_BYTES = 1_500_000
-"""The most bytes of JSON in one batch's results; above 2 MiB Temporal would fail the workflow's task for ever."""
+"""The most bytes of JSON in one batch's results; above 2 MiB Temporal would fail the workflow's
+task for ever.
+"""
 
 _EXCERPT, _STRUCTURE, _SUMMARY = 0, 1, 2
 
@@ -48,9 +51,10 @@ def count_with(name: str) -> Count:
 class WorkspaceActivities:
     """``read_sources`` and ``file_call``, for a worker with a thread pool.
 
-    ``counter`` makes a token counter from an encoding's name, ``now`` tells nanoseconds since 1970. With a ``store``, what a
-    statement or a tick was given is archived before it is returned, so that a replay can be given the same. One instance serves all
-    jobs of the process, and its cache of ``fingerprints`` makes rereading an unchanged file one ``stat``.
+    ``counter`` makes a token counter from an encoding's name, ``now`` tells nanoseconds since 1970.
+    With a ``store``, what a statement or a tick was given is archived before it is returned, so
+    that a replay can be given the same. One instance serves all jobs of the process, and its cache
+    of ``fingerprints`` makes rereading an unchanged file one ``stat``.
     """
 
     def __init__(
@@ -73,17 +77,27 @@ class WorkspaceActivities:
 
     @activity.defn(name="read_sources")
     def read_sources(self, batch: ReadBatch) -> ReadBatchResult:
-        """One result for each request, in order. What is past ``BATCH_BYTES`` in all is an error that says so."""
+        """One result for each request, in order.
+
+        What is past ``BATCH_BYTES`` in all is an error that says so.
+        """
         used: list[str] = []
         return self._effects.sources(batch, lambda asked: self._read_all(asked, used), used)
 
     @activity.defn(name="file_call")
     def file_call(self, call: FileCall) -> FileCallResult:
-        """The value of one ``open``, ``os`` or ``pathlib`` call, or the exception that it raises."""
+        """The value of one ``open``, ``os`` or ``pathlib`` call, or the exception that it
+        raises.
+        """
         return self._effects.file(call, self._call)
 
-    def keep(self, batch: ReadBatch, result: ReadBatchResult, uses: Iterable[str]) -> ReadBatchResult:
-        """Archive ``result`` as what was read for ``batch``; what the archive has already stays. ``uses``: what it was made from."""
+    def keep(
+        self, batch: ReadBatch, result: ReadBatchResult, uses: Iterable[str]
+    ) -> ReadBatchResult:
+        """Archive ``result`` as what was read for ``batch``; what the archive has already stays.
+
+        ``uses``: what it was made from.
+        """
         return self._effects.sources(batch, lambda _: result, uses)
 
     def _read_all(self, batch: ReadBatch, used: list[str]) -> ReadBatchResult:
@@ -108,14 +122,18 @@ class WorkspaceActivities:
         return ReadBatchResult(results=tuple(results))
 
     def region(self, batch: ReadBatch) -> Region | None:
-        """What the batch's one request wants a summary of; None if it cannot be read, or nobody writes summaries."""
+        """What the batch's one request wants a summary of; None if it cannot be read, or nobody
+        writes summaries.
+        """
         [request] = batch.requests
         try:
             opened = self._sources(batch).find(request.path).open()
             source = _masked(opened, redactor_of(batch.redact))
             if batch.summary_model is None or source.binary or not source.data:
                 return None
-            return region_of(request, source, opened.name, batch.summary_model, self._counter(batch.encoding))
+            return region_of(
+                request, source, opened.name, batch.summary_model, self._counter(batch.encoding)
+            )
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and host_trouble(error):
                 raise
@@ -164,8 +182,11 @@ class WorkspaceActivities:
             used.append(region.key)
             text = fitting(text, region.budget, count)
             shown = replace(region.shown, text=text, tokens=count(text))
-            return _result(request, opened, shown, basis_of(request, opened.fingerprint), opened.note)
-        # Its basis is another than the summary's, so that a reading brings that as soon as it is there.
+            return _result(
+                request, opened, shown, basis_of(request, opened.fingerprint), opened.note
+            )
+        # Its basis is another than the summary's, so that a reading brings that as soon as it is
+        # there.
         stands_in = digest_of([basis_of(request, opened.fingerprint), "stands in", model])
         if request.known == stands_in:
             return ReadResult(
@@ -176,7 +197,9 @@ class WorkspaceActivities:
                 size=opened.size,
             )
         note = "; ".join(filter(None, [opened.note, NO_WRITER if none else STANDS_IN]))
-        return _result(request, opened, _structure(request, opened, source, count, redactor), stands_in, note)
+        return _result(
+            request, opened, _structure(request, opened, source, count, redactor), stands_in, note
+        )
 
     def _sources(self, batch: ReadBatch) -> Sources:
         return Sources(
@@ -204,7 +227,9 @@ class WorkspaceActivities:
         except (OSError, ValueError, NotImplementedError) as error:
             if isinstance(error, OSError) and host_trouble(error):
                 raise
-            return FileCallResult(error_type=os_values.error_name(error), error_message=redactor.text(_message(error)))
+            return FileCallResult(
+                error_type=os_values.error_name(error), error_message=redactor.text(_message(error))
+            )
         encoded, form = os_values.encode(call.operation, call.path, value)
         return FileCallResult(value=encoded, encoding=form)
 
@@ -248,7 +273,10 @@ def _answer(workspace: Workspace, call: FileCall) -> Any:
 
 
 def _masked(opened: Opened, redactor: Redactor) -> SourceText:
-    """The source's text without secrets. Before anything is cut out of it: half a secret is found by no search."""
+    """The source's text without secrets.
+
+    Before anything is cut out of it: half a secret is found by no search.
+    """
     source = SourceText.of(opened.data)
     return replace(source, data=redactor.data(source.data))
 
@@ -264,12 +292,16 @@ def _rendered(request: ReadRequest, opened: Opened, count: Count, redactor: Reda
     return _result(request, opened, shown, basis_of(request, opened.fingerprint), opened.note)
 
 
-def _structure(request: ReadRequest, opened: Opened, source: SourceText, count: Count, redactor: Redactor) -> Excerpt:
+def _structure(
+    request: ReadRequest, opened: Opened, source: SourceText, count: Count, redactor: Redactor
+) -> Excerpt:
     items = None if opened.outline is None else opened.outline(redactor.data)
     return structure(source, opened.name, request.pos, request.tokens, count, items)
 
 
-def _result(request: ReadRequest, opened: Opened, shown: Excerpt, basis: str, note: str) -> ReadResult:
+def _result(
+    request: ReadRequest, opened: Opened, shown: Excerpt, basis: str, note: str
+) -> ReadResult:
     return ReadResult(
         obj_id=request.obj_id,
         status=ReadStatus.OK,

@@ -1,15 +1,19 @@
-"""What the archive costs: bytes, writes, reads and time, for two loads. ``python benchmarks/archive.py --help``.
+"""What the archive costs: bytes, writes, reads and time, for two loads.
 
-(A) an append-only chat with 1.2 kB of new random text a turn; (B) a projection of 40 kB in which one block of 1 kB,
-chosen at random, changes each turn. Text is random letters, which zstd brings to 72 %: so 1.2 kB of it cannot cost less than
-0.87 kB, 1 kB not less than 0.72 kB.
+``python benchmarks/archive.py --help``.
 
-Columns, bytes and milliseconds per turn: ``raw`` is the request as sent, ``alone`` zstd -3 of each request by itself (of a
-sample); ``new`` is what the request adds (its literals and its recipe), ``again`` what is stored once more so that no
-request needs more than 40 reads; ``objects`` is everything that is written, headers, layouts, replies and digests
-included. ``open`` puts a request together from nothing, as another process does: its reads, and its processor time with the
-objects in memory (worst and median of a sample over the whole job, each the best of three). The last row is what durability and the archive add to a turn
-of a whole job, against the same loop with neither (``archive_loop.py``).
+(A) an append-only chat with 1.2 kB of new random text a turn; (B) a projection of 40 kB in which
+one block of 1 kB, chosen at random, changes each turn. Text is random letters, which zstd brings to
+72 %: so 1.2 kB of it cannot cost less than 0.87 kB, 1 kB not less than 0.72 kB.
+
+Columns, bytes and milliseconds per turn: ``raw`` is the request as sent, ``alone`` zstd -3 of each
+request by itself (of a sample); ``new`` is what the request adds (its literals and its recipe),
+``again`` what is stored once more so that no request needs more than 40 reads; ``objects`` is
+everything that is written, headers, layouts, replies and digests included. ``open`` puts a request
+together from nothing, as another process does: its reads, and its processor time with the objects
+in memory (worst and median of a sample over the whole job, each the best of three). The last row is
+what durability and the archive add to a turn of a whole job, against the same loop with neither
+(``archive_loop.py``).
 """
 
 from __future__ import annotations
@@ -38,26 +42,43 @@ from runtime.archive.requests import RequestReader
 from runtime.archive.stores import MemoryStore, ObjectStore, open_store
 from runtime.archive.verify import verify_job
 from runtime.base.values import StepRef
-from runtime.projection.segments import Add, DeltaPart, Keep, LayoutDelta, Role, Segment, SegmentKind
+from runtime.projection.segments import (
+    Add,
+    DeltaPart,
+    Keep,
+    LayoutDelta,
+    Role,
+    Segment,
+    SegmentKind,
+)
 
 _RUN = "019a5b7e-1111-7222-8333-444455556666"
 _SAMPLE = 40
-_HEAD = json.dumps({"model": "m-1", "temperature": 0, "stream": True, "messages": []}).removesuffix("]}").encode()
+_HEAD = (
+    json.dumps({"model": "m-1", "temperature": 0, "stream": True, "messages": []})
+    .removesuffix("]}")
+    .encode()
+)
 
 Turn = tuple[LayoutDelta, bytes]
 
 
 def main() -> None:
     """Run the loads that are asked for and print one row for each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--turns", type=int, nargs="+", default=[100, 1000, 5000])
     parser.add_argument("--loads", nargs="+", choices=sorted(_LOADS), default=sorted(_LOADS))
-    parser.add_argument("--loop", type=int, default=200, help="turns of the loop with and without Temporal; 0: none")
+    parser.add_argument(
+        "--loop", type=int, default=200, help="turns of the loop with and without Temporal; 0: none"
+    )
     parser.add_argument("--store", help="where to write (default: a temporary directory)")
     options = parser.parse_args()
     print(
-        f"{'load':>4} {'turns':>5} {'raw':>9} {'alone':>9} {'new':>6} {'again':>6} {'objects':>7} {'writes':>6} "
-        f"{'reads':>5} {'open ms worst':>13} {'median':>6} {'write ms':>8} {'bare ms':>7} {'verify s':>8}"
+        f"{'load':>4} {'turns':>5} {'raw':>9} {'alone':>9} {'new':>6} {'again':>6} {'objects':>7}"
+        f" {'writes':>6} {'reads':>5} {'open ms worst':>13} {'median':>6} {'write ms':>8}"
+        f" {'bare ms':>7} {'verify s':>8}"
     )
     for load in options.loads:
         for turns in options.turns:
@@ -92,10 +113,11 @@ class Row:
     def line(self, load: str, turns: int) -> str:
         """The row as text, per turn."""
         return (
-            f"{load:>4} {turns:>5} {self.raw / turns:>9.0f} {statistics.mean(self.alone):>9.0f} {self.new / turns:>6.0f} "
-            f"{self.again / turns:>6.0f} {self.objects / turns:>7.0f} {self.writes / turns:>6.2f} {self.reads:>5} "
-            f"{max(self.open_ms):>13.2f} {statistics.median(self.open_ms):>6.2f} {self.write_s / turns * 1000:>8.2f} "
-            f"{self.bare_s / turns * 1000:>7.2f} {self.verify_s:>8.2f}"
+            f"{load:>4} {turns:>5} {self.raw / turns:>9.0f} {statistics.mean(self.alone):>9.0f}"
+            f" {self.new / turns:>6.0f} {self.again / turns:>6.0f} {self.objects / turns:>7.0f}"
+            f" {self.writes / turns:>6.2f} {self.reads:>5} {max(self.open_ms):>13.2f}"
+            f" {statistics.median(self.open_ms):>6.2f} {self.write_s / turns * 1000:>8.2f}"
+            f" {self.bare_s / turns * 1000:>7.2f} {self.verify_s:>8.2f}"
         )
 
 
@@ -145,7 +167,9 @@ def _row(load: str, turns: int, store: ObjectStore) -> Row:
     _measure_parts(row, archive, store)
     _measure_opening(row, archive, store, sampled)
     started = time.perf_counter()
-    findings = verify_job(JobArchive(_Fresh(store), *archive.prefix.split("/")), [parent] if parent else [])
+    findings = verify_job(
+        JobArchive(_Fresh(store), *archive.prefix.split("/")), [parent] if parent else []
+    )
     row.verify_s = time.perf_counter() - started
     assert findings == [], findings[:3]
     return row
@@ -182,14 +206,21 @@ def _measure_parts(row: Row, archive: JobArchive, store: ObjectStore) -> None:
         stored = {name: (size, full) for name, size, full in archived.header["parts"]}
         size, full = stored.get("wire", (0, 1))
         level = archived.header["level"]
-        # What is new is as large as in the turns that take over nothing; the rest of the frame was stored before.
+        # What is new is as large as in the turns that take over nothing; the rest of the frame was
+        # stored before.
         fresh = min(full, _NEW_BYTES[archive.prefix.split("/")[1][0]]) if level else full
-        row.new += round(size * fresh / full) + sum(stored.get(n, (0, 0))[0] for n in ("recipe", "recipe.zst"))
+        row.new += round(size * fresh / full) + sum(
+            stored.get(n, (0, 0))[0] for n in ("recipe", "recipe.zst")
+        )
         row.again += size - round(size * fresh / full)
 
 
-def _measure_opening(row: Row, archive: JobArchive, store: ObjectStore, sampled: dict[str, bytes]) -> None:
-    """Put sampled requests together: once to count reads and fill a memory store, then, measured, from that."""
+def _measure_opening(
+    row: Row, archive: JobArchive, store: ObjectStore, sampled: dict[str, bytes]
+) -> None:
+    """Put sampled requests together: once to count reads and fill a memory store, then, measured,
+    from that.
+    """
     for key, request in sampled.items():
         memory, reads = MemoryStore(), 0
 
@@ -206,7 +237,9 @@ def _measure_opening(row: Row, archive: JobArchive, store: ObjectStore, sampled:
 
 
 def _work_ms(memory: MemoryStore, key: str) -> float:
-    """Milliseconds of this thread's processor time: other programs on the machine are no work of ours."""
+    """Milliseconds of this thread's processor time: other programs on the machine are no work of
+    ours.
+    """
     started = time.thread_time()
     RequestReader(memory.get).wire(key)
     return (time.thread_time() - started) * 1000
@@ -214,7 +247,9 @@ def _work_ms(memory: MemoryStore, key: str) -> float:
 
 def _segment(rng: random.Random, size: int, origin: str) -> Segment:
     text = "".join(rng.choices(string.ascii_letters, k=size))
-    return Segment(kind=SegmentKind.MESSAGE, origin=origin, role=Role.USER, text=text, tokens=size // 2)
+    return Segment(
+        kind=SegmentKind.MESSAGE, origin=origin, role=Role.USER, text=text, tokens=size // 2
+    )
 
 
 def _message(segment: Segment) -> bytes:

@@ -1,8 +1,9 @@
 """What durability and the archive add to a turn, against the same loop with neither.
 
-The same job three times, its model a script that answers at once, through litellm each time: ``bare`` is the loop alone in
-one thread, ``archive`` the same with each call archived before and after (fsync included), ``both`` a real worker on a real
-Temporal dev server with that archive. Each figure is milliseconds a turn; the share of a turn that a model takes is 0.
+The same job three times, its model a script that answers at once, through litellm each time:
+``bare`` is the loop alone in one thread, ``archive`` the same with each call archived before and
+after (fsync included), ``both`` a real worker on a real Temporal dev server with that archive. Each
+figure is milliseconds a turn; the share of a turn that a model takes is 0.
 """
 
 from __future__ import annotations
@@ -44,9 +45,13 @@ def main(turns: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         bare, archived, both = asyncio.run(_measured(path, turns))
-    print(f"{'turns':>5} {'bare ms':>8} {'archive ms':>10} {'both ms':>8} {'archive adds':>12} {'both add':>9}")
     print(
-        f"{turns:>5} {bare:>8.2f} {archived:>10.2f} {both:>8.2f} {archived - bare:>12.2f} {both - bare:>9.2f}",
+        f"{'turns':>5} {'bare ms':>8} {'archive ms':>10} {'both ms':>8} {'archive adds':>12}"
+        f" {'both add':>9}"
+    )
+    print(
+        f"{turns:>5} {bare:>8.2f} {archived:>10.2f} {both:>8.2f} {archived - bare:>12.2f}"
+        f" {both - bare:>9.2f}",
         flush=True,
     )
 
@@ -95,9 +100,13 @@ async def _asked(job: Job, prompt: Prompt) -> ModelReply:
         return "nowhere"
 
     options = ModelOptions(name=job.spec.model.name)
-    recorder = CallRecorder(forget, limits=options.limits, secrets=Secrets(), turn=job.turn, temporal_attempt=1)
+    recorder = CallRecorder(
+        forget, limits=options.limits, secrets=Secrets(), turn=job.turn, temporal_attempt=1
+    )
     answer = await ask(options, messages_of(prompt.layout), tools_of(job.spec.form), recorder)
-    return ModelReply(text=answer.text, tool_calls=answer.tool_calls, finish_reason=answer.finish_reason)
+    return ModelReply(
+        text=answer.text, tool_calls=answer.tool_calls, finish_reason=answer.finish_reason
+    )
 
 
 class _Archived:
@@ -127,7 +136,9 @@ class _Archived:
 
 
 async def _durable(spec: JobSpec, path: Path) -> float:
-    """The job on an embedded server with a worker in this process; the time is that of the workflow's run."""
+    """The job on an embedded server with a worker in this process; the time is that of the
+    workflow's run.
+    """
     from temporalio.client import Client
 
     from runtime.authentic import key_of, signed_converter
@@ -144,12 +155,16 @@ async def _durable(spec: JobSpec, path: Path) -> float:
         )
         async with running_worker(client, open_store(str(path / "archive"))):
             order = JobOrder(key=JobKey(batch="bench", job=spec.id), spec=spec, definition="")
-            handle = await client.start_workflow(JobWorkflow.run, order, id="bench", task_queue=TASK_QUEUE)
+            handle = await client.start_workflow(
+                JobWorkflow.run, order, id="bench", task_queue=TASK_QUEUE
+            )
             outcome = await handle.result()
             assert outcome.status == "succeeded", outcome
             described = await handle.describe()
             assert described.close_time is not None
-            return (described.close_time - described.start_time).total_seconds() / outcome.turns * 1000
+            return (
+                (described.close_time - described.start_time).total_seconds() / outcome.turns * 1000
+            )
 
 
 if __name__ == "__main__":

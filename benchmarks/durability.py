@@ -1,7 +1,9 @@
-"""What kills a job survives, and what a turn costs Temporal's history and the archive: the tables of docs/benchmarks.md.
+"""What kills a job survives, and what a turn costs Temporal's history and the archive: the tables
+of docs/benchmarks.md.
 
-``python -m benchmarks.durability`` makes every experiment of ``tests/kill`` and weighs the history of a 200-turn job, and
-prints two tables; ``--write docs/benchmarks.md`` puts them between its durability marks. It takes some minutes.
+``python -m benchmarks.durability`` makes every experiment of ``tests/kill`` and weighs the history
+of a 200-turn job, and prints two tables; ``--write docs/benchmarks.md`` puts them between its
+durability marks. It takes some minutes.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from tests.kill.oracle import differences
 BLOCK = "durability"
 
 HEAD = (
-    "| experiment | what is killed | kills | turns | calls of finished turns after a kill | differences from an undisturbed job |",
+    (
+        "| experiment | what is killed | kills | turns | calls of finished turns after a kill |"
+        " differences from an undisturbed job |"
+    ),
     "|---|---|--:|--:|--:|--:|",
 )
 
@@ -41,7 +46,14 @@ def kill_row(name: str, outcome: Survived, undisturbed: Survived) -> str:
         "continued": _continued,
     }
     killed = told[kind](what)
-    cells = (f"`{name}`", killed, outcome.kills, len(outcome.attempts), outcome.called_again, different)
+    cells = (
+        f"`{name}`",
+        killed,
+        outcome.kills,
+        len(outcome.attempts),
+        outcome.called_again,
+        different,
+    )
     return f"| {' | '.join(map(str, cells))} |"
 
 
@@ -58,8 +70,11 @@ def history_rows(size: HistorySize) -> list[str]:
         f"{size.prompt_bytes / 1e6:.1f} MB",
     )
     return [
-        "| turns | tokens of the last prompt | activities a turn | archive writes a turn | history bytes a turn beyond its new text |"
-        " growth of that from turn to turn | whole history | all prompts |",
+        (
+            "| turns | tokens of the last prompt | activities a turn | archive writes a turn |"
+            " history bytes a turn beyond its new text | growth of that from turn to turn | whole"
+            " history | all prompts |"
+        ),
         "|--:|--:|--:|--:|--:|--:|--:|--:|",
         f"| {' | '.join(cells)} |",
     ]
@@ -88,15 +103,21 @@ def _victims(what: str) -> str:
 
 
 def _continued(seed: str) -> str:
-    return "the worker, the server or both, at random moments, and as the job goes on in another run"
+    return (
+        "the worker, the server or both, at random moments, and as the job goes on in another run"
+    )
 
 
 def kill_rows(path: Path) -> list[str]:
     """Make every experiment; the rows of those with kills."""
     wanted = experiments.names()
     with ThreadPoolExecutor(experiments.AT_ONCE) as pool:
-        made = {name: future.result() for name, future in experiments.start(wanted, path, pool).items()}
-    killed: Sequence[str] = [name for name in wanted if not name.startswith(experiments.UNDISTURBED)]
+        made = {
+            name: future.result() for name, future in experiments.start(wanted, path, pool).items()
+        }
+    killed: Sequence[str] = [
+        name for name in wanted if not name.startswith(experiments.UNDISTURBED)
+    ]
     return [kill_row(name, made[name], made[experiments.reference(name)]) for name in killed]
 
 

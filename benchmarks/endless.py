@@ -1,9 +1,12 @@
-"""A job of 5,000 turns in many runs, killed at 50 seeded moments: ``python -m benchmarks.endless [--turns N] [--kills N]``.
+"""A job of 5,000 turns in many runs, killed at 50 seeded moments: ``python -m benchmarks.endless
+[--turns N] [--kills N]``.
 
-The job is taken twice, undisturbed and killed, side by side, with real processes: ``holdfast run``, a Temporal server, an HTTP
-model. Both must be the same to the last step, in however many runs. A history may have 51,200 events and 50 MB. The memory is
-that of the worker that nobody killed, with its interpreter processes. ``--write docs/benchmarks.md`` puts the tables there.
-At full size it takes half an hour and more: a worker that dies within a workflow task costs the minute that a task may take.
+The job is taken twice, undisturbed and killed, side by side, with real processes: ``holdfast run``,
+a Temporal server, an HTTP model. Both must be the same to the last step, in however many runs. A
+history may have 51,200 events and 50 MB. The memory is that of the worker that nobody killed, with
+its interpreter processes. ``--write docs/benchmarks.md`` puts the tables there. At full size it
+takes half an hour and more: a worker that dies within a workflow task costs the minute that a task
+may take.
 """
 
 from __future__ import annotations
@@ -27,8 +30,11 @@ MOST_EVENTS, MOST_BYTES = 51_200 / 3, 50e6 / 3
 """A third of what Temporal lets a history have."""
 
 HEAD = (
-    "| job | kills | of them between two runs | turns | runs | requests | of them for finished turns after a kill |"
-    " longest history, of a third of the limit | largest history, of a third of the limit | differences |",
+    (
+        "| job | kills | of them between two runs | turns | runs | requests | of them for finished"
+        " turns after a kill | longest history, of a third of the limit | largest history, of a"
+        " third of the limit | differences |"
+    ),
     "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
 )
 
@@ -56,7 +62,11 @@ def memory_rows(memory: dict[int, int]) -> list[str]:
     """The worker's memory, by turn."""
     sizes = [f"{size / 1e6:.0f}" for size in memory.values()]
     turns = " | ".join(f"{turn:,}" for turn in memory)
-    return [f"| turn | {turns} |", "|---" + "|--:" * len(memory) + "|", f"| memory in MB | {' | '.join(sizes)} |"]
+    return [
+        f"| turn | {turns} |",
+        "|---" + "|--:" * len(memory) + "|",
+        f"| memory in MB | {' | '.join(sizes)} |",
+    ]
 
 
 class Memory:
@@ -80,7 +90,9 @@ def measure(path: Path, turns: int, kills: int) -> str:
     plot = Plot(turns, context_tokens=8_000)
     memory = Memory(turns)
     gap = turns / kills
-    planned = strikes.later_strikes(SEED, kills, max(1, kills // 10), (round(gap * 0.3), round(gap * 0.8)))
+    planned = strikes.later_strikes(
+        SEED, kills, max(1, kills // 10), (round(gap * 0.3), round(gap * 0.8))
+    )
     with ThreadPoolExecutor(2) as pool:
         alone = pool.submit(experiments.undisturbed, path / "alone", plot, memory.watch)
         killed = pool.submit(experiments.struck, path / "killed", planned, plot)

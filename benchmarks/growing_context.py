@@ -1,8 +1,10 @@
-"""A context that grows to 209,000 tokens in 100 calls, with a tool call in each: ``python -m benchmarks.growing_context``.
+"""A context that grows to 209,000 tokens in 100 calls, with a tool call in each: ``python -m
+benchmarks.growing_context``.
 
-Passed whole to each model call, as agents on Temporal commonly do, such a transcript outgrows the 50 MB that a history may have
-at about the 53rd call (temporalio/sdk-python#1890). Here a call carries what is new. Each turn calls a tool and opens another
-file of 2,090 tokens, which stays in the prompt.
+Passed whole to each model call, as agents on Temporal commonly do, such a transcript outgrows the
+50 MB that a history may have at about the 53rd call (temporalio/sdk-python#1890). Here a call
+carries what is new. Each turn calls a tool and opens another file of 2,090 tokens, which stays in
+the prompt.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ def measure(number: int) -> str:
 
 @dataclass(frozen=True)
 class Grown:
-    """One call: tokens of its prompt, and bytes so far of the history, and of all prompts as they went over the wire."""
+    """One call: tokens of its prompt, and bytes so far of the history, and of all prompts as they
+    went over the wire.
+    """
 
     call: int
     prompt_tokens: int
@@ -47,15 +51,20 @@ class Grown:
         """A row of the table."""
         history, prompts = self.history_bytes, self.prompts_bytes
         return (
-            f"| {self.call} | {self.prompt_tokens:,} | {history / 1e6:.2f} MB | {history / self.call / 1e3:.1f} kB | "
-            f"{prompts / 1e6:.1f} MB |"
+            f"| {self.call} | {self.prompt_tokens:,} | {history / 1e6:.2f} MB |"
+            f" {history / self.call / 1e3:.1f} kB | {prompts / 1e6:.1f} MB |"
         )
 
 
-HEADER = "| calls | tokens of the prompt | history | history a call | the prompts themselves |\n|---|---|---|---|---|"
+HEADER = (
+    "| calls | tokens of the prompt | history | history a call | the prompts themselves"
+    " |\n|---|---|---|---|---|"
+)
 
 
-async def measure(client: Client, path: Path, calls: int = CALLS, tokens: int = TOKENS_A_CALL) -> list[Grown]:
+async def measure(
+    client: Client, path: Path, calls: int = CALLS, tokens: int = TOKENS_A_CALL
+) -> list[Grown]:
     """Run the job, and weigh its history and its prompts after each call.
 
     Raises:
@@ -64,10 +73,15 @@ async def measure(client: Client, path: Path, calls: int = CALLS, tokens: int = 
     stage = Stage(client, path, "growing")
     await asyncio.to_thread(_lay_out, stage, calls, tokens)
     tool = describe_tool("growing_tools:measure", str(path))
-    statements = [f"v{n} = view('f{n}.txt', tokens={tokens})\nprint(measure({n}))" for n in range(1, calls)]
+    statements = [
+        f"v{n} = view('f{n}.txt', tokens={tokens})\nprint(measure({n}))" for n in range(1, calls)
+    ]
     async with stage.open():
         outcome, archive = await stage.run(
-            [*statements, "finish('grown')"], turns=calls + 1, context_tokens=calls * tokens * 2, tools=(tool,)
+            [*statements, "finish('grown')"],
+            turns=calls + 1,
+            context_tokens=calls * tokens * 2,
+            tools=(tool,),
         )
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, calls), outcome.reason
     sizes = await _history_sizes(stage, archive)
@@ -93,7 +107,9 @@ async def _history_sizes(stage: Stage, archive: JobArchive) -> dict[int, int]:
     sizes: dict[int, int] = {}
     total, call = 0, 0
     for run in archive.runs():
-        history = await stage.client.get_workflow_handle(stage.started[-1], run_id=run).fetch_history()
+        history = await stage.client.get_workflow_handle(
+            stage.started[-1], run_id=run
+        ).fetch_history()
         for event in history.events:
             name = event.activity_task_scheduled_event_attributes.activity_id
             if name.startswith("turn-") and name.removeprefix("turn-").isdigit():

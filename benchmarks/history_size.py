@@ -1,8 +1,10 @@
-"""What a job adds to its workflow's history, turn by turn: bytes, new text, activities, and writes to the archive.
+"""What a job adds to its workflow's history, turn by turn: bytes, new text, activities, and writes
+to the archive.
 
-Turn ``N`` is what stands in the history from the scheduling of its model call up to that of the next turn's. Its new text is
-what nobody could leave out: the text of the reply, and the texts of the segments that its prompt has and the one before had
-not. The job here has a context of 60,000 tokens, nearly all of them one large file in view.
+Turn ``N`` is what stands in the history from the scheduling of its model call up to that of the
+next turn's. Its new text is what nobody could leave out: the text of the reply, and the texts of
+the segments that its prompt has and the one before had not. The job here has a context of 60,000
+tokens, nearly all of them one large file in view.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ _MODEL_CALL = re.compile(r"turn-(\d+)")
 
 @dataclass
 class TurnSize:
-    """One turn in the history: bytes of its events, bytes of its new text (UTF-8), and the activities it scheduled."""
+    """One turn in the history: bytes of its events, bytes of its new text (UTF-8), and the
+    activities it scheduled.
+    """
 
     turn: int
     bytes: int = 0
@@ -55,7 +59,10 @@ class TurnSize:
 
 @dataclass(frozen=True)
 class HistorySize:
-    """The figures of one job. ``slope`` is by how many bytes ``beyond_text`` grows from one turn to the next."""
+    """The figures of one job.
+
+    ``slope`` is by how many bytes ``beyond_text`` grows from one turn to the next.
+    """
 
     turns: int
     prompt_tokens: int
@@ -73,13 +80,18 @@ class HistorySize:
 
 
 async def measure(client: Client, path: Path, turns: int = TURNS) -> HistorySize:
-    """Run the job on a server and weigh its history. The first turn, which opens the file, and the last are left out."""
+    """Run the job on a server and weigh its history.
+
+    The first turn, which opens the file, and the last are left out.
+    """
     stage = Stage(client, path, "nightly")
     # A path of fixed length, since it stands in each call.
     with tempfile.TemporaryDirectory(prefix="hold", dir="/tmp") as folder:
         model = _lay_out(stage.workspace, Path(folder), turns)
         async with stage.open():
-            outcome, archive = await stage.run(f"scripted/{model}", turns=turns + 10, context_tokens=100_000)
+            outcome, archive = await stage.run(
+                f"scripted/{model}", turns=turns + 10, context_tokens=100_000
+            )
     assert outcome.status is JobStatus.SUCCEEDED, outcome.reason
     history = await stage.history()
     sizes = turn_sizes(history)[2:-1]
@@ -88,7 +100,9 @@ async def measure(client: Client, path: Path, turns: int = TURNS) -> HistorySize
     bodies = [len(archive.wire_request(outcome.run, turn)) for turn in range(1, turns + 1)]
     return HistorySize(
         turns=outcome.turns,
-        prompt_tokens=sum(segment.tokens for segment in archive.turn_layout(outcome.run, outcome.turns)),
+        prompt_tokens=sum(
+            segment.tokens for segment in archive.turn_layout(outcome.run, outcome.turns)
+        ),
         history_bytes=sum(event.ByteSize() for event in history.events),
         prompt_bytes=sum(bodies),
         beyond_text=tuple(size.beyond_text for size in sizes),
@@ -100,7 +114,9 @@ async def measure(client: Client, path: Path, turns: int = TURNS) -> HistorySize
 
 def _lay_out(workspace: Path, folder: Path, turns: int) -> Path:
     """Write the large file, and the script of the model, whose path is returned."""
-    (workspace / "large.txt").write_text("".join(f"{n} the quick brown fox {n * n}\n" for n in range(6_000)))
+    (workspace / "large.txt").write_text(
+        "".join(f"{n} the quick brown fox {n * n}\n" for n in range(6_000))
+    )
     statements = [f"large = view('large.txt', tokens={CONTEXT_TOKENS})"]
     statements += [f"x{n % 7} = {n}\nprint('turn', {n}, 'has', x{n % 7})" for n in range(2, turns)]
     model = folder / "model.yaml"
@@ -115,7 +131,9 @@ async def measured_alone(path: Path) -> HistorySize:
 
 
 def turn_sizes(history: WorkflowHistory) -> list[TurnSize]:
-    """The turns of a history, in order; what is before the first model call and from the end on belongs to none."""
+    """The turns of a history, in order; what is before the first model call and from the end on
+    belongs to none.
+    """
     sizes: list[TurnSize] = []
     for event in history.events:
         name = event.activity_task_scheduled_event_attributes.activity_id

@@ -1,10 +1,11 @@
-"""A thousand kills in one run of the harness: ``python -m benchmarks.kills [--kills N] [--jobs N]``.
+"""A thousand kills in one run of the harness: ``python -m benchmarks.kills [--kills N] [--jobs
+N]``.
 
 Several jobs are struck side by side at seeded moments, each with a state directory, a server and a
-worker of its own, and compared to the last step with one that nobody touched. Nine strikes of ten hit
-the worker while it calls the model; the tenth hits the worker, the server or both anywhere, workflow
-tasks and the ends of runs included. Workers are forked from a process that has loaded the libraries.
-``--write FILE`` puts the table between the marks of its name.
+worker of its own, and compared to the last step with one that nobody touched. Nine strikes of ten
+hit the worker while it calls the model; the tenth hits the worker, the server or both anywhere,
+workflow tasks and the ends of runs included. Workers are forked from a process that has loaded the
+libraries. ``--write FILE`` puts the table between the marks of its name.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ ANYWHERE = 10
 """One strike of so many hits anywhere."""
 
 HEAD = (
-    "| job | kills | of them between two runs | turns | runs | requests"
-    " | of them for finished turns after a kill | differences from the undisturbed job |",
+    (
+        "| job | kills | of them between two runs | turns | runs | requests"
+        " | of them for finished turns after a kill | differences from the undisturbed job |"
+    ),
     "|---|--:|--:|--:|--:|--:|--:|--:|",
 )
 

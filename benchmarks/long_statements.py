@@ -1,8 +1,10 @@
-"""A job whose statements compute for long, with its worker killed half way: ``python -m benchmarks.long_statements [STATEMENTS]``.
+"""A job whose statements compute for long, with its worker killed half way: ``python -m
+benchmarks.long_statements [STATEMENTS]``.
 
-Each statement uses 0.8 s of the interpreter, so to replay all of them would take minutes, where a workflow task has one. The job
-goes on in another run before its statements amount to a quarter of that. ``holdfast run`` is killed with ``kill -9`` after half of
-the statements and given again; what the table tells is out of the server's histories, each of which is replayed and timed.
+Each statement uses 0.8 s of the interpreter, so to replay all of them would take minutes, where a
+workflow task has one. The job goes on in another run before its statements amount to a quarter of
+that. ``holdfast run`` is killed with ``kill -9`` after half of the statements and given again; what
+the table tells is out of the server's histories, each of which is replayed and timed.
 """
 
 from __future__ import annotations
@@ -61,7 +63,10 @@ class Long:
             ("workers", "2, the first killed half way"),
             ("runs in which the job went on", f"{self.runs}"),
             ("most statements in a run", f"{self.most_in_run}"),
-            ("longest replay of a run", f"{self.longest_replay:.1f} s (a workflow task may take 60 s)"),
+            (
+                "longest replay of a run",
+                f"{self.longest_replay:.1f} s (a workflow task may take 60 s)",
+            ),
             ("workflow tasks that failed", f"{self.failed}"),
             ("workflow tasks that timed out, the killed worker's among them", f"{self.timed_out}"),
             ("model calls", f"{self.calls:,}"),
@@ -96,14 +101,24 @@ def run_job(home: Path, statements: int, count: int) -> None:
     script = [{"code": "done = 0"}, *[{"code": busy(count)}] * statements, {"code": "finish(done)"}]
     (home / "script.json").write_text(json.dumps(script))
     (home / "workspace").mkdir()
-    job: dict[str, Any] = {"id": "job", "goal": "Count.", "workspace": "workspace", "model": "scripted/script.json"}
+    job: dict[str, Any] = {
+        "id": "job",
+        "goal": "Count.",
+        "workspace": "workspace",
+        "model": "scripted/script.json",
+    }
     job["budget"] = {"turns": statements + 10}
     (home / "jobs.yaml").write_text(json.dumps({"batch": BATCH, "jobs": [job]}))
     _wait(holdfast(home, ["up"], home / "up", {}))
     archive = JobArchive(open_store(str(Home(home).archive)), BATCH, "job")
     first = holdfast(home, ["run", "jobs.yaml"], home / "first", {})
-    while archive.last_start() is None or archive.find_step(archive.runs()[-1], statements // 2) is None:
-        assert first.poll() is None, f"it ended before it was killed: {(home / 'first.err').read_text()}"
+    while (
+        archive.last_start() is None
+        or archive.find_step(archive.runs()[-1], statements // 2) is None
+    ):
+        assert first.poll() is None, (
+            f"it ended before it was killed: {(home / 'first.err').read_text()}"
+        )
         time.sleep(0.1)
     kill_group(first)
     _wait(holdfast(home, ["run", "jobs.yaml"], home / "second", {}))

@@ -1,7 +1,8 @@
 """What questions about a long job cost: ``python benchmarks/lookup.py --help``.
 
-A chat whose prompt grows by a reply and a result a turn, with a last line that is another each turn. Each question is put to a
-process of its own, as a user's is, so the time holds the start of Python. ``objects`` is how many objects are read of the store.
+A chat whose prompt grows by a reply and a result a turn, with a last line that is another each
+turn. Each question is put to a process of its own, as a user's is, so the time holds the start of
+Python. ``objects`` is how many objects are read of the store.
 """
 
 from __future__ import annotations
@@ -41,9 +42,13 @@ raise SystemExit(code)
 
 def main() -> None:
     """Write the job, and print a row for each question."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--turns", type=int, default=2000)
-    parser.add_argument("--store", help="where the job is, or is written (default: a temporary directory)")
+    parser.add_argument(
+        "--store", help="where the job is, or is written (default: a temporary directory)"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         store = options.store or f"{folder}/archive"
@@ -70,7 +75,10 @@ def write(store: str, turns: int) -> None:
     kept = [_segment("The contract.\n" * 300, "contract", SegmentKind.CONTRACT)]
     for turn in range(1, turns + 1):
         reply = archive.reply_segment(parent)
-        news = _segment(f"Result {turn}:\n{''.join(rng.choices(string.ascii_letters, k=250))}", f"event:{turn}.1")
+        news = _segment(
+            f"Result {turn}:\n{''.join(rng.choices(string.ascii_letters, k=250))}",
+            f"event:{turn}.1",
+        )
         kept += [*([reply] if reply is not None else []), news]
         tail = _segment(f"turns are left: {turns - turn}", "tail", SegmentKind.BUDGET)
         parent = _turn(archive, turn, parent, [*kept, tail])
@@ -93,7 +101,9 @@ def _turn(archive: JobArchive, turn: int, parent: StepRef | None, layout: list[S
         )
     )
     reply = StoredReply(
-        text=f"I look at {turn}.", tool_calls=(ToolCall(id=f"call_{turn}", name="python", arguments=code),), tokens=9
+        text=f"I look at {turn}.",
+        tool_calls=(ToolCall(id=f"call_{turn}", name="python", arguments=code),),
+        tokens=9,
     )
     return archive.finish_step(
         NewStep(
@@ -114,7 +124,12 @@ def _segment(text: str, origin: str, kind: SegmentKind = SegmentKind.RESULT) -> 
 
 def ask(question: list[str], store: str, folder: str) -> None:
     """One question, and its row."""
-    environment = {**os.environ, "HOLDFAST_HOME": folder, "HOLDFAST_STORE": store, "PYTHONPATH": str(_ROOT)}
+    environment = {
+        **os.environ,
+        "HOLDFAST_HOME": folder,
+        "HOLDFAST_STORE": store,
+        "PYTHONPATH": str(_ROOT),
+    }
     before = time.perf_counter()
     with (Path(folder) / "out").open("wb") as out:
         done = subprocess.run(

@@ -1,8 +1,9 @@
 """What it costs to list a job's variables after a statement: in the sandbox, and on the host.
 
-Run with ``python -m benchmarks.namespace`` (``--json`` for one JSON object). Times are processor time in milliseconds, that
-of the interpreter's process from ``/proc``; each is the mean of enough runs to be measured. ``cut`` says whether a bound
-of the walk left something out. ``diff`` is what naming one changed place costs.
+Run with ``python -m benchmarks.namespace`` (``--json`` for one JSON object). Times are processor
+time in milliseconds, that of the interpreter's process from ``/proc``; each is the mean of enough
+runs to be measured. ``cut`` says whether a bound of the walk left something out. ``diff`` is what
+naming one changed place costs.
 """
 
 from __future__ import annotations
@@ -25,9 +26,14 @@ SHAPES = {
     "numbers": "v = list(range({n}))",
     "texts": "v = ['item %d' % i for i in range({n})]",
     "pairs": "v = [(i, 'n%d' % i) for i in range({n} // 2)]",
-    "records": "v = [dict(id=i, name='n%d' % i, share=i * 0.5, done=True) for i in range({n} // 4)]",
+    "records": (
+        "v = [dict(id=i, name='n%d' % i, share=i * 0.5, done=True) for i in range({n} // 4)]"
+    ),
     "nested": "v = dict(('k%d' % i, dict(a=i, b=[i, i + 0.5])) for i in range({n} // 5))",
-    "instances": "class P:\n    def __init__(self, x):\n        self.x = x\n        self.y = [x]\nv = [P(i) for i in range({n} // 2)]",
+    "instances": (
+        "class P:\n    def __init__(self, x):\n        self.x = x\n        self.y = [x]\nv = [P(i)"
+        " for i in range({n} // 2)]"
+    ),
 }
 MIN_SECONDS = 0.2
 TICK = 1 / os.sysconf("SC_CLK_TCK")
@@ -76,12 +82,22 @@ def measure(session: MontySession, shape: str, size: int) -> Row:
     changed_paths("v", contents, now)
     diff = time.process_time() - began
     told = contents.told["v"]
-    return Row(shape, size, sandbox * 1000, host / runs * 1000, diff * 1000, contents.chars, bool(told.partial))
+    return Row(
+        shape,
+        size,
+        sandbox * 1000,
+        host / runs * 1000,
+        diff * 1000,
+        contents.chars,
+        bool(told.partial),
+    )
 
 
 def rows() -> list[Row]:
     """Every shape at every size."""
-    limits = ResourceLimits(max_memory=pool.MAX_MEMORY_BYTES, max_recursion_depth=pool.MAX_RECURSION)
+    limits = ResourceLimits(
+        max_memory=pool.MAX_MEMORY_BYTES, max_recursion_depth=pool.MAX_RECURSION
+    )
     found: list[Row] = []
     with Monty() as processes:
         for shape in SHAPES:
@@ -100,10 +116,16 @@ def main() -> None:
     if arguments.json:
         print(json.dumps([asdict(row) for row in found]))
         return
-    print(f"{'shape':<10} {'elements':>9} {'sandbox ms':>11} {'host ms':>9} {'diff ms':>9} {'characters':>11}  cut")
+    print(
+        f"{'shape':<10} {'elements':>9} {'sandbox ms':>11} {'host ms':>9} {'diff ms':>9}"
+        f" {'characters':>11}  cut"
+    )
     for row in found:
         times = f"{row.sandbox_ms:>11.2f} {row.host_ms:>9.2f} {row.diff_ms:>9.2f}"
-        print(f"{row.shape:<10} {row.elements:>9,} {times} {row.characters:>11,}  {'yes' if row.cut else 'no'}")
+        print(
+            f"{row.shape:<10} {row.elements:>9,} {times} {row.characters:>11,} "
+            f" {'yes' if row.cut else 'no'}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
-"""What projections cost: time by the number of nodes and tokens, and money under the three policies.
+"""What projections cost: time by the number of nodes and tokens, and money under the three
+policies.
 
-``python -m benchmarks.projection`` prints both tables; ``--write docs/benchmarks.md`` puts them there. The jobs run in a plain loop, without Temporal and without a model: the
-statements are given, all else is the product's. Prices are those of ``MODEL`` in litellm's table. A prompt is taken to cost its
-stable prefix at the price of cache reads, what later prompts keep at that of cache writes, and the tail as plain tokens.
+``python -m benchmarks.projection`` prints both tables; ``--write docs/benchmarks.md`` puts them
+there. The jobs run in a plain loop, without Temporal and without a model: the statements are given,
+all else is the product's. Prices are those of ``MODEL`` in litellm's table. A prompt is taken to
+cost its stable prefix at the price of cache reads, what later prompts keep at that of cache writes,
+and the tail as plain tokens.
 """
 
 from __future__ import annotations
@@ -44,7 +47,10 @@ CHANGES = 9
 
 @dataclass(frozen=True)
 class SessionCost:
-    """One session under one policy. ``share`` is the median over its turns but the first, ``bound`` that of ``bound_of``."""
+    """One session under one policy.
+
+    ``share`` is the median over its turns but the first, ``bound`` that of ``bound_of``.
+    """
 
     session: str
     policy: ProjectionPolicy
@@ -58,8 +64,8 @@ class SessionCost:
     def row(self) -> str:
         """The row of the table."""
         return (
-            f"| {self.session} | {self.policy} | {self.turns} | {self.prompt_tokens:,} | {self.share:.3f} | {self.bound:.3f} "
-            f"| {self.breaks} | ${self.usd:.4f} |"
+            f"| {self.session} | {self.policy} | {self.turns} | {self.prompt_tokens:,} |"
+            f" {self.share:.3f} | {self.bound:.3f} | {self.breaks} | ${self.usd:.4f} |"
         )
 
 
@@ -67,8 +73,9 @@ class SessionCost:
 class ProjectionTime:
     """Milliseconds of processor time of the tick and the projection of one turn, reading left out.
 
-    ``next_ms`` is the median of turns in which one node of ``nodes`` changed, ``first_ms`` the sum of those in which all were
-    made. ``prompt`` are the tokens of the last prompt, ``new_tokens`` those that are not in its stable prefix.
+    ``next_ms`` is the median of turns in which one node of ``nodes`` changed, ``first_ms`` the sum
+    of those in which all were made. ``prompt`` are the tokens of the last prompt, ``new_tokens``
+    those that are not in its stable prefix.
     """
 
     nodes: int
@@ -80,7 +87,10 @@ class ProjectionTime:
 
     def row(self) -> str:
         """The row of the table."""
-        return f"| {self.nodes:,} | {self.prompt:,} | {self.first_ms:.0f} | {self.next_ms:.1f} | {self.new_tokens:,} |"
+        return (
+            f"| {self.nodes:,} | {self.prompt:,} | {self.first_ms:.0f} | {self.next_ms:.1f} |"
+            f" {self.new_tokens:,} |"
+        )
 
 
 TIME_HEADER = """| nodes | tokens of the prompt | all nodes new, ms | one node changed, ms | tokens behind the stable prefix |
@@ -91,7 +101,8 @@ COST_HEADER = f"""| session | policy | turns | prompt tokens | median stable sha
 
 
 def bound_of(before: Sequence[Segment], after: Sequence[Segment]) -> float:
-    """The share of ``after`` that a projection could have kept, had it left all that is in both where it stood.
+    """The share of ``after`` that a projection could have kept, had it left all that is in both
+    where it stood.
 
     The rest is new text: the model's reply, its result, views it opened, and the tail.
     """
@@ -106,7 +117,9 @@ def bound_of(before: Sequence[Segment], after: Sequence[Segment]) -> float:
 
 
 def cost_of(layouts: Sequence[Sequence[Segment]], prices: Prices) -> tuple[float, float, int]:
-    """The price in US dollars, the median share of the stable prefix, and how often the prefix broke."""
+    """The price in US dollars, the median share of the stable prefix, and how often the prefix
+    broke.
+    """
     plain, shares, breaks = 0.0, [], 0
     before: Sequence[Segment] = ()
     for layout in layouts:
@@ -138,13 +151,22 @@ def observations() -> list[str]:
     found: list[str] = []
     for path in sorted((ROOT / "tests" / "data").glob("*.traj.json")):
         history = json.loads(path.read_text())["history"]
-        told = [message["content"] for message in history[2:] if message["role"] in ("user", "tool")]
-        texts = (t if isinstance(t, str) else "".join(part.get("text", "") for part in t) for t in told)
+        told = [
+            message["content"] for message in history[2:] if message["role"] in ("user", "tool")
+        ]
+        texts = (
+            t if isinstance(t, str) else "".join(part.get("text", "") for part in t) for t in told
+        )
         found += [text[:6_000] for text in texts]
     return found
 
 
-FILES = ("runtime/job/job.py", "runtime/job/surface.py", "runtime/projection/project.py", "runtime/base/tokens.py")
+FILES = (
+    "runtime/job/job.py",
+    "runtime/job/surface.py",
+    "runtime/projection/project.py",
+    "runtime/base/tokens.py",
+)
 
 
 def edits(workspace: Path, every: int) -> Callable[[int], None]:
@@ -174,7 +196,9 @@ def reading(turns: int) -> Iterator[str]:
 
 def editing(turns: int) -> Iterator[str]:
     """Follows four files that are edited, and works."""
-    yield "\n".join(f"f{n} = view({Path(f).name!r}, tokens=2000, freq='Sync')" for n, f in enumerate(FILES))
+    yield "\n".join(
+        f"f{n} = view({Path(f).name!r}, tokens=2000, freq='Sync')" for n, f in enumerate(FILES)
+    )
     for turn in range(1, turns):
         yield f"print(said({turn}))"
 
@@ -209,7 +233,13 @@ def recorded_session(name: str, policy: ProjectionPolicy, folder: Path, turns: i
 
     made, every = SESSIONS[name]
     options = {"projection": policy, "context_tokens": 150_000, "budget": _budget(turns)}
-    loop = PlainLoop(folder, statements(*made(turns)), tools=[said], options=options, between=edits(folder, every))
+    loop = PlainLoop(
+        folder,
+        statements(*made(turns)),
+        tools=[said],
+        options=options,
+        between=edits(folder, every),
+    )
     return session_cost(name, policy, loop)
 
 
@@ -234,7 +264,9 @@ def _quickstart_loop(spec: JobSpec, policy: ProjectionPolicy) -> PlainLoop:
     kept = spec.model_dump(include={"goal", "result", "budget", "context_tokens"})
     sys.path[:0] = [tool.search_path for tool in spec.tools]
     tools = [load_tool(tool.target) for tool in spec.tools]
-    return PlainLoop(Path(spec.workspace), respond, tools=tools, options={**kept, "projection": policy})
+    return PlainLoop(
+        Path(spec.workspace), respond, tools=tools, options={**kept, "projection": policy}
+    )
 
 
 # Time by size
@@ -245,7 +277,9 @@ CHANGED = "".join(f"line {number} of the file that changes\n" for number in rang
 
 
 def projection_time(nodes: int, tokens: int, folder: Path) -> ProjectionTime:
-    """A job with so many views of so many tokens in all; then the file of one of them changes, turn by turn."""
+    """A job with so many views of so many tokens in all; then the file of one of them changes, turn
+    by turn.
+    """
     each = max((tokens - count(CHANGED)) // (nodes - 1), 8)
     for number in range(1, nodes):
         line = f"w{number} " * 10
@@ -253,7 +287,10 @@ def projection_time(nodes: int, tokens: int, folder: Path) -> ProjectionTime:
         (folder / f"f{number}.txt").write_text("\n".join([line] * lines))
     (folder / "f0.txt").write_text(CHANGED)
     sources = [
-        "\n".join(f"v{n} = view('f{n}.txt', tokens={each + 400})" for n in range(start, min(start + 100, nodes)))
+        "\n".join(
+            f"v{n} = view('f{n}.txt', tokens={each + 400})"
+            for n in range(start, min(start + 100, nodes))
+        )
         for start in range(0, nodes, 100)
     ]
     turns = [f"x{number} = {number}" for number in range(CHANGES + 1)]
@@ -268,11 +305,15 @@ def projection_time(nodes: int, tokens: int, folder: Path) -> ProjectionTime:
     first = sum(times)
     times.clear()
     for number in range(CHANGES):
-        (folder / "f0.txt").write_text(CHANGED.replace("line 5", f"line five, changed {number} times"))
+        (folder / "f0.txt").write_text(
+            CHANGED.replace("line 5", f"line five, changed {number} times")
+        )
         loop.turn()
     prefix = prefix_of(loop.layouts[-2], loop.layouts[-1])
     new = prefix.tokens - prefix.stable
-    return ProjectionTime(nodes, tokens, first, statistics.median(times), tokens_of(loop.layouts[-1]), new)
+    return ProjectionTime(
+        nodes, tokens, first, statistics.median(times), tokens_of(loop.layouts[-1]), new
+    )
 
 
 def _timed(loop: PlainLoop) -> list[float]:

@@ -1,6 +1,7 @@
 """Runs the quickstart in a state directory of its own and prints what it printed.
 
-``python -m benchmarks.quickstart`` prints it; ``--write README.md`` puts it between the README's quickstart marks.
+``python -m benchmarks.quickstart`` prints it; ``--write README.md`` puts it between the README's
+quickstart marks.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ WIDTH = 150
 
 
 def output(home: Path) -> str:
-    """What ``holdfast run`` prints for the quickstart; a failed run raises ``CalledProcessError``."""
+    """What ``holdfast run`` prints for the quickstart; a failed run raises
+    ``CalledProcessError``.
+    """
     environment = {**os.environ, "HOLDFAST_HOME": str(home), "NO_COLOR": "1"}
     command = [sys.executable, "-m", "runtime.cli.main", "run", JOBS]
-    ran = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=300)
+    ran = subprocess.run(
+        command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=300
+    )
     return ran.stdout
 
 

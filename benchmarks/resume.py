@@ -1,9 +1,10 @@
 """How long a cold worker takes to go on with a job: ``python -m benchmarks.resume [TURNS ...]``.
 
-A worker runs a job up to turn N and is stopped between two turns; another, which has nothing in memory, goes on. It replays the
-run that is open, which began at the last checkpoint, and not the job: so what it replays is bounded, however long the job is.
-The time is from the start of the new worker in a warm process to the second archived step: the call for the first may be waiting
-for any worker, and tells nothing of the replay. ``--write docs/benchmarks.md`` puts the table there.
+A worker runs a job up to turn N and is stopped between two turns; another, which has nothing in
+memory, goes on. It replays the run that is open, which began at the last checkpoint, and not the
+job: so what it replays is bounded, however long the job is. The time is from the start of the new
+worker in a warm process to the second archived step: the call for the first may be waiting for any
+worker, and tells nothing of the replay. ``--write docs/benchmarks.md`` puts the table there.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def respond(messages):
 
 @dataclass(frozen=True)
 class Resumed:
-    """One resumption: the job's turns and runs, the events of its open run, and seconds to the second step."""
+    """One resumption: the job's turns and runs, the events of its open run, and seconds to the
+    second step.
+    """
 
     turns: int
     runs: int
@@ -80,7 +83,9 @@ async def _measure(stage: Stage, turns: int) -> Resumed:
 
 
 async def _idle(handle: WorkflowHandle[Any, Any]) -> WorkflowExecutionDescription:
-    """The job, once no workflow task is with a worker: the server gives up after a minute one that the old worker dropped."""
+    """The job, once no workflow task is with a worker: the server gives up after a minute one that
+    the old worker dropped.
+    """
     while True:
         description = await handle.describe()
         if description.raw_description.pending_workflow_task.state != _STARTED:

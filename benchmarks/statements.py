@@ -1,6 +1,8 @@
-"""How many of the corpus's snippets do in a statement what they do in CPython: ``python -m benchmarks.statements``.
+"""How many of the corpus's snippets do in a statement what they do in CPython: ``python -m
+benchmarks.statements``.
 
-Prints a table by file of the corpus, and each snippet that does something else. ``tests/interpreter`` asserts the same.
+Prints a table by file of the corpus, and each snippet that does something else.
+``tests/interpreter`` asserts the same.
 """
 
 from __future__ import annotations
@@ -31,13 +33,20 @@ def main() -> None:
             if snippet.declared:
                 outcome = "declared" if told else "other"
             else:
-                outcome = "as CPython" if not told and execution.stdout == wanted[snippet.name] else "other"
+                outcome = (
+                    "as CPython"
+                    if not told and execution.stdout == wanted[snippet.name]
+                    else "other"
+                )
             counts[snippet.name.partition(":")[0], outcome] += 1
             if outcome != "as CPython":
                 others.append(f"{outcome}: {snippet.name}: {told or repr(execution.stdout)}")
     print("| snippets | as CPython | declared | other |\n|---|--:|--:|--:|")
     for group in sorted({group for group, _ in counts}):
-        print(f"| {group} | {' | '.join(str(counts[group, kind]) for kind in ('as CPython', 'declared', 'other'))} |")
+        print(
+            f"| {group} |"
+            f" {' | '.join(str(counts[group, kind]) for kind in ('as CPython', 'declared', 'other'))} |"
+        )
     print("\n".join(others))
 
 

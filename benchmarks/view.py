@@ -1,7 +1,8 @@
 """Times of the View: append, reading the indices, rebuilding, and one condensation.
 
-Run with ``python -m benchmarks.view`` (``--json`` for one JSON object). Times are processor time of one process; each
-figure is the best of several runs. Appending and reading must not grow with the log; rebuilding must be linear.
+Run with ``python -m benchmarks.view`` (``--json`` for one JSON object). Times are processor time of
+one process; each figure is the best of several runs. Appending and reading must not grow with the
+log; rebuilding must be linear.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Row:
 
 
 def history(shape: str, size: int, *, offset: int = 0) -> list[Event]:
-    """``size`` events of calls and results behind a system prompt and a goal; ``offset`` continues such a history."""
+    """``size`` events of calls and results behind a system prompt and a goal; ``offset`` continues
+    such a history.
+    """
     events: list[Event] = []
     if not offset:
         events = [_message("system", MessageSource.SYSTEM), _message("goal", MessageSource.GOAL)]
@@ -54,7 +57,9 @@ def history(shape: str, size: int, *, offset: int = 0) -> list[Event]:
         first = number == 0
         if shape == "thinking once" and number == 1:
             events.append(_message(f"u{number}", MessageSource.USER))
-        thinks = shape == "thinking in every response" or (first and shape in {"thinking once", "one endless loop"})
+        thinks = shape == "thinking in every response" or (
+            first and shape in {"thinking once", "one endless loop"}
+        )
         events.append(
             ActionEvent(
                 id=f"a{number}",
@@ -66,7 +71,9 @@ def history(shape: str, size: int, *, offset: int = 0) -> list[Event]:
             )
         )
         events.append(
-            ObservationEvent(id=f"o{number}", turn=number, tool_call_id=f"t{number}", content=text_content("ok"))
+            ObservationEvent(
+                id=f"o{number}", turn=number, tool_call_id=f"t{number}", content=text_content("ok")
+            )
         )
         number += 1
     return events[:size]
@@ -81,7 +88,9 @@ def measure(shape: str, size: int) -> Row:
     events = history(shape, size)
     rebuild = _best(lambda: View.from_events(events))
     more = history(shape, APPENDS, offset=size)
-    appends, reads = zip(*(_append_and_read(View.from_events(events), more) for _ in range(RUNS)), strict=True)
+    appends, reads = zip(
+        *(_append_and_read(View.from_events(events), more) for _ in range(RUNS)), strict=True
+    )
     condensations = [_condense(View.from_events(events)) for _ in range(RUNS)]
     return Row(
         shape=shape,
@@ -106,7 +115,9 @@ def _best(work: Callable[[], object]) -> float:
 
 
 def _append_and_read(view: View, more: Sequence[Event]) -> tuple[float, float]:
-    """Seconds for appending ``more``, and for reading the indices and searching them after every append."""
+    """Seconds for appending ``more``, and for reading the indices and searching them after every
+    append.
+    """
     gc.collect()
     append = read = 0.0
     for event in more:
@@ -128,7 +139,11 @@ def _condense(view: View) -> float:
     start = gaps.find_next(0)
     stop = gaps.find_next(len(view) // 2)
     condensation = Condensation(
-        id="c", turn=0, forgotten_event_ids=view.forgettable(start, stop), summary="what was", summary_offset=start
+        id="c",
+        turn=0,
+        forgotten_event_ids=view.forgettable(start, stop),
+        summary="what was",
+        summary_offset=start,
     )
     gc.collect()
     begun = time.process_time()
@@ -147,7 +162,9 @@ def table(sizes: Sequence[int] = SIZES) -> list[Row]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of a table"
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of events")
     options = parser.parse_args()
     rows = table(options.sizes)

@@ -28,7 +28,10 @@ def commands() -> str:
 def _help(name: str) -> str:
     """What ``holdfast NAME --help`` prints on a terminal of 100 columns."""
     printed = io.StringIO()
-    with patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}), contextlib.redirect_stdout(printed):
+    with (
+        patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}),
+        contextlib.redirect_stdout(printed),
+    ):
         main([name, "--help"])
     return "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines())
 

@@ -1,6 +1,8 @@
-"""What an installation weighs, as Markdown: the distributions that the first command of the README installs, by what they are for.
+"""What an installation weighs, as Markdown: the distributions that the first command of the README
+installs, by what they are for.
 
-``python -m docs_tools.install`` prints it for this environment; ``--write`` puts it between the marks of ``docs/deploying.md``.
+``python -m docs_tools.install`` prints it for this environment; ``--write`` puts it between the
+marks of ``docs/deploying.md``.
 """
 
 from __future__ import annotations
@@ -43,7 +45,10 @@ def table() -> str:
         for requirement in wanted:
             if requirement.name.startswith(names):
                 weights[purpose] += sum(map(_megabytes, _needed(requirement, counted)))
-    lines = [f"| {purpose} | {weight:,.0f} |" for purpose, weight in sorted(weights.items(), key=lambda item: -item[1])]
+    lines = [
+        f"| {purpose} | {weight:,.0f} |"
+        for purpose, weight in sorted(weights.items(), key=lambda item: -item[1])
+    ]
     total = f"| together, {len(counted)} distributions | {sum(weights.values()):,.0f} |"
     return "\n".join(["| for | MB |", "|---|---|", *lines, total])
 
@@ -51,7 +56,9 @@ def table() -> str:
 def _needed(requirement: Requirement, counted: set[str]) -> list[str]:
     """The distributions that a requirement brings, but for those that were counted before."""
     name = requirement.name.lower().replace("_", "-")
-    if name in counted or (requirement.marker is not None and not requirement.marker.evaluate({"extra": ""})):
+    if name in counted or (
+        requirement.marker is not None and not requirement.marker.evaluate({"extra": ""})
+    ):
         return []
     try:
         found = distribution(name)
@@ -62,7 +69,8 @@ def _needed(requirement: Requirement, counted: set[str]) -> list[str]:
     also = [
         part
         for part in asked
-        if part.marker is None or any(part.marker.evaluate({"extra": extra}) for extra in {"", *requirement.extras})
+        if part.marker is None
+        or any(part.marker.evaluate({"extra": extra}) for extra in {"", *requirement.extras})
     ]
     return [name, *(deeper for part in also for deeper in _needed(part, counted))]
 

@@ -1,6 +1,7 @@
 """Every key of a jobs file, with its form, default and meaning, as Markdown, from the JSON Schema.
 
-``python -m docs_tools.jobs_file`` prints it; ``--write`` puts it between the marks of ``docs/jobs-file.md``.
+``python -m docs_tools.jobs_file`` prints it; ``--write`` puts it between the marks of
+``docs/jobs-file.md``.
 """
 
 from __future__ import annotations
@@ -27,13 +28,18 @@ _PARTS = {
     "a model": "WrittenModel",
     "`price`": "WrittenPrice",
 }
-"""The mappings of a jobs file, in the order of the page. ``defaults`` takes a job's keys but ``id`` and ``goal``."""
+"""The mappings of a jobs file, in the order of the page.
+
+``defaults`` takes a job's keys but ``id`` and ``goal``.
+"""
 
 
 def keys() -> str:
     """A table for each mapping."""
     schema = jobs_file_schema()
-    return "\n\n".join(_table(title, _mapping(schema, name), schema) for title, name in _PARTS.items())
+    return "\n\n".join(
+        _table(title, _mapping(schema, name), schema) for title, name in _PARTS.items()
+    )
 
 
 def _mapping(schema: dict[str, Any], name: str) -> dict[str, Any]:
@@ -44,13 +50,20 @@ def _mapping(schema: dict[str, Any], name: str) -> dict[str, Any]:
 def _table(title: str, mapping: dict[str, Any], schema: dict[str, Any]) -> str:
     required = set(mapping.get("required", ()))
     rows = [_row(key, part, key in required, schema) for key, part in mapping["properties"].items()]
-    head = [f"### The keys of {title}", "", "| key | form | default | what it is |", "|---|---|---|---|"]
+    head = [
+        f"### The keys of {title}",
+        "",
+        "| key | form | default | what it is |",
+        "|---|---|---|---|",
+    ]
     return "\n".join([*head, *rows])
 
 
 def _row(key: str, part: dict[str, Any], required: bool, schema: dict[str, Any]) -> str:
     told = part.get("description") or _resolved(part, schema).get("description", "")
-    default = "required" if required else f"`{json.dumps(part['default'])}`" if "default" in part else ""
+    default = (
+        "required" if required else f"`{json.dumps(part['default'])}`" if "default" in part else ""
+    )
     cells = [f"`{key}`", _form(part, schema), default, " ".join(told.split())]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 

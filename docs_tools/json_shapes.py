@@ -1,6 +1,8 @@
-"""The shapes of what ``--json`` prints, as Markdown: those of ``docs/json-shapes.json``, which tests compare with the commands.
+"""The shapes of what ``--json`` prints, as Markdown: those of ``docs/json-shapes.json``, which
+tests compare with the commands.
 
-``python -m docs_tools.json_shapes`` prints it; ``--write`` puts it between the marks of ``docs/json.md``.
+``python -m docs_tools.json_shapes`` prints it; ``--write`` puts it between the marks of
+``docs/json.md``.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ _WIDTH = 120
 def shapes() -> str:
     """A section for each document, in the order of the file."""
     pinned = json.loads(SHAPES.read_text())
-    sections = (f"## `{name}`\n\n```text\n{_written(shape)}\n```" for name, shape in pinned["documents"].items())
+    sections = (
+        f"## `{name}`\n\n```text\n{_written(shape)}\n```"
+        for name, shape in pinned["documents"].items()
+    )
     return "\n\n".join([f"Version {pinned['version']}.", *sections])
 
 
@@ -35,7 +40,9 @@ def _written(shape: Any, indent: int = 0) -> str:
         return f"[{_written(shape[0], indent)}]"
     if "or null" in shape:
         return f"{_written(shape['or null'], indent)} | null"
-    lines = [f"{' ' * (indent + 2)}{key}: {_written(value, indent + 2)}" for key, value in shape.items()]
+    lines = [
+        f"{' ' * (indent + 2)}{key}: {_written(value, indent + 2)}" for key, value in shape.items()
+    ]
     return "\n".join(["{", *lines, " " * indent + "}"])
 
 

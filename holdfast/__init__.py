@@ -1,7 +1,9 @@
-"""Holdfast from Python: running jobs, reading their archive, the event log, and a plugin for workers that one has.
+"""Holdfast from Python: running jobs, reading their archive, the event log, and a plugin for
+workers that one has.
 
-Each name is loaded when it is first asked for: ``import holdfast`` is quick, and events, the ``EventLog``, the ``View`` and
-condensers need pydantic alone. docs/python.md has an example of each.
+Each name is loaded when it is first asked for: ``import holdfast`` is quick, and events, the
+``EventLog``, the ``View`` and condensers need pydantic alone. docs/python.md has an example of
+each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The console script: ``holdfast``, and ``python -m holdfast``.
 
-Our packages are ours, whatever is on the path (``rooms``). What cannot be loaded for another reason, such as a
-``typer.py`` on PYTHONPATH, is told in one line.
+Our packages are ours, whatever is on the path (``rooms``). What cannot be loaded for another
+reason, such as a ``typer.py`` on PYTHONPATH, is told in one line.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ __all__ = ["Archive", "JobReader"]
 
 
 class Archive:
-    """The jobs that an archive holds: a directory's path or ``s3://bucket/prefix``, else the one that commands would read.
+    """The jobs that an archive holds: a directory's path or ``s3://bucket/prefix``, else the one
+    that commands would read.
 
     Raises:
         NotFound: if no archive is there.

@@ -1,4 +1,6 @@
-"""The events of a job's history, the log that takes them, and the View that the model is shown of it. Needs pydantic alone."""
+"""The events of a job's history, the log that takes them, and the View that the model is shown of
+it. Needs pydantic alone.
+"""
 
 from runtime.history import (
     ALL_PROPERTIES,

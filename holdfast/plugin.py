@@ -1,4 +1,6 @@
-"""Jobs in a worker and a client that one has: the worker runs them beside its own workflows, which can start one as a child."""
+"""Jobs in a worker and a client that one has: the worker runs them beside its own workflows, which
+can start one as a child.
+"""
 
 from __future__ import annotations
 
@@ -78,12 +80,16 @@ def jobs_of(jobs_file: str | Path) -> dict[str, Job]:
 
 
 async def execute_job(job: Job, *, task_queue: str | None = None) -> JobResult:
-    """In a workflow: run a job as a child, and wait for its end. A cancellation of the workflow ends the job as cancelled.
+    """In a workflow: run a job as a child, and wait for its end.
 
-    ``task_queue`` is that of a worker with ``HoldfastPlugin``; the workflow's own if it is left out.
+    A cancellation of the workflow ends the job as cancelled.
+
+    ``task_queue`` is that of a worker with ``HoldfastPlugin``; the workflow's own if it is left
+    out.
 
     Raises:
-        ChildWorkflowError: the job's workflow was ended from outside. A job that fails by itself is a result.
+        ChildWorkflowError: the job's workflow was ended from outside. A job that fails by itself is
+            a result.
     """
     spec = JobSpec.model_validate(job.definition)
     key = JobKey(batch=job.batch, job=job.id)
@@ -123,11 +129,13 @@ async def execute_job(job: Job, *, task_queue: str | None = None) -> JobResult:
 class HoldfastPlugin(SimplePlugin):
     """For ``Client.connect(..., plugins=[HoldfastPlugin()])``; the client's workers have it too.
 
-    What jobs are given is signed with the key of the state directory, or of ``HOLDFAST_KEY``; the client's own workflows keep
-    their data converter. Every worker and client that has to do with these jobs needs the same key and the same archive.
+    What jobs are given is signed with the key of the state directory, or of ``HOLDFAST_KEY``; the
+    client's own workflows keep their data converter. Every worker and client that has to do with
+    these jobs needs the same key and the same archive.
 
     Args:
-        store: the archive, a directory or ``s3://bucket/prefix``; None for that of ``HOLDFAST_STORE``, else the state directory's.
+        store: the archive, a directory or ``s3://bucket/prefix``; None for that of
+            ``HOLDFAST_STORE``, else the state directory's.
         allowed: where scripts, tools and workspaces are taken from; empty for wherever a job names.
 
     Raises:
@@ -154,18 +162,29 @@ class HoldfastPlugin(SimplePlugin):
         """
         client = config["client"]
         if not is_shared(client.data_converter):
-            raise InputError("give HoldfastPlugin to Client.connect(plugins=[...]): its workers have it then")
+            raise InputError(
+                "give HoldfastPlugin to Client.connect(plugins=[...]): its workers have it then"
+            )
         store = archive_of(self._store)
         parts = make_parts(client, store, self._allowed)
         self._parts.append(parts)
         config["workflows"] = [*(config.get("workflows") or ()), JobWorkflow, BatchWorkflow]
-        config["activities"] = [*(config.get("activities") or ()), *parts.activities, _Results(store).read]
-        config["interceptors"] = [*(config.get("interceptors") or ()), OnlyJobs(parts.of_activities), Door()]
+        config["activities"] = [
+            *(config.get("activities") or ()),
+            *parts.activities,
+            _Results(store).read,
+        ]
+        config["interceptors"] = [
+            *(config.get("interceptors") or ()),
+            OnlyJobs(parts.of_activities),
+            Door(),
+        ]
         config["activity_executor"] = config.get("activity_executor") or ThreadPoolExecutor(CALLS)
         if config.get("tuner") is None:
             # Each job has an interpreter's process while its task runs: no task waits for one.
             config["max_concurrent_workflow_tasks"] = min(
-                config.get("max_concurrent_workflow_tasks") or MOST_WORKFLOW_TASKS, MOST_WORKFLOW_TASKS
+                config.get("max_concurrent_workflow_tasks") or MOST_WORKFLOW_TASKS,
+                MOST_WORKFLOW_TASKS,
             )
         config["max_heartbeat_throttle_interval"] = HEARTBEAT_INTERVAL
         runner = config.get("workflow_runner")

@@ -17,9 +17,12 @@ __all__ = ["BatchResult", "JobResult", "JobStatus", "Usage"]
 
 @dataclass(frozen=True)
 class JobResult:
-    """How one job ended. ``result`` is what its statement gave to ``finish``, None if it did not come to that.
+    """How one job ended.
 
-    ``archive``, ``run`` and ``end`` say where its record is: the store's address, the run, and the key of the run's end.
+    ``result`` is what its statement gave to ``finish``, None if it did not come to that.
+
+    ``archive``, ``run`` and ``end`` say where its record is: the store's address, the run, and the
+    key of the run's end.
     """
 
     batch: str

@@ -1,11 +1,13 @@
 """Where Holdfast's own packages come from: beside this one, whatever else goes by their names.
 
-``workflows``, ``activities`` and ``runtime`` are what many a Temporal project calls its own. Where each of these names leads to
-ours anyway, they are imported by them. Where one leads elsewhere, ours are ``holdfast.workflows`` and so on: modules
-below ``holdfast`` then find them whenever they say ``runtime``, and everybody else finds what they had before.
-Nothing is put on the path for that, and nothing is taken from it.
+``workflows``, ``activities`` and ``runtime`` are what many a Temporal project calls its own. Where
+each of these names leads to ours anyway, they are imported by them. Where one leads elsewhere, ours
+are ``holdfast.workflows`` and so on: modules below ``holdfast`` then find them whenever they say
+``runtime``, and everybody else finds what they had before. Nothing is put on the path for that, and
+nothing is taken from it.
 
-``python -I rooms.py MODULE`` runs a module of ours, as the processes do that Holdfast starts for itself.
+``python -I rooms.py MODULE`` runs a module of ours, as the processes do that Holdfast starts for
+itself.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ def _is_ours(name: str) -> bool:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
         return False
-    return spec is not None and spec.origin is not None and Path(spec.origin).resolve() == _init(name)
+    return (
+        spec is not None and spec.origin is not None and Path(spec.origin).resolve() == _init(name)
+    )
 
 
 def _init(name: str) -> Path:
@@ -61,7 +65,9 @@ def _init(name: str) -> Path:
 
 
 class _Finder:
-    """Finds ``holdfast.runtime`` and its like, and loads all below ``holdfast`` so that it finds them by their short names."""
+    """Finds ``holdfast.runtime`` and its like, and loads all below ``holdfast`` so that it finds
+    them by their short names.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -73,10 +79,17 @@ class _Finder:
         if rest in ROOMS:
             place = _init(rest)
             return importlib.util.spec_from_file_location(
-                fullname, place, loader=_Loader(fullname, str(place)), submodule_search_locations=[str(place.parent)]
+                fullname,
+                place,
+                loader=_Loader(fullname, str(place)),
+                submodule_search_locations=[str(place.parent)],
             )
         spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.origin is not None and isinstance(spec.loader, SourceFileLoader):
+        if (
+            spec is not None
+            and spec.origin is not None
+            and isinstance(spec.loader, SourceFileLoader)
+        ):
             spec.loader = _Loader(fullname, spec.origin)
         return spec
 
@@ -111,7 +124,9 @@ _BUILTINS = {**vars(builtins), "__import__": _import}
 
 
 def _run(module: str) -> None:
-    """Be the process that runs ``main`` of a module of ours, and shares its path with whatever else there is."""
+    """Be the process that runs ``main`` of a module of ours, and shares its path with whatever else
+    there is.
+    """
     sys.modules["holdfast.rooms"] = sys.modules[__name__]
     claim(private=True)
     place = Path(__file__).resolve().parent

@@ -34,7 +34,10 @@ __all__ = ["JobEnded", "JobTurn", "Planned", "ServerSilent", "arun", "run", "str
 
 @dataclass(frozen=True)
 class Planned:
-    """The jobs of the batch by their ids: what is done with each (new, resumed, done, rerun). The first event."""
+    """The jobs of the batch by their ids: what is done with each (new, resumed, done, rerun).
+
+    The first event.
+    """
 
     batch: str
     jobs: dict[str, str]
@@ -44,7 +47,10 @@ class Planned:
 
 @dataclass(frozen=True)
 class JobTurn:
-    """A job has come to another turn or phase. ``trouble`` is why what it does now is tried again, if it is."""
+    """A job has come to another turn or phase.
+
+    ``trouble`` is why what it does now is tried again, if it is.
+    """
 
     batch: str
     id: str
@@ -88,8 +94,12 @@ class Options(TypedDict, total=False):
     profile: str | None
 
 
-def run(jobs_file: str | Path, *, on_event: OnEvent | None = None, **options: Unpack[Options]) -> BatchResult:
-    """Run the jobs of a jobs file to their ends; given again, resume them. Arguments and errors as for ``arun``.
+def run(
+    jobs_file: str | Path, *, on_event: OnEvent | None = None, **options: Unpack[Options]
+) -> BatchResult:
+    """Run the jobs of a jobs file to their ends; given again, resume them.
+
+    Arguments and errors as for ``arun``.
 
     Raises:
         RuntimeError: where an event loop runs already: await ``arun`` there.
@@ -98,13 +108,18 @@ def run(jobs_file: str | Path, *, on_event: OnEvent | None = None, **options: Un
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(arun(jobs_file, on_event=on_event, **options))
-    raise RuntimeError("holdfast.run cannot be called where an event loop runs: use 'await holdfast.arun(...)'")
+    raise RuntimeError(
+        "holdfast.run cannot be called where an event loop runs: use 'await holdfast.arun(...)'"
+    )
 
 
-async def arun(jobs_file: str | Path, *, on_event: OnEvent | None = None, **options: Unpack[Options]) -> BatchResult:
+async def arun(
+    jobs_file: str | Path, *, on_event: OnEvent | None = None, **options: Unpack[Options]
+) -> BatchResult:
     """Run the jobs of a jobs file to their ends; given again, resume them.
 
-    ``on_event`` is called with each event, and awaited if it gives an awaitable. Errors are those of ``stream``.
+    ``on_event`` is called with each event, and awaited if it gives an awaitable. Errors are those
+    of ``stream``.
     """
     batch, order = "", list[str]()
     ended: dict[str, JobResult] = {}
@@ -120,9 +135,11 @@ async def arun(jobs_file: str | Path, *, on_event: OnEvent | None = None, **opti
 
 
 async def stream(jobs_file: str | Path, **options: Unpack[Options]) -> AsyncGenerator[Event]:
-    """Run the jobs of a jobs file with a worker in this process, and tell what happens until the last one has ended.
+    """Run the jobs of a jobs file with a worker in this process, and tell what happens until the
+    last one has ended.
 
-    Whoever stops iterating stops the worker, and leaves the jobs resumable: do so under ``contextlib.aclosing``.
+    Whoever stops iterating stops the worker, and leaves the jobs resumable: do so under
+    ``contextlib.aclosing``.
 
     Raises:
         InputError: what the jobs file or an option says is wrong; nothing was started.
@@ -141,7 +158,9 @@ async def stream(jobs_file: str | Path, **options: Unpack[Options]) -> AsyncGene
         plan = await _planned(control, batch, options)
         if plan.counted(Start.LOST):
             if options.get("lost", "refuse") == "refuse":
-                refuse_lost(plan, connection.address, shlex.join(["holdfast", "run", str(jobs_file)]))
+                refuse_lost(
+                    plan, connection.address, shlex.join(["holdfast", "run", str(jobs_file)])
+                )
             await resume_lost(connection.client, archive, plan)
             plan = await _planned(control, batch, options)
         yield Planned(plan.batch, {job.spec.id: job.start.value for job in plan.jobs}, tuple(notes))

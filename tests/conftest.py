@@ -1,4 +1,6 @@
-"""Which tests run, with how many examples, in which order, and in which process: see ``tests.tiers.tiers``."""
+"""Which tests run, with how many examples, in which order, and in which process: see
+``tests.tiers.tiers``.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,25 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
-from tests.tiers.tiers import CHOSEN, KILL_LIMIT_S, NEEDED_BY_FIXTURE, Tier, chosen, register_profiles
+from tests.tiers.tiers import (
+    CHOSEN,
+    KILL_LIMIT_S,
+    NEEDED_BY_FIXTURE,
+    Tier,
+    chosen,
+    register_profiles,
+)
 
 register_profiles()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--all``: the command of CI."""
-    parser.addoption("--all", action="store_true", help="run every tier but the exhaustive one, with full properties")
+    parser.addoption(
+        "--all",
+        action="store_true",
+        help="run every tier but the exhaustive one, with full properties",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,13 +51,19 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests by the servers that they ask for, leave out those of other tiers, and put the longest first."""
+    """Mark tests by the servers that they ask for, leave out those of other tiers, and put the
+    longest first.
+    """
     for item in items:
         for fixture in getattr(item, "fixturenames", ()):
             if fixture in NEEDED_BY_FIXTURE:
                 item.add_marker(NEEDED_BY_FIXTURE[fixture])
     markers = {item: {marker.name for marker in item.iter_markers()} for item in items}
-    left_out = [item for item in items if not chosen(markers[item], config.option.tier, config.option.markexpr)]
+    left_out = [
+        item
+        for item in items
+        if not chosen(markers[item], config.option.tier, config.option.markexpr)
+    ]
     if left_out:
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
@@ -57,7 +76,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class LoadRooms(LoadFileScheduling):
-    """Gives a room's tests to one process, which starts one server for them, and imports litellm once."""
+    """Gives a room's tests to one process, which starts one server for them, and imports litellm
+    once.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         return PurePosixPath(super()._split_scope(nodeid)).parts[1]

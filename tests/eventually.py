@@ -1,4 +1,6 @@
-"""Waiting in tests: with a pause, so that what is waited for has a processor, and with a limit that says what did not come."""
+"""Waiting in tests: with a pause, so that what is waited for has a processor, and with a limit that
+says what did not come.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ SECONDS = 240.0
 """Longer than anything takes on a busy machine; a test that waits for it has failed."""
 
 
-async def eventually(condition: Callable[[], bool | Awaitable[bool]], what: str, seconds: float = SECONDS) -> None:
+async def eventually(
+    condition: Callable[[], bool | Awaitable[bool]], what: str, seconds: float = SECONDS
+) -> None:
     """Wait until ``condition`` holds.
 
     Raises:
@@ -33,7 +37,9 @@ async def eventually(condition: Callable[[], bool | Awaitable[bool]], what: str,
 
 def alive(pid: int) -> bool:
     """Whether a process runs: one that has ended, and that nobody has waited for yet, does not."""
-    done = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
     return bool(done.stdout.strip()) and not done.stdout.startswith("Z")
 
 
@@ -53,7 +59,9 @@ async def until_turn(handle: WorkflowHandle[Any, Any], turn: int) -> None:
 
     async def there() -> bool:
         now = await handle.query("progress")
-        assert now.get("phase") != "ending" or now["turn"] >= turn, f"the job ended in turn {now['turn']}"
+        assert now.get("phase") != "ending" or now["turn"] >= turn, (
+            f"the job ended in turn {now['turn']}"
+        )
         return bool(now["turn"] >= turn)
 
     await eventually(there, f"the job is in turn {turn}")

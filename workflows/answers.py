@@ -1,6 +1,8 @@
-"""Where a turn's answers come from: the world (``Live``), or the record of a turn that is followed (``Recorded``).
+"""Where a turn's answers come from: the world (``Live``), or the record of a turn that is followed
+(``Recorded``).
 
-The loop asks both in the same words; a record answers what it holds, and says where the effects of its turn are archived.
+The loop asks both in the same words; a record answers what it holds, and says where the effects of
+its turn are archived.
 """
 
 from __future__ import annotations
@@ -12,7 +14,14 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import TurnReply
-    from activities.record import EffectName, Given, RecordedQuestion, RecordedTurn, ReplayMode, ReplayOrder
+    from activities.record import (
+        EffectName,
+        Given,
+        RecordedQuestion,
+        RecordedTurn,
+        ReplayMode,
+        ReplayOrder,
+    )
     from runtime.context.interim import Interim
     from workflows.calling import result_of
     from workflows.limits import RECORD_TRIES
@@ -41,7 +50,9 @@ class Live:
         return arrived, []
 
     def wish(self, asked: bool) -> tuple[bool, bool]:
-        """Whether the turn begins with a user's wish to condense, and whether one waits: as for messages."""
+        """Whether the turn begins with a user's wish to condense, and whether one waits: as for
+        messages.
+        """
         return asked, False
 
     def clock(self, reply: TurnReply, now: float) -> float:
@@ -53,7 +64,9 @@ class Live:
         return now
 
     def limit(self, known: int) -> int | None:
-        """To how many tokens the prompt is limited after ``known`` limits, since a provider refused it; None if it is not."""
+        """To how many tokens the prompt is limited after ``known`` limits, since a provider refused
+        it; None if it is not.
+        """
         return None
 
     async def summary(self, name: str, turn: int) -> TurnReply | str | None:
@@ -73,7 +86,9 @@ class Recorded(Live):
         if order.answers:
             self.execution = record.execution
             if order.source is not None:
-                self.effect = EffectName(source=order.source, kept=order.mode is not ReplayMode.RESTORE)
+                self.effect = EffectName(
+                    source=order.source, kept=order.mode is not ReplayMode.RESTORE
+                )
         if order.mode is ReplayMode.RESTORE:
             self.restored = TurnReply(**dict(record.reply), step=record.step, at=record.at)
         self.shown = record.layout or None
@@ -81,7 +96,8 @@ class Recorded(Live):
     def messages(self, arrived: list[str]) -> tuple[list[str], list[str]]:
         """As the record has them, which brings the messages of its turns itself.
 
-        Those that the reset delivers again are the same ones, and are taken out; others wait until the record ends.
+        Those that the reset delivers again are the same ones, and are taken out; others wait until
+        the record ends.
         """
         told = list(self.record.messages)
         return told, without(arrived, told)
@@ -104,17 +120,24 @@ class Recorded(Live):
         return limits[known] if known < len(limits) else None
 
     async def summary(self, name: str, turn: int) -> TurnReply | str | None:
-        """The recorded summary; where there is none, none is written if the record answers for the world."""
+        """The recorded summary; where there is none, none is written if the record answers for the
+        world.
+        """
         if self._source is None:
             return None
-        found = await ask(RecordedQuestion(source=self._source, turn=turn, summary=name), f"recorded-{name}")
+        found = await ask(
+            RecordedQuestion(source=self._source, turn=turn, summary=name), f"recorded-{name}"
+        )
         if found is not None:
             return TurnReply(**dict(found.reply), step=found.step, at=found.at)
         return "the record has no such summary" if self._answers else None
 
 
 async def ask(question: RecordedQuestion, name: str) -> RecordedTurn | None:
-    """What the archive has of a recorded turn. No time of the job's passes, so nothing is looked at after it."""
+    """What the archive has of a recorded turn.
+
+    No time of the job's passes, so nothing is looked at after it.
+    """
     found: RecordedTurn | None = await result_of(
         "recorded_turn",
         question,

@@ -1,4 +1,6 @@
-"""``BatchWorkflow``: keeps at most ``concurrency`` jobs of a batch open, each a child workflow that outlives it if need be."""
+"""``BatchWorkflow``: keeps at most ``concurrency`` jobs of a batch open, each a child workflow that
+outlives it if need be.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,23 @@ with workflow.unsafe.imports_passed_through():
     from workflows.doors import Ordered
     from workflows.job import JobWorkflow
     from workflows.limits import TASK_LIMIT
-    from workflows.messages import BatchOrder, BatchState, JobOrder, JobOutcome, Note, Submission, job_workflow_id
+    from workflows.messages import (
+        BatchOrder,
+        BatchState,
+        JobOrder,
+        JobOutcome,
+        Note,
+        Submission,
+        job_workflow_id,
+    )
 
 
 @workflow.defn(name="BatchWorkflow", sandboxed=False)
 class BatchWorkflow(Ordered):
-    """The queue of one batch. Jobs come by ``submit``; the workflow ends when all that were submitted have ended."""
+    """The queue of one batch.
+
+    Jobs come by ``submit``; the workflow ends when all that were submitted have ended.
+    """
 
     @workflow.init
     def __init__(self, order: BatchOrder) -> None:
@@ -66,10 +79,12 @@ class BatchWorkflow(Ordered):
 
     @workflow.signal
     def withdraw(self, note: Note) -> None:
-        """A user's wish that the job which the note names, and which waits for its place, end as cancelled.
+        """A user's wish that the job which the note names, and which waits for its place, end as
+        cancelled.
 
-        It is started all the same, to end before its first turn: then it is archived, known to Temporal, and given again as any
-        cancelled job is. One that has its place by now is cancelled as it would be by itself.
+        It is started all the same, to end before its first turn: then it is archived, known to
+        Temporal, and given again as any cancelled job is. One that has its place by now is
+        cancelled as it would be by itself.
         """
         name = note.text
         if name in self.again:
@@ -87,7 +102,9 @@ class BatchWorkflow(Ordered):
 
     @workflow.update
     async def submit(self, submission: Submission) -> BatchState:
-        """Add jobs that are not known yet, and those that may be run again. Giving the same ones again changes nothing.
+        """Add jobs that are not known yet, and those that may be run again.
+
+        Giving the same ones again changes nothing.
 
         A job that still waits is taken as it is defined now.
         """
@@ -106,10 +123,12 @@ class BatchWorkflow(Ordered):
         return self.state()
 
     def begins_anew(self, name: str, submission: Submission) -> bool:
-        """Whether the submission starts a job anew whose end its client has seen, be it open here still or not.
+        """Whether the submission starts a job anew whose end its client has seen, be it open here
+        still or not.
 
-        A client hears of a job's end from the server, at times before this workflow does. The run that it saw tells that end from
-        the one of a rerun that the same submission, given before, has started.
+        A client hears of a job's end from the server, at times before this workflow does. The run
+        that it saw tells that end from the one of a rerun that the same submission, given before,
+        has started.
         """
         if name not in submission.rerun:
             return False
@@ -129,9 +148,14 @@ class BatchWorkflow(Ordered):
         """Refuse all of a submission in which a job that was started is defined otherwise."""
         for job in submission.jobs:
             name = job.key.job
-            if not self.begins_anew(name, submission) and self.started.get(name, job.definition) != job.definition:
+            if (
+                not self.begins_anew(name, submission)
+                and self.started.get(name, job.definition) != job.definition
+            ):
                 raise ApplicationError(
-                    f"job {name!r} was started with another definition", type="DefinitionChanged", non_retryable=True
+                    f"job {name!r} was started with another definition",
+                    type="DefinitionChanged",
+                    non_retryable=True,
                 )
 
     @workflow.query(name="state")

@@ -1,4 +1,6 @@
-"""The one way in which workflow code calls activities: each is patient, is given to another worker that is there, and has a name."""
+"""The one way in which workflow code calls activities: each is patient, is given to another worker
+that is there, and has a name.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def start(
     summary: str | None = None,
     tries: RetryPolicy = PATIENT,
 ) -> workflow.ActivityHandle[Result]:
-    """Have an activity done. ``limit`` bounds one attempt, ``until`` all of them with what lies between (None: nothing does).
+    """Have an activity done.
+
+    ``limit`` bounds one attempt, ``until`` all of them with what lies between (None: nothing does).
 
     ``id`` is its name in the run; ``summary`` is what Temporal's UI shows of it.
     """
@@ -47,7 +51,9 @@ async def result_of(activity: str, argument: Any, result: type[Result], **how: A
 
 
 async def call_within(activity: str, argument: Any, result: type[Result]) -> Result:
-    """The result of an activity of this worker itself: what it is given crosses no wire and stands in no history."""
+    """The result of an activity of this worker itself: what it is given crosses no wire and stands
+    in no history.
+    """
     made: Result = await workflow.execute_local_activity(
         activity,
         argument,

@@ -1,4 +1,6 @@
-"""Comparing a replay with the record that it follows: statements as they end, nodes and events after the next tick."""
+"""Comparing a replay with the record that it follows: statements as they end, nodes and events
+after the next tick.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.record import RecordedTurn
     from runtime.context.feed import Delta
-    from runtime.job.divergence import Divergence, compare_events, compare_executions, compare_nodes, summed_up
+    from runtime.job.divergence import (
+        Divergence,
+        compare_events,
+        compare_executions,
+        compare_nodes,
+        summed_up,
+    )
     from runtime.job.job import Job
     from runtime.job.stops import JobFailed
     from workflows.messages import Origin
@@ -18,8 +26,8 @@ with workflow.unsafe.imports_passed_through():
 class Comparison:
     """What differs. ``divergences`` are those that no step tells yet.
 
-    ``nodes`` and ``events`` are what the last statement that was compared left in the record, to be compared after the next
-    tick; ``nodes_at_end``: in the record, there was none.
+    ``nodes`` and ``events`` are what the last statement that was compared left in the record, to be
+    compared after the next tick; ``nodes_at_end``: in the record, there was none.
     """
 
     def __init__(self) -> None:
@@ -61,11 +69,19 @@ class Comparison:
         self.nodes, self.nodes_at_end, self.events = record.nodes, record.ended, record.events
 
     def context(
-        self, job: Job, changed: tuple[dict[str, Any], ...], turn: int, *, restoring: bool, at_end: bool = False
+        self,
+        job: Job,
+        changed: tuple[dict[str, Any], ...],
+        turn: int,
+        *,
+        restoring: bool,
+        at_end: bool = False,
     ) -> None:
-        """Compare what the statement of ``turn`` made of the nodes, and the tick after it, which there is not ``at_end``; then how.
+        """Compare what the statement of ``turn`` made of the nodes, and the tick after it, which
+        there is not ``at_end``; then how.
 
-        Where only one of both timelines ends after the turn, it is not known what the other's nodes were there.
+        Where only one of both timelines ends after the turn, it is not known what the other's nodes
+        were there.
 
         Raises:
             JobFailed: if a turn that is to be restored came to something else.
@@ -77,14 +93,21 @@ class Comparison:
             self._found(found, restoring=restoring)
             if events is not None:
                 known = {divergence.subject for divergence in found} | summed_up(expected, changed)
-                self._found(compare_events(turn, events, job.happenings.records, known), restoring=restoring)
-        job.add_deltas(tuple(Delta("replay", "replay", "replay", found.line()) for found in self.divergences))
+                self._found(
+                    compare_events(turn, events, job.happenings.records, known), restoring=restoring
+                )
+        job.add_deltas(
+            tuple(Delta("replay", "replay", "replay", found.line()) for found in self.divergences)
+        )
 
     def told_in(self, execution: dict[str, Any] | None) -> dict[str, Any] | None:
         """The record of the last statement's execution, with its divergences."""
         if not self.divergences:
             return execution
-        return {**(execution or {}), "divergences": [found.model_dump(mode="json") for found in self.divergences]}
+        return {
+            **(execution or {}),
+            "divergences": [found.model_dump(mode="json") for found in self.divergences],
+        }
 
     def archived(self) -> None:
         """The divergences so far are archived."""

@@ -1,9 +1,10 @@
 """How a job goes on in another run: checkpoints, and continuing as new (docs/design.md section 9).
 
-A run ends where Temporal suggests it, or where replaying its statements would take a quarter of a workflow task: at a
-checkpoint, between two turns. The next run begins with the address of that checkpoint, the messages that nobody has read
-yet, and the replay that is going on, if one is. In the archive the runs are one timeline: the first step of the next has the
-last step of this as its parent.
+A run ends where Temporal suggests it, or where replaying its statements would take a quarter of a
+workflow task: at a checkpoint, between two turns. The next run begins with the address of that
+checkpoint, the messages that nobody has read yet, and the replay that is going on, if one is. In
+the archive the runs are one timeline: the first step of the next has the last step of this as its
+parent.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ REPLAY_SHARE = 4
 """The part of a workflow task that replaying a run's statements may take: one of so many."""
 
 LEAST_EVENTS = 200
-"""A run that began with a large checkpoint does not go on in another before it has this many events more."""
+"""A run that began with a large checkpoint does not go on in another before it has this many events
+more.
+"""
 
 
 class OtherBuild(Exception):
@@ -55,9 +58,11 @@ class History(Protocol):
 
 @dataclass
 class Run:
-    """What this run has cost so far: the statements' compute time, and the events of its history, with how many it began.
+    """What this run has cost so far: the statements' compute time, and the events of its history,
+    with how many it began.
 
-    The history is looked at after each wait for the server, and at no other moment (see ``Moment``).
+    The history is looked at after each wait for the server, and at no other moment (see
+    ``Moment``).
     """
 
     statement_ms: int = 0
@@ -70,7 +75,9 @@ class Run:
         self.first_events = self.events
 
     def look(self, history: History) -> None:
-        """Take note of how long the history is, and whether the server suggests to continue as new."""
+        """Take note of how long the history is, and whether the server suggests to continue as
+        new.
+        """
         self.events = history.get_current_history_length()
         self.asked_to_end = history.is_continue_as_new_suggested()
 
@@ -81,34 +88,43 @@ class Run:
 
 
 def check_interpreter(recorded: str) -> None:
-    """A run stays with the interpreter that it began with; another one takes a job over where it continues as new.
+    """A run stays with the interpreter that it began with; another one takes a job over where it
+    continues as new.
 
     Raises:
-        InterpreterDrift: if this process has another one. It fails the workflow task: a worker that has it may come.
+        InterpreterDrift: if this process has another one. It fails the workflow task: a worker that
+            has it may come.
     """
     if recorded != checkpoint.INTERPRETER:
         raise InterpreterDrift(
-            f"this run began with {recorded} and this worker has {checkpoint.INTERPRETER}: have a worker with {recorded} "
-            "take it to where it continues as new, or fork the job"
+            f"this run began with {recorded} and this worker has {checkpoint.INTERPRETER}: have a"
+            f" worker with {recorded} take it to where it continues as new, or fork the job"
         )
 
 
 def check_build(recorded: str, version: int) -> None:
-    """A run stays with builds that make the commands of its history; any other takes the job over where it continues as new.
+    """A run stays with builds that make the commands of its history; any other takes the job over
+    where it continues as new.
 
     Raises:
-        OtherBuild: if this process has another one. It fails the workflow task: a worker that can may come.
+        OtherBuild: if this process has another one. It fails the workflow task: a worker that can
+            may come.
     """
     if not replay_version.replays(version):
         raise OtherBuild(
-            f"this run began with build {recorded or 'unknown'} (replay version {version}) and this worker's code has replay "
-            f"version {replay_version.REPLAY_VERSION} ('holdfast --version --json' tells its build): have a worker of build "
-            f"{recorded or 'unknown'} take it to where it continues as new (a full run does), from where this build goes on with it, or fork the job"
+            f"this run began with build {recorded or 'unknown'} (replay version {version}) and this"
+            f" worker's code has replay version {replay_version.REPLAY_VERSION} ('holdfast"
+            f" --version --json' tells its build): have a worker of build {recorded or 'unknown'}"
+            " take it to where it continues as new (a full run does), from where this build goes"
+            " on with it, or fork the job"
         )
 
 
 async def save(job: Job, key: JobKey, parent: StepRef) -> StepRef:
-    """Archive the job's state. It goes to the activity within the worker, so the history holds its address alone."""
+    """Archive the job's state.
+
+    It goes to the activity within the worker, so the history holds its address alone.
+    """
     while True:
         state = None if workflow.unsafe.is_replaying() else checkpoint.dump(job)
         saved: Saved = await call_within(

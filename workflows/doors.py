@@ -1,8 +1,9 @@
 """What workflows take from outside, and what they do with the rest: no input fails a workflow task.
 
-That a payload was given by somebody who has the key is checked before (``runtime.authentic``), and the SDK drops a signal whose
-payloads it cannot read, refuses such a query or update, and fails a workflow whose order is refused. What is left is how many
-arguments there are, and null and bytes in place of values: the SDK would call the handler, and fail the task for ever.
+That a payload was given by somebody who has the key is checked before (``runtime.authentic``), and
+the SDK drops a signal whose payloads it cannot read, refuses such a query or update, and fails a
+workflow whose order is refused. What is left is how many arguments there are, and null and bytes in
+place of values: the SDK would call the handler, and fail the task for ever.
 """
 
 from __future__ import annotations
@@ -27,23 +28,33 @@ with workflow.unsafe.imports_passed_through():
 class Door(Interceptor):
     """Has workflows drop signals that do not have the arguments that their handlers take."""
 
-    def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> type[WorkflowInboundInterceptor]:
+    def workflow_interceptor_class(
+        self, input: WorkflowInterceptorClassInput
+    ) -> type[WorkflowInboundInterceptor]:
         """See ``Interceptor``."""
         return _Doorkeeper
 
 
 class _Doorkeeper(WorkflowInboundInterceptor):
     async def handle_signal(self, input: HandleSignalInput) -> None:
-        handler = workflow.get_signal_handler(input.signal) if workflow.info().workflow_type in WORKFLOW_TYPES else None
+        handler = (
+            workflow.get_signal_handler(input.signal)
+            if workflow.info().workflow_type in WORKFLOW_TYPES
+            else None
+        )
         if handler is not None and (misfit := _misfit(handler, input.args)) is not None:
             # The logger is silent while a history is replayed.
-            workflow.logger.warning(f"dropped the signal {input.signal!r} of {workflow.info().workflow_id}: {misfit}")
+            workflow.logger.warning(
+                f"dropped the signal {input.signal!r} of {workflow.info().workflow_id}: {misfit}"
+            )
             return
         await self.next.handle_signal(input)
 
 
 def _misfit(function: Callable[..., Any], values: Sequence[Any]) -> str | None:
-    """What is wrong with the values as arguments of ``function``, whose annotations are classes; None if nothing is."""
+    """What is wrong with the values as arguments of ``function``, whose annotations are classes;
+    None if nothing is.
+    """
     try:
         given = inspect.signature(function).bind(*values).arguments
     except TypeError as error:
@@ -57,7 +68,10 @@ def _misfit(function: Callable[..., Any], values: Sequence[Any]) -> str | None:
 
 
 class Ordered:
-    """A workflow that begins with one order. Any other beginning ends it, by name; a workflow task would be tried for ever."""
+    """A workflow that begins with one order.
+
+    Any other beginning ends it, by name; a workflow task would be tried for ever.
+    """
 
     def __new__(cls, *orders: Any) -> Self:
         """The workflow, if it is given the one order that its ``__init__`` takes.

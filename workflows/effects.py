@@ -9,7 +9,14 @@ from typing import Any
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult, ToolRequest, ToolResult
+    from activities.contracts import (
+        FileCall,
+        FileCallResult,
+        ReadBatch,
+        ReadBatchResult,
+        ToolRequest,
+        ToolResult,
+    )
     from activities.record import TICK
     from runtime.base.values import JobKey
     from runtime.context.interim import WAIT_EFFECTS
@@ -33,14 +40,18 @@ with workflow.unsafe.imports_passed_through():
 
 @dataclass(frozen=True)
 class Effects:
-    """Carries out the effects of one job, or has them answered from a record; the deadline bounds each."""
+    """Carries out the effects of one job, or has them answered from a record; the deadline bounds
+    each.
+    """
 
     key: JobKey
     spec: JobSpec
     moment: Moment
 
     async def perform(self, effect: Effect, turn: int, number: int) -> tuple[Any, float | None]:
-        """The result of effect ``number`` of the turn's statement, and the seconds worked for it, if somebody told."""
+        """The result of effect ``number`` of the turn's statement, and the seconds worked for it,
+        if somebody told.
+        """
         request, place = effect.request, self._place(turn, number)
         match effect.kind:
             case EffectKind.READ:
@@ -57,7 +68,9 @@ class Effects:
                     **place,
                 )
                 summary = f"{request.operation} {request.path}"[:120]
-                done = await self._call("file_call", file, FileCallResult, summary, READ_LIMIT, place)
+                done = await self._call(
+                    "file_call", file, FileCallResult, summary, READ_LIMIT, place
+                )
                 return done.timeless, done.worked
             case EffectKind.TOOL:
                 tool = next(tool for tool in self.spec.tools if tool.name == request.tool)
@@ -69,29 +82,40 @@ class Effects:
                     redact=self.spec.redact,
                     **place,
                 )
-                done = await self._call("call_tool", call, ToolResult, request.tool, TOOL_LIMIT, place)
+                done = await self._call(
+                    "call_tool", call, ToolResult, request.tool, TOOL_LIMIT, place
+                )
                 return done.timeless, done.worked
 
     async def tick(self, requests: tuple[ReadRequest, ...], turn: int) -> ReadBatchResult:
         """The readings of the turn's tick."""
         return await self._read(requests, f"turn-{turn}-tick", self._place(turn, TICK))
 
-    async def look(self, requests: tuple[ReadRequest, ...], turn: int, sleep: Sleep) -> ReadBatchResult:
+    async def look(
+        self, requests: tuple[ReadRequest, ...], turn: int, sleep: Sleep
+    ) -> ReadBatchResult:
         """The readings of a tick of the job asleep after ``turn``."""
         place = self._place(turn, WAIT_EFFECTS + len(sleep.news))
         return await self._read(requests, f"turn-{turn}-asleep-{sleep.ticks}", place)
 
     async def repeated(
-        self, requests: tuple[ReadRequest, ...], turn: int, payloads: tuple[tuple[str, int, int], ...]
+        self,
+        requests: tuple[ReadRequest, ...],
+        turn: int,
+        payloads: tuple[tuple[str, int, int], ...],
     ) -> tuple[ReadResult, ...]:
-        """What the ``payloads`` that a recorded tick applied had brought; ``requests`` are for them, in order."""
+        """What the ``payloads`` that a recorded tick applied had brought; ``requests`` are for
+        them, in order.
+        """
         results: list[ReadResult] = []
         for request, (_, begun, effect) in zip(requests, payloads, strict=True):
             if effect == UNWRITTEN:
                 results.append(ReadResult(obj_id=request.obj_id, status=ReadStatus.UNWRITTEN))
                 continue
             place = self._place(begun, effect)
-            results += (await self._read((request,), f"turn-{turn}-payload-{effect}", place)).results
+            results += (
+                await self._read((request,), f"turn-{turn}-payload-{effect}", place)
+            ).results
         return tuple(results)
 
     async def prepare(self, preparation: Preparation) -> workflow.ActivityHandle[ReadBatchResult]:
@@ -123,7 +147,10 @@ class Effects:
         )
 
     async def _keep(self, material: Material) -> str:
-        """Where a group's material is kept. It goes to the activity within the worker, so the history holds its address alone."""
+        """Where a group's material is kept.
+
+        It goes to the activity within the worker, so the history holds its address alone.
+        """
         kept: str = await call_within(
             "keep_material",
             material,
@@ -131,7 +158,9 @@ class Effects:
         )
         return kept
 
-    async def _read(self, requests: tuple[ReadRequest, ...], name: str, place: dict[str, Any]) -> ReadBatchResult:
+    async def _read(
+        self, requests: tuple[ReadRequest, ...], name: str, place: dict[str, Any]
+    ) -> ReadBatchResult:
         batch = ReadBatch(
             workspace=self.spec.workspace,
             requests=requests,
@@ -176,4 +205,9 @@ class Effects:
 
     def _place(self, turn: int, number: int) -> dict[str, Any]:
         """Where the archive keeps the effect's result, and which record answers it, if one does."""
-        return {"key": self.key, "turn": turn, "effect": number, "recorded": self.moment.answers.effect}
+        return {
+            "key": self.key,
+            "turn": turn,
+            "effect": number,
+            "recorded": self.moment.answers.effect,
+        }

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, RetryState, TimeoutError, TimeoutType
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    RetryState,
+    TimeoutError,
+    TimeoutType,
+)
 
 with workflow.unsafe.imports_passed_through():
     from runtime.base.values import Failed
 
 
 def failed_in(error: BaseException) -> Failed:
-    """What the failed attempts at a model call used, as the error tells with which the call ended; or the last attempt's that did."""
+    """What the failed attempts at a model call used, as the error tells with which the call ended;
+    or the last attempt's that did.
+    """
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ApplicationError) and cause.details:
@@ -24,7 +32,8 @@ def failed_in(error: BaseException) -> Failed:
 
 
 def given_up(error: BaseException) -> bool:
-    """Whether an activity was given up for the time that it might take with all its waits, which only a deadline bounds.
+    """Whether an activity was given up for the time that it might take with all its waits, which
+    only a deadline bounds.
 
     The server does so as soon as the next attempt would come too late, not when the time is over.
     """

@@ -1,4 +1,7 @@
-"""``JobWorkflow``: one durable agent job. ``run`` reads like docs/design.md section 3; each word is a method of that name."""
+"""``JobWorkflow``: one durable agent job.
+
+``run`` reads like docs/design.md section 3; each word is a method of that name.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,15 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import BUDGET_SPENT, JobBegan, JobBegin, JobEnd, SummaryCall, TurnCall, TurnReply
+    from activities.contracts import (
+        BUDGET_SPENT,
+        JobBegan,
+        JobBegin,
+        JobEnd,
+        SummaryCall,
+        TurnCall,
+        TurnReply,
+    )
     from activities.verdicts import record_verdict
     from runtime.base.tokens import encoding
     from runtime.base.values import Failed, StepRef
@@ -23,7 +34,14 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.stops import WITHDRAWN, BudgetSpent, JobFailed, JobStatus, Stop
     from runtime.spec.models import ModelSettings
     from workflows.calling import result_of
-    from workflows.continuing import CHECKPOINT_TURNS, Run, check_build, check_interpreter, load, save
+    from workflows.continuing import (
+        CHECKPOINT_TURNS,
+        Run,
+        check_build,
+        check_interpreter,
+        load,
+        save,
+    )
     from workflows.doors import Ordered
     from workflows.effects import Effects
     from workflows.failing import cause_of, failed_in, given_up
@@ -43,7 +61,9 @@ with workflow.unsafe.imports_passed_through():
 
 
 DOUBT = "prompt-may-be-too-long"
-"""The patch since which a call is made again, with a smaller prompt, after errors that may mean that it was too long."""
+"""The patch since which a call is made again, with a smaller prompt, after errors that may mean
+that it was too long.
+"""
 
 
 @workflow.defn(name="JobWorkflow", sandboxed=False)
@@ -55,7 +75,12 @@ class JobWorkflow(Ordered):
         origin = order.origin
         self.order = order
         self.seed = origin.seed if origin is not None else str(order.key)
-        job = Job(order.spec, key=self.seed, started=workflow.time(), count=encoding(order.spec.encoding).count)
+        job = Job(
+            order.spec,
+            key=self.seed,
+            started=workflow.time(),
+            count=encoding(order.spec.encoding).count,
+        )
         self.moment = Moment(job, origin)
         # In the order in which they came: a set has none.
         self.heard = dict.fromkeys(origin.heard) if origin is not None else {}
@@ -82,7 +107,9 @@ class JobWorkflow(Ordered):
                 self.ingest()
                 await self.tick()
                 reply = await self.call_model()
-                statement = self.job.receive(reply, self.moment.answers.clock(reply, self.moment.now))
+                statement = self.job.receive(
+                    reply, self.moment.answers.clock(reply, self.moment.now)
+                )
                 if statement is not None:
                     await self.execute(statement)
                     self.job.record(statement, self.moment.now)
@@ -100,7 +127,9 @@ class JobWorkflow(Ordered):
 
     @workflow.signal
     def condense(self, note: Note) -> None:
-        """A user's wish that older turns be forgotten behind a summary, before the next model call."""
+        """A user's wish that older turns be forgotten behind a summary, before the next model
+        call.
+        """
         if self.is_new(note):
             self.moment.condense_arrived = True
 
@@ -128,7 +157,10 @@ class JobWorkflow(Ordered):
         self.visible.stands(self.job.turn, phase, self.job.last_statement)
 
     def is_new(self, note: Note) -> bool:
-        """Whether the note was not given before. Others can give one again that they find in the history; they cannot make one."""
+        """Whether the note was not given before.
+
+        Others can give one again that they find in the history; they cannot make one.
+        """
         if note.id in self.heard:
             return False
         self.heard[note.id] = None
@@ -178,7 +210,9 @@ class JobWorkflow(Ordered):
             self.job.request_condensation(RequestSource.USER)
 
     async def tick(self) -> None:
-        """Bring due nodes up to date: one activity for all that must be read, none if nothing must."""
+        """Bring due nodes up to date: one activity for all that must be read, none if nothing
+        must.
+        """
         now = self.moment.answers.tick_at(self.moment.now)
         await self.preparing.apply(now)
         due = self.job.due_reads(now)
@@ -192,9 +226,12 @@ class JobWorkflow(Ordered):
         await self.preparing.begin(now)
 
     async def call_model(self) -> TurnReply:
-        """Project and call. A prompt that the provider finds too long is projected smaller, never the end of a job.
+        """Project and call.
 
-        One that may have been too long, by an error that does not say so, is projected smaller once a turn.
+        A prompt that the provider finds too long is projected smaller, never the end of a job.
+
+        One that may have been too long, by an error that does not say so, is projected smaller once
+        a turn.
         """
         doubted: ActivityError | None = None
         while True:
@@ -241,7 +278,9 @@ class JobWorkflow(Ordered):
             return self.called(prompt, reply)
 
     async def ask_model(self, call: TurnCall, suffix: str) -> TurnReply:
-        """The reply of the turn's model, from the one activity that calls it and archives both sides."""
+        """The reply of the turn's model, from the one activity that calls it and archives both
+        sides.
+        """
         asked = result_of(
             "call_model",
             call,
@@ -259,8 +298,14 @@ class JobWorkflow(Ordered):
         return reply
 
     def may_be_too_long(self, cause: BaseException | None) -> bool:
-        """Whether the prompt may have been too long by an error that does not say so; then the next one is smaller."""
-        limit = self.job.fitter.doubted(cause.type or "") if isinstance(cause, ApplicationError) else None
+        """Whether the prompt may have been too long by an error that does not say so; then the next
+        one is smaller.
+        """
+        limit = (
+            self.job.fitter.doubted(cause.type or "")
+            if isinstance(cause, ApplicationError)
+            else None
+        )
         # Asked only where there is a doubt: elsewhere a release before this one does the same.
         if limit is None or not workflow.patched(DOUBT):
             return False
@@ -272,14 +317,16 @@ class JobWorkflow(Ordered):
         self.moment.parent = reply.step
         self.job.called(prompt, reply)
         if (restored := self.moment.answers.shown) is not None:
-            # The prompt that was sent is the one that the next is told by; this one's budget line is another.
+            # The prompt that was sent is the one that the next is told by; this one's budget line
+            # is another.
             self.job.desk.shown = restored
         return reply
 
     async def project(self) -> Prompt:
         """This turn's prompt, after the summaries without which it would not fit.
 
-        Between ``begin_call`` and the call itself nothing is waited for: a reset to before the call finds its orders there.
+        Between ``begin_call`` and the call itself nothing is waited for: a reset to before the call
+        finds its orders there.
         """
         while True:
             if await self.replaying.begin_call():
@@ -300,10 +347,15 @@ class JobWorkflow(Ordered):
             raise BudgetSpent(spent.reason)
 
     async def summarise(self, task: SummaryTask) -> None:
-        """Have a summary written. That there is none is an answer too: the condenser goes on without it."""
+        """Have a summary written.
+
+        That there is none is an answer too: the condenser goes on without it.
+        """
         self.phase = Phase.CONDENSING
         if (recorded := await self.moment.answers.summary(task.name, self.job.turn)) is not None:
-            self.job.summarised(recorded, recorded.step if isinstance(recorded, TurnReply) else None)
+            self.job.summarised(
+                recorded, recorded.step if isinstance(recorded, TurnReply) else None
+            )
             return
         call = SummaryCall(
             **self.call_fields(),
@@ -323,7 +375,9 @@ class JobWorkflow(Ordered):
             summary=f"summary before turn {self.job.turn}",
         )
         try:
-            reply: TurnReply = await self.moment.after(made, worked_for, lambda error: failed_in(error).seconds)
+            reply: TurnReply = await self.moment.after(
+                made, worked_for, lambda error: failed_in(error).seconds
+            )
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise
@@ -347,7 +401,10 @@ class JobWorkflow(Ordered):
             answer = statement.answered(effect, result)
 
     async def durable(self, statement: JobStatement, answer: Answer | None) -> Effect | None:
-        """One stretch. Live: run, then record its verdict. Replaying: read the recorded verdict first, and obey it."""
+        """One stretch.
+
+        Live: run, then record its verdict. Replaying: read the recorded verdict first, and obey it.
+        """
         while True:
             await self.replaying.gate()
             stretch: Stretch | None = None
@@ -357,20 +414,27 @@ class JobWorkflow(Ordered):
                 if made is None or made.status is VerdictStatus.OK:
                     stretch = statement.advance(answer, made)
                     made = stretch.verdict
-            verdict = await workflow.execute_local_activity(record_verdict, made, start_to_close_timeout=LOCAL_LIMIT)
+            verdict = await workflow.execute_local_activity(
+                record_verdict, made, start_to_close_timeout=LOCAL_LIMIT
+            )
             if verdict is None:
                 continue
             if verdict.status is VerdictStatus.OK and stretch is None:
                 stretch = statement.advance(answer, verdict)
                 if stretch.verdict.digest != verdict.digest:
                     raise InterpreterDrift(
-                        f"turn {self.job.turn}: the replayed statement gave {stretch.verdict.status} {stretch.verdict.digest}, "
-                        f"recorded was {verdict.digest}"
+                        f"turn {self.job.turn}: the replayed statement gave"
+                        f" {stretch.verdict.status} {stretch.verdict.digest}, recorded was"
+                        f" {verdict.digest}"
                     )
             statement.settle(verdict)
             self.this_run.statement_ms += verdict.ms
             self.moment.ran(verdict.ms / 1000)
-            return stretch.effect if stretch is not None and verdict.status is VerdictStatus.OK else None
+            return (
+                stretch.effect
+                if stretch is not None and verdict.status is VerdictStatus.OK
+                else None
+            )
 
     async def stop_before_turn(self) -> Stop | None:
         """A stop, if no turn follows; else the job has slept, if its last statement asked for it.
@@ -389,11 +453,14 @@ class JobWorkflow(Ordered):
         return await self.asleep.sleep()
 
     async def go_on(self) -> None:
-        """Between two turns: a checkpoint now and then, and on from it in another run if this one is full."""
+        """Between two turns: a checkpoint now and then, and on from it in another run if this one
+        is full.
+        """
         if self.job.stop(self.moment.now) is not None or self.moment.parent is None:
             return
         await self.go_on_if_full()
-        # A run archives one checkpoint of a turn: of a turn after which the job sleeps, the one with which it ends.
+        # A run archives one checkpoint of a turn: of a turn after which the job sleeps, the one
+        # with which it ends.
         if self.job.turn % CHECKPOINT_TURNS == 0 and self.job.sleeping.state is None:
             await save(self.job, self.order.key, self.moment.parent)
 
@@ -416,10 +483,13 @@ class JobWorkflow(Ordered):
             **self.replaying.carried,
         )
         versioned = workflow.info().get_current_deployment_version() is not None
-        # Where workers are versioned, a job takes up the current release here, at a checkpoint, and nowhere else.
+        # Where workers are versioned, a job takes up the current release here, at a checkpoint, and
+        # nowhere else.
         workflow.continue_as_new(
             self.order.model_copy(update={"origin": origin}),
-            initial_versioning_behavior=workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE if versioned else None,
+            initial_versioning_behavior=(
+                workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE if versioned else None
+            ),
         )
 
     async def end(self, stop: Stop) -> JobOutcome:
@@ -463,7 +533,10 @@ class JobWorkflow(Ordered):
         )
 
     def stopped_by(self, error: BaseException) -> Stop:
-        """What an exception in a turn means for the job. Any other kind fails the workflow task, and is tried again."""
+        """What an exception in a turn means for the job.
+
+        Any other kind fails the workflow task, and is tried again.
+        """
         if is_cancelled_exception(error):
             return Stop(JobStatus.CANCELLED, "cancelled")
         if isinstance(error, JobFailed):
@@ -473,7 +546,9 @@ class JobWorkflow(Ordered):
         cause = error.cause if isinstance(error, ActivityError) else None
         if isinstance(cause, ApplicationError) and cause.type == BUDGET_SPENT:
             spent = self.job.ledger.stop(self.job.turn - 1, self.moment.now)
-            budget = spent.reason if spent is not None else self.job.ledger.time_reason(self.moment.now)
+            budget = (
+                spent.reason if spent is not None else self.job.ledger.time_reason(self.moment.now)
+            )
             return Stop(JobStatus.BUDGET, f"{budget}; turn {self.job.turn}: {cause.message}")
         last = f"turn {self.job.turn}: {cause_of(error)}"
         if given_up(error):
@@ -505,5 +580,7 @@ class JobWorkflow(Ordered):
 
 
 def worked_for(reply: TurnReply, booked: Failed = NONE_FAILED) -> float | None:
-    """Seconds that were worked for a model's reply, with the attempts that failed after those that are ``booked``."""
+    """Seconds that were worked for a model's reply, with the attempts that failed after those that
+    are ``booked``.
+    """
     return None if reply.worked is None else reply.worked + reply.failed.seconds - booked.seconds

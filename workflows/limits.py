@@ -9,9 +9,12 @@ from temporalio.common import RetryPolicy
 from runtime.spec.models import Retry
 
 HEARTBEAT = timedelta(seconds=30)
-"""How long a worker may be silent before its activity is given to another: longer than any busy machine keeps it from speaking.
+"""How long a worker may be silent before its activity is given to another: longer than any busy
+machine keeps it from speaking.
 
-That a worker of the same state directory has died is known at once, by another way (``runtime/worker/presence.py``)."""
+That a worker of the same state directory has died is known at once, by another way
+(``runtime/worker/presence.py``).
+"""
 
 CALL_LIMIT = timedelta(hours=1)
 READ_LIMIT = timedelta(minutes=2)
@@ -20,9 +23,14 @@ LOCAL_LIMIT = timedelta(seconds=30)
 PATIENT = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60))
 
 RECORD_TRIES = RetryPolicy(
-    initial_interval=PATIENT.initial_interval, maximum_interval=PATIENT.maximum_interval, maximum_attempts=64
+    initial_interval=PATIENT.initial_interval,
+    maximum_interval=PATIENT.maximum_interval,
+    maximum_attempts=64,
 )
-"""For a record that cannot be read: an hour of tries. They are counted, since hours in which no worker is there are none."""
+"""For a record that cannot be read: an hour of tries.
+
+They are counted, since hours in which no worker is there are none.
+"""
 
 SUMMARY_ATTEMPTS = 4
 SUMMARY_SECONDS = 600.0
@@ -30,9 +38,14 @@ SUMMARY_SECONDS = 600.0
 
 
 def summary_retry(retry: Retry) -> Retry:
-    """How long a call that has a summary written is patient, in a job that is patient as ``retry`` says."""
+    """How long a call that has a summary written is patient, in a job that is patient as ``retry``
+    says.
+    """
     return retry.model_copy(
-        update={"attempts": min(retry.attempts, SUMMARY_ATTEMPTS), "time": min(retry.time, SUMMARY_SECONDS)}
+        update={
+            "attempts": min(retry.attempts, SUMMARY_ATTEMPTS),
+            "time": min(retry.time, SUMMARY_SECONDS),
+        }
     )
 
 
@@ -45,4 +58,6 @@ def sooner(limit: timedelta, other: timedelta | None) -> timedelta:
 
 
 TASK_LIMIT = timedelta(seconds=60)
-"""How long a workflow task may take: a worker that has a job not in memory replays its run within one."""
+"""How long a workflow task may take: a worker that has a job not in memory replays its run within
+one.
+"""

@@ -1,4 +1,7 @@
-"""What workflows take and return, and the names by which clients reach them. Import-light: clients use it too."""
+"""What workflows take and return, and the names by which clients reach them.
+
+Import-light: clients use it too.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,13 @@ class Message(BaseModel):
 
 
 class Origin(Message):
-    """Where a run begins that does not begin a job: after ``parent``, in the state of ``checkpoint`` if there is one.
+    """Where a run begins that does not begin a job: after ``parent``, in the state of
+    ``checkpoint`` if there is one.
 
-    ``seed`` is the key of the job whose random numbers go on. ``restore`` leads from the checkpoint to where the run begins,
-    ``replay`` is what holds from there on. ``heard`` are the ids of the notes that the job was sent. The rest is what the run
-    before had not done yet: messages and a wish that nobody has read, and what a replay found that no step says yet. Nobody reads
+    ``seed`` is the key of the job whose random numbers go on. ``restore`` leads from the checkpoint
+    to where the run begins, ``replay`` is what holds from there on. ``heard`` are the ids of the
+    notes that the job was sent. The rest is what the run before had not done yet: messages and a
+    wish that nobody has read, and what a replay found that no step says yet. Nobody reads
     ``replied_at`` any more; orders of before have it.
     """
 
@@ -51,11 +56,13 @@ class Origin(Message):
 
 
 class JobOrder(Message):
-    """A job to run: its name and its definition. ``definition`` is the digest that tells changed definitions apart.
+    """A job to run: its name and its definition.
 
-    ``origin`` is None for a job that begins. A ``withdrawn`` job was cancelled while it waited for a place: it ends as
-    cancelled, with its definition and its end in the archive, before its first turn. ``id`` is another for each order of a client;
-    one that is given again is refused.
+    ``definition`` is the digest that tells changed definitions apart.
+
+    ``origin`` is None for a job that begins. A ``withdrawn`` job was cancelled while it waited for
+    a place: it ends as cancelled, with its definition and its end in the archive, before its first
+    turn. ``id`` is another for each order of a client; one that is given again is refused.
     """
 
     key: JobKey
@@ -67,7 +74,10 @@ class JobOrder(Message):
 
 
 class Note(Message):
-    """What a client tells a workflow that runs. ``id`` is another for each: one that is given again is not taken again."""
+    """What a client tells a workflow that runs.
+
+    ``id`` is another for each: one that is given again is not taken again.
+    """
 
     id: str
     text: str = ""
@@ -79,7 +89,10 @@ class Note(Message):
 
 
 class JobOutcome(Message):
-    """How a run ended. The result itself is in the archive, under ``end``: histories hold no large values twice."""
+    """How a run ended.
+
+    The result itself is in the archive, under ``end``: histories hold no large values twice.
+    """
 
     key: JobKey
     run: str = ""
@@ -109,7 +122,9 @@ class BatchOrder(Message):
 
 
 class Submission(Message):
-    """Jobs to add to a batch. ``rerun`` names those that may start anew although they ended in this batch run.
+    """Jobs to add to a batch.
+
+    ``rerun`` names those that may start anew although they ended in this batch run.
 
     ``ends`` has, by job, the first run of the chain whose end made its client ask for that.
     """
@@ -148,7 +163,9 @@ def batch_workflow_id(batch: str) -> str:
 
 
 def batch_queue(batch: str) -> str:
-    """The task queue of a batch and its jobs: a worker of one batch leaves the jobs of all others alone."""
+    """The task queue of a batch and its jobs: a worker of one batch leaves the jobs of all others
+    alone.
+    """
     return f"{TASK_QUEUE}/{batch}"
 
 

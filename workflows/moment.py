@@ -1,9 +1,11 @@
-"""The moment of a job's run: what time it is for the job, and what has arrived. The loop and its parts share one.
+"""The moment of a job's run: what time it is for the job, and what has arrived.
 
-Where a query is answered while a local activity runs, the SDK hands the activity's result over in a later workflow task; a
-replay hands it over at once. Time, messages, payloads and events that came in between are therefore not looked at before the
-next event of the server that the job waits for: then both see the same. So every such wait goes through ``Moment.after``, and
-nothing else looks.
+The loop and its parts share one.
+
+Where a query is answered while a local activity runs, the SDK hands the activity's result over in a
+later workflow task; a replay hands it over at once. Time, messages, payloads and events that came
+in between are therefore not looked at before the next event of the server that the job waits for:
+then both see the same. So every such wait goes through ``Moment.after``, and nothing else looks.
 """
 
 from __future__ import annotations
@@ -29,9 +31,10 @@ T = TypeVar("T")
 class Moment:
     """``job`` as it is ``now`` (workflow time, in seconds), after the step ``parent``.
 
-    ``idle`` are the seconds of the last wait in which nobody worked for it. ``inbox`` and ``condense_asked`` are what users
-    sent until the last look, ``arrived`` and ``condense_arrived`` what came since. ``looking`` are told of each look.
-    ``answers``: the turn's come from the world, or from a record.
+    ``idle`` are the seconds of the last wait in which nobody worked for it. ``inbox`` and
+    ``condense_asked`` are what users sent until the last look, ``arrived`` and ``condense_arrived``
+    what came since. ``looking`` are told of each look. ``answers``: the turn's come from the world,
+    or from a record.
     """
 
     def __init__(self, job: Job, origin: Origin | None) -> None:
@@ -54,8 +57,9 @@ class Moment:
     ) -> T:
         """What the server was waited for; then take note of the time and of what has arrived.
 
-        Of the time that has passed, as many seconds at most as ``worked`` says are the job's; None: all of it, since nobody
-        told. With ``failed``, which says so of an error, note is taken after an error too.
+        Of the time that has passed, as many seconds at most as ``worked`` says are the job's; None:
+        all of it, since nobody told. With ``failed``, which says so of an error, note is taken
+        after an error too.
         """
         try:
             result = await wait
@@ -76,7 +80,9 @@ class Moment:
         self.job.ledger.work(seconds)
 
     def reset(self) -> None:
-        """A run was reset to here: the time since is not the job's, and a deadline after its start goes on from where it stood."""
+        """A run was reset to here: the time since is not the job's, and a deadline after its start
+        goes on from where it stood.
+        """
         # Where this task looked at the time before, it is in that gap.
         since = workflow.time() - self.now
         self.job.ledger.started += since if since > 0 else self.idle
@@ -85,10 +91,14 @@ class Moment:
     def left(self) -> Left:
         """What failed attempts may use up."""
         tokens, usd = self.job.ledger.left()
-        return Left(tokens=tokens, usd=usd, seconds=max(math.ceil(self.job.ledger.time_left(self.now)), 1))
+        return Left(
+            tokens=tokens, usd=usd, seconds=max(math.ceil(self.job.ledger.time_left(self.now)), 1)
+        )
 
     def until_deadline(self) -> timedelta | None:
-        """How long an activity may take with all its waits, in whole seconds: the server knows of the clock, not of work."""
+        """How long an activity may take with all its waits, in whole seconds: the server knows of
+        the clock, not of work.
+        """
         left = None if self.job.ledger.repeats else self.job.ledger.deadline_left(self.now)
         return None if left is None else timedelta(seconds=max(math.ceil(left), 1))
 

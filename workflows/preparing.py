@@ -1,7 +1,7 @@
 """Background work in Temporal: activities that nobody awaits (docs/design.md section 3).
 
-The history holds the order in which they end, so a replay queues the same payloads in the same order. They are not taken
-along into another run: what had not ended there is begun anew.
+The history holds the order in which they end, so a replay queues the same payloads in the same
+order. They are not taken along into another run: what had not ended there is begun anew.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Preparing:
         return bool(self._arrived)
 
     async def apply(self, now: float) -> None:
-        """The first part of a tick: what is ready, or what was when the record was made that is followed."""
+        """The first part of a tick: what is ready, or what was when the record was made that is
+        followed.
+        """
         job, answers = self._moment.job, self._moment.answers
         if answers.effect is None or answers.interim is None:
             job.apply_payloads(now)
@@ -50,7 +52,10 @@ class Preparing:
         job.repeat_payloads(results, interim, now)
 
     async def begin(self, now: float) -> bool:
-        """Start what is to be prepared for later ticks. Whether that waited for local activities; see ``Moment``."""
+        """Start what is to be prepared for later ticks.
+
+        Whether that waited for local activities; see ``Moment``.
+        """
         if self._moment.answers.effect is not None:
             return False
         job, waited = self._moment.job, False
@@ -70,7 +75,9 @@ class Preparing:
         self._handles.clear()
 
     def look(self) -> None:
-        """Take what has been prepared since the last look, and cancel what has become pointless; see ``Moment``."""
+        """Take what has been prepared since the last look, and cancel what has become pointless;
+        see ``Moment``.
+        """
         arrived, self._arrived = self._arrived, []
         job, now = self._moment.job, self._moment.now
         background = job.graph.background
@@ -89,4 +96,6 @@ class Preparing:
         if self._handles.pop(preparation.payload_id, None) is None or task.cancelled():
             return
         error = task.exception()
-        self._arrived.append((preparation.payload_id, task.result() if error is None else failed_in(error)))
+        self._arrived.append(
+            (preparation.payload_id, task.result() if error is None else failed_in(error))
+        )

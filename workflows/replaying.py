@@ -1,7 +1,9 @@
-"""Replays within a run: what a reset run is to do, and which record it follows turn by turn (docs/design.md section 9).
+"""Replays within a run: what a reset run is to do, and which record it follows turn by turn
+(docs/design.md section 9).
 
-A reset makes the server give the run another random seed. That callback is the only thing in a workflow that fires at a reset
-point and nowhere else, also when the run is replayed later; so it opens the gate at which the run asks for its orders.
+A reset makes the server give the run another random seed. That callback is the only thing in a
+workflow that fires at a reset point and nowhere else, also when the run is replayed later; so it
+opens the gate at which the run asks for its orders.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ REFUSALS = frozenset({"TypeCheckError", "SyntaxError"})
 
 
 class Replaying:
-    """The replay that a run is part of, if it is one: ``order`` says how. It decides from where ``Moment.answers`` come."""
+    """The replay that a run is part of, if it is one: ``order`` says how.
+
+    It decides from where ``Moment.answers`` come.
+    """
 
     def __init__(self, key: JobKey, moment: Moment) -> None:
         self._key = key
@@ -72,7 +77,9 @@ class Replaying:
         }
 
     async def gate(self) -> None:
-        """At a reset point, and only there: ask whether a replay was ordered, and what this turn's statement came to."""
+        """At a reset point, and only there: ask whether a replay was ordered, and what this turn's
+        statement came to.
+        """
         if not self._was_reset:
             return
         self._was_reset = False
@@ -80,7 +87,9 @@ class Replaying:
         moment.reset()
         claim: Claim = await call_within(
             "claim_replay",
-            ClaimQuestion(batch=self._key.batch, job=self._key.job, turn=turn, parent=moment.parent),
+            ClaimQuestion(
+                batch=self._key.batch, job=self._key.job, turn=turn, parent=moment.parent
+            ),
             Claim,
         )
         if claim.execution is not None:
@@ -92,7 +101,10 @@ class Replaying:
             self._take(claim.replay)
 
     async def begin_turn(self) -> Stop | None:
-        """Look up the next turn in the record that is followed. A stop, if the record has ended and the replay with it."""
+        """Look up the next turn in the record that is followed.
+
+        A stop, if the record has ended and the replay with it.
+        """
         self._follow(None)
         turn = self._moment.job.turn + 1
         if self._restoring and not self._follows(turn):
@@ -109,23 +121,35 @@ class Replaying:
         return self._heard, waiting
 
     async def begin_call(self) -> bool:
-        """Before each prompt of a turn: the gate; at turn N of a replay its message, and after a reset the record of that turn.
+        """Before each prompt of a turn: the gate; at turn N of a replay its message, and after a
+        reset the record of that turn.
 
-        Whether the run was reset to here: time has passed since the turn began, and its budget may be another.
+        Whether the run was reset to here: time has passed since the turn began, and its budget may
+        be another.
         """
         job, was_reset = self._moment.job, self._was_reset
         await self.gate()
-        while self._moment.answers.record is None and self._starts_at(job.turn) and self._follows(job.turn):
+        while (
+            self._moment.answers.record is None
+            and self._starts_at(job.turn)
+            and self._follows(job.turn)
+        ):
             record = await self._recorded(job.turn)
             self._follow(record)
             if record is None:
                 break
-            # The turn began before the reset: of the record's messages those come now that it did not begin with.
+            # The turn began before the reset: of the record's messages those come now that it did
+            # not begin with.
             for text in without(record.messages, self._heard):
                 self._hear(text)
             await self.gate()
         order = self.order
-        if order is not None and order.message is not None and self._starts_at(job.turn) and not self._told:
+        if (
+            order is not None
+            and order.message is not None
+            and self._starts_at(job.turn)
+            and not self._told
+        ):
             self._told = True
             self._hear(order.message)
         return was_reset
@@ -133,19 +157,33 @@ class Replaying:
     @property
     def model(self) -> dict[str, Any] | None:
         """What litellm is called with in place of the job's own model."""
-        return self.order.model if self.order is not None and self._moment.job.turn >= self.order.start else None
+        return (
+            self.order.model
+            if self.order is not None and self._moment.job.turn >= self.order.start
+            else None
+        )
 
     @property
     def given(self) -> Given | None:
         """The reply of this turn, if no model is called for it."""
-        if self.order is not None and self.order.statement is not None and self._starts_at(self._moment.job.turn):
+        if (
+            self.order is not None
+            and self.order.statement is not None
+            and self._starts_at(self._moment.job.turn)
+        ):
             return Given(statement=self.order.statement)
         return self._moment.answers.given
 
     def foreseen(self, statement: JobStatement) -> Verdict | None:
-        """The verdict of a stretch that is known to have been run before: its time is not measured again."""
+        """The verdict of a stretch that is known to have been run before: its time is not measured
+        again.
+        """
         redone = self._redone is not None and self._redone[0] == self._moment.job.turn
-        expected = self._redone[1] if self._redone is not None and redone else self._moment.answers.execution
+        expected = (
+            self._redone[1]
+            if self._redone is not None and redone
+            else self._moment.answers.execution
+        )
         if expected is None:
             return None
         last = len(statement.effects) == len(expected.get("effects", ()))
@@ -154,7 +192,8 @@ class Replaying:
         kind = (expected.get("exception") or {}).get("type")
         if kind is None:
             return Verdict(checked=Checked.PASSED)
-        # Other exceptions may be the interpreter's: then the checker is asked again, and need not answer.
+        # Other exceptions may be the interpreter's: then the checker is asked again, and need not
+        # answer.
         return Verdict(checked=Checked.REFUSED if kind in REFUSALS else Checked.UNKNOWN)
 
     def compare(self) -> None:
@@ -169,9 +208,15 @@ class Replaying:
         if record is not None and not edited:
             self._comparison.statement(job, record, restoring=self._restoring)
 
-    def compare_context(self, changed: tuple[dict[str, Any], ...], turn: int, *, at_end: bool = False) -> None:
-        """Compare the nodes after the statement of ``turn``, and tell the model what differs; see ``Comparison.context``."""
-        self._comparison.context(self._moment.job, changed, turn, restoring=self._restoring, at_end=at_end)
+    def compare_context(
+        self, changed: tuple[dict[str, Any], ...], turn: int, *, at_end: bool = False
+    ) -> None:
+        """Compare the nodes after the statement of ``turn``, and tell the model what differs; see
+        ``Comparison.context``.
+        """
+        self._comparison.context(
+            self._moment.job, changed, turn, restoring=self._restoring, at_end=at_end
+        )
 
     def told_in(self, execution: dict[str, Any] | None) -> dict[str, Any] | None:
         """The record of the last statement's execution, with its divergences."""
@@ -202,19 +247,28 @@ class Replaying:
     def _follow(self, record: RecordedTurn | None) -> None:
         order = self.order
         following = record is not None and order is not None
-        self._moment.answers = Recorded(record, order) if record is not None and order is not None else Live()
+        self._moment.answers = (
+            Recorded(record, order) if record is not None and order is not None else Live()
+        )
         self._moment.job.ledger.repeats = following and order is not None and order.answers
 
     def _follows(self, turn: int) -> bool:
         order = self.order
         return (
-            order is not None and order.follows and turn >= order.start and (order.until is None or turn <= order.until)
+            order is not None
+            and order.follows
+            and turn >= order.start
+            and (order.until is None or turn <= order.until)
         )
 
     def _ended(self) -> Stop | None:
         """The record has no more turns."""
         order, turn = self.order, self._moment.job.turn
-        if order is not None and order.mode is ReplayMode.REEXECUTE and order.then is AfterRecord.CONTINUE:
+        if (
+            order is not None
+            and order.mode is ReplayMode.REEXECUTE
+            and order.then is AfterRecord.CONTINUE
+        ):
             self.order = order.model_copy(update={"mode": ReplayMode.RERUN})
             return None
         return Stop(JobStatus.CANCELLED, f"the record ends after turn {turn}")
@@ -224,4 +278,6 @@ class Replaying:
         if order is None or order.source is None:
             return None
         last = order.mode is ReplayMode.RESTORE and turn == order.until
-        return await ask(RecordedQuestion(source=order.source, turn=turn, layout=last), f"recorded-{turn}")
+        return await ask(
+            RecordedQuestion(source=order.source, turn=turn, layout=last), f"recorded-{turn}"
+        )

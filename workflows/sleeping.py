@@ -1,4 +1,6 @@
-"""A sleeping job in Temporal: timers and short readings, no model call and nothing that holds a worker (docs/design.md section 5)."""
+"""A sleeping job in Temporal: timers and short readings, no model call and nothing that holds a
+worker (docs/design.md section 5).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ class Asleep:
     """The sleep of a job. ``go_on_if_full`` has it go on in another run, if this one is full."""
 
     def __init__(
-        self, moment: Moment, effects: Effects, preparing: Preparing, go_on_if_full: Callable[[], Awaitable[None]]
+        self,
+        moment: Moment,
+        effects: Effects,
+        preparing: Preparing,
+        go_on_if_full: Callable[[], Awaitable[None]],
     ) -> None:
         self._moment = moment
         self._effects = effects
@@ -29,7 +35,9 @@ class Asleep:
         self._go_on_if_full = go_on_if_full
 
     async def sleep(self) -> Stop | None:
-        """Sleep as the last statement asked for it, until the job is woken; a stop, if it outlives its budget meanwhile."""
+        """Sleep as the last statement asked for it, until the job is woken; a stop, if it outlives
+        its budget meanwhile.
+        """
         job, sleeping, moment = self._moment.job, self._moment.job.sleeping, self._moment
         if (interim := moment.answers.interim) is not None:
             for at in sleeping.left_of(interim):
@@ -51,21 +59,28 @@ class Asleep:
         return None
 
     async def _prepare(self, now: float) -> bool:
-        """Begin what the sleeping job prepares. Whether that waited for something within the worker."""
+        """Begin what the sleeping job prepares.
+
+        Whether that waited for something within the worker.
+        """
         return self._moment.job.sleeping.state is not None and await self._preparing.begin(now)
 
     async def _meet(self) -> None:
         """Wait for one event of the server, and see what has arrived before it.
 
-        A message that comes in while a verdict is recorded, or a group's material kept, stands before it live and after it in
-        a replay, see ``Moment``. A sleep that is not slept because of such a message would have a timer in the replay alone.
+        A message that comes in while a verdict is recorded, or a group's material kept, stands
+        before it live and after it in a replay, see ``Moment``. A sleep that is not slept because
+        of such a message would have a timer in the replay alone.
         """
         if self._moment.job.sleeping.state is not None:
             event = workflow.sleep(timedelta(milliseconds=1), summary="falling asleep")
             await self._moment.after(event, lambda _: 0.001)
 
     async def _pass_time(self, seconds: float) -> None:
-        """Let time pass, until a message or something prepared arrives at the latest. It is the job's, no more than it asked for."""
+        """Let time pass, until a message or something prepared arrives at the latest.
+
+        It is the job's, no more than it asked for.
+        """
         seconds = max(seconds, 0.001)
         await self._moment.after(self._arrival(seconds), lambda _: seconds)
 
@@ -78,7 +93,10 @@ class Asleep:
             )
 
     async def _look(self, at: float, *, repeated: bool = False) -> None:
-        """A tick of the sleeping job. A ``repeated`` one is of a sleep that is followed in a record."""
+        """A tick of the sleeping job.
+
+        A ``repeated`` one is of a sleep that is followed in a record.
+        """
         job, sleeping = self._moment.job, self._moment.job.sleeping
         if not repeated and sleeping.is_over(job.graph, at):
             return

@@ -1,7 +1,8 @@
-"""The workflows as versioned workers register them: Temporal takes a versioning behaviour from such workers alone.
+"""The workflows as versioned workers register them: Temporal takes a versioning behaviour from such
+workers alone.
 
-A job is pinned to the release that it began on until it continues as new; a batch, which outlives releases, goes with the
-current one, and so do the jobs that it starts.
+A job is pinned to the release that it began on until it continues as new; a batch, which outlives
+releases, goes with the current one, and so do the jobs that it starts.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ class VersionedJob(JobWorkflow):
         return await super().run(order)
 
 
-@workflow.defn(name="BatchWorkflow", sandboxed=False, versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
+@workflow.defn(
+    name="BatchWorkflow", sandboxed=False, versioning_behavior=VersioningBehavior.AUTO_UPGRADE
+)
 class VersionedBatch(BatchWorkflow):
     """``BatchWorkflow``, always on the current version."""
 

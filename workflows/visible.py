@@ -53,7 +53,9 @@ class Visible:
     def stands(self, turn: int, phase: Phase, statement: str) -> None:
         """What the job does now."""
         last = line_of(statement)
-        workflow.set_current_details(f"turn {turn}: {phase}" + (f"; last statement: {last}" if last else ""))
+        workflow.set_current_details(
+            f"turn {turn}: {phase}" + (f"; last statement: {last}" if last else "")
+        )
 
     def ended(self, stop: Stop, turns: int, ledger: Ledger) -> None:
         """The job ends."""
@@ -61,7 +63,11 @@ class Visible:
         workflow.set_current_details(f"{stop.status} after turn {turns}{reason}")
         if self._searchable:
             workflow.upsert_search_attributes(
-                [_STATUS.value_set(stop.status.value), _TURNS.value_set(turns), _COST.value_set(ledger.cost_usd)]
+                [
+                    _STATUS.value_set(stop.status.value),
+                    _TURNS.value_set(turns),
+                    _COST.value_set(ledger.cost_usd),
+                ]
             )
 
 
@@ -72,7 +78,9 @@ def turn_line(turn: int, statement: str) -> str:
 
 
 def line_of(text: str) -> str:
-    """The first line of a text that says something, masked, on one line, of at most ``LINE_CHARS`` characters."""
+    """The first line of a text that says something, masked, on one line, of at most ``LINE_CHARS``
+    characters.
+    """
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     told = one_line(without_keys(line[: 40 * LINE_CHARS]))
     return told if len(told) <= LINE_CHARS else f"{told[: LINE_CHARS - 1]}…"

@@ -1,7 +1,7 @@
 """A reader of Holdfast's archives that shares no code with it: docs/archive.md, as a program.
 
-``python docs/archive/reader.py DIRECTORY`` checks every object's digest, puts every request and layout together, and prints
-a line for each step. It needs Python and the package ``zstandard``.
+``python docs/archive/reader.py DIRECTORY`` checks every object's digest, puts every request and
+layout together, and prints a line for each step. It needs Python and the package ``zstandard``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from pathlib import Path
 import zstandard
 
 HERE = Path(__file__).parent
-HEADER, WIRE, LAYOUT = ((HERE / f"{name}.dictionary").read_bytes() for name in ("header", "wire", "layout"))
+HEADER, WIRE, LAYOUT = (
+    (HERE / f"{name}.dictionary").read_bytes() for name in ("header", "wire", "layout")
+)
 
 
 def decompress(frame: bytes, dictionary: bytes = b"") -> bytes:
@@ -43,7 +45,9 @@ def signed(number: int) -> int:
 
 
 class Archive:
-    """The objects of a directory store, or of any function that gives an object's bytes by its key."""
+    """The objects of a directory store, or of any function that gives an object's bytes by its
+    key.
+    """
 
     def __init__(self, get) -> None:
         self.get = get
@@ -85,7 +89,9 @@ class Archive:
     def extents(self, key: str) -> list[list[tuple[str, int, int]]]:
         """Where the attempt's request and layout are: (source, offset, length) each."""
         header, parts, _ = self.object(key)
-        recipe = numbers(decompress(parts["recipe.zst"]) if "recipe.zst" in parts else parts["recipe"])
+        recipe = numbers(
+            decompress(parts["recipe.zst"]) if "recipe.zst" in parts else parts["recipe"]
+        )
         if header["base"] is None:
             return flat(iter(recipe), [key, *sources(header["sources"])])
         return relative(iter(recipe), self.extents(header["base"]), key)
@@ -96,10 +102,16 @@ class Archive:
         for document, extents in enumerate(self.extents(key)):
             made.append(b"".join(self.literals(s)[document][o : o + n] for s, o, n in extents))
         header, _, _ = self.object(key)
-        assert "sha256:" + hashlib.sha256(made[0]).hexdigest() == header["request"]["digest"], f"{key}: request"
+        assert "sha256:" + hashlib.sha256(made[0]).hexdigest() == header["request"]["digest"], (
+            f"{key}: request"
+        )
         lines = made[1].split(b"\n")[:-1]
-        listed = json.dumps(["sha256:" + hashlib.sha256(line).hexdigest() for line in lines], separators=(",", ":"))
-        assert "sha256:" + hashlib.sha256(listed.encode()).hexdigest() == header["layout"]["digest"], f"{key}: layout"
+        listed = json.dumps(
+            ["sha256:" + hashlib.sha256(line).hexdigest() for line in lines], separators=(",", ":")
+        )
+        assert (
+            "sha256:" + hashlib.sha256(listed.encode()).hexdigest() == header["layout"]["digest"]
+        ), f"{key}: layout"
         return made[0], made[1]
 
     def response(self, key: str) -> bytes:
@@ -109,7 +121,9 @@ class Archive:
         said = reply["text"] + "".join(call["arguments"] for call in reply["tool_calls"])
         known = said.encode("utf-8", "surrogatepass")
         body = decompress(parts["response"], known) if "response" in parts else b""
-        assert "sha256:" + hashlib.sha256(body).hexdigest() == header["response"]["digest"], f"{key}: response"
+        assert "sha256:" + hashlib.sha256(body).hexdigest() == header["response"]["digest"], (
+            f"{key}: response"
+        )
         return body
 
 
@@ -127,7 +141,9 @@ def flat(words, names: list[str]) -> list[list[tuple[str, int, int]]]:
     return documents
 
 
-def relative(words, base: list[list[tuple[str, int, int]]], own: str) -> list[list[tuple[str, int, int]]]:
+def relative(
+    words, base: list[list[tuple[str, int, int]]], own: str
+) -> list[list[tuple[str, int, int]]]:
     """A relative recipe: documents of copies from the base's documents, and of own literals."""
     documents = []
     for count, old in zip(words, base, strict=False):
@@ -145,7 +161,9 @@ def relative(words, base: list[list[tuple[str, int, int]]], own: str) -> list[li
     return documents
 
 
-def cut(extents: list[tuple[str, int, int]], offset: int, length: int) -> list[tuple[str, int, int]]:
+def cut(
+    extents: list[tuple[str, int, int]], offset: int, length: int
+) -> list[tuple[str, int, int]]:
     """The extents of a stretch of a document."""
     found, at = [], 0
     for source, start, size in extents:
@@ -179,7 +197,10 @@ def main(directory: str) -> None:
         if header["kind"] == "step":
             request, layout = archive.documents(header["attempt"]["key"])
             received = archive.response(key)
-            told = f"{len(request)} bytes sent, {layout.count(10)} segments, {len(received)} bytes received"
+            told = (
+                f"{len(request)} bytes sent, {layout.count(10)} segments, {len(received)} bytes"
+                " received"
+            )
             print(f"{key}  {digest[:19]}  {told}")  # noqa: T201
 
 

@@ -1,4 +1,7 @@
-"""A scripted model: it lists modules, reads them in the interpreter, and reports. It reacts to what it is shown."""
+"""A scripted model: it lists modules, reads them in the interpreter, and reports.
+
+It reacts to what it is shown.
+"""
 
 
 def respond(messages):
@@ -8,9 +11,8 @@ def respond(messages):
         return {
             "text": "I list the modules first.",
             "code": (
-                "from pathlib import Path\n"
-                "modules = sorted(str(p) for d in ['workflows', 'activities'] for p in Path(d).rglob('*.py'))\n"
-                "print(len(modules), 'modules')"
+                "from pathlib import Path\nmodules = sorted(str(p) for d in ['workflows',"
+                " 'activities'] for p in Path(d).rglob('*.py'))\nprint(len(modules), 'modules')"
             ),
         }
     if "modules" in seen and "missing" not in seen:
@@ -25,7 +27,10 @@ def respond(messages):
                 "print('missing:', missing)"
             ),
         }
-    return {"text": "All modules are read.", "code": "finish({'modules': len(modules), 'missing': missing})"}
+    return {
+        "text": "All modules are read.",
+        "code": "finish({'modules': len(modules), 'missing': missing})",
+    }
 
 
 def last_outcome(messages):

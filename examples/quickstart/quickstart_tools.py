@@ -4,7 +4,9 @@ import ast
 
 
 def subclasses(source: str, root: str) -> dict[str, int | None]:
-    """The classes in a Python source that derive from ``root``, with the ``exit_code`` that each has."""
+    """The classes in a Python source that derive from ``root``, with the ``exit_code`` that each
+    has.
+    """
     codes: dict[str, int | None] = {root: None}
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.ClassDef):

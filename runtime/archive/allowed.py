@@ -1,4 +1,6 @@
-"""What of a call's surroundings may be recorded: headers by an allow-list, URLs and model options without secrets."""
+"""What of a call's surroundings may be recorded: headers by an allow-list, URLs and model options
+without secrets.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +47,16 @@ _SECRET_NAME = re.compile(
 
 
 def allowed_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that are recorded, names in lower case. Nothing outside the list is, whatever it looks like."""
+    """The headers that are recorded, names in lower case.
+
+    Nothing outside the list is, whatever it looks like.
+    """
     lowered = {name.lower(): value for name, value in headers.items()}
     if "location" in lowered:
         lowered["location"] = clean_url(lowered["location"])
-    return {n: v for n, v in sorted(lowered.items()) if n in _HEADERS or n.startswith(_HEADER_PREFIXES)}
+    return {
+        n: v for n, v in sorted(lowered.items()) if n in _HEADERS or n.startswith(_HEADER_PREFIXES)
+    }
 
 
 def clean_url(url: str) -> str:
@@ -58,12 +65,17 @@ def clean_url(url: str) -> str:
         return url
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
-    query = [(n, MASK if _SECRET_NAME.search(n) else v) for n, v in parse_qsl(parts.query, keep_blank_values=True)]
+    query = [
+        (n, MASK if _SECRET_NAME.search(n) else v)
+        for n, v in parse_qsl(parts.query, keep_blank_values=True)
+    ]
     return urlunsplit((parts.scheme, host, parts.path, urlencode(query, safe="[]"), ""))
 
 
 def clean_model(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Model options with every value whose name looks like a secret masked, at any depth; header maps by allow-list."""
+    """Model options with every value whose name looks like a secret masked, at any depth; header
+    maps by allow-list.
+    """
     return {name: _clean(name, value) for name, value in options.items()}
 
 

@@ -1,8 +1,8 @@
-"""What outside the archive vouches for a run's chain: Temporal's history, a signature by a trusted key, object lock, or a head
-that was kept elsewhere.
+"""What outside the archive vouches for a run's chain: Temporal's history, a signature by a trusted
+key, object lock, or a head that was kept elsewhere.
 
-Without any of these a chain is self-attested: it shows that nothing was altered by accident, and not that nobody wrote
-the whole of it anew.
+Without any of these a chain is self-attested: it shows that nothing was altered by accident, and
+not that nobody wrote the whole of it anew.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class AnchorKind(StrEnum):
 
 
 class Anchor(Value):
-    """One thing that vouches for a run's chain: for the ``whole`` of it, or for what stands before its last objects."""
+    """One thing that vouches for a run's chain: for the ``whole`` of it, or for what stands before
+    its last objects.
+    """
 
     kind: AnchorKind
     whole: bool
@@ -74,7 +76,9 @@ def run_anchors(
     witnesses: Sequence[StepRef] = (),
     kept: Sequence[StepRef] = (),
 ) -> list[RunAnchors]:
-    """What vouches for each run. ``witnesses`` are what Temporal's history holds of it, ``kept`` what a head does that was kept.
+    """What vouches for each run.
+
+    ``witnesses`` are what Temporal's history holds of it, ``kept`` what a head does that was kept.
 
     An object that is damaged vouches for nothing; ``verify_job`` reports it.
     """
@@ -89,7 +93,9 @@ def _with_earlier(archive: JobArchive, runs: list[RunAnchors]) -> list[RunAnchor
     while anchored:
         later = anchored.pop()
         for head, digest in _named_at_start(archive, later.run):
-            earlier = next((one for one in by_run.values() if one.head == head and not one.anchored), None)
+            earlier = next(
+                (one for one in by_run.values() if one.head == head and not one.anchored), None
+            )
             if earlier is None or _digest_at(archive, head) != digest:
                 continue
             detail = f"the record of run {later.run}, which is anchored, names its head"
@@ -118,7 +124,10 @@ def _digest_at(archive: JobArchive, key: str) -> str | None:
 
 
 def _heads(archive: JobArchive) -> Iterator[str]:
-    """The key with which each run's chain ends: its end's, else its last step's. A side run's step is named by its run's."""
+    """The key with which each run's chain ends: its end's, else its last step's.
+
+    A side run's step is named by its run's.
+    """
     heads: dict[str, str] = {}
     for key in archive.store.list(f"{archive.prefix}/turns/"):
         found = keys.parse_turn_key(key)
@@ -130,7 +139,11 @@ def _heads(archive: JobArchive) -> Iterator[str]:
 
 
 def _of_run(
-    archive: JobArchive, head: str, trusted: frozenset[str], witnesses: Sequence[StepRef], kept: Sequence[StepRef]
+    archive: JobArchive,
+    head: str,
+    trusted: frozenset[str],
+    witnesses: Sequence[StepRef],
+    kept: Sequence[StepRef],
 ) -> RunAnchors:
     found = keys.parse_turn_key(head)
     run = found.run if found else head.rpartition("/")[2]
@@ -138,8 +151,14 @@ def _of_run(
         archived = unseal(head, archive.store.get(head), "step" if found else "end")
         turn = int(archived.header["turn"])
     except (ObjectCorrupt, ObjectMissing, KeyError, TypeError, ValueError):
-        return RunAnchors(run=unquote(run), head=head, turn=found.turn if found else 0, ended=found is None)
-    anchors = [*_history(archived, run, witnesses), *_lock(archive, archived), *_kept(archived, kept)]
+        return RunAnchors(
+            run=unquote(run), head=head, turn=found.turn if found else 0, ended=found is None
+        )
+    anchors = [
+        *_history(archived, run, witnesses),
+        *_lock(archive, archived),
+        *_kept(archived, kept),
+    ]
     untrusted = None
     if archived.header.get("signature") is not None:
         signature = Signature.model_validate(archived.header["signature"])
@@ -147,15 +166,24 @@ def _of_run(
         if signature.public_key not in trusted:
             untrusted = name
         elif is_valid(signature, signed_text(head, archived.header)):
-            anchors.append(Anchor(kind=AnchorKind.SIGNATURE, whole=True, detail=f"by the key {name}"))
+            anchors.append(
+                Anchor(kind=AnchorKind.SIGNATURE, whole=True, detail=f"by the key {name}")
+            )
     return RunAnchors(
-        run=unquote(run), head=head, turn=turn, ended=found is None, anchors=tuple(anchors), untrusted=untrusted
+        run=unquote(run),
+        head=head,
+        turn=turn,
+        ended=found is None,
+        anchors=tuple(anchors),
+        untrusted=untrusted,
     )
 
 
 def _history(head: ArchivedObject, run: str, witnesses: Sequence[StepRef]) -> Iterator[Anchor]:
     if any(w.key == head.key and w.digest == head.digest for w in witnesses):
-        yield Anchor(kind=AnchorKind.HISTORY, whole=True, detail="it holds the digest of the chain's head")
+        yield Anchor(
+            kind=AnchorKind.HISTORY, whole=True, detail="it holds the digest of the chain's head"
+        )
         return
     places = (keys.parse_turn_key(witness.key) for witness in witnesses)
     turns = [place.turn for place in places if place is not None and place.run == run]
@@ -166,11 +194,15 @@ def _history(head: ArchivedObject, run: str, witnesses: Sequence[StepRef]) -> It
 
 def _kept(head: ArchivedObject, kept: Sequence[StepRef]) -> Iterator[Anchor]:
     if any((one.key, one.digest) == (head.key, head.digest) for one in kept):
-        yield Anchor(kind=AnchorKind.KEPT_HEAD, whole=True, detail="it lists the digest of the chain's head")
+        yield Anchor(
+            kind=AnchorKind.KEPT_HEAD, whole=True, detail="it lists the digest of the chain's head"
+        )
 
 
 def _lock(archive: JobArchive, head: ArchivedObject) -> Iterator[Anchor]:
     if isinstance(archive.store, RetainingStore):
         until = archive.store.retained_until(head.key)
         if until is not None and until > datetime.now(UTC):
-            yield Anchor(kind=AnchorKind.OBJECT_LOCK, whole=True, detail=f"until {until.isoformat()}")
+            yield Anchor(
+                kind=AnchorKind.OBJECT_LOCK, whole=True, detail=f"until {until.isoformat()}"
+            )

@@ -1,4 +1,6 @@
-"""Since when each part of a prompt stands there, and what became of a text that does not stand there any more."""
+"""Since when each part of a prompt stands there, and what became of a text that does not stand
+there any more.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +42,21 @@ def check_reached(archive: JobArchive, run: str, turn: int, last: LayoutChange |
 def blame_of(standing: Standing, key: str) -> tuple[Blame, ...]:
     """The blame of the prompt that attempt ``key`` showed."""
     return tuple(
-        Blame(segment_of(line, key), position, standing.sources[standing.source(line, key)], standing.texts[line])
+        Blame(
+            segment_of(line, key),
+            position,
+            standing.sources[standing.source(line, key)],
+            standing.texts[line],
+        )
         for position, line in enumerate(standing.lines)
     )
 
 
 @dataclass(frozen=True)
 class Left:
-    """A segment that left the prompts: shown from turn ``first`` to ``last``, then at ``position`` of the prompt of ``attempt``,
-    and not in that of turn ``gone``, which attempt ``gone_from`` showed.
+    """A segment that left the prompts: shown from turn ``first`` to ``last``, then at ``position``
+    of the prompt of ``attempt``, and not in that of turn ``gone``, which attempt ``gone_from``
+    showed.
     """
 
     segment: Segment
@@ -63,17 +71,21 @@ class Left:
 def left(
     archive: JobArchive, run: str, turn: int, text: str, gaps: list[Gap]
 ) -> tuple[tuple[Left, ...], tuple[Blame, ...]]:
-    """What held ``text`` and is gone from the prompt of ``turn``, the newest of each kind and origin, in the order in which
-    they went; and what holds it there still.
+    """What held ``text`` and is gone from the prompt of ``turn``, the newest of each kind and
+    origin, in the order in which they went; and what holds it there still.
 
     Raises:
         NotFound, ObjectCorrupt, ObjectMissing: if that prompt itself cannot be read.
     """
-    return left_where(archive, run, turn, lambda segment: says(segment, text), gaps, written=_written(text))
+    return left_where(
+        archive, run, turn, lambda segment: says(segment, text), gaps, written=_written(text)
+    )
 
 
 def left_nodes(archive: JobArchive, run: str, turn: int, gaps: list[Gap]) -> tuple[Left, ...]:
-    """The nodes that prompts before that of ``turn`` showed on their own and it does not, in the order in which they went."""
+    """The nodes that prompts before that of ``turn`` showed on their own and it does not, in the
+    order in which they went.
+    """
 
     def shows_a_node(segment: Segment) -> bool:
         return segment.kind in _OF_NODES and segment.origin.startswith(_NODE)
@@ -82,9 +94,18 @@ def left_nodes(archive: JobArchive, run: str, turn: int, gaps: list[Gap]) -> tup
 
 
 def left_where(
-    archive: JobArchive, run: str, turn: int, holds: Callable[[Segment], bool], gaps: list[Gap], *, written: bytes
+    archive: JobArchive,
+    run: str,
+    turn: int,
+    holds: Callable[[Segment], bool],
+    gaps: list[Gap],
+    *,
+    written: bytes,
 ) -> tuple[tuple[Left, ...], tuple[Blame, ...]]:
-    """``left`` for segments that ``holds`` is true of. The lines in which they are stored have ``written`` in them."""
+    """``left`` for segments that ``holds`` is true of.
+
+    The lines in which they are stored have ``written`` in them.
+    """
     standing, before = Standing(), None
     went: dict[tuple[str, str], tuple[bytes, Left]] = {}
     for change in layout_changes(archive, run, turn, gaps):
@@ -98,7 +119,15 @@ def left_where(
                 went.pop(source, None)
                 if holds(segment):
                     place = change.start + number
-                    found = Left(segment, since[line], before.turn, place, before.attempt, change.turn, change.attempt)
+                    found = Left(
+                        segment,
+                        since[line],
+                        before.turn,
+                        place,
+                        before.attempt,
+                        change.turn,
+                        change.attempt,
+                    )
                     went[source] = line, found
         before = change
     check_reached(archive, run, turn, before)
@@ -106,9 +135,14 @@ def left_where(
     key = before.attempt if before is not None else ""
     still = tuple(one for one in blame_of(standing, key) if holds(one.segment))
     sources = {(one.segment.kind, one.segment.origin) for one in still}
-    return tuple(one for one in gone if (one.segment.kind, one.segment.origin) not in sources), still
+    return (
+        tuple(one for one in gone if (one.segment.kind, one.segment.origin) not in sources),
+        still,
+    )
 
 
 def _written(text: str) -> bytes:
-    """How a text stands in a line: as the canonical JSON of a string writes it, character by character."""
+    """How a text stands in a line: as the canonical JSON of a string writes it, character by
+    character.
+    """
     return json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")

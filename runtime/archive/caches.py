@@ -1,4 +1,6 @@
-"""What this process remembers of each store, so that a turn reads nothing that the turn before wrote."""
+"""What this process remembers of each store, so that a turn reads nothing that the turn before
+wrote.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ class Recent(Generic[V]):
 class Caches:
     """Immutable things by their keys: objects never change, so nothing here can be out of date.
 
-    ``named`` are side runs' records that a step of theirs names, and the starts of those that are done.
+    ``named`` are side runs' records that a step of theirs names, and the starts of those that are
+    done.
     """
 
     def __init__(self) -> None:

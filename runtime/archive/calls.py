@@ -1,4 +1,6 @@
-"""What a run's archive holds beside its turns: summaries that a model wrote for it, and the results of its effects."""
+"""What a run's archive holds beside its turns: summaries that a model wrote for it, and the results
+of its effects.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ from runtime.archive.stores.protocol import ObjectStore
 
 @dataclass(frozen=True)
 class SideCall:
-    """A model call that wrote a summary before the call of ``turn``. ``run`` is the side run of ``archive`` that holds it."""
+    """A model call that wrote a summary before the call of ``turn``.
+
+    ``run`` is the side run of ``archive`` that holds it.
+    """
 
     archive: JobArchive
     run: str
@@ -34,7 +39,9 @@ class SideCall:
 
 
 def side_calls(archive: JobArchive, run: str) -> list[SideCall]:
-    """The summaries that were written for a run, and for the turns of the runs that it started from, in turn order."""
+    """The summaries that were written for a run, and for the turns of the runs that it started
+    from, in turn order.
+    """
     calls = []
     for span in archive.lineage.spans(run):
         job, _, owner = span.prefix.removesuffix("/").partition("/turns/")
@@ -47,7 +54,13 @@ def side_calls(archive: JobArchive, run: str) -> list[SideCall]:
 
 
 def recorded_effects(store: ObjectStore, effects: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The recorded results of effects, given by their keys and digests: with run, turn, number and value."""
+    """The recorded results of effects, given by their keys and digests: with run, turn, number and
+    value.
+    """
     for key, digest in effects.items():
         header = unseal(key, store.get(key), "effect").header
-        yield {"key": key, "digest": digest, **{name: header[name] for name in ("run", "turn", "effect", "value")}}
+        yield {
+            "key": key,
+            "digest": digest,
+            **{name: header[name] for name in ("run", "turn", "effect", "value")},
+        }

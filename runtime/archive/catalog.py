@@ -30,7 +30,8 @@ def all_jobs(store: ObjectStore, batch: str | None = None) -> list[JobKey]:
 
 
 def find_job(store: ObjectStore, given: str) -> JobKey:
-    """The job that ``given`` names: ``BATCH/ID``, a unique prefix of that or of the id alone, or ``last``.
+    """The job that ``given`` names: ``BATCH/ID``, a unique prefix of that or of the id alone, or
+    ``last``.
 
     Raises:
         NotFound: if no job, or more than one, is so named.
@@ -39,11 +40,15 @@ def find_job(store: ObjectStore, given: str) -> JobKey:
     if given == LAST:
         return _newest(store, jobs)
     exact = [name for name in jobs if given in (str(name), name.job)]
-    matching = exact or [name for name in jobs if str(name).startswith(given) or name.job.startswith(given)]
+    matching = exact or [
+        name for name in jobs if str(name).startswith(given) or name.job.startswith(given)
+    ]
     if not matching or not given:
         name, at, turn = given.rpartition("@")
         if at and turn.isdigit() and any(name in (str(job), job.job) for job in jobs):
-            raise NotFound(f"no job is called {given!r}: this takes a job without a turn, as in {name!r}")
+            raise NotFound(
+                f"no job is called {given!r}: this takes a job without a turn, as in {name!r}"
+            )
         raise NotFound(f"no job is called {given!r}: 'holdfast ls' lists the jobs")
     if len(matching) == 1:
         return matching[0]
@@ -52,7 +57,9 @@ def find_job(store: ObjectStore, given: str) -> JobKey:
 
 
 def archive_id(store: ObjectStore) -> str:
-    """The archive's own name, by which it is known under whatever address it is reached; made when first asked for."""
+    """The archive's own name, by which it is known under whatever address it is reached; made when
+    first asked for.
+    """
     store.put_if_absent(_ID, canonical_json({"id": str(uuid4())}))
     return str(json.loads(store.get(_ID))["id"])
 
@@ -67,7 +74,11 @@ def known_archive_id(store: ObjectStore) -> str | None:
 
 def _newest(store: ObjectStore, jobs: list[JobKey]) -> JobKey:
     """The job whose newest run began last."""
-    begun = [(when, name) for name in jobs if (when := JobArchive.of(store, name).last_start()) is not None]
+    begun = [
+        (when, name)
+        for name in jobs
+        if (when := JobArchive.of(store, name).last_start()) is not None
+    ]
     if not begun:
         raise NotFound("no job has begun yet: start some with 'holdfast run JOBS_FILE'")
     return max(begun)[1]

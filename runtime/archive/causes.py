@@ -44,11 +44,18 @@ def causes(archive: JobArchive, run: str, gone: Sequence[Left]) -> list[Cause]:
 def _cause(archive: JobArchive, run: str, one: Left, forgot: Sequence[Forgetting]) -> Cause:
     layout = archive.attempt_layout(one.gone_from)
     condensed = next(
-        (told for told in forgot if one.last < told.turn <= one.gone and _forgets(told, one.segment)), None
+        (
+            told
+            for told in forgot
+            if one.last < told.turn <= one.gone and _forgets(told, one.segment)
+        ),
+        None,
     )
     if condensed is not None:
         return _condensed(condensed, layout)
-    instead = next((s for s in layout if s.origin == one.segment.origin and s.kind == one.segment.kind), None)
+    instead = next(
+        (s for s in layout if s.origin == one.segment.origin and s.kind == one.segment.kind), None
+    )
     if one.segment.tail and not one.segment.origin.startswith("node:"):
         return Cause(Why.TAIL, "the end of the prompt is written anew for every turn", instead)
     if one.segment.origin.startswith("node:"):
@@ -67,7 +74,9 @@ def _forgets(told: Forgetting, segment: Segment) -> bool:
     if kind == "event":
         return name in told.record.forgotten
     # A reply is forgotten with its statement's events: as a whole, or not at all.
-    return kind == "statement" and any(turn_of(event) == int(name) for event in told.record.forgotten)
+    return kind == "statement" and any(
+        turn_of(event) == int(name) for event in told.record.forgotten
+    )
 
 
 def _condensed(told: Forgetting, layout: Sequence[Segment]) -> Cause:
@@ -80,23 +89,33 @@ def _condensed(told: Forgetting, layout: Sequence[Segment]) -> Cause:
     return Cause(Why.CONDENSATION, f"{words}; {stands or 'nothing'} stands in their place", instead)
 
 
-def _of_node(archive: JobArchive, run: str, one: Left, layout: Sequence[Segment], instead: Segment | None) -> Cause:
+def _of_node(
+    archive: JobArchive, run: str, one: Left, layout: Sequence[Segment], instead: Segment | None
+) -> Cause:
     obj_id = one.segment.origin.removeprefix("node:")
     states = [_node(archive, run, turn, obj_id) for turn in (one.last, one.gone)]
     if states[0] is not None and states[1] is None:
         return Cause(Why.CLOSED, f"{obj_id} is a node no more since turn {one.gone}", instead)
     if instead is None or instead.kind is SegmentKind.MARK:
         groups = _groups_of(archive, run, one.gone, obj_id)
-        shown = next((s for s in layout if s.kind is SegmentKind.GROUP and s.origin in groups), None)
+        shown = next(
+            (s for s in layout if s.kind is SegmentKind.GROUP and s.origin in groups), None
+        )
         if shown is not None:
-            return Cause(Why.GROUP, f"{shown.origin[5:]} shows its summary in place of {obj_id}", shown)
+            return Cause(
+                Why.GROUP, f"{shown.origin[5:]} shows its summary in place of {obj_id}", shown
+            )
     changed = _differing(*states)
     if changed:
         by = f"the statement of turn {one.gone - 1}, or the tick after it"
         return Cause(Why.REWRITTEN, f"{by}, changed {obj_id}: {changed}", instead)
     if states[0] is not None:
         how = "left out" if instead is None or instead.kind is SegmentKind.MARK else "shortened"
-        return Cause(Why.BUDGET, f"{obj_id} itself did not change: it was {how} for room in the prompt", instead)
+        return Cause(
+            Why.BUDGET,
+            f"{obj_id} itself did not change: it was {how} for room in the prompt",
+            instead,
+        )
     return Cause(Why.UNKNOWN, "no record says why", instead)
 
 
@@ -113,11 +132,17 @@ def _node(archive: JobArchive, run: str, turn: int, obj_id: str) -> Mapping[str,
 
 
 def _groups_of(archive: JobArchive, run: str, turn: int, obj_id: str) -> dict[str, None]:
-    """The origins of the groups that have a node, and of those that have these, from the inside out."""
+    """The origins of the groups that have a node, and of those that have these, from the inside
+    out.
+    """
     nodes = _nodes(archive, run, turn).items()
     found = [obj_id]
     for member in found:
-        found += [group for group, record in nodes if member in record.get("members", ()) and group not in found]
+        found += [
+            group
+            for group, record in nodes
+            if member in record.get("members", ()) and group not in found
+        ]
     return dict.fromkeys(f"node:{group}" for group in found[1:])
 
 

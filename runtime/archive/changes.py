@@ -1,7 +1,9 @@
-"""What of the prompt changed from turn to turn of a run: read from what each turn stored, not from whole prompts.
+"""What of the prompt changed from turn to turn of a run: read from what each turn stored, not from
+whole prompts.
 
-A prompt of turn 2,000 has thousands of segments, of which a turn changes a few. So the walk goes from each layout's document to
-the next by what the attempt stored, compares the two at memcmp's speed, and takes apart the stretch between alone.
+A prompt of turn 2,000 has thousands of segments, of which a turn changes a few. So the walk goes
+from each layout's document to the next by what the attempt stored, compares the two at memcmp's
+speed, and takes apart the stretch between alone.
 """
 
 from __future__ import annotations
@@ -24,10 +26,11 @@ from runtime.projection.segments import Segment
 
 @dataclass(frozen=True)
 class LayoutChange:
-    """How a turn's layout differs from that of the last turn that can be read: one stretch of lines in place of another.
+    """How a turn's layout differs from that of the last turn that can be read: one stretch of lines
+    in place of another.
 
-    ``start`` is how many lines stand in front of both. A line is a segment as the archive stores it. ``attempt`` is the key of
-    the attempt that showed it.
+    ``start`` is how many lines stand in front of both. A line is a segment as the archive stores
+    it. ``attempt`` is the key of the attempt that showed it.
     """
 
     turn: int
@@ -42,8 +45,8 @@ def layout_changes(
 ) -> Iterator[LayoutChange]:
     """Each turn's change, up to turn ``last``, also one in flight. Each object is read once.
 
-    With ``gaps``, turns whose prompt cannot be read are left out, and what is the matter with them is put in there. A reply that
-    cannot be read hides no prompt.
+    With ``gaps``, turns whose prompt cannot be read are left out, and what is the matter with them
+    is put in there. A reply that cannot be read hides no prompt.
 
     Raises:
         ObjectCorrupt, ObjectMissing: without ``gaps``, for what is damaged or lost.
@@ -55,7 +58,9 @@ def layout_changes(
             edit = reader.layout_edit(key, walk.attempt)
             stretch = walk.whole(reader.layout(key)) if edit is None else walk.edited(*edit)
             if stretch.size != reader.layout_bytes(key):
-                raise ObjectCorrupt(f"{key}: the layout put together has another size than the one that was written")
+                raise ObjectCorrupt(
+                    f"{key}: the layout put together has another size than the one that was written"
+                )
         except UNREADABLE as error:
             if gaps is None:
                 raise
@@ -65,7 +70,9 @@ def layout_changes(
 
 
 class _Stretch(NamedTuple):
-    """``new`` in place of the bytes ``start`` to ``stop`` of a document, which then has ``size`` bytes."""
+    """``new`` in place of the bytes ``start`` to ``stop`` of a document, which then has ``size``
+    bytes.
+    """
 
     start: int
     stop: int
@@ -74,7 +81,9 @@ class _Stretch(NamedTuple):
 
 
 class _Walk:
-    """The document of the layout that was read last, changed in place: its end is short, and most changes are there."""
+    """The document of the layout that was read last, changed in place: its end is short, and most
+    changes are there.
+    """
 
     def __init__(self) -> None:
         self.attempt: str | None = None
@@ -87,7 +96,11 @@ class _Walk:
         head = ops[0].length if ops and isinstance(ops[0], Copy) and ops[0].offset == 0 else 0
         between = ops[1:] if head else ops
         stop = len(old)
-        if between and isinstance(between[-1], Copy) and between[-1].offset + between[-1].length == len(old):
+        if (
+            between
+            and isinstance(between[-1], Copy)
+            and between[-1].offset + between[-1].length == len(old)
+        ):
             stop = max(between[-1].offset, head)
             skipped = stop - between[-1].offset
             between = [*between[:-1], *([Copy(between[-1].offset, skipped)] if skipped else [])]
@@ -112,9 +125,12 @@ class _Walk:
         old = self._document
         first = old.rfind(b"\n", 0, start) + 1
         new = bytes(old[first:start]) + new
-        # The rest may begin within a line, or where one began that now has something in front of it.
+        # The rest may begin within a line, or where one began that now has something in front of
+        # it.
         last = stop
-        if (stop < len(old) and not (new.endswith(b"\n") or not new)) or (stop > 0 and old[stop - 1] != 10):
+        if (stop < len(old) and not (new.endswith(b"\n") or not new)) or (
+            stop > 0 and old[stop - 1] != 10
+        ):
             last = old.find(b"\n", stop) + 1 or len(old)
         new += bytes(old[stop:last])
         return _Stretch(first, last, new, len(old) - (last - first) + len(new))
@@ -136,7 +152,8 @@ class _Walk:
 def attempts_shown(
     archive: JobArchive, run: str, last: int | None = None, gaps: list[Gap] | None = None
 ) -> Iterator[tuple[int, str]]:
-    """Each turn's attempt that was answered (or made last), from the names of objects; a step is read where there are several.
+    """Each turn's attempt that was answered (or made last), from the names of objects; a step is
+    read where there are several.
 
     Raises:
         ObjectCorrupt, ObjectMissing: as for ``layout_changes``.
@@ -144,10 +161,18 @@ def attempts_shown(
     turns: dict[int, list[str]] = {}
     for key in archive.lineage.keys(run):
         found = keys.parse_turn_key(key)
-        if found is not None and found.kind in {"attempt", "step"} and (last is None or found.turn <= last):
+        if (
+            found is not None
+            and found.kind in {"attempt", "step"}
+            and (last is None or found.turn <= last)
+        ):
             turns.setdefault(found.turn, []).append(key)
     for turn in range(min(turns, default=1), max(turns, default=0) + 1):
-        place = archive.lineage.turn_prefix(run, turn) if turn not in turns else turns[turn][0].rpartition(".")[0] + "."
+        place = (
+            archive.lineage.turn_prefix(run, turn)
+            if turn not in turns
+            else turns[turn][0].rpartition(".")[0] + "."
+        )
         steps = [key for key in turns.get(turn, ()) if key.endswith(".step")]
         attempts = [key for key in turns.get(turn, ()) if not key.endswith(".step")]
         key = f"{place}attempt-001" if not attempts else f"{place}step"
@@ -164,7 +189,8 @@ def attempts_shown(
 
 @dataclass
 class Standing:
-    """The lines of a prompt, in order, each with the turn since which it stands there; and so its kind and origin.
+    """The lines of a prompt, in order, each with the turn since which it stands there; and so its
+    kind and origin.
 
     What left the prompt and came back is as old as its return.
     """
@@ -177,7 +203,9 @@ class Standing:
     _named: dict[bytes, tuple[str, str]] = field(default_factory=dict)
 
     def apply(self, change: LayoutChange) -> None:
-        """Take over a turn's change: what it adds is there before what it removes is gone, so what only moved stays."""
+        """Take over a turn's change: what it adds is there before what it removes is gone, so what
+        only moved stays.
+        """
         self.lines[change.start : change.start + len(change.removed)] = change.added
         for line in change.added:
             source = self.source(line, change.attempt)

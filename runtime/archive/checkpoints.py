@@ -1,6 +1,7 @@
 """Checkpoints in the archive: a job's whole state after a turn, beside the turn's step.
 
-A checkpoint refers to its step, and the record after it names the checkpoint. A job could be rebuilt from its steps without any.
+A checkpoint refers to its step, and the record after it names the checkpoint. A job could be
+rebuilt from its steps without any.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from runtime.base.values import StepRef, Value
 
 
 class Checkpoint(Value):
-    """A checkpoint as archived. ``parent`` is the step of its turn; ``interpreter`` wrote the session in ``state``."""
+    """A checkpoint as archived.
+
+    ``parent`` is the step of its turn; ``interpreter`` wrote the session in ``state``.
+    """
 
     ref: StepRef
     run: str
@@ -33,11 +37,22 @@ class Checkpoint(Value):
 
 
 def write_checkpoint(
-    archive: JobArchive, *, run: str, turn: int, parent: StepRef, interpreter: str, state: dict[str, Any]
+    archive: JobArchive,
+    *,
+    run: str,
+    turn: int,
+    parent: StepRef,
+    interpreter: str,
+    state: dict[str, Any],
 ) -> StepRef:
-    """Archive the state after ``turn``. If the turn has a checkpoint in this run already, that one's address is returned."""
+    """Archive the state after ``turn``.
+
+    If the turn has a checkpoint in this run already, that one's address is returned.
+    """
     text = canonical_json(state)
-    form = CheckpointForm(run=run, turn=turn, parent=parent, interpreter=interpreter, state=sized(text))
+    form = CheckpointForm(
+        run=run, turn=turn, parent=parent, interpreter=interpreter, state=sized(text)
+    )
     key = keys.checkpoint_key(archive.prefix, run, turn)
     _, archived = archive.objects.put(key, form, (Part("state", compress(text), len(text)),))
     return StepRef(key=key, digest=archived.digest)
@@ -52,7 +67,9 @@ def read_checkpoint(store: ObjectStore, ref: StepRef) -> Checkpoint:
     """
     archived = unseal(ref.key, store.get(ref.key), "checkpoint")
     if archived.digest != ref.digest:
-        raise ObjectCorrupt(f"{ref.key} has digest {archived.digest}, not {ref.digest} by which it is referred to")
+        raise ObjectCorrupt(
+            f"{ref.key} has digest {archived.digest}, not {ref.digest} by which it is referred to"
+        )
     text = archived.frame("state")
     form = CheckpointForm.read(archived)
     if sized(text) != form.state:
@@ -68,7 +85,9 @@ def read_checkpoint(store: ObjectStore, ref: StepRef) -> Checkpoint:
 
 
 def last_checkpoint(archive: JobArchive, run: str, turn: int) -> StepRef | None:
-    """The newest checkpoint of ``run``, or of the runs that it started from, at ``turn`` or before; None if there is none."""
+    """The newest checkpoint of ``run``, or of the runs that it started from, at ``turn`` or before;
+    None if there is none.
+    """
     for key in _keys_before(archive, run, turn):
         return StepRef(key=key, digest=unseal(key, archive.store.get(key), "checkpoint").digest)
     return None

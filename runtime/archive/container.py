@@ -1,4 +1,5 @@
-"""The form of every archived object: a header in canonical JSON, binary parts, and a digest over all and its key.
+"""The form of every archived object: a header in canonical JSON, binary parts, and a digest over
+all and its key.
 
 ::
 
@@ -7,8 +8,9 @@
     parts                         in the order and with the sizes that the header's "parts" gives
     32 bytes                      SHA-256 of the key, a zero byte, and everything above
 
-The key is part of the digest, so an object that is moved to another key is found out without storing its key. The
-digest of an object (in a ``StepRef``, in another object) is this trailer, tagged ``sha256:``.
+The key is part of the digest, so an object that is moved to another key is found out without
+storing its key. The digest of an object (in a ``StepRef``, in another object) is this trailer,
+tagged ``sha256:``.
 """
 
 from __future__ import annotations
@@ -63,12 +65,18 @@ HEADER_DICTIONARY = canonical_json(
         },
     ]
 )  # fmt: skip
-"""What headers look like, so that a header costs little more than its values. Part of format 1: never change it."""
+"""What headers look like, so that a header costs little more than its values.
+
+Part of format 1: never change it.
+"""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A binary part, already compressed (or not) by its writer. ``size`` is its size when decompressed."""
+    """A binary part, already compressed (or not) by its writer.
+
+    ``size`` is its size when decompressed.
+    """
 
     name: str
     stored: bytes
@@ -112,12 +120,17 @@ class ArchivedObject:
         except ValueError as error:
             raise ObjectCorrupt(f"{self.key}: part {name}: {error}") from error
         if len(data) != self._offsets[name][2]:
-            raise ObjectCorrupt(f"{self.key}: part {name} has {len(data)} bytes, not {self._offsets[name][2]}")
+            raise ObjectCorrupt(
+                f"{self.key}: part {name} has {len(data)} bytes, not {self._offsets[name][2]}"
+            )
         return data
 
 
 def seal(key: str, header_bytes: bytes, parts: tuple[Part, ...] = ()) -> tuple[bytes, str]:
-    """The object's bytes and its digest. ``header_bytes`` is what ``header`` made, with the same parts."""
+    """The object's bytes and its digest.
+
+    ``header_bytes`` is what ``header`` made, with the same parts.
+    """
     frame = compress(header_bytes, HEADER_DICTIONARY)
     body = b"".join((_MAGIC, varint(len(frame)), frame, *(part.stored for part in parts)))
     trailer = _trailer(key, body)
@@ -126,14 +139,17 @@ def seal(key: str, header_bytes: bytes, parts: tuple[Part, ...] = ()) -> tuple[b
 
 def header(fields: Mapping[str, Any], parts: tuple[Part, ...] = ()) -> bytes:
     """The canonical JSON of a header. ``format`` is in the magic, ``parts`` is added here."""
-    return canonical_json({**fields, "parts": [[p.name, len(p.stored), p.size] for p in parts]} if parts else fields)
+    return canonical_json(
+        {**fields, "parts": [[p.name, len(p.stored), p.size] for p in parts]} if parts else fields
+    )
 
 
 def unseal(key: str, data: bytes, kind: str | None = None) -> ArchivedObject:
     """Check and take apart what ``seal`` made.
 
     Raises:
-        ObjectCorrupt: if the bytes are not exactly an object of this format with this key (and kind).
+        ObjectCorrupt: if the bytes are not exactly an object of this format with this key (and
+            kind).
     """
     body, trailer = memoryview(data)[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if len(data) < len(_MAGIC) + _DIGEST_BYTES or trailer != _trailer(key, body):
@@ -148,10 +164,14 @@ def unseal(key: str, data: bytes, kind: str | None = None) -> ArchivedObject:
     except (ValueError, TypeError, AttributeError, IndexError) as error:
         raise ObjectCorrupt(f"{key}: its header cannot be read: {error}") from error
     if start + length + sum(sizes) != len(body):
-        raise ObjectCorrupt(f"{key}: its parts have {len(body) - start - length} bytes, not {sum(sizes)}")
+        raise ObjectCorrupt(
+            f"{key}: its parts have {len(body) - start - length} bytes, not {sum(sizes)}"
+        )
     if kind is not None and fields.get("kind") != kind:
         raise ObjectCorrupt(f"{key}: is a {fields.get('kind')}, not a {kind}")
-    return ArchivedObject(key, "sha256:" + trailer.hex(), header_bytes, fields, data, start + length)
+    return ArchivedObject(
+        key, "sha256:" + trailer.hex(), header_bytes, fields, data, start + length
+    )
 
 
 def _trailer(key: str, body: bytes | memoryview) -> bytes:

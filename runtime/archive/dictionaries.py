@@ -1,22 +1,20 @@
-"""What requests and layouts look like, as zstd dictionaries for small literals. Part of format 1: never change them."""
+"""What requests and layouts look like, as zstd dictionaries for small literals.
+
+Part of format 1: never change them.
+"""
 
 from __future__ import annotations
 
 WIRE_DICTIONARY = (
-    b'{"model":"gpt-","messages":[{"role":"system","content":"","type":"function","function":{"name":"python",'
-    b'"arguments":"{\\"code\\":\\"","tool_choice":"auto","parallel_tool_calls":false,"stream":true,"stream_options":'
-    b'{"include_usage":true},"max_tokens":,"temperature":0,"tools":[{"cache_control": {"type": "ephemeral"}},'
-    b'{"type": "text", "text": ""}, {"type": "tool_use", "id": "toolu_", "name": "python", "input": {"code": "'
-    b'{"type": "tool_result", "tool_use_id": "toolu_", "content": [{"type": "thinking", "thinking": "", "signature": "'
-    b'"}, {"role": "assistant", "content": "", "tool_calls": [{"id": "call_", "type": "function", "function": '
-    b'{"name": "python", "arguments": "{\\"code\\": \\"'
-    b'\\"}"}}]}, {"role": "tool", "tool_call_id": "call_", "content": "'
-    b'"},{"role":"assistant","content":"","tool_calls":[{"id":"call_","type":"function","function":'
-    b'{"name":"python","arguments":"{\\"code\\":\\"'
-    b'\\"}"}}]},{"role":"tool","tool_call_id":"call_","content":"'
-    b'"},{"role":"user","content":"'
-    b'"}]}, {"role": "user", "content": [{"type": "text", "text": "'
-    b'"}, {"role": "user", "content": "'
+    b'{"model":"gpt-","messages":[{"role":"system","content":"","type":"function","function":{"name":"python","arguments":"{\\"code\\":\\"","tool_choice":"auto","parallel_tool_calls":false,"stream":true,"stream_options":{"include_usage":true},"max_tokens":,"temperature":0,"tools":[{"cache_control":'
+    b' {"type": "ephemeral"}},{"type": "text", "text": ""}, {"type": "tool_use", "id": "toolu_",'
+    b' "name": "python", "input": {"code": "{"type": "tool_result", "tool_use_id": "toolu_",'
+    b' "content": [{"type": "thinking", "thinking": "", "signature": ""}, {"role": "assistant",'
+    b' "content": "", "tool_calls": [{"id": "call_", "type": "function", "function": {"name":'
+    b' "python", "arguments": "{\\"code\\": \\"\\"}"}}]}, {"role": "tool", "tool_call_id": "call_",'
+    b' "content":'
+    b' ""},{"role":"assistant","content":"","tool_calls":[{"id":"call_","type":"function","function":{"name":"python","arguments":"{\\"code\\":\\"\\"}"}}]},{"role":"tool","tool_call_id":"call_","content":""},{"role":"user","content":""}]},'
+    b' {"role": "user", "content": [{"type": "text", "text": ""}, {"role": "user", "content": "'
 )
 
 LAYOUT_DICTIONARY = (

@@ -1,7 +1,9 @@
-"""What a byte string has in common with an older one: the copies and literals that make the new from the old.
+"""What a byte string has in common with an older one: the copies and literals that make the new
+from the old.
 
-Prompts change in few places: a long prefix stays, something is added, the tail is rewritten. So: cut the common
-prefix and suffix (at memcmp's speed), cut what is between into lines and JSON objects, and look those up in the old.
+Prompts change in few places: a long prefix stays, something is added, the tail is rewritten. So:
+cut the common prefix and suffix (at memcmp's speed), cut what is between into lines and JSON
+objects, and look those up in the old.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 _LEAST_COPY = 40
-"""Shorter copies cost as much as they save: a copy takes some 6 bytes, and ties the new object to the old."""
+"""Shorter copies cost as much as they save: a copy takes some 6 bytes, and ties the new object to
+the old.
+"""
 _BREAK = re.compile(rb"\n|\\n|\{\"")
 _STRIDE = 1 << 16
 
@@ -53,7 +57,10 @@ def common_prefix(a: bytes, a_start: int, b: bytes, b_start: int) -> int:
     length, stride = 0, _STRIDE
     while stride:
         stop = min(length + stride, most)
-        if stop > length and a[a_start + length : a_start + stop] == b[b_start + length : b_start + stop]:
+        if (
+            stop > length
+            and a[a_start + length : a_start + stop] == b[b_start + length : b_start + stop]
+        ):
             length = stop
         else:
             stride //= 4
@@ -65,14 +72,19 @@ def common_suffix(a: bytes, b: bytes, most: int) -> int:
     length, stride = 0, _STRIDE
     while stride:
         stop = min(length + stride, most)
-        if stop > length and a[len(a) - stop : len(a) - length] == b[len(b) - stop : len(b) - length]:
+        if (
+            stop > length
+            and a[len(a) - stop : len(a) - length] == b[len(b) - stop : len(b) - length]
+        ):
             length = stop
         else:
             stride //= 4
     return length
 
 
-def _middle(old: bytes, old_start: int, old_stop: int, new: bytes, new_start: int, new_stop: int) -> list[Op]:
+def _middle(
+    old: bytes, old_start: int, old_stop: int, new: bytes, new_start: int, new_stop: int
+) -> list[Op]:
     places: dict[bytes, int] = {}
     for start, stop in _pieces(old, old_start, old_stop):
         places.setdefault(old[start:stop], start)
@@ -86,7 +98,11 @@ def _middle(old: bytes, old_start: int, old_stop: int, new: bytes, new_start: in
             continue
         # Grow the match over the neighbouring bytes, but not into what is written already.
         before = 0
-        while start - before > done and place > before and new[start - before - 1] == old[place - before - 1]:
+        while (
+            start - before > done
+            and place > before
+            and new[start - before - 1] == old[place - before - 1]
+        ):
             before += 1
         length = before + min(common_prefix(old, place, new, start), new_stop - start)
         if length < _LEAST_COPY:

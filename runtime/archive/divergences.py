@@ -21,7 +21,9 @@ def replay_of(archive: JobArchive, run: str) -> Replay | None:
 
 
 def divergences(archive: JobArchive, run: str) -> list[Divergence]:
-    """What the replay found that ``run`` is or belongs to, in the order of statements, causes before what they cause."""
+    """What the replay found that ``run`` is or belongs to, in the order of statements, causes
+    before what they cause.
+    """
     order = replay_of(archive, run)
     start = int(order.order["start"]) if order is not None else 1
     return [

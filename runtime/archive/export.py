@@ -1,4 +1,6 @@
-"""A job's archive as JSON lines: the definition, then every model call and every effect of a run, in turn order."""
+"""A job's archive as JSON lines: the definition, then every model call and every effect of a run,
+in turn order.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,20 @@ class Turns:
 
 
 def export_lines(
-    archive: JobArchive, run: str | None = None, turns: Turns | None = None, *, form: type[Form] | None = None
+    archive: JobArchive,
+    run: str | None = None,
+    turns: Turns | None = None,
+    *,
+    form: type[Form] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """One JSON object a line, in order: ``definition``, one ``step`` a turn, the ``attempt`` in flight, the ``end``.
+    """One JSON object a line, in order: ``definition``, one ``step`` a turn, the ``attempt`` in
+    flight, the ``end``.
 
-    Before a step stand the results of the statement before it (``effect``, one line each) and the calls that wrote summaries
-    for it (``summary``, with what a step's line has). ``run`` is the newest by default. ``turns`` are those to tell of, and all
-    by default; the ``end`` is told with the last. ``form`` is how layouts and requests are given (``full`` by default). Bytes are
-    text where they are UTF-8, else base64. Of a job without a run there is the definition alone.
+    Before a step stand the results of the statement before it (``effect``, one line each) and the
+    calls that wrote summaries for it (``summary``, with what a step's line has). ``run`` is the
+    newest by default. ``turns`` are those to tell of, and all by default; the ``end`` is told with
+    the last. ``form`` is how layouts and requests are given (``full`` by default). Bytes are text
+    where they are UTF-8, else base64. Of a job without a run there is the definition alone.
     """
     run = archive.runs()[-1] if run is None and archive.runs() else run
     definition = archive.definition()
@@ -76,7 +84,9 @@ class _Export:
             while summaries and summaries[0].turn <= step.turn:
                 call = summaries.pop(0)
                 yield from _whole(_summary(form, call.archive, call.run, call.turn), step)
-            yield from _whole(_steps(form, archive, run, step, layout if at == step.turn else ()), step)
+            yield from _whole(
+                _steps(form, archive, run, step, layout if at == step.turn else ()), step
+            )
         yield from self._damaged(None)
         if found.steps and self.turns.last is not None and self.turns.last < found.steps[-1].turn:
             return
@@ -97,7 +107,11 @@ class _Export:
 
     def _damaged(self, before: int | None) -> Iterator[dict[str, Any]]:
         """What could not be read of the turns before one, each object once."""
-        due = [gap for gap in self.gaps if before is None or (gap.turn is not None and gap.turn <= before)]
+        due = [
+            gap
+            for gap in self.gaps
+            if before is None or (gap.turn is not None and gap.turn <= before)
+        ]
         self.gaps = [gap for gap in self.gaps if gap not in due]
         for gap in dict.fromkeys(sorted(due, key=lambda gap: (gap.turn is None, gap.turn or 0))):
             if gap.turn is None or self.turns.hold(gap.turn):
@@ -110,7 +124,10 @@ def _whole(lines: Iterator[dict[str, Any]], step: Step) -> Iterator[dict[str, An
         yield from lines
     except UNREADABLE as error:
         key = str(error).partition(": ")[0]
-        yield {"type": "damaged", **gap_of(error, key if "/" in key else step.ref.key, step.turn).document()}
+        yield {
+            "type": "damaged",
+            **gap_of(error, key if "/" in key else step.ref.key, step.turn).document(),
+        }
 
 
 def _steps(
@@ -129,7 +146,11 @@ def _summary(form: Form, archive: JobArchive, run: str, turn: int) -> Iterator[d
     step = archive.find_step(run, turn)
     if step is not None:
         own = type(form)(archive)
-        yield {"type": "summary", **_step(own, archive, run, step), **own.layout(archive.turn_layout(run, turn))}
+        yield {
+            "type": "summary",
+            **_step(own, archive, run, step),
+            **own.layout(archive.turn_layout(run, turn)),
+        }
     else:
         attempts = _attempts(type(form)(archive), archive, run, turn)
         yield {"type": "summary", "run": run, "turn": turn, "reply": None, "attempts": attempts}
@@ -149,11 +170,15 @@ def _attempts(form: Form, archive: JobArchive, run: str, turn: int) -> list[dict
 
 
 def _attempt(form: Form, archive: JobArchive, key: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """An attempt with its request; how it failed, or what else came back of it, with what was received."""
+    """An attempt with its request; how it failed, or what else came back of it, with what was
+    received.
+    """
     failure = archive.failure(key)
     failed = {}
     if failure is not None:
-        failed = {"failure": {**failure.document(), "response": text_of(archive.failed_response(key))}}
+        failed = {
+            "failure": {**failure.document(), "response": text_of(archive.failed_response(key))}
+        }
     exchange = archive.exchange(key)
     other = {}
     if exchange is not None:

@@ -1,4 +1,6 @@
-"""How an export gives prompts: each whole, or each as what is new in it, so that a long job's export is as large as its news."""
+"""How an export gives prompts: each whole, or each as what is new in it, so that a long job's
+export is as large as its news.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +32,27 @@ class Form(Protocol):
 
 
 class Full:
-    """Layouts as the digests of all their segments, a segment in full where the line before does not have it; whole requests."""
+    """Layouts as the digests of all their segments, a segment in full where the line before does
+    not have it; whole requests.
+    """
 
     def __init__(self, archive: JobArchive) -> None:
         self._reader = RequestReader(archive.store.get)
         self._before: tuple[Segment, ...] = ()
 
     def layout(self, layout: tuple[Segment, ...]) -> dict[str, Any]:
-        """``layout``, ``new_segments``, and the share of the prompt that is the last one's prefix."""
+        """``layout``, ``new_segments``, and the share of the prompt that is the last one's
+        prefix.
+        """
         before, self._before = self._before, layout
         known = {segment.digest for segment in before}
         new = {s.digest: _fields(s) for s in layout if s.digest not in known}
         share = round(diff_layouts(before, layout).stable_share, 4)
-        return {"layout": [segment.digest for segment in layout], "new_segments": new, "stable_share": share}
+        return {
+            "layout": [segment.digest for segment in layout],
+            "new_segments": new,
+            "stable_share": share,
+        }
 
     def request(self, key: str) -> dict[str, Any]:
         """The whole request."""
@@ -52,9 +62,10 @@ class Full:
 class Delta:
     """What is new alone.
 
-    ``layout_delta`` makes a layout from the last told: ``[start, stop]`` are segments of that one, a text is the digest of a
-    segment, which ``new_segments`` has in full in the first line that names it. A request is ``base``, the key of the attempt
-    told before it (or null), and ``parts``: ``[start, stop]`` are bytes of that one's request, the others are text or base64.
+    ``layout_delta`` makes a layout from the last told: ``[start, stop]`` are segments of that one,
+    a text is the digest of a segment, which ``new_segments`` has in full in the first line that
+    names it. A request is ``base``, the key of the attempt told before it (or null), and ``parts``:
+    ``[start, stop]`` are bytes of that one's request, the others are text or base64.
     """
 
     def __init__(self, archive: JobArchive) -> None:
@@ -67,8 +78,16 @@ class Delta:
     def layout(self, layout: tuple[Segment, ...]) -> dict[str, Any]:
         """``layout_delta``, ``segments`` (their number) and ``new_segments``."""
         parts = delta_from(self._before, None, layout).parts
-        told = [[p.start, p.stop] if isinstance(p, Keep) else p.segment.digest for p in parts if p.op != "reply"]
-        new = {s.digest: _fields(s) for p in parts if p.op == "add" and (s := p.segment).digest not in self._told}
+        told = [
+            [p.start, p.stop] if isinstance(p, Keep) else p.segment.digest
+            for p in parts
+            if p.op != "reply"
+        ]
+        new = {
+            s.digest: _fields(s)
+            for p in parts
+            if p.op == "add" and (s := p.segment).digest not in self._told
+        }
         self._told |= new.keys()
         self._before = [segment.digest for segment in layout]
         return {"layout_delta": told, "segments": len(layout), "new_segments": new}
@@ -80,7 +99,10 @@ class Delta:
             wire = self._reader.wire(key)
             edit = _edit(self._wire, wire)
         else:
-            wire = b"".join(part if isinstance(part, bytes) else self._wire[part[0] : part[1]] for part in _parts(edit))
+            wire = b"".join(
+                part if isinstance(part, bytes) else self._wire[part[0] : part[1]]
+                for part in _parts(edit)
+            )
             if digest_bytes(wire) != self._reader.object(key).header["request"]["digest"]:
                 raise ObjectCorrupt(f"{key}: the request put together is not the one that was sent")
         told = {"base": self._key, "parts": [_told(part) for part in _parts(edit)]}

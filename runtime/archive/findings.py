@@ -36,7 +36,10 @@ class Fault(StrEnum):
 
 
 class Finding(Value):
-    """One thing that ``verify`` found. ``turn`` is None for what belongs to no turn; ``key`` names the object."""
+    """One thing that ``verify`` found.
+
+    ``turn`` is None for what belongs to no turn; ``key`` names the object.
+    """
 
     fault: Fault
     severity: Severity

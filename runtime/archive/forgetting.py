@@ -1,4 +1,6 @@
-"""What a job's prompts do not show any more, as its archive tells it: when, by which condensation, and what stands there."""
+"""What a job's prompts do not show any more, as its archive tells it: when, by which condensation,
+and what stands there.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,12 @@ from runtime.projection.segments import Segment, SegmentKind
 
 @dataclass(frozen=True)
 class Forgetting:
-    """A condensation of a run, which took effect before the call of ``turn``. ``parent`` is the last step before it.
+    """A condensation of a run, which took effect before the call of ``turn``.
 
-    ``turns`` are the first and the last turn whose events it forgot, those behind a forgotten summary included.
+    ``parent`` is the last step before it.
+
+    ``turns`` are the first and the last turn whose events it forgot, those behind a forgotten
+    summary included.
     """
 
     turn: int
@@ -27,14 +32,18 @@ class Forgetting:
 
 @dataclass(frozen=True)
 class Gone:
-    """A forgotten event, and the segment that showed it; None if it had none of its own, or no prompt showed it."""
+    """A forgotten event, and the segment that showed it; None if it had none of its own, or no
+    prompt showed it.
+    """
 
     event_id: str
     segment: Segment | None
 
 
 def forgettings(archive: JobArchive, run: str) -> Iterator[Forgetting]:
-    """The condensations of a run, with those of the runs that it started from, in order; as far as they can be read."""
+    """The condensations of a run, with those of the runs that it started from, in order; as far as
+    they can be read.
+    """
     spans: dict[str, tuple[int, int]] = {}
     found = readable(archive, run)
     for holder in (*found.steps, *(() if found.end is None else (found.end,))):
@@ -61,7 +70,8 @@ def forgotten_segments(archive: JobArchive, run: str, forgetting: Forgetting) ->
     step = archive.find_step(run, forgetting.turn)
     for segment in archive.layout(step.ref) if step is not None else ():
         replies.pop(segment.origin, None)
-    # A reply's segment is that of its statement: of its turn's events, the first without a segment of its own.
+    # A reply's segment is that of its statement: of its turn's events, the first without a segment
+    # of its own.
     return tuple(
         Gone(
             event_id,
@@ -72,13 +82,17 @@ def forgotten_segments(archive: JobArchive, run: str, forgetting: Forgetting) ->
 
 
 def standing_text(archive: JobArchive, run: str, forgetting: Forgetting) -> str | None:
-    """What stands in place of the forgotten events; None if nothing does, or no prompt was made with it."""
+    """What stands in place of the forgotten events; None if nothing does, or no prompt was made
+    with it.
+    """
     record = forgetting.record
     if record.stands_in is None:
         return None
     step = archive.find_step(run, forgetting.turn)
     layout: Sequence[Segment] = archive.layout(step.ref) if step is not None else ()
-    shown = next((segment.text for segment in layout if segment.origin == f"event:{record.stands_in}"), None)
+    shown = next(
+        (segment.text for segment in layout if segment.origin == f"event:{record.stands_in}"), None
+    )
     if shown is not None or record.summary is None:
         return shown
     return archive.step(record.summary).reply.text.strip()

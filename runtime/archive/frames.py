@@ -1,4 +1,6 @@
-"""zstd frames, with or without a dictionary of raw content, for inputs from bytes to many megabytes."""
+"""zstd frames, with or without a dictionary of raw content, for inputs from bytes to many
+megabytes.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,10 @@ _LEAST_DICTIONARY = 8
 def compress(data: bytes, dictionary: bytes = b"") -> bytes:
     """``data`` as one zstd frame; ``dictionary`` may be any bytes that the reader will have.
 
-    The window covers the dictionary and the data, else the far end of a large dictionary could not be referred to.
-    Below level 9 zstd forgets the start of a dictionary of some megabytes (measured: 200 kB that repeat it were
-    stored whole at levels 3 to 6, also with long-distance matching). No zstd checksum: every object carries a SHA-256.
+    The window covers the dictionary and the data, else the far end of a large dictionary could not
+    be referred to. Below level 9 zstd forgets the start of a dictionary of some megabytes
+    (measured: 200 kB that repeat it were stored whole at levels 3 to 6, also with long-distance
+    matching). No zstd checksum: every object carries a SHA-256.
     """
     size = len(data) + len(dictionary)
     level = _LEVEL if size > _SMALL else _SMALL_LEVEL
@@ -28,7 +31,9 @@ def compress(data: bytes, dictionary: bytes = b"") -> bytes:
         write_checksum=False,
         write_dict_id=False,
     )
-    return zstandard.ZstdCompressor(dict_data=_raw(dictionary), compression_params=parameters).compress(data)
+    return zstandard.ZstdCompressor(
+        dict_data=_raw(dictionary), compression_params=parameters
+    ).compress(data)
 
 
 def decompress(frame: bytes | memoryview, dictionary: bytes = b"") -> bytes:
@@ -38,9 +43,9 @@ def decompress(frame: bytes | memoryview, dictionary: bytes = b"") -> bytes:
         ValueError: if the bytes are no such frame.
     """
     try:
-        return zstandard.ZstdDecompressor(dict_data=_raw(dictionary), max_window_size=1 << _MOST_WINDOW).decompress(
-            frame
-        )
+        return zstandard.ZstdDecompressor(
+            dict_data=_raw(dictionary), max_window_size=1 << _MOST_WINDOW
+        ).decompress(frame)
     except zstandard.ZstdError as error:
         raise ValueError(f"not a zstd frame of this dictionary: {error}") from error
 

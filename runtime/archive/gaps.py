@@ -1,4 +1,6 @@
-"""What of a run cannot be read, and all that can: a step that is missing or damaged hides no other turn."""
+"""What of a run cannot be read, and all that can: a step that is missing or damaged hides no other
+turn.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from runtime.archive.reader import JobReader
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 
 UNREADABLE = (ObjectCorrupt, ObjectMissing)
-"""What reading one damaged or missing object raises; a store that cannot be reached raises something else."""
+"""What reading one damaged or missing object raises; a store that cannot be reached raises
+something else.
+"""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,9 @@ class Gap:
 
 @dataclass
 class Readable:
-    """The steps of a run that can be read, in turn order; its end, if it has one; and the ``gaps``."""
+    """The steps of a run that can be read, in turn order; its end, if it has one; and the
+    ``gaps``.
+    """
 
     steps: list[Step] = field(default_factory=list)
     end: End | None = None
@@ -50,7 +56,9 @@ class Readable:
 
 def gap_of(error: Exception, key: str, turn: int | None = None) -> Gap:
     """The gap where reading ``key`` raised ``error``."""
-    words = "is not there" if isinstance(error, ObjectMissing) else str(error).removeprefix(f"{key}: ")
+    words = (
+        "is not there" if isinstance(error, ObjectMissing) else str(error).removeprefix(f"{key}: ")
+    )
     return Gap(turn, key, words if words == "is not there" else f"is damaged: {words}")
 
 
@@ -58,7 +66,8 @@ def readable(archive: JobReader, run: str) -> Readable:
     """All of a run, and of the runs that it started from, that can be read.
 
     Raises:
-        ObjectCorrupt: if the start of one of these runs is damaged, so that nobody knows which turns are the run's.
+        ObjectCorrupt: if the start of one of these runs is damaged, so that nobody knows which
+            turns are the run's.
         ArchiveError: if the store cannot be read.
     """
     found = Readable()
@@ -80,14 +89,19 @@ def readable(archive: JobReader, run: str) -> Readable:
 
 
 def _steps(archive: JobReader, run: str, end: End | None) -> Iterator[tuple[int, str, bool]]:
-    """Each turn that has, or should have, a step: its key, and whether it is there. One in flight should not."""
+    """Each turn that has, or should have, a step: its key, and whether it is there.
+
+    One in flight should not.
+    """
     turns: dict[int, str | None] = {}
     for key in archive.lineage.keys(run):
         place = keys.parse_turn_key(key)
         if place is not None and place.kind in {"attempt", "step"}:
             turns[place.turn] = key if place.kind == "step" else turns.get(place.turn)
     spans = archive.lineage.spans(run)
-    last = keys.parse_turn_key(end.parent.key) if end is not None and end.parent is not None else None
+    last = (
+        keys.parse_turn_key(end.parent.key) if end is not None and end.parent is not None else None
+    )
     answered = [turn for turn, key in turns.items() if key is not None]
     stop = max([*answered, *([last.turn] if last is not None else []), max(turns, default=1) - 1])
     start = spans[0].first or min(turns, default=1)

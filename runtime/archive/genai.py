@@ -1,8 +1,9 @@
 """A run as OpenTelemetry spans by its semantic conventions for generative AI, in OTLP's JSON form.
 
-The conventions are those of version 1.38 (status: development): one ``chat`` span for each call of the model with the
-messages it was sent, a failed attempt's with ``error.type``, under one ``invoke_agent`` span for the run. Ids are made
-from the archive's keys, so that an export made twice has the same ones.
+The conventions are those of version 1.38 (status: development): one ``chat`` span for each call of
+the model with the messages it was sent, a failed attempt's with ``error.type``, under one
+``invoke_agent`` span for the run. Ids are made from the archive's keys, so that an export made
+twice has the same ones.
 """
 
 from __future__ import annotations
@@ -46,8 +47,11 @@ _PROVIDERS = {
 Span = dict[str, Any]
 
 
-def genai_lines(archive: JobArchive, run: str, turns: Turns | None = None) -> Iterator[dict[str, Any]]:
-    """One OTLP ``TracesData`` a line: each finished or failed call of ``turns`` (all by default), then the run.
+def genai_lines(
+    archive: JobArchive, run: str, turns: Turns | None = None
+) -> Iterator[dict[str, Any]]:
+    """One OTLP ``TracesData`` a line: each finished or failed call of ``turns`` (all by default),
+    then the run.
 
     Raises:
         NotFound: if there is no such run.
@@ -70,12 +74,20 @@ def genai_lines(archive: JobArchive, run: str, turns: Turns | None = None) -> It
     if first is not None:
         end = archive.end(run)
         yield _traces(
-            {"traceId": trace, "spanId": root, **_run(archive, run, end, first, end.ended_at if end else last)}
+            {
+                "traceId": trace,
+                "spanId": root,
+                **_run(archive, run, end, first, end.ended_at if end else last),
+            }
         )
 
 
-def _calls(archive: JobArchive, run: str) -> Iterator[tuple[JobArchive, str, int, tuple[Segment, ...]]]:
-    """Where each model call of a run is, with its prompt: the turns', then those that wrote summaries."""
+def _calls(
+    archive: JobArchive, run: str
+) -> Iterator[tuple[JobArchive, str, int, tuple[Segment, ...]]]:
+    """Where each model call of a run is, with its prompt: the turns', then those that wrote
+    summaries.
+    """
     for turn, _, layout in prompts(archive, run):
         yield archive, run, turn, layout
     for call in side_calls(archive, run):
@@ -83,7 +95,9 @@ def _calls(archive: JobArchive, run: str) -> Iterator[tuple[JobArchive, str, int
             yield call.archive, call.run, call.turn, call.archive.turn_layout(call.run, call.turn)
 
 
-def _call(archive: JobArchive, attempt: Attempt, step: Step | None, layout: Sequence[Segment]) -> Span | None:
+def _call(
+    archive: JobArchive, attempt: Attempt, step: Step | None, layout: Sequence[Segment]
+) -> Span | None:
     """The span of one attempt; None for one in flight, whose end is not known."""
     failure = archive.failure(attempt.key) if step is None else None
     if step is None and failure is None:
@@ -91,7 +105,9 @@ def _call(archive: JobArchive, attempt: Attempt, step: Step | None, layout: Sequ
     attributes: dict[str, Any] = {
         **_about(attempt),
         "gen_ai.conversation.id": unquote(archive.prefix),
-        "gen_ai.system_instructions": _json([_text(s.text) for s in layout if s.role is Role.SYSTEM]),
+        "gen_ai.system_instructions": _json(
+            [_text(s.text) for s in layout if s.role is Role.SYSTEM]
+        ),
         "gen_ai.input.messages": _json([_message(s) for s in layout if s.role is not Role.SYSTEM]),
         "holdfast.run": attempt.run,
         "holdfast.turn": attempt.turn,
@@ -108,7 +124,10 @@ def _call(archive: JobArchive, attempt: Attempt, step: Step | None, layout: Sequ
         attributes |= _answer(step)
         span["endTimeUnixNano"] = _nanoseconds(step.finished_at or step.started_at)
     elif failure is not None:
-        attributes |= {"error.type": failure.error_type, "http.response.status_code": failure.status_code}
+        attributes |= {
+            "error.type": failure.error_type,
+            "http.response.status_code": failure.status_code,
+        }
         span["endTimeUnixNano"] = _nanoseconds(failure.failed_at or attempt.started_at)
         span["status"] = {"code": _ERROR, "message": failure.error_message}
     return {**span, "attributes": _attributes(attributes)}
@@ -173,7 +192,8 @@ def _message(segment: Segment) -> dict[str, Any]:
         ]
     else:
         thinking = [
-            {"type": "reasoning", "content": str(b.get("thinking", b.get("data", "")))} for b in segment.thinking
+            {"type": "reasoning", "content": str(b.get("thinking", b.get("data", "")))}
+            for b in segment.thinking
         ]
         calls = [_tool_call(call.id, call.name, call.arguments) for call in segment.tool_calls]
         parts = [*thinking, *([_text(segment.text)] if segment.text else []), *calls]
@@ -199,11 +219,17 @@ def _text(text: str) -> dict[str, Any]:
 def _traces(span: Span) -> dict[str, Any]:
     resource = {"attributes": _attributes({"service.name": "holdfast"})}
     scope = {"scope": {"name": "holdfast"}, "schemaUrl": SCHEMA_URL, "spans": [span]}
-    return {"resourceSpans": [{"resource": resource, "schemaUrl": SCHEMA_URL, "scopeSpans": [scope]}]}
+    return {
+        "resourceSpans": [{"resource": resource, "schemaUrl": SCHEMA_URL, "scopeSpans": [scope]}]
+    }
 
 
 def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": name, "value": _any_value(value)} for name, value in values.items() if value is not None]
+    return [
+        {"key": name, "value": _any_value(value)}
+        for name, value in values.items()
+        if value is not None
+    ]
 
 
 def _any_value(value: Any) -> dict[str, Any]:
@@ -229,5 +255,7 @@ def _id(text: str, size: int) -> str:
 
 def _nanoseconds(time: str) -> str:
     moment = datetime.fromisoformat(time)
-    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(
+        1970, 1, 1, tzinfo=UTC
+    )
     return str((since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000)

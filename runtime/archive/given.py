@@ -1,4 +1,6 @@
-"""Turns for which no model was called: what their request says instead, and the step whose call a replayed reply comes from."""
+"""Turns for which no model was called: what their request says instead, and the step whose call a
+replayed reply comes from.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,16 @@ _MOST_REPLAYS = 10_000
 
 
 def given_request(reply: StepRef | None) -> bytes:
-    """The request of such a turn: its reply is that of the step ``reply``, or a statement that a user wrote."""
+    """The request of such a turn: its reply is that of the step ``reply``, or a statement that a
+    user wrote.
+    """
     source = "a user's statement" if reply is None else reply.model_dump(mode="json")
     return canonical_json({_TOLD: {_REPLY: source}})
 
 
 def origin_of(store: ObjectStore, step: Step) -> Step:
-    """The step in which a model was asked for the reply of ``step``, through any number of replays, or a user wrote it.
+    """The step in which a model was asked for the reply of ``step``, through any number of replays,
+    or a user wrote it.
 
     Raises:
         ObjectCorrupt: if a request does not say which.
@@ -36,7 +41,9 @@ def origin_of(store: ObjectStore, step: Step) -> Step:
         try:
             ref = StepRef.model_validate(json.loads(wire)[_TOLD][_REPLY])
         except (ValueError, KeyError, TypeError) as error:
-            raise ObjectCorrupt(f"{step.attempt.key}: it does not say which step it replays") from error
+            raise ObjectCorrupt(
+                f"{step.attempt.key}: it does not say which step it replays"
+            ) from error
         found = keys.parse_turn_key(ref.key)
         if found is None:
             raise ObjectCorrupt(f"{step.attempt.key}: {ref.key} is no step")

@@ -1,8 +1,9 @@
 """The head of an archive: what covers all of it, small enough to keep elsewhere.
 
-Objects name each other by digest, so the few that no other names (ends of runs, last steps, attempts in flight, what came to
-nothing) cover everything. A head lists these with their digests, and is signed if there is a key. Whoever keeps one can show
-later that nothing which it covers has vanished or changed: an archive may grow, and what a head lists stays.
+Objects name each other by digest, so the few that no other names (ends of runs, last steps,
+attempts in flight, what came to nothing) cover everything. A head lists these with their digests,
+and is signed if there is a key. Whoever keeps one can show later that nothing which it covers has
+vanished or changed: an archive may grow, and what a head lists stays.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _SIGNED = b"holdfast archive head 1\0"
 
 
 class ArchiveHead(Value):
-    """What covers an archive, or some of its jobs. ``tips`` are digests by key, ``digest`` is that of the tips.
+    """What covers an archive, or some of its jobs.
+
+    ``tips`` are digests by key, ``digest`` is that of the tips.
 
     ``archive`` is the archive's own id, ``made_at`` the time of the head in ISO 8601, UTC.
     """
@@ -43,12 +46,18 @@ class ArchiveHead(Value):
     @property
     def jobs(self) -> list[JobKey]:
         """The jobs that it covers."""
-        found = {"/".join(key.split("/")[:2]): None for key in self.tips if not key.startswith(SHARED)}
+        found = {
+            "/".join(key.split("/")[:2]): None for key in self.tips if not key.startswith(SHARED)
+        }
         return [keys.job_of(job) for job in found]
 
     def of_job(self, job: str) -> list[StepRef]:
         """The tips under a job's prefix."""
-        return [StepRef(key=key, digest=self.tips[key]) for key in self.tips if key.startswith(f"{job}/")]
+        return [
+            StepRef(key=key, digest=self.tips[key])
+            for key in self.tips
+            if key.startswith(f"{job}/")
+        ]
 
     @property
     def text(self) -> bytes:
@@ -64,10 +73,14 @@ def head_of(
     made_at: str,
     signer: Signer | None,
 ) -> ArchiveHead:
-    """The head over the jobs that were examined, and over what all jobs share: see ``shared_digests``."""
+    """The head over the jobs that were examined, and over what all jobs share: see
+    ``shared_digests``.
+    """
     examinations = list(examined)
     named = frozenset[str]().union(*(one.named for one in examinations))
-    digests = {key: digest for one in examinations for key, digest in one.digests.items()} | dict(shared)
+    digests = {key: digest for one in examinations for key, digest in one.digests.items()} | dict(
+        shared
+    )
     tips = {key: digest for key, digest in sorted(digests.items()) if key not in named}
     head = ArchiveHead(archive=archive, made_at=made_at, tips=tips, digest=digest_of(tips))
     return head if signer is None else head.model_copy(update={"signature": signer(head.text)})
@@ -79,7 +92,10 @@ def shared_digests(store: ObjectStore) -> dict[str, str]:
 
 
 def unnamed_shared(store: ObjectStore, examined: Iterable[Examination]) -> list[str]:
-    """What all jobs share and nothing names: summaries and material that no job was shown. Claims are signs between workers."""
+    """What all jobs share and nothing names: summaries and material that no job was shown.
+
+    Claims are signs between workers.
+    """
     named = frozenset[str]().union(*(one.named for one in examined))
     kept = (key for key in store.list(SHARED) if key.count("/") == 2)
     return [key for key in kept if key not in named]
@@ -96,7 +112,9 @@ def altered_shared(store: ObjectStore) -> Iterator[tuple[str, str]]:
 
 
 def lost_shared(store: ObjectStore, head: ArchiveHead) -> Iterator[tuple[str, str]]:
-    """What a head covers of that which all jobs share and is gone or altered, with what is wrong."""
+    """What a head covers of that which all jobs share and is gone or altered, with what is
+    wrong.
+    """
     for key, digest in head.tips.items():
         if not key.startswith(SHARED):
             continue
@@ -114,18 +132,25 @@ def read_head(path: str, trusted: frozenset[str]) -> ArchiveHead:
 
     Raises:
         InputError: if the file cannot be read or holds no head.
-        VerificationError: if it is not what it was when it was made, or who signed it is not trusted.
+        VerificationError: if it is not what it was when it was made, or who signed it is not
+            trusted.
     """
     try:
         head = ArchiveHead.model_validate_json(Path(path).expanduser().read_bytes())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError:
-        raise InputError(f"{path}: no head of an archive, as 'holdfast verify --head' prints it") from None
+        raise InputError(
+            f"{path}: no head of an archive, as 'holdfast verify --head' prints it"
+        ) from None
     if digest_of(dict(sorted(head.tips.items()))) != head.digest:
-        raise VerificationError(f"{path}: its digest is not that of what it lists: this head was altered")
+        raise VerificationError(
+            f"{path}: its digest is not that of what it lists: this head was altered"
+        )
     if head.signature is not None and not is_valid(head.signature, head.text):
-        raise VerificationError(f"{path}: its signature is not one of what it says: this head was altered")
+        raise VerificationError(
+            f"{path}: its signature is not one of what it says: this head was altered"
+        )
     if trusted and head.signature is None:
         raise VerificationError(f"{path}: is not signed, and a key to trust was given")
     if trusted and head.signature is not None and head.signature.public_key not in trusted:

@@ -1,4 +1,6 @@
-"""Reading prompts: what changed between two, since when each segment stands there, where it is in the wire. Pure."""
+"""Reading prompts: what changed between two, since when each segment stands there, where it is in
+the wire. Pure.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """One segment's change; positions are indices into the layouts, None where it is not in that one."""
+    """One segment's change; positions are indices into the layouts, None where it is not in that
+    one.
+    """
 
     kind: ChangeKind
     before: Segment | None
@@ -33,10 +37,12 @@ class Change:
 
 @dataclass(frozen=True)
 class LayoutDifference:
-    """What changed, in the order of the later layout (a removal behind what stood before it and is still there).
+    """What changed, in the order of the later layout (a removal behind what stood before it and is
+    still there).
 
-    ``stable_tokens`` are the tokens of the common prefix, which a provider's cache can serve; ``tokens`` those of the
-    later layout; ``broken_by`` is the change that ended the prefix, None if all of the later layout is stable.
+    ``stable_tokens`` are the tokens of the common prefix, which a provider's cache can serve;
+    ``tokens`` those of the later layout; ``broken_by`` is the change that ended the prefix, None if
+    all of the later layout is stable.
     """
 
     changes: tuple[Change, ...]
@@ -54,8 +60,8 @@ class LayoutDifference:
 def diff_layouts(before: Sequence[Segment], after: Sequence[Segment]) -> LayoutDifference:
     """What changed from one layout to another.
 
-    A segment that is gone and one of the same kind and origin that is new are one that changed; one with the same digest
-    at another place in the order was moved.
+    A segment that is gone and one of the same kind and origin that is new are one that changed; one
+    with the same digest at another place in the order was moved.
     """
     old, new = [s.digest for s in before], [s.digest for s in after]
     gone: list[int] = []
@@ -83,7 +89,10 @@ def diff_layouts(before: Sequence[Segment], after: Sequence[Segment]) -> LayoutD
         place = next((stayed[k] for k in range(i - 1, -1, -1) if k in stayed), -1)
         changes.append(((place, i), Change(ChangeKind.REMOVED, before[i], None, i, None)))
     ordered = tuple(change for _, change in sorted(changes, key=lambda placed: placed[0]))
-    stable = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    stable = next(
+        (n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b),
+        min(len(old), len(new)),
+    )
     return LayoutDifference(
         changes=ordered,
         stable_segments=stable,
@@ -94,19 +103,26 @@ def diff_layouts(before: Sequence[Segment], after: Sequence[Segment]) -> LayoutD
 
 
 def _partner(before: Sequence[Segment], left: Iterable[int], segment: Segment) -> int | None:
-    """The segment of ``left`` that ``segment`` was: the same text first, else the same kind and origin."""
+    """The segment of ``left`` that ``segment`` was: the same text first, else the same kind and
+    origin.
+    """
     same_origin = None
     for i in left:
         if before[i].digest == segment.digest:
             return i
-        if same_origin is None and (before[i].kind, before[i].origin) == (segment.kind, segment.origin):
+        if same_origin is None and (before[i].kind, before[i].origin) == (
+            segment.kind,
+            segment.origin,
+        ):
             same_origin = i
     return same_origin
 
 
 @dataclass(frozen=True)
 class Blame:
-    """A segment of a prompt, the turn that brought in its kind and origin, and the turn that last changed its text."""
+    """A segment of a prompt, the turn that brought in its kind and origin, and the turn that last
+    changed its text.
+    """
 
     segment: Segment
     position: int
@@ -115,7 +131,9 @@ class Blame:
 
 
 def why(blames: Sequence[Blame], text: str) -> tuple[Blame, ...]:
-    """The segments in which ``text`` stands: in what is said, in a call's arguments, or in a thinking block."""
+    """The segments in which ``text`` stands: in what is said, in a call's arguments, or in a
+    thinking block.
+    """
     return tuple(one for one in blames if says(one.segment, text))
 
 
@@ -131,7 +149,9 @@ def _said(segment: Segment) -> Iterator[str]:
 
 
 _BORDERS = (b'"', b"\\n\\n")
-"""What stands beside a segment's text: an end of its string, or the blank line between the segments of one message."""
+"""What stands beside a segment's text: an end of its string, or the blank line between the segments
+of one message.
+"""
 
 _LONG = 24
 
@@ -145,10 +165,12 @@ class ByteRange:
 
 
 def locate(request: bytes, layout: Sequence[Segment]) -> tuple[ByteRange | None, ...]:
-    """Where each segment stands in a wire request: its text, or, where it has none, its first call's arguments.
+    """Where each segment stands in a wire request: its text, or, where it has none, its first
+    call's arguments.
 
-    None where it cannot be found. Looks for the text as JSON strings write it, with and without escapes for other scripts,
-    first behind the segment before and then from the start: providers take the system prompt apart from the messages.
+    None where it cannot be found. Looks for the text as JSON strings write it, with and without
+    escapes for other scripts, first behind the segment before and then from the start: providers
+    take the system prompt apart from the messages.
     """
     found: list[ByteRange | None] = []
     position = 0
@@ -162,7 +184,9 @@ def locate(request: bytes, layout: Sequence[Segment]) -> tuple[ByteRange | None,
 
 
 def _written(segment: Segment) -> Iterator[tuple[bytes, bool]]:
-    """The ways in which a request may write a segment, and whether it can hardly be anything else."""
+    """The ways in which a request may write a segment, and whether it can hardly be anything
+    else.
+    """
     if segment.text:
         for way in _escaped(segment.text):
             yield way, len(way) >= _LONG
@@ -176,7 +200,10 @@ def _written(segment: Segment) -> Iterator[tuple[bytes, bool]]:
             return
         for separators in ((",", ":"), (", ", ": ")):
             for ascii_only in (True, False):
-                yield _bytes(json.dumps(value, ensure_ascii=ascii_only, separators=separators)), bool(value)
+                yield (
+                    _bytes(json.dumps(value, ensure_ascii=ascii_only, separators=separators)),
+                    bool(value),
+                )
 
 
 def _escaped(text: str) -> Iterator[bytes]:
@@ -189,12 +216,16 @@ def _bytes(text: str) -> bytes:
 
 
 def _find(request: bytes, wanted: bytes, position: int, *, anywhere: bool) -> ByteRange | None:
-    """Where ``wanted`` is a string or a paragraph of one; then, if it may be, where it is at all."""
+    """Where ``wanted`` is a string or a paragraph of one; then, if it may be, where it is at
+    all.
+    """
     for start in (position, 0):
         at = request.find(wanted, start)
         while at >= 0:
             stop = at + len(wanted)
-            if request.endswith(_BORDERS, max(at - 4, 0), at) and request.startswith(_BORDERS, stop):
+            if request.endswith(_BORDERS, max(at - 4, 0), at) and request.startswith(
+                _BORDERS, stop
+            ):
                 return ByteRange(at, stop)
             at = request.find(wanted, at + 1)
     for start in (position, 0) if anywhere else ():

@@ -1,4 +1,7 @@
-"""One job's archive: what the model activity writes before and after each call. ``reader`` has what readers read."""
+"""One job's archive: what the model activity writes before and after each call.
+
+``reader`` has what readers read.
+"""
 
 from __future__ import annotations
 
@@ -42,26 +45,38 @@ KEYFRAME_EVERY = 32
 class JobArchive(JobReader):
     """The archive of one job on an object store, to read and to write.
 
-    Every write is put-if-absent: two workers that race on a turn both get what the first of them wrote.
+    Every write is put-if-absent: two workers that race on a turn both get what the first of them
+    wrote.
     """
 
     def __init__(self, store: ObjectStore, batch: str, job: str) -> None:
         super().__init__(store, batch, job)
         self.naming = Naming(self.objects, self.prefix, self.lineage)
 
-    def write_definition(self, definition: dict[str, Any], *, order: str = "", run: str = "") -> bool:
-        """Archive the job's definition, unless it is the one archived last, or with the ``order`` that ``run`` carries out.
+    def write_definition(
+        self, definition: dict[str, Any], *, order: str = "", run: str = ""
+    ) -> bool:
+        """Archive the job's definition, unless it is the one archived last, or with the ``order``
+        that ``run`` carries out.
 
-        Returns whether the run may: False if another one has had that order, which is for one alone.
+        Returns whether the run may: False if another one has had that order, which is for one
+        alone.
         """
         while True:
             names = list(self.store.list(f"{self.prefix}/definition/"))
-            archived = [self.objects.get(key, "definition").header for key in (names if order else names[-1:])]
+            archived = [
+                self.objects.get(key, "definition").header
+                for key in (names if order else names[-1:])
+            ]
             for header in archived:
                 if order and header.get("order") == order:
                     return bool(header.get("run", "") == run)
             last = archived[-1] if archived else None
-            if not order and last is not None and digest_of(last["definition"]) == digest_of(definition):
+            if (
+                not order
+                and last is not None
+                and digest_of(last["definition"]) == digest_of(definition)
+            ):
                 return True
             number = last["number"] + 1 if last is not None else 1
             ordered = {"order": order, "run": run} if order else {}
@@ -71,11 +86,19 @@ class JobArchive(JobReader):
 
     def carried_out_by(self, order: str) -> str | None:
         """The first run that carried an order out; None for one that none has, and for none."""
-        archived = (self.objects.get(key, "definition").header for key in self.store.list(f"{self.prefix}/definition/"))
-        return next((str(header["run"]) for header in archived if order and header.get("order") == order), None)
+        archived = (
+            self.objects.get(key, "definition").header
+            for key in self.store.list(f"{self.prefix}/definition/")
+        )
+        return next(
+            (str(header["run"]) for header in archived if order and header.get("order") == order),
+            None,
+        )
 
     def begin_attempt(self, attempt: NewAttempt) -> str:
-        """Archive a request before the call, as the turn's next attempt in this run. Returns the attempt's key.
+        """Archive a request before the call, as the turn's next attempt in this run.
+
+        Returns the attempt's key.
 
         Raises:
             ArchiveError: if it cannot be written, or the delta is none of the parent's layout.
@@ -85,12 +108,16 @@ class JobArchive(JobReader):
             parent_attempt = self.objects.step(attempt.parent).header["attempt"]["key"]
             base = self._caches.requests.get(self.store, parent_attempt)
         try:
-            layout = self._layout(attempt.parent).changed(attempt.delta, self.reply_segment(attempt.parent))
+            layout = self._layout(attempt.parent).changed(
+                attempt.delta, self.reply_segment(attempt.parent)
+            )
         except ValueError as error:
             raise ArchiveError(f"turn {attempt.turn} of run {attempt.run}: {error}") from error
         same = {
             "delta": changes_of(attempt.delta),
-            "layout": LayoutSize(digest=layout.digest, segments=len(layout.segments), bytes=len(layout.document)),
+            "layout": LayoutSize(
+                digest=layout.digest, segments=len(layout.segments), bytes=len(layout.document)
+            ),
             "request": sized(attempt.request),
             "start": self.naming.start(attempt),
         }
@@ -102,7 +129,9 @@ class JobArchive(JobReader):
             key = keys.attempt_key(self.prefix, attempt.run, attempt.turn, number)
             flat = attempt.turn % KEYFRAME_EVERY == 0
             planned = plan(key, base, attempt.request, layout.document, flat=flat)
-            form = Attempt.like(attempt, number=number, previous=previous, **outcome, **same, **planned.fields)
+            form = Attempt.like(
+                attempt, number=number, previous=previous, **outcome, **same, **planned.fields
+            )
             written, archived = self.objects.put(key, form, planned.parts)
             if written:
                 break
@@ -114,12 +143,17 @@ class JobArchive(JobReader):
         return key
 
     def fail_attempt(self, failure: NewFailure) -> StepRef:
-        """Archive what came back of an attempt that failed, in place of a step. What is archived first stays."""
+        """Archive what came back of an attempt that failed, in place of a step.
+
+        What is archived first stays.
+        """
         form = Failure.like(failure, **self._called(failure))
         return self._put(keys.failure_key(failure.attempt), form, response_parts(failure))
 
     def _last_attempt(self, attempt: NewAttempt) -> int:
-        """The number before the last attempt's at a turn: a reply that is polled for makes many, and each names the one before."""
+        """The number before the last attempt's at a turn: a reply that is polled for makes many,
+        and each names the one before.
+        """
         prefix = keys.turn_prefix(self.prefix, attempt.run, attempt.turn)
         return sum(1 for _ in self.store.list(f"{prefix}attempt-")) - 1
 
@@ -130,17 +164,26 @@ class JobArchive(JobReader):
         return {name: form.ref for name, form in outcomes.items() if form is not None}
 
     def keep_exchange(self, exchange: NewExchange) -> StepRef:
-        """Archive what came back of an attempt and is not its turn's reply. What is archived first stays."""
+        """Archive what came back of an attempt and is not its turn's reply.
+
+        What is archived first stays.
+        """
         form = Exchange.like(exchange, **self._called(exchange))
-        return self._put(keys.exchange_key(exchange.attempt), form, response_parts(exchange, exchange.reply))
+        return self._put(
+            keys.exchange_key(exchange.attempt), form, response_parts(exchange, exchange.reply)
+        )
 
     def finish_step(self, step: NewStep) -> StepRef:
-        """Archive the reply after the call. If the turn has its step already, that one's address is returned; then what
-        ``step`` says is archived nowhere (see ``keep_exchange``).
+        """Archive the reply after the call.
+
+        If the turn has its step already, that one's address is returned; then what ``step`` says is
+        archived nowhere (see ``keep_exchange``).
         """
         attempt = self.objects.get(step.attempt, "attempt")
         if (attempt.header["run"], attempt.header["turn"]) != (step.run, step.turn):
-            raise ArchiveError(f"{step.attempt} is no attempt at turn {step.turn} of run {step.run}")
+            raise ArchiveError(
+                f"{step.attempt} is no attempt at turn {step.turn} of run {step.run}"
+            )
         parent = ref_of(attempt.header["parent"])
         states, changed = self._nodes_of(parent).updated(step.nodes)
         keyframe = parent is None or step.turn % KEYFRAME_EVERY == 0
@@ -168,7 +211,9 @@ class JobArchive(JobReader):
     def write_effect(
         self, run: str, turn: int, effect: int, value: dict[str, Any], uses: Iterable[str] = ()
     ) -> dict[str, Any]:
-        """Archive the result of a read or a tool call of the turn's statement. The first one written stays, and is returned.
+        """Archive the result of a read or a tool call of the turn's statement.
+
+        The first one written stays, and is returned.
 
         ``uses`` are the keys of what the store keeps for all jobs, and this result was made from.
         """
@@ -178,7 +223,10 @@ class JobArchive(JobReader):
         return dict(archived.header["value"])
 
     def write_end(self, end: NewEnd, signer: Callable[[bytes], Signature] | None = None) -> StepRef:
-        """Close a run, signed if there is a ``signer``. If it is closed already, the address of that end is returned."""
+        """Close a run, signed if there is a ``signer``.
+
+        If it is closed already, the address of that end is returned.
+        """
         states, changed = self._nodes_of(end.parent).updated(end.nodes)
         form = End.like(
             end,

@@ -2,23 +2,25 @@
 
 ::
 
-    BATCH/JOB/definition/0001                         the job's definition; a later one has the next number
-    BATCH/JOB/runs/RUN                                a run was started, and from which step
+    BATCH/JOB/definition/0001                         the job's definition; a later one has the next
+    number BATCH/JOB/runs/RUN                                a run was started, and from which step
     BATCH/JOB/turns/RUN/00000/0000041.attempt-001     a request, written before the call
-    BATCH/JOB/turns/RUN/00000/0000041.failure-001     what came back of an attempt that failed, in place of a step
-    BATCH/JOB/turns/RUN/00000/0000041.exchange-001    what came back of an attempt that is not the turn's reply: see ``exchanges``
-    BATCH/JOB/turns/RUN/00000/0000041.step            the reply, written after it
-    BATCH/JOB/turns/RUN/00000/0000041.effect-000000   the result of a read or a tool call of turn 41's statement
-    BATCH/JOB/turns/RUN/00000/0000041.effect-800000   what a tick read while the job slept after turn 41, from 800000 on
-    BATCH/JOB/turns/RUN/00000/0000041.effect-999999   what the tick before turn 41's call read, if anything had changed
-    BATCH/JOB/turns/RUN/00000/0000041.checkpoint      the job's whole state after turn 41
-    BATCH/JOB/replays/ID, ID.run                      a replay was ordered, and which run it became
-    BATCH/JOB/ends/RUN                                the end of the run
+    BATCH/JOB/turns/RUN/00000/0000041.failure-001     what came back of an attempt that failed, in
+    place of a step BATCH/JOB/turns/RUN/00000/0000041.exchange-001    what came back of an attempt
+    that is not the turn's reply: see ``exchanges`` BATCH/JOB/turns/RUN/00000/0000041.step
+    the reply, written after it BATCH/JOB/turns/RUN/00000/0000041.effect-000000   the result of a
+    read or a tool call of turn 41's statement BATCH/JOB/turns/RUN/00000/0000041.effect-800000
+    what a tick read while the job slept after turn 41, from 800000 on
+    BATCH/JOB/turns/RUN/00000/0000041.effect-999999   what the tick before turn 41's call read, if
+    anything had changed BATCH/JOB/turns/RUN/00000/0000041.checkpoint      the job's whole state
+    after turn 41 BATCH/JOB/replays/ID, ID.run                      a replay was ordered, and which
+    run it became BATCH/JOB/ends/RUN                                the end of the run
 
-A side run ``RUN~NAME`` holds the one call by which a model wrote a summary for RUN: it starts from RUN's last step.
+A side run ``RUN~NAME`` holds the one call by which a model wrote a summary for RUN: it starts from
+RUN's last step.
 
-The number before the turn is the turn's hundred: it keeps directories and listings small. Names that users choose
-are percent-encoded, so no name can leave its place.
+The number before the turn is the turn's hundred: it keeps directories and listings small. Names
+that users choose are percent-encoded, so no name can leave its place.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ CLAIM = ".run"
 
 
 class TurnKey(NamedTuple):
-    """A key under ``turns``, taken apart. ``number`` is the attempt's (also of a failure or an exchange) or the effect's, 0 for a step."""
+    """A key under ``turns``, taken apart.
+
+    ``number`` is the attempt's (also of a failure or an exchange) or the effect's, 0 for a step.
+    """
 
     job: str
     run: str
@@ -81,7 +86,10 @@ def run_key(job: str, run: str) -> str:
 
 
 def side_run(run: str, name: str) -> str:
-    """The run beside ``run`` that holds one model call: a summary's. Names of runs have no ``~``."""
+    """The run beside ``run`` that holds one model call: a summary's.
+
+    Names of runs have no ``~``.
+    """
     return f"{run}~{name}"
 
 
@@ -161,8 +169,13 @@ def turn_prefix_of(key: TurnKey) -> str:
 
 
 def parse_turn_key(key: str) -> TurnKey | None:
-    """The parts of a key under ``turns``, or None if it is none. ``run`` is as in the key, still encoded."""
+    """The parts of a key under ``turns``, or None if it is none.
+
+    ``run`` is as in the key, still encoded.
+    """
     found = _TURN_KEY.fullmatch(key)
     if found is None:
         return None
-    return TurnKey(found["job"], found["run"], int(found["turn"]), found["kind"], int(found["number"] or 0))
+    return TurnKey(
+        found["job"], found["run"], int(found["turn"]), found["kind"], int(found["number"] or 0)
+    )

@@ -1,4 +1,6 @@
-"""Layouts as the archive stores them: one line of canonical JSON a segment, in the order of the prompt."""
+"""Layouts as the archive stores them: one line of canonical JSON a segment, in the order of the
+prompt.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,9 @@ _MOST_RUNS = 10_000
 
 @dataclass(frozen=True)
 class Span:
-    """The turns from ``first`` to ``last`` (None: no end) of the run whose turns stand under ``prefix``."""
+    """The turns from ``first`` to ``last`` (None: no end) of the run whose turns stand under
+    ``prefix``.
+    """
 
     prefix: str
     first: int
@@ -28,7 +30,10 @@ class Span:
 
 
 class Lineage:
-    """The runs of a job, and of other jobs that it was forked from. ``starts`` remembers where runs started."""
+    """The runs of a job, and of other jobs that it was forked from.
+
+    ``starts`` remembers where runs started.
+    """
 
     def __init__(self, store: ObjectStore, job: str, starts: dict[str, Mapping[str, Any]]) -> None:
         self._store = store
@@ -39,7 +44,8 @@ class Lineage:
         """Where the turns of ``run`` are, oldest first.
 
         Raises:
-            ObjectCorrupt: if a run's start cannot be read, or runs start from each other in a circle.
+            ObjectCorrupt: if a run's start cannot be read, or runs start from each other in a
+                circle.
         """
         job, name, last = self._job, keys.name(run), None
         spans: list[Span] = []
@@ -53,7 +59,9 @@ class Lineage:
                 return spans[::-1]
             parent = keys.parse_turn_key(start["parent"]["key"])
             if parent is None:
-                raise ObjectCorrupt(f"{job}/runs/{name}: its parent {start['parent']['key']} is no step")
+                raise ObjectCorrupt(
+                    f"{job}/runs/{name}: its parent {start['parent']['key']} is no step"
+                )
             job, name, last = parent.job, parent.run, parent.turn
         raise ObjectCorrupt(f"{self._job}/runs/{keys.name(run)}: its runs start from each other")
 

@@ -1,4 +1,6 @@
-"""What a record names, by its digest, of what came before it: so that the chain of steps covers everything beside it."""
+"""What a record names, by its digest, of what came before it: so that the chain of steps covers
+everything beside it.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ class Naming:
         self._lineage = lineage
 
     def after(self, run: str, parent: StepRef | None) -> dict[str, dict[str, str]]:
-        """What the object after a step names, digests by key: the results of the effects of the step's statement, checkpoints,
-        and calls that nothing else names.
+        """What the object after a step names, digests by key: the results of the effects of the
+        step's statement, checkpoints, and calls that nothing else names.
         """
         found = keys.parse_turn_key(parent.key) if parent else None
         if found is None:
@@ -40,15 +42,17 @@ class Naming:
         places = {f"{found.prefix}{found.turn // 100:05d}/{found.turn:07d}."}
         places.add(keys.turn_prefix(self._prefix, run, found.turn))
         listed = [key for place in sorted(places) for key in self._objects.store.list(place)]
-        effects = {key: self._objects.get(key, "effect").digest for key in listed if ".effect-" in key}
+        effects = {
+            key: self._objects.get(key, "effect").digest for key in listed if ".effect-" in key
+        }
         saved = [key for key in listed if key.endswith(".checkpoint")]
         checkpoints = {key: self._objects.get(key, "checkpoint").digest for key in saved}
         calls = {**self._other_calls(listed), **self._side_calls(run)}
         return {"effects": effects, "checkpoints": checkpoints, "beside": calls}
 
     def by_step(self, step: NewStep, parent: StepRef | None) -> dict[str, dict[str, str]]:
-        """What a step names of what came before its call: also what was prepared in the background, however long before, and
-        applied by a tick since the parent.
+        """What a step names of what came before its call: also what was prepared in the background,
+        however long before, and applied by a tick since the parent.
         """
         named = self.after(step.run, parent)
         asleep = [(obj_id, turn, effect) for _, obj_id, turn, effect in step.interim.asleep]
@@ -65,7 +69,10 @@ class Naming:
         return named
 
     def remember(self, named: Mapping[str, Mapping[str, str]]) -> None:
-        """A step was written that names this. What another process wrote is named once more, which does no harm."""
+        """A step was written that names this.
+
+        What another process wrote is named once more, which does no harm.
+        """
         for key in named.get("beside", ()):
             found = keys.parse_turn_key(key)
             if found is not None and keys.is_side_run(unquote(found.run)):
@@ -78,13 +85,18 @@ class Naming:
         return None if last is None else StepRef(key=last.key, digest=last.digest)
 
     def start(self, attempt: NewAttempt) -> str | None:
-        """Archive the run's start, if this is its first turn. Returns its digest, which the attempt names.
+        """Archive the run's start, if this is its first turn.
 
-        Workers may race on a first turn, and a kill may come between the two writes: which of them wrote the start is
-        not known from its time, so the attempt names the start that stands.
+        Returns its digest, which the attempt names.
+
+        Workers may race on a first turn, and a kill may come between the two writes: which of them
+        wrote the start is not known from its time, so the attempt names the start that stands.
         """
         parent = keys.parse_turn_key(attempt.parent.key) if attempt.parent else None
-        if parent is not None and (parent.job, parent.run) == (self._prefix, keys.name(attempt.run)):
+        if parent is not None and (parent.job, parent.run) == (
+            self._prefix,
+            keys.name(attempt.run),
+        ):
             return None
         aside = keys.is_side_run(attempt.run)
         form = RunStart.like(
@@ -98,8 +110,16 @@ class Naming:
 
     def _claimed(self, run: str) -> dict[str, str]:
         """The claims of the replays that a run is, digests by key; nothing if it is none."""
-        listed = [key for key in self._objects.store.list(f"{self._prefix}/replays/") if key.endswith(keys.CLAIM)]
-        claims = [claim for claim in (self._objects.get(key, "claim") for key in listed) if claim.header["run"] == run]
+        listed = [
+            key
+            for key in self._objects.store.list(f"{self._prefix}/replays/")
+            if key.endswith(keys.CLAIM)
+        ]
+        claims = [
+            claim
+            for claim in (self._objects.get(key, "claim") for key in listed)
+            if claim.header["run"] == run
+        ]
         return {claim.key: claim.digest for claim in claims}
 
     def _heads_before(self, run: str) -> dict[str, str]:
@@ -111,11 +131,18 @@ class Naming:
             if (start := self._whole(key, "run")) is not None:
                 told |= start.header.get("earlier", {})
         names = dict.fromkeys(key.rpartition("/")[2] for key in (*starts, *ends))
-        heads = {key: digest for name in names if name != keys.name(run) for key, digest in self._head(name).items()}
+        heads = {
+            key: digest
+            for name in names
+            if name != keys.name(run)
+            for key, digest in self._head(name).items()
+        }
         return {key: digest for key, digest in heads.items() if told.get(key) != digest}
 
     def _head(self, name: str) -> dict[str, str]:
-        """The last record of a run, named as in its key: its end, its last step with what else its turn has, or its start."""
+        """The last record of a run, named as in its key: its end, its last step with what else its
+        turn has, or its start.
+        """
         end = self._whole(f"{self._prefix}/ends/{name}", "end")
         if end is not None:
             return {end.key: end.digest}
@@ -127,14 +154,20 @@ class Naming:
         return self._digests([(f"{self._prefix}/runs/{name}", "run")])
 
     def _other_calls(self, listed: Iterable[str]) -> dict[str, str]:
-        """The calls of a step's turn beside the one that it is the reply to: those that failed late, or lost a race."""
-        calls = [(key, found.kind) for key in listed if (found := keys.parse_turn_key(key)) is not None]
+        """The calls of a step's turn beside the one that it is the reply to: those that failed
+        late, or lost a race.
+        """
+        calls = [
+            (key, found.kind) for key in listed if (found := keys.parse_turn_key(key)) is not None
+        ]
         calls = [(key, kind) for key, kind in calls if kind in _CALLS]
         # Of a turn with one attempt there is nothing to say: its step names it.
         return self._digests(calls) if len(calls) > 1 else {}
 
     def _side_calls(self, run: str) -> dict[str, str]:
-        """What came of the calls by which a model wrote summaries for ``run``, as far as no step of this process named it."""
+        """What came of the calls by which a model wrote summaries for ``run``, as far as no step of
+        this process named it.
+        """
         if keys.is_side_run(run):
             return {}
         named = self._objects.caches.named
@@ -142,14 +175,19 @@ class Naming:
         for start in self._objects.store.list(keys.run_key(self._prefix, keys.side_run(run, ""))):
             if start in named:
                 continue
-            for key in self._objects.store.list(f"{self._prefix}/turns/{start.rpartition('/')[2]}/"):
+            for key in self._objects.store.list(
+                f"{self._prefix}/turns/{start.rpartition('/')[2]}/"
+            ):
                 place = keys.parse_turn_key(key)
                 if place is not None and place.kind in _OUTCOMES and key not in named:
                     found |= self._digests([(key, place.kind)])
         return found
 
     def _digests(self, wanted: Iterable[tuple[str, str]]) -> dict[str, str]:
-        """The digests of objects that are whole. What is damaged can be named no more, and holds no job up: ``verify`` tells."""
+        """The digests of objects that are whole.
+
+        What is damaged can be named no more, and holds no job up: ``verify`` tells.
+        """
         found = [self._whole(key, kind) for key, kind in wanted]
         return {one.key: one.digest for one in found if one is not None}
 

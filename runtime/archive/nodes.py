@@ -1,4 +1,6 @@
-"""The states of a job's live nodes, as steps record them: changed ones in most steps, all in keyframes."""
+"""The states of a job's live nodes, as steps record them: changed ones in most steps, all in
+keyframes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from runtime.base.digests import digest_of
 
 @dataclass(frozen=True)
 class NodeStates:
-    """The record of each live node and its digest, by ``obj_id``, in the order in which the nodes first appeared."""
+    """The record of each live node and its digest, by ``obj_id``, in the order in which the nodes
+    first appeared.
+    """
 
     records: Mapping[str, dict[str, Any]]
     digests: Mapping[str, str]
@@ -26,11 +30,13 @@ class NodeStates:
         """One digest for all of them."""
         return digest_of(self.digests)
 
-    def updated(self, records: Iterable[Mapping[str, Any]]) -> tuple[NodeStates, tuple[dict[str, Any], ...]]:
+    def updated(
+        self, records: Iterable[Mapping[str, Any]]
+    ) -> tuple[NodeStates, tuple[dict[str, Any], ...]]:
         """The states after ``records``, and those of ``records`` that changed anything.
 
-        A record names its node by ``obj_id``; one with ``"removed": true`` takes the node away. What is not named
-        stays.
+        A record names its node by ``obj_id``; one with ``"removed": true`` takes the node away.
+        What is not named stays.
 
         Raises:
             ValueError: if a record has no ``obj_id``.

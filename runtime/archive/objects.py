@@ -17,14 +17,22 @@ _LARGE = frozenset({"checkpoint"})
 
 
 class Objects:
-    """The objects of all archives on ``store``. Methods raise ``ObjectCorrupt`` and ``ArchiveError`` as a ``JobArchive``'s do."""
+    """The objects of all archives on ``store``.
+
+    Methods raise ``ObjectCorrupt`` and ``ArchiveError`` as a ``JobArchive``'s do.
+    """
 
     def __init__(self, store: ObjectStore) -> None:
         self.store = store
         self.caches = caches_of(store)
 
-    def put(self, key: str, form: Form, parts: tuple[Part, ...] = ()) -> tuple[bool, ArchivedObject]:
-        """Write, or find out what is there. Returns whether it was written, and the object that is there now."""
+    def put(
+        self, key: str, form: Form, parts: tuple[Part, ...] = ()
+    ) -> tuple[bool, ArchivedObject]:
+        """Write, or find out what is there.
+
+        Returns whether it was written, and the object that is there now.
+        """
         kind = form.kind
         text = header(form.header(), parts)
         data, _ = seal(key, text, parts)
@@ -50,7 +58,9 @@ class Objects:
         """The step at an address, its digest checked."""
         found = self.get(ref.key, "step")
         if found.digest != ref.digest:
-            raise ObjectCorrupt(f"{ref.key} has digest {found.digest}, not {ref.digest} by which it is referred to")
+            raise ObjectCorrupt(
+                f"{ref.key} has digest {found.digest}, not {ref.digest} by which it is referred to"
+            )
         return found
 
     def last(self, prefix: str, kind: str) -> ArchivedObject | None:

@@ -9,11 +9,14 @@ from runtime.base.values import Failed
 
 @dataclass
 class OtherAttempts:
-    """The attempts at one turn, by their numbers. ``aside`` are those that need no counting: the step's own, and requests that
-    another followed. ``failed`` are failures, ``beaten`` replies that came after the turn's step.
+    """The attempts at one turn, by their numbers.
 
-    ``told`` is what the step says of failed attempts. It counts the first of them, those that were still in flight by an estimate:
-    what came of one of these later is not counted again, as the job did not book it again.
+    ``aside`` are those that need no counting: the step's own, and requests that another followed.
+    ``failed`` are failures, ``beaten`` replies that came after the turn's step.
+
+    ``told`` is what the step says of failed attempts. It counts the first of them, those that were
+    still in flight by an estimate: what came of one of these later is not counted again, as the job
+    did not book it again.
     """
 
     numbers: set[int] = field(default_factory=set)

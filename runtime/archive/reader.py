@@ -23,9 +23,12 @@ from runtime.projection.segments import Segment
 
 
 class JobReader:
-    """What an object store has of one job. Cheap to make; readers on one store share what they remember.
+    """What an object store has of one job.
 
-    Every method raises ``ObjectCorrupt`` for damaged objects and ``ArchiveError`` if the store fails.
+    Cheap to make; readers on one store share what they remember.
+
+    Every method raises ``ObjectCorrupt`` for damaged objects and ``ArchiveError`` if the store
+    fails.
     """
 
     def __init__(self, store: ObjectStore, batch: str, job: str) -> None:
@@ -77,19 +80,26 @@ class JobReader:
             return None
 
     def end_without_calls(self) -> End | None:
-        """The end of the newest run, if that ended before its first call, so that ``runs`` does not tell of it."""
+        """The end of the newest run, if that ended before its first call, so that ``runs`` does not
+        tell of it.
+        """
         begun = {run for _, run in self._started()}
         ended = [unquote(key.rpartition("/")[2]) for key in self.store.list(f"{self.prefix}/ends/")]
         found = [end for run in ended if run not in begun and (end := self.end(run)) is not None]
         newest = max(found, key=lambda end: end.ended_at, default=None)
-        return newest if newest is not None and newest.ended_at > (self.last_start() or "") else None
+        return (
+            newest if newest is not None and newest.ended_at > (self.last_start() or "") else None
+        )
 
     def runs(self) -> list[str]:
         """The runs of this job, oldest first."""
         return [run for _, run in self._runs()]
 
     def side_runs(self, run: str) -> list[str]:
-        """The runs beside ``run`` in which a model wrote summaries for it, oldest first. See ``keys.side_run``."""
+        """The runs beside ``run`` in which a model wrote summaries for it, oldest first.
+
+        See ``keys.side_run``.
+        """
         return [name for _, name in self._started() if keys.is_side_run_of(name, run)]
 
     def has_side_run(self, name: str) -> bool:
@@ -101,7 +111,9 @@ class JobReader:
         return next((when for when, _ in reversed(self._runs())), None)
 
     def find_step(self, run: str, turn: int) -> Step | None:
-        """The step of a turn of a run, or of the run that it started from; None if there is none."""
+        """The step of a turn of a run, or of the run that it started from; None if there is
+        none.
+        """
         for key in self._step_keys(run, turn):
             try:
                 return Step.read(self.objects.get(key, "step"))
@@ -122,7 +134,9 @@ class JobReader:
         return Step.read(self.objects.get(key, "step"))
 
     def steps(self, run: str | None = None) -> Iterator[Step]:
-        """The steps of a run (the newest by default) in turn order, with those of the runs that it started from."""
+        """The steps of a run (the newest by default) in turn order, with those of the runs that it
+        started from.
+        """
         for key in self.lineage.keys(self._run(run)):
             if key.endswith(".step"):
                 yield Step.read(self.objects.get(key, "step"))
@@ -168,7 +182,9 @@ class JobReader:
         return read_chunks(self.objects.get(keys.failure_key(attempt), "failure"))
 
     def exchange(self, attempt: str) -> Exchange | None:
-        """What came back of the attempt of this key beside its turn's reply, if that was archived."""
+        """What came back of the attempt of this key beside its turn's reply, if that was
+        archived.
+        """
         try:
             return Exchange.read(self.objects.get(keys.exchange_key(attempt), "exchange"))
         except ObjectMissing:
@@ -196,7 +212,8 @@ class JobReader:
         found = keys.parse_turn_key(last) if last else None
         if found is None:
             return None
-        # What the turn's tick read was archived before the attempt, and comes after it in the order of keys.
+        # What the turn's tick read was archived before the attempt, and comes after it in the order
+        # of keys.
         of_turn = list(self.store.list(f"{found.prefix}{found.turn // 100:05d}/{found.turn:07d}."))
         attempts = [key for key in of_turn if ".attempt-" in key]
         if not attempts or any(key.endswith(".step") for key in of_turn):
@@ -204,7 +221,8 @@ class JobReader:
         return Attempt.read(self.objects.get(attempts[-1], "attempt"))
 
     def wire_request(self, run: str, turn: int) -> bytes:
-        """The exact request of a turn: that of its step's attempt, or of the last attempt if there is no step.
+        """The exact request of a turn: that of its step's attempt, or of the last attempt if there
+        is no step.
 
         Raises:
             NotFound: if there is no such turn.
@@ -258,7 +276,9 @@ class JobReader:
         return layout
 
     def _nodes_of(self, step: StepRef | None) -> NodeStates:
-        """The node states at a step: the last keyframe's, with the changes of the steps after it."""
+        """The node states at a step: the last keyframe's, with the changes of the steps after
+        it.
+        """
         behind: list[ArchivedObject] = []
         states: NodeStates | None = NodeStates.none() if step is None else None
         while states is None and step is not None:
@@ -268,7 +288,9 @@ class JobReader:
                 keyframe, step = behind[-1].header["keyframe"], ref_of(behind[-1].header["parent"])
                 states = NodeStates.none() if keyframe else None
         if states is None:
-            raise ObjectCorrupt(f"{behind[-1].key}: neither a keyframe nor the child of another step")
+            raise ObjectCorrupt(
+                f"{behind[-1].key}: neither a keyframe nor the child of another step"
+            )
         for archived in reversed(behind):
             states, _ = states.updated(archived.header["nodes"])
             self._caches.nodes.put(archived.key, states)
@@ -283,7 +305,9 @@ class JobReader:
         return sorted((self._started_at(key), unquote(key.rpartition("/")[2])) for key in listed)
 
     def _started_at(self, key: str) -> str:
-        """When a run started; nothing of one whose start is damaged, so that the others can be read."""
+        """When a run started; nothing of one whose start is damaged, so that the others can be
+        read.
+        """
         try:
             return str(self.objects.get(key, "run").header["started_at"])
         except ObjectCorrupt:
@@ -301,7 +325,9 @@ class JobReader:
         return runs[-1]
 
     def _step_keys(self, run: str, turn: int) -> Iterator[str]:
-        """Where the turn's step may be: in the run itself, which costs no look at where the run started, and there."""
+        """Where the turn's step may be: in the run itself, which costs no look at where the run
+        started, and there.
+        """
         own = keys.turn_prefix(self.prefix, run, turn)
         yield f"{own}step"
         inherited = self.lineage.turn_prefix(run, turn)
@@ -309,7 +335,9 @@ class JobReader:
             yield f"{inherited}step"
 
     def _asking(self, key: str) -> str:
-        """The attempt that asked for what the attempt ``key`` got: a reply may be fetched by a request that says nothing."""
+        """The attempt that asked for what the attempt ``key`` got: a reply may be fetched by a
+        request that says nothing.
+        """
         attempt = self.objects.get(key, "attempt").header
         while not attempt["request"]["bytes"] and attempt["previous"] is not None:
             key = attempt["previous"]["key"]
@@ -322,7 +350,9 @@ class JobReader:
                 return self.objects.get(key, "step")
             except ObjectMissing:
                 continue
-        raise NotFound(f"turn {turn} of run {run} of {unquote(self.prefix)} has no reply in the archive")
+        raise NotFound(
+            f"turn {turn} of run {run} of {unquote(self.prefix)} has no reply in the archive"
+        )
 
     def _attempt_key(self, run: str, turn: int) -> str:
         try:

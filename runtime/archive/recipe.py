@@ -1,8 +1,10 @@
-"""Recipes: how a document of one turn (its wire request, its layout) is put together from what is stored.
+"""Recipes: how a document of one turn (its wire request, its layout) is put together from what is
+stored.
 
-An attempt stores only the bytes that its parent's documents do not have, its *literals*. A document is then a
-sequence of *extents*: stretches of the literals of this attempt and of earlier ones. Most attempts store their
-recipe relative to the parent's; every few turns one stores it flat, naming its sources itself, so no chain is long.
+An attempt stores only the bytes that its parent's documents do not have, its *literals*. A document
+is then a sequence of *extents*: stretches of the literals of this attempt and of earlier ones. Most
+attempts store their recipe relative to the parent's; every few turns one stores it flat, naming its
+sources itself, so no chain is long.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ _CRUMB = 64
 
 
 def compose(parent: Sequence[Extent], ops: Sequence[Op], own: str) -> Extents:
-    """The extents of the document that ``ops`` make from the parent's; literals come from attempt ``own``, in order.
+    """The extents of the document that ``ops`` make from the parent's; literals come from attempt
+    ``own``, in order.
 
     Raises:
         ValueError: if an op copies what the parent does not have.
@@ -54,8 +57,8 @@ def compose(parent: Sequence[Extent], ops: Sequence[Op], own: str) -> Extents:
 def solid(parent: Sequence[Extent], ops: Sequence[Op]) -> list[Op]:
     """``ops`` with crumbs as literals: extents under ``_CRUMB`` bytes at the ends of a copy.
 
-    Two digits that a new line happens to share with the line it replaces would keep the old line's object among
-    those that every later request must read.
+    Two digits that a new line happens to share with the line it replaces would keep the old line's
+    object among those that every later request must read.
     """
     starts = list(accumulate((extent.length for extent in parent), initial=0))
     made: list[Op] = []
@@ -72,7 +75,9 @@ def solid(parent: Sequence[Extent], ops: Sequence[Op]) -> list[Op]:
             continue
         sizes = [extent.length for extent in _cut(parent, starts, op.offset, op.length)]
         before = sum(takewhile(lambda size: size < _CRUMB, sizes))
-        after = sum(takewhile(lambda size: size < _CRUMB, reversed(sizes))) if before < op.length else 0
+        after = (
+            sum(takewhile(lambda size: size < _CRUMB, reversed(sizes))) if before < op.length else 0
+        )
         literal(before)
         if before + after < op.length:
             made.append(Copy(op.offset + before, op.length - before - after))
@@ -80,10 +85,14 @@ def solid(parent: Sequence[Extent], ops: Sequence[Op]) -> list[Op]:
     return made
 
 
-def absorb(extents: Sequence[Extent], sources: frozenset[str], own: str) -> tuple[Extents, list[tuple[int, int]]]:
-    """The same document with the extents of ``sources`` and ``own`` as literals of ``own``, numbered anew.
+def absorb(
+    extents: Sequence[Extent], sources: frozenset[str], own: str
+) -> tuple[Extents, list[tuple[int, int]]]:
+    """The same document with the extents of ``sources`` and ``own`` as literals of ``own``,
+    numbered anew.
 
-    Returns the extents, and the stretches (start, stop) of the document that are ``own``'s literals.
+    Returns the extents, and the stretches (start, stop) of the document that are ``own``'s
+    literals.
     """
     made: list[Extent] = []
     stretches: list[tuple[int, int]] = []
@@ -101,7 +110,9 @@ def absorb(extents: Sequence[Extent], sources: frozenset[str], own: str) -> tupl
 
 
 def encode_ops(ops: Sequence[Op]) -> bytes:
-    """A relative recipe: for each op its length and kind, and for a copy where it starts after the one before."""
+    """A relative recipe: for each op its length and kind, and for a copy where it starts after the
+    one before.
+    """
     out, end = [varint(len(ops))], 0
     for op in ops:
         if isinstance(op, Copy):
@@ -113,7 +124,9 @@ def encode_ops(ops: Sequence[Op]) -> bytes:
 
 
 def encode_extents(extents: Sequence[Extent], sources: Sequence[str], own: str) -> bytes:
-    """A flat recipe: for each extent its source's number (0 is this attempt), its length and its offset's change."""
+    """A flat recipe: for each extent its source's number (0 is this attempt), its length and its
+    offset's change.
+    """
     numbers = {own: 0} | {source: number for number, source in enumerate(sources, 1)}
     ends = dict.fromkeys(numbers, 0)
     out = [varint(len(extents))]
@@ -178,8 +191,12 @@ def _next(numbers: Iterator[int]) -> int:
         raise ValueError("the recipe ends early") from None
 
 
-def _cut(extents: Sequence[Extent], starts: Sequence[int], offset: int, length: int) -> Iterator[Extent]:
-    """The extents of ``length`` bytes from ``offset`` of a document whose extents begin at ``starts``."""
+def _cut(
+    extents: Sequence[Extent], starts: Sequence[int], offset: int, length: int
+) -> Iterator[Extent]:
+    """The extents of ``length`` bytes from ``offset`` of a document whose extents begin at
+    ``starts``.
+    """
     index = bisect_right(starts, offset) - 1
     while length:
         source, start, size = extents[index]

@@ -1,4 +1,6 @@
-"""A finished turn as a replay needs it: the reply, and what came of it, which the record after the turn holds."""
+"""A finished turn as a replay needs it: the reply, and what came of it, which the record after the
+turn holds.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from runtime.projection.segments import SegmentKind
 
 @dataclass(frozen=True)
 class TurnRecord:
-    """A step and what followed. ``after`` is the next step or the end of the run, None if neither is there."""
+    """A step and what followed.
+
+    ``after`` is the next step or the end of the run, None if neither is there.
+    """
 
     step: Step
     after: Step | End | None
@@ -45,7 +50,9 @@ class TurnRecord:
 
     @property
     def events(self) -> tuple[dict[str, Any], ...] | None:
-        """The context's events until the next call; None if none were recorded, as in archives of earlier releases."""
+        """The context's events until the next call; None if none were recorded, as in archives of
+        earlier releases.
+        """
         return self.after.events if self.after is not None else None
 
 
@@ -67,7 +74,9 @@ def turn_record(archive: JobArchive, run: str, turn: int) -> TurnRecord:
 
 
 def end_after(archive: JobArchive, run: str, step: Step) -> End | None:
-    """The end of a run, if it comes after ``step``: a reply that arrived when its job had been cancelled was not executed."""
+    """The end of a run, if it comes after ``step``: a reply that arrived when its job had been
+    cancelled was not executed.
+    """
     end = archive.end(run)
     return end if end is not None and end.parent == step.ref else None
 
@@ -76,19 +85,25 @@ def user_messages(archive: JobArchive, run: str, turn: int) -> tuple[str, ...]:
     """The user's messages that a turn began with, in order."""
     own = f"event:{turn}."
     layout = archive.turn_layout(run, turn)
-    return tuple(s.text for s in layout if s.kind is SegmentKind.MESSAGE and s.origin.startswith(own))
+    return tuple(
+        s.text for s in layout if s.kind is SegmentKind.MESSAGE and s.origin.startswith(own)
+    )
 
 
 def recorded_effect(archive: JobArchive, run: str, turn: int, effect: int) -> dict[str, Any] | None:
     """The archived result of an effect, wherever the run's statement had it; None if there is none.
 
-    A statement that was cut by a reset has effects in two runs: the newer one's count. So has what was being prepared in the
-    background, however long before.
+    A statement that was cut by a reset has effects in two runs: the newer one's count. So has what
+    was being prepared in the background, however long before.
     """
     everywhere = reversed(archive.lineage.spans(run))
     for span in everywhere if is_prepared(effect) else _spans_with(archive, run, turn):
         try:
-            return dict(archive.objects.get(keys.effect_key_in(span.prefix, turn, effect), "effect").header["value"])
+            return dict(
+                archive.objects.get(keys.effect_key_in(span.prefix, turn, effect), "effect").header[
+                    "value"
+                ]
+            )
         except ObjectMissing:
             continue
     return None
@@ -97,7 +112,8 @@ def recorded_effect(archive: JobArchive, run: str, turn: int, effect: int) -> di
 def recorded_summary(archive: JobArchive, run: str, turn: int, name: str) -> Step | None:
     """The step of the call that wrote summary ``name`` for a turn's prompt; None if there is none.
 
-    It stands beside the run that made the call: where the turn was replayed, that is the run that was followed.
+    It stands beside the run that made the call: where the turn was replayed, that is the run that
+    was followed.
     """
     step = archive.find_step(run, turn)
     if step is None:
@@ -125,7 +141,8 @@ def _archive_of(archive: JobArchive, step: Step) -> JobArchive:
 def _spans_with(archive: JobArchive, run: str, turn: int) -> Iterator[Span]:
     """The spans of a timeline in which something of a turn may be, newest first.
 
-    A run that was reset before its turn N holds that turn's tick and summaries, and the statement before may have run on.
+    A run that was reset before its turn N holds that turn's tick and summaries, and the statement
+    before may have run on.
     """
     for span in reversed(archive.lineage.spans(run)):
         if span.first - 1 <= turn and (span.last is None or turn <= span.last + 1):

@@ -1,4 +1,7 @@
-"""What an archived object names by digest. Whatever one names is covered by its digest, and so on to the heads."""
+"""What an archived object names by digest.
+
+Whatever one names is covered by its digest, and so on to the heads.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ _MANY = ("effects", "checkpoints", "beside", "claims", "earlier", "uses")
 
 
 class Reference(NamedTuple):
-    """``key`` must be there and have ``digest``. ``link``: the chain of turns itself, of which readers know more."""
+    """``key`` must be there and have ``digest``.
+
+    ``link``: the chain of turns itself, of which readers know more.
+    """
 
     key: str
     digest: str
@@ -25,7 +31,10 @@ class Reference(NamedTuple):
 
 
 def references(archived: ArchivedObject) -> Iterator[Reference]:
-    """What an object names, in an order of its own. Raises what a malformed header makes: ``KeyError`` and the like."""
+    """What an object names, in an order of its own.
+
+    Raises what a malformed header makes: ``KeyError`` and the like.
+    """
     header = archived.header
     kind = header["kind"]
     if kind == "claim":
@@ -48,13 +57,17 @@ def references(archived: ArchivedObject) -> Iterator[Reference]:
             yield Reference(summary["key"], summary["digest"], link=True)
 
 
-_NAMING = frozenset({"run", "attempt", "step", "failure", "exchange", "effect", "checkpoint", "end"})
+_NAMING = frozenset(
+    {"run", "attempt", "step", "failure", "exchange", "effect", "checkpoint", "end"}
+)
 _FREE = frozenset({"answered", "definition"})
 _LINKS = frozenset({"effects", "checkpoints", "claims"})
 
 
 def shared_references(data: bytes) -> Iterator[Reference]:
-    """What an object under ``SHARED`` names: a summary's text, the step of the call that wrote it."""
+    """What an object under ``SHARED`` names: a summary's text, the step of the call that wrote
+    it.
+    """
     try:
         step = json.loads(data).get("step")
         if isinstance(step, dict):

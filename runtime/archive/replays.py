@@ -1,4 +1,5 @@
-"""Replays in the archive: what was ordered, before the reset that makes the run, and which run it became.
+"""Replays in the archive: what was ordered, before the reset that makes the run, and which run it
+became.
 
 ::
 
@@ -28,7 +29,9 @@ class Replay(Value):
     run: str | None
 
 
-def write_replay(archive: JobArchive, identity: str, order: dict[str, Any], ordered_at: str) -> None:
+def write_replay(
+    archive: JobArchive, identity: str, order: dict[str, Any], ordered_at: str
+) -> None:
     """Archive an order under an ``identity`` of its own.
 
     Raises:
@@ -40,7 +43,9 @@ def write_replay(archive: JobArchive, identity: str, order: dict[str, Any], orde
 
 
 def claim_replay(archive: JobArchive, identity: str, run: str) -> dict[str, Any] | None:
-    """The order, claimed for ``run``; None if there is no such order, or another run has claimed it."""
+    """The order, claimed for ``run``; None if there is no such order, or another run has claimed
+    it.
+    """
     try:
         ordered = archive.objects.get(_key(archive, identity), "replay")
     except ObjectMissing:
@@ -58,7 +63,9 @@ def replays(archive: JobArchive) -> list[Replay]:
     for key in listed:
         if not key.endswith(CLAIM):
             form = ReplayForm.read(archive.objects.get(key, "replay"))
-            run = archive.objects.get(key + CLAIM, "claim").header["run"] if key in claimed else None
+            run = (
+                archive.objects.get(key + CLAIM, "claim").header["run"] if key in claimed else None
+            )
             found.append(Replay(id=form.id, order=form.order, ordered_at=form.ordered_at, run=run))
     return sorted(found, key=lambda replay: replay.ordered_at)
 

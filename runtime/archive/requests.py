@@ -1,14 +1,16 @@
 """Storing requests as what is new in them, and putting any of them together again with few reads.
 
-The design says: the request before is the dictionary of the next, with a keyframe every 32 turns. Taken literally, a
-keyframe holds the whole request again: in a chat that only grows, most of the archive would be keyframes (75 kB a
-turn at 5,000 turns of 1.2 kB), and a chain of 32 links decompresses the whole request 32 times. So the dictionary is
-made explicit (``recipe.py``), which has neither cost, and the bound of a keyframe is kept another way: no request
-needs more than ``MOST_READS`` objects. When one would, it takes over (*absorbs*) the live literals of some of
-its sources. Absorbed literals have a level one higher than their sources', and the lowest level that has enough of
-them is absorbed first, oldest first: so a byte is rewritten once a level, and not once a turn, as in a
-log-structured merge tree. (No scheme of write-once objects can do without: 5,000 turns of new text that only a
-request of 5,000 turns needs together cannot be in 40 objects and be stored once.)
+The design says: the request before is the dictionary of the next, with a keyframe every 32 turns.
+Taken literally, a keyframe holds the whole request again: in a chat that only grows, most of the
+archive would be keyframes (75 kB a turn at 5,000 turns of 1.2 kB), and a chain of 32 links
+decompresses the whole request 32 times. So the dictionary is made explicit (``recipe.py``), which
+has neither cost, and the bound of a keyframe is kept another way: no request needs more than
+``MOST_READS`` objects. When one would, it takes over (*absorbs*) the live literals of some of its
+sources. Absorbed literals have a level one higher than their sources', and the lowest level that
+has enough of them is absorbed first, oldest first: so a byte is rewritten once a level, and not
+once a turn, as in a log-structured merge tree. (No scheme of write-once objects can do without:
+5,000 turns of new text that only a request of 5,000 turns needs together cannot be in 40 objects
+and be stored once.)
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ from runtime.base.errors import ObjectCorrupt
 
 MOST_READS = 40
 MOST_DEPTH = 12
-"""Links of a chain of relative recipes. A flat one costs some 300 bytes more; a link may cost a read."""
+"""Links of a chain of relative recipes.
+
+A flat one costs some 300 bytes more; a link may cost a read.
+"""
 _MOST_EXTENTS = 600
 _LEAST_ROOM = 12
 _DENSE = 0.7
@@ -50,7 +55,9 @@ _CACHE_BYTES = 96 << 20
 
 @dataclass(frozen=True)
 class Place:
-    """Where an attempt's documents are: their extents, the chain of objects that told so, and each source's level."""
+    """Where an attempt's documents are: their extents, the chain of objects that told so, and each
+    source's level.
+    """
 
     key: str
     wire: Extents
@@ -82,13 +89,20 @@ class Plan:
     parts: tuple[Part, ...]
 
 
-def plan(key: str, parent: Request | None, wire: bytes, layout: bytes, *, flat: bool = False) -> Plan:
-    """How attempt ``key`` stores its documents, given its parent's. ``flat``: do not name the parent's recipe."""
+def plan(
+    key: str, parent: Request | None, wire: bytes, layout: bytes, *, flat: bool = False
+) -> Plan:
+    """How attempt ``key`` stores its documents, given its parent's.
+
+    ``flat``: do not name the parent's recipe.
+    """
     old_wire, old_layout = (parent.wire, parent.layout) if parent else (b"", b"")
     old = parent.place if parent else Place("", (), (), (), {})
     wire_ops = solid(old.wire, difference(old_wire, wire))
     layout_ops = solid(old.layout, difference(old_layout, layout))
-    place = Place(key, compose(old.wire, wire_ops, key), compose(old.layout, layout_ops, key), (key,), {})
+    place = Place(
+        key, compose(old.wire, wire_ops, key), compose(old.layout, layout_ops, key), (key,), {}
+    )
     relative = _place(place, parent, 0, chained=True)
     if parent is not None and not flat and len(relative.chain) <= MOST_DEPTH and _fits(relative):
         fields = {"base": parent.place.key, "level": 0, "sources": None}
@@ -114,10 +128,11 @@ def _plan_flat(place: Place, wire: bytes, layout: bytes) -> Plan:
 def _choose(place: Place) -> tuple[int, frozenset[str]]:
     """Which sources to absorb, and the level of what comes of it.
 
-    The lowest level, with all below it, that the levels above leave at least ``_LEAST_ROOM`` reads for: absorbing
-    fewer would be due again at once. Of the lowest level alone, how many follows from how dense its sources are among
-    the turns they span: where nothing dies (a chat that grows) all, so that a byte is rewritten seldom; where most
-    die soon anyway (a projection whose parts change) few.
+    The lowest level, with all below it, that the levels above leave at least ``_LEAST_ROOM`` reads
+    for: absorbing fewer would be due again at once. Of the lowest level alone, how many follows
+    from how dense its sources are among the turns they span: where nothing dies (a chat that grows)
+    all, so that a byte is rewritten seldom; where most die soon anyway (a projection whose parts
+    change) few.
     """
     sources = sorted(place.levels.keys() - {place.key}, key=_turn)
     above = Counter(place.levels[source] for source in sources)
@@ -144,7 +159,9 @@ def _place(place: Place, parent: Request | None, level: int, *, chained: bool) -
     known = {**(parent.place.levels if parent else {}), place.key: level}
     used = {e.source for e in place.wire} | {e.source for e in place.layout} | {place.key}
     chain = (place.key, *parent.place.chain) if chained and parent else (place.key,)
-    return Place(place.key, place.wire, place.layout, chain, {s: n for s, n in known.items() if s in used})
+    return Place(
+        place.key, place.wire, place.layout, chain, {s: n for s, n in known.items() if s in used}
+    )
 
 
 def _own_bytes(document: bytes, ops: list[Op]) -> bytes:
@@ -177,7 +194,9 @@ def _turn(key: str) -> int:
 
 
 def _grouped(sources: list[str]) -> list[list[Any]]:
-    """Keys of attempts by their run's prefix: ``[[prefix, turn, number, turn, number, …], …]``; turns as differences."""
+    """Keys of attempts by their run's prefix: ``[[prefix, turn, number, turn, number, …], …]``;
+    turns as differences.
+    """
     groups: dict[str, list[Any]] = {}
     last: dict[str, int] = {}
     for source in sources:
@@ -202,14 +221,19 @@ def source_keys(grouped: list[list[Any]]) -> list[str]:
 
 
 class Edit(NamedTuple):
-    """How a document is made from another one: ops, and the bytes of the literals among them, in their order."""
+    """How a document is made from another one: ops, and the bytes of the literals among them, in
+    their order.
+    """
 
     ops: list[Op]
     literals: bytes
 
 
 class RequestReader:
-    """Puts requests together, reading each object once. ``read`` gets an object's bytes by its key."""
+    """Puts requests together, reading each object once.
+
+    ``read`` gets an object's bytes by its key.
+    """
 
     def __init__(self, read: Callable[[str], bytes]) -> None:
         self._read = read
@@ -232,7 +256,10 @@ class RequestReader:
         self._objects[archived.key] = archived
 
     def place(self, key: str) -> Place:
-        """Where the attempt's documents are. Reads the chain of recipes, not the sources, so ``levels`` is empty."""
+        """Where the attempt's documents are.
+
+        Reads the chain of recipes, not the sources, so ``levels`` is empty.
+        """
         chain = [self.object(key)]
         while chain[-1].header["base"] is not None:
             if len(chain) > MOST_DEPTH:
@@ -243,7 +270,10 @@ class RequestReader:
             wire, layout = decode_extents(_recipe(chain[-1]), sources, chain[-1].key)
             for link in reversed(chain[:-1]):
                 wire_ops, layout_ops = decode_ops(_recipe(link))
-                wire, layout = compose(wire, wire_ops, link.key), compose(layout, layout_ops, link.key)
+                wire, layout = (
+                    compose(wire, wire_ops, link.key),
+                    compose(layout, layout_ops, link.key),
+                )
         except (ValueError, IndexError, TypeError, KeyError) as error:
             raise ObjectCorrupt(f"{key}: its recipe cannot be read: {error}") from error
         return Place(key, wire, layout, tuple(link.key for link in chain), {})
@@ -252,14 +282,17 @@ class RequestReader:
         """The exact bytes of the attempt's request.
 
         Raises:
-            ObjectMissing, ObjectCorrupt: if anything it is made of is not there, damaged, or not what was sent.
+            ObjectMissing, ObjectCorrupt: if anything it is made of is not there, damaged, or not
+            what was sent.
         """
         return self._wire(self.place(key))
 
     def _wire(self, place: Place) -> bytes:
         wire = self._put_together(place.wire, self._literals_of_wire)
         if digest_bytes(wire) != self.object(place.key).header["request"]["digest"]:
-            raise ObjectCorrupt(f"{place.key}: the request put together is not the one that was sent")
+            raise ObjectCorrupt(
+                f"{place.key}: the request put together is not the one that was sent"
+            )
         return wire
 
     def layout(self, key: str) -> bytes:
@@ -273,13 +306,18 @@ class RequestReader:
     def _layout(self, place: Place) -> bytes:
         layout = self._put_together(place.layout, self._literals_of_layout)
         if len(layout) != self.object(place.key).header["layout"]["bytes"]:
-            raise ObjectCorrupt(f"{place.key}: the layout put together has another size than the one that was written")
+            raise ObjectCorrupt(
+                f"{place.key}: the layout put together has another size than the one that was"
+                " written"
+            )
         return layout
 
     def layout_edit(self, key: str, before: str | None) -> Edit | None:
-        """How the attempt's layout is made from that of the attempt ``before``; None if its recipe is not told by that one.
+        """How the attempt's layout is made from that of the attempt ``before``; None if its recipe
+        is not told by that one.
 
-        So a walk from turn to turn reads each object once, composes no chain of recipes, and puts no document together.
+        So a walk from turn to turn reads each object once, composes no chain of recipes, and puts
+        no document together.
 
         Raises:
             ObjectMissing, ObjectCorrupt: as for ``wire``.
@@ -290,7 +328,9 @@ class RequestReader:
         """``layout_edit`` of the request."""
         return self._edit(key, before, 0, self._literals_of_wire)
 
-    def _edit(self, key: str, before: str | None, document: int, literals: Callable[[str], bytes]) -> Edit | None:
+    def _edit(
+        self, key: str, before: str | None, document: int, literals: Callable[[str], bytes]
+    ) -> Edit | None:
         archived = self.object(key)
         if before is None or archived.header["base"] != before:
             return None
@@ -346,7 +386,9 @@ def _recipe(archived: ArchivedObject) -> bytes:
 
 
 class RequestCache:
-    """The requests that this process wrote or read last, by attempt key; bounded in bytes; safe between threads."""
+    """The requests that this process wrote or read last, by attempt key; bounded in bytes; safe
+    between threads.
+    """
 
     def __init__(self, most_bytes: int = _CACHE_BYTES) -> None:
         self._most = most_bytes

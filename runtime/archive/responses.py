@@ -9,7 +9,10 @@ from runtime.archive.varints import read_varints, varint
 
 
 def response_parts(received: NewReceived, reply: StoredReply | None = None) -> tuple[Part, ...]:
-    """The response as received, and how it arrived. It is compressed against the reply's text, which it repeats."""
+    """The response as received, and how it arrived.
+
+    It is compressed against the reply's text, which it repeats.
+    """
     parts = []
     if received.response:
         frame = compress(received.response, _words(reply))
@@ -32,7 +35,9 @@ def read_response(archived: ArchivedObject) -> bytes:
         ObjectCorrupt: if they cannot be read.
     """
     reply = archived.header.get("reply")
-    return archived.frame("response", _words(None if reply is None else StoredReply.model_validate(reply)))
+    return archived.frame(
+        "response", _words(None if reply is None else StoredReply.model_validate(reply))
+    )
 
 
 def read_chunks(archived: ArchivedObject) -> tuple[Chunk, ...]:

@@ -1,8 +1,9 @@
 """Ed25519 signatures of runs' ends (RFC 8032), which anchor a chain outside the archive.
 
-A signature is over the end's key and header, which names the last step by its digest, as each step names the one before.
-Keys are PEM, or 32 bytes in base64; they are given as text or as the path of a file.
-``openssl genpkey -algorithm ed25519 -out signing.pem`` makes one, ``openssl pkey -in signing.pem -pubout`` its public half.
+A signature is over the end's key and header, which names the last step by its digest, as each step
+names the one before. Keys are PEM, or 32 bytes in base64; they are given as text or as the path of
+a file. ``openssl genpkey -algorithm ed25519 -out signing.pem`` makes one, ``openssl pkey -in
+signing.pem -pubout`` its public half.
 """
 
 from __future__ import annotations
@@ -59,17 +60,24 @@ def signed_text(key: str, header: Mapping[str, Any]) -> bytes:
 
 
 def is_valid(signature: Signature, text: bytes) -> bool:
-    """Whether the signature is one of ``text`` by the key that it names; who holds that key is another question."""
+    """Whether the signature is one of ``text`` by the key that it names; who holds that key is
+    another question.
+    """
     try:
-        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(signature.public_key, validate=True))
+        key = Ed25519PublicKey.from_public_bytes(
+            base64.b64decode(signature.public_key, validate=True)
+        )
         key.verify(base64.b64decode(signature.value, validate=True), text)
     except (InvalidSignature, ValueError):
         return False
     return True
 
 
-def trusted_keys(given: tuple[str, ...], environment: Mapping[str, str] | None = None) -> frozenset[str]:
-    """The public keys to believe, in base64: those given, ``HOLDFAST_PUBLIC_KEY``'s and the own signing key's.
+def trusted_keys(
+    given: tuple[str, ...], environment: Mapping[str, str] | None = None
+) -> frozenset[str]:
+    """The public keys to believe, in base64: those given, ``HOLDFAST_PUBLIC_KEY``'s and the own
+    signing key's.
 
     Raises:
         InputError: if one of them is no ed25519 key.
@@ -97,7 +105,10 @@ def _private_key(given: str) -> Ed25519PrivateKey:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{SIGNING_KEY} is no ed25519 private key (PEM without a password, or 32 bytes in base64)")
+        raise InputError(
+            f"{SIGNING_KEY} is no ed25519 private key (PEM without a password, or 32 bytes in"
+            " base64)"
+        )
     return key
 
 
@@ -116,13 +127,18 @@ def _public_key(given: str) -> Ed25519PublicKey:
 
 
 def _read(given: str, what: str) -> bytes:
-    """The key's text: ``given`` itself, or what is in the file that it names. Errors never repeat it."""
+    """The key's text: ``given`` itself, or what is in the file that it names.
+
+    Errors never repeat it.
+    """
     if given.lstrip().startswith("-----BEGIN") or _looks_raw(given):
         return given.encode()
     try:
         return Path(given).expanduser().read_bytes()
     except (OSError, ValueError):
-        raise InputError(f"{what} is neither a key nor the path of a file that can be read") from None
+        raise InputError(
+            f"{what} is neither a key nor the path of a file that can be read"
+        ) from None
 
 
 def _looks_raw(given: str) -> bool:

@@ -1,4 +1,6 @@
-"""The texts that the digests of a divergence stand for, as the archive has them: output, results of effects, nodes, the job's result."""
+"""The texts that the digests of a divergence stand for, as the archive has them: output, results of
+effects, nodes, the job's result.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,11 @@ class Explained:
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
-        return {**self.found.model_dump(mode="json"), "recorded_text": self.recorded, "now_text": self.now}
+        return {
+            **self.found.model_dump(mode="json"),
+            "recorded_text": self.recorded,
+            "now_text": self.now,
+        }
 
 
 def explained(found: Divergence, recorded: Timeline, now: Timeline) -> Explained:
@@ -79,7 +85,9 @@ def _effect_text(value: Mapping[str, Any]) -> str:
 
 
 def _printed(timeline: Timeline, turn: int, stream: Aspect) -> str | None:
-    """What a statement printed: steps have its digest, the next prompt shows it with the statement's outcome around it."""
+    """What a statement printed: steps have its digest, the next prompt shows it with the
+    statement's outcome around it.
+    """
     try:
         record = turn_record(timeline.archive, timeline.run, turn)
         execution = record.execution or {}
@@ -92,9 +100,14 @@ def _printed(timeline: Timeline, turn: int, stream: Aspect) -> str | None:
     if digest is None:
         return ""
     head = f"[turn {turn}: "
-    shown = next((s.text for s in layout if s.kind is SegmentKind.RESULT and s.text.startswith(head)), "")
+    shown = next(
+        (s.text for s in layout if s.kind is SegmentKind.RESULT and s.text.startswith(head)), ""
+    )
     exception = execution.get("exception") or {}
-    trace = str(exception.get("trace_summary", "")).strip() or f"{exception.get('type')}: {exception.get('message')}"
+    trace = (
+        str(exception.get("trace_summary", "")).strip()
+        or f"{exception.get('type')}: {exception.get('message')}"
+    )
     body = unfenced(shown.partition("\n")[2]).removesuffix(trace).removesuffix("\n")
     if execution.get("stderr_digest"):
         out, _, err = body.rpartition("stderr:\n")

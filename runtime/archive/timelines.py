@@ -46,8 +46,9 @@ class Stands(StrEnum):
 class RunNode(Value):
     """A run in the tree: the job and run it goes on from, after which turn, and why.
 
-    ``order`` is the replay's that it is. ``next_run`` is the run in which a continued one goes on, or which came after one that
-    was taken back. An open run is the newest one: whether Temporal still has it, it alone can tell.
+    ``order`` is the replay's that it is. ``next_run`` is the run in which a continued one goes on,
+    or which came after one that was taken back. An open run is the newest one: whether Temporal
+    still has it, it alone can tell.
     """
 
     job: str
@@ -76,7 +77,9 @@ def run_tree(archive: JobArchive) -> list[RunNode]:
     lasts = {node.run: node.last for node in nodes if node.status is None}
     begun = [node.model_copy(update={"began": _began(node, lasts)}) for node in nodes]
     return [
-        node.model_copy(update=dict(zip(("stands", "next_run"), _stands(node, begun[place + 1 :]), strict=True)))
+        node.model_copy(
+            update=dict(zip(("stands", "next_run"), _stands(node, begun[place + 1 :]), strict=True))
+        )
         for place, node in enumerate(begun)
     ]
 
@@ -97,14 +100,28 @@ def _stands(node: RunNode, later: list[RunNode]) -> tuple[Stands, str | None]:
         return Stands.ENDED, None
     if not later:
         return Stands.OPEN, None
-    followed = next((one for one in later if one.began is Began.CONTINUED and one.parent_run == node.run), None)
-    return (Stands.CONTINUED, followed.run) if followed is not None else (Stands.TAKEN_BACK, later[0].run)
+    followed = next(
+        (one for one in later if one.began is Began.CONTINUED and one.parent_run == node.run), None
+    )
+    return (
+        (Stands.CONTINUED, followed.run)
+        if followed is not None
+        else (Stands.TAKEN_BACK, later[0].run)
+    )
 
 
 def _node(archive: JobArchive, run: str, order: dict[str, Any] | None) -> RunNode:
     spans = archive.lineage.spans(run)
-    parent = keys.parse_turn_key(keys.step_key_in(spans[-2].prefix, spans[-1].first - 1)) if len(spans) > 1 else None
-    own = [found.turn for key in archive.store.list(spans[-1].prefix) if (found := _call(key)) is not None]
+    parent = (
+        keys.parse_turn_key(keys.step_key_in(spans[-2].prefix, spans[-1].first - 1))
+        if len(spans) > 1
+        else None
+    )
+    own = [
+        found.turn
+        for key in archive.store.list(spans[-1].prefix)
+        if (found := _call(key)) is not None
+    ]
     end = archive.end(run)
     return RunNode(
         job=str(archive.job),
@@ -136,8 +153,8 @@ class Turn:
 class Parting:
     """Where two timelines part: turns, each None if that never differs as far as both go.
 
-    ``shared`` is the last turn that is the same step in both. ``statement`` is the first whose reply differs, ``execution``
-    the first whose statement came to something else.
+    ``shared`` is the last turn that is the same step in both. ``statement`` is the first whose
+    reply differs, ``execution`` the first whose statement came to something else.
     """
 
     shared: int
@@ -149,8 +166,12 @@ def timeline_of(archive: JobArchive, run: str) -> tuple[dict[int, Turn], End | N
     """The turns of a run and how it ended."""
     steps, end = list(archive.steps(run)), archive.end(run)
     last = end_after(archive, run, steps[-1]) if steps else None
-    after = [*[step.execution for step in steps[1:]], last.execution if last is not None else None][: len(steps)]
-    return {step.turn: Turn(step, execution) for step, execution in zip(steps, after, strict=True)}, end
+    after = [*[step.execution for step in steps[1:]], last.execution if last is not None else None][
+        : len(steps)
+    ]
+    return {
+        step.turn: Turn(step, execution) for step, execution in zip(steps, after, strict=True)
+    }, end
 
 
 def parting(first: dict[int, Turn], second: dict[int, Turn]) -> Parting:
@@ -175,7 +196,9 @@ def _done(turn: Turn) -> Any:
 
 
 def branches(nodes: list[RunNode]) -> Iterator[tuple[int, RunNode, tuple[bool, ...]]]:
-    """The runs in the order of a drawn tree: depth, run, and for each level above whether more comes there."""
+    """The runs in the order of a drawn tree: depth, run, and for each level above whether more
+    comes there.
+    """
     known = {node.run for node in nodes}
     children: dict[str | None, list[RunNode]] = {}
     for node in nodes:

@@ -1,4 +1,6 @@
-"""The variables of a job as they stood at a turn: a checkpoint's, and what each statement after it made of them."""
+"""The variables of a job as they stood at a turn: a checkpoint's, and what each statement after it
+made of them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def variables_at(archive: JobArchive, run: str, turn: int) -> dict[str, dict[str
     """
     checkpoint = last_checkpoint(archive, run, turn - 1)
     saved = read_checkpoint(archive.store, checkpoint) if checkpoint is not None else None
-    variables: dict[str, dict[str, Any]] = dict(saved.state["variables"]) if saved is not None else {}
+    variables: dict[str, dict[str, Any]] = (
+        dict(saved.state["variables"]) if saved is not None else {}
+    )
     for number in range(saved.turn + 2 if saved is not None else 1, turn + 1):
         step = archive.find_step(run, number)
         if step is None:
@@ -32,5 +36,7 @@ def variables_at(archive: JobArchive, run: str, turn: int) -> dict[str, dict[str
         variables |= {name: change["after"] for name, change in changed.items()}
         if number == turn:
             paths = {name: change.get("paths", [name]) for name, change in changed.items()}
-            variables |= {name: {**variables[name], "paths": places} for name, places in paths.items()}
+            variables |= {
+                name: {**variables[name], "paths": places} for name, places in paths.items()
+            }
     return variables

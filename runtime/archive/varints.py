@@ -1,4 +1,6 @@
-"""Variable-length integers (LEB128, little end first; zigzag for signed ones), as in protocol buffers."""
+"""Variable-length integers (LEB128, little end first; zigzag for signed ones), as in protocol
+buffers.
+"""
 
 from __future__ import annotations
 

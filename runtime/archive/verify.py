@@ -1,9 +1,11 @@
-"""Verifying a job's archive: every object, every link of the chain, every request put together again.
+"""Verifying a job's archive: every object, every link of the chain, every request put together
+again.
 
-What it can show: that no object which anything later refers to was altered, lost or moved. The last step of a run
-that has not ended, the end of a run, and an attempt whose turn has no step have nothing after them in the archive;
-``witnesses`` are the addresses of such heads that something outside the archive knows (Temporal's history holds
-every step's digest). Without a witness such a chain is self-attested.
+What it can show: that no object which anything later refers to was altered, lost or moved. The last
+step of a run that has not ended, the end of a run, and an attempt whose turn has no step have
+nothing after them in the archive; ``witnesses`` are the addresses of such heads that something
+outside the archive knows (Temporal's history holds every step's digest). Without a witness such a
+chain is self-attested.
 """
 
 from __future__ import annotations
@@ -28,15 +30,18 @@ from runtime.base.values import StepRef
 from runtime.context.payloads import is_prepared
 
 _ASIDE = frozenset({"effect", "checkpoint"})
-"""Kinds of which a turn that is another run's may have some in this one: a reset goes back into the turn before N."""
+"""Kinds of which a turn that is another run's may have some in this one: a reset goes back into the
+turn before N.
+"""
 
 _Turns = dict[int, dict[str, list[str]]]
 
 
 @dataclass(frozen=True)
 class Examination:
-    """What verifying a job's archive came to: findings in the order of their keys, the digests of its objects that are whole,
-    and the keys that these objects name, also those of other jobs' objects and of what all jobs share.
+    """What verifying a job's archive came to: findings in the order of their keys, the digests of
+    its objects that are whole, and the keys that these objects name, also those of other jobs'
+    objects and of what all jobs share.
     """
 
     findings: tuple[Finding, ...]
@@ -80,7 +85,13 @@ class _Verifier:
         runs = self._sorted_in(names)
         for name in names:
             self._load(name)
-        self._claims([n for n in names if n.startswith(f"{self._prefix}/replays/") and n.endswith(keys.CLAIM)])
+        self._claims(
+            [
+                n
+                for n in names
+                if n.startswith(f"{self._prefix}/replays/") and n.endswith(keys.CLAIM)
+            ]
+        )
         self._definitions([n for n in names if n.startswith(f"{self._prefix}/definition/")])
         for run in self._by_start(runs):
             self._run(run, runs[run])
@@ -93,7 +104,11 @@ class _Verifier:
             self._referred(witness.key, witness.digest, "a witness outside the archive")
         order = {name: position for position, name in enumerate(names)}
         found = sorted(dict.fromkeys(self._found), key=lambda f: (order.get(f.key, -1), f.fault))
-        whole = {name: archived.digest for name in names if (archived := self._objects.get(name)) is not None}
+        whole = {
+            name: archived.digest
+            for name in names
+            if (archived := self._objects.get(name)) is not None
+        }
         return Examination(tuple(found), whole, frozenset(self._named))
 
     def _sorted_in(self, names: Sequence[str]) -> dict[str, _Turns]:
@@ -104,7 +119,12 @@ class _Verifier:
             if found is not None and found.prefix.startswith(f"{self._prefix}/turns/"):
                 kinds = runs.setdefault(found.run, {}).setdefault(found.turn, {})
                 kinds.setdefault(found.kind, []).append(name)
-            elif name.removeprefix(f"{self._prefix}/").split("/")[0] not in {"definition", "runs", "ends", "replays"}:
+            elif name.removeprefix(f"{self._prefix}/").split("/")[0] not in {
+                "definition",
+                "runs",
+                "ends",
+                "replays",
+            }:
                 self._add(Fault.UNKNOWN, name, "is no object of an archive of this format")
         for name in names:
             if name.startswith(f"{self._prefix}/runs/"):
@@ -135,7 +155,9 @@ class _Verifier:
             self._add(Fault.MISPLACED, name, "is not the object that its key names")
 
     def _object(self, name: str) -> ArchivedObject | None:
-        """An object that was read, or one of another job; None if it is missing or damaged (which is reported)."""
+        """An object that was read, or one of another job; None if it is missing or damaged (which
+        is reported).
+        """
         if name not in self._objects:
             if name.startswith(f"{self._prefix}/"):
                 return None
@@ -161,7 +183,8 @@ class _Verifier:
         if not turns:
             self._add(Fault.UNFINISHED, start_key, "was started and has no turn yet", note=True)
             return
-        # A run may begin with effects and a checkpoint of the turn before its first call, and end with a tick's before one.
+        # A run may begin with effects and a checkpoint of the turn before its first call, and end
+        # with a tick's before one.
         called = [turn for turn, objects in turns.items() if objects.keys() - _ASIDE]
         if not called:
             self._add(Fault.UNFINISHED, start_key, "was started and has no turn yet", note=True)
@@ -173,7 +196,11 @@ class _Verifier:
             try:
                 self._turn(run, turn, turns.get(turn, {}), is_last=turn == last)
             except MALFORMED as error:
-                key = (turns.get(turn, {}).get("step") or turns.get(turn, {}).get("attempt") or [start_key])[-1]
+                key = (
+                    turns.get(turn, {}).get("step")
+                    or turns.get(turn, {}).get("attempt")
+                    or [start_key]
+                )[-1]
                 self._add(Fault.CORRUPT, key, f"its contents are malformed: {error!r}")
         try:
             self._start(start_key, turns[first])
@@ -182,7 +209,9 @@ class _Verifier:
             self._add(Fault.CORRUPT, start_key, f"its contents are malformed: {error!r}")
 
     def _start(self, key: str, first: Mapping[str, list[str]]) -> None:
-        """A run's start says the same as each attempt at its first turn, which names it by its digest."""
+        """A run's start says the same as each attempt at its first turn, which names it by its
+        digest.
+        """
         start = self._object(key)
         if key not in self._objects:
             self._add(Fault.MISSING, key, "is not there, but the run has turns")
@@ -215,35 +244,57 @@ class _Verifier:
         self._effects(end)
         self._signature(end)
         states = self._contents.states(parent["key"]) if parent else None
-        if states is not None and states.updated(end.header["nodes"])[0].digest != end.header["nodes_digest"]:
+        if (
+            states is not None
+            and states.updated(end.header["nodes"])[0].digest != end.header["nodes_digest"]
+        ):
             self._add(Fault.NODES, key, "its nodes do not have the digest that it gives")
 
     def _beyond(self, key: str, parent: Mapping[str, str], name: str) -> None:
-        """A run's last step, which its end does not follow: the reply to a call that a cancel broke off may arrive late."""
+        """A run's last step, which its end does not follow: the reply to a call that a cancel broke
+        off may arrive late.
+        """
         step = self._object(name)
         late = step is not None and step.header["parent"] == parent
         if late:
-            self._add(Fault.UNFINISHED, name, "is a reply that arrived when its run had been ended", note=True)
+            self._add(
+                Fault.UNFINISHED,
+                name,
+                "is a reply that arrived when its run had been ended",
+                note=True,
+            )
         else:
             self._add(Fault.GAP, key, f"it follows {parent['key']}, but {name} is there")
 
     def _signature(self, end: ArchivedObject) -> None:
-        """A signature, if there is one, is by the key that it names. Whether to trust that key is not asked here."""
+        """A signature, if there is one, is by the key that it names.
+
+        Whether to trust that key is not asked here.
+        """
         if end.header.get("signature") is not None:
             signature = Signature.model_validate(end.header["signature"])
             if not is_valid(signature, signed_text(end.key, end.header)):
                 self._add(Fault.ALTERED, end.key, "its signature is not one of what it says")
 
-    def _turn(self, run: str, turn: int, objects: Mapping[str, list[str]], *, is_last: bool) -> None:
+    def _turn(
+        self, run: str, turn: int, objects: Mapping[str, list[str]], *, is_last: bool
+    ) -> None:
         step_key = f"{self._prefix}/turns/{run}/{turn // 100:05d}/{turn:07d}.step"
         self._attempts(run, turn, objects)
         self._failures(turn, objects)
         self._checkpoint(turn, objects)
         if "step" not in objects:
             if not is_last:
-                self._add(Fault.MISSING, step_key, "the turn has no step, but there are later turns")
+                self._add(
+                    Fault.MISSING, step_key, "the turn has no step, but there are later turns"
+                )
             elif "attempt" in objects:
-                self._add(Fault.UNFINISHED, objects["attempt"][-1], "is an attempt whose turn has no step", note=True)
+                self._add(
+                    Fault.UNFINISHED,
+                    objects["attempt"][-1],
+                    "is an attempt whose turn has no step",
+                    note=True,
+                )
             return
         step = self._object(step_key)
         if step is None:
@@ -252,7 +303,9 @@ class _Verifier:
         self._referred(chosen["key"], chosen["digest"], f"the step of turn {turn}")
         attempt = self._object(chosen["key"])
         if chosen["key"] not in objects.get("attempt", ()) and attempt is not None:
-            self._add(Fault.MISPLACED, step_key, f"names an attempt at another turn, {chosen['key']}")
+            self._add(
+                Fault.MISPLACED, step_key, f"names an attempt at another turn, {chosen['key']}"
+            )
         if attempt is not None and attempt.header["parent"] != step.header["parent"]:
             self._add(Fault.ALTERED, step_key, "has another parent than its attempt")
         self._effects(step)
@@ -296,7 +349,9 @@ class _Verifier:
                 self._add(Fault.ALTERED, name, "its state does not have the digest that it gives")
 
     def _failures(self, turn: int, objects: Mapping[str, list[str]]) -> None:
-        """Each failure or exchange is that of an attempt at this turn, and holds what it says it received."""
+        """Each failure or exchange is that of an attempt at this turn, and holds what it says it
+        received.
+        """
         for kind, key_of in (("failure", keys.failure_key), ("exchange", keys.exchange_key)):
             for name in objects.get(kind, []):
                 outcome = self._object(name)
@@ -305,27 +360,46 @@ class _Verifier:
                 attempt = outcome.header["attempt"]
                 self._referred(attempt["key"], attempt["digest"], f"the {kind} at turn {turn}")
                 if name != key_of(attempt["key"]):
-                    self._add(Fault.MISPLACED, name, f"is the {kind} of another attempt, {attempt['key']}")
+                    self._add(
+                        Fault.MISPLACED, name, f"is the {kind} of another attempt, {attempt['key']}"
+                    )
                 for fault, message in self._contents.check_response(outcome):
                     self._add(fault, name, message)
 
     def _links(self, attempt: ArchivedObject, turn: int) -> None:
-        """The attempt's parent is the step of the turn before, and each attempt names the one before it."""
+        """The attempt's parent is the step of the turn before, and each attempt names the one
+        before it.
+        """
         parent, previous = attempt.header["parent"], attempt.header["previous"]
         if parent is not None:
             self._referred(parent["key"], parent["digest"], f"turn {turn}")
             found = keys.parse_turn_key(parent["key"])
             if found is None or found.turn != turn - 1 or found.kind != "step":
-                self._add(Fault.GAP, attempt.key, f"its parent {parent['key']} is not the step of turn {turn - 1}")
+                self._add(
+                    Fault.GAP,
+                    attempt.key,
+                    f"its parent {parent['key']} is not the step of turn {turn - 1}",
+                )
         if previous is not None:
-            self._referred(previous["key"], previous["digest"], f"attempt {attempt.header['number']} at turn {turn}")
+            self._referred(
+                previous["key"],
+                previous["digest"],
+                f"attempt {attempt.header['number']} at turn {turn}",
+            )
         failed = attempt.header.get("failed")
         if failed is not None:
-            self._referred(failed["key"], failed["digest"], f"attempt {attempt.header['number']} at turn {turn}")
+            self._referred(
+                failed["key"],
+                failed["digest"],
+                f"attempt {attempt.header['number']} at turn {turn}",
+            )
             self._covered.add(failed["key"])
 
     def _effects(self, child: ArchivedObject) -> None:
-        for key, digest in {**child.header["effects"], **child.header.get("checkpoints", {})}.items():
+        for key, digest in {
+            **child.header["effects"],
+            **child.header.get("checkpoints", {}),
+        }.items():
             self._referred(key, digest, child.key)
             self._covered.add(key)
         for condensation in child.header.get("condensations", ()):
@@ -338,23 +412,39 @@ class _Verifier:
     def _loose_ends(self, name: str, runs: Mapping[str, _Turns]) -> None:
         """What nothing later names; ends of runs that have no turn."""
         found = keys.parse_turn_key(name)
-        if name not in self._covered and name not in self._named and (loose := self._loose(name, found)):
+        if (
+            name not in self._covered
+            and name not in self._named
+            and (loose := self._loose(name, found))
+        ):
             self._add(Fault.UNCOVERED, name, f"is {loose} that no later record names", note=True)
         if found is not None and found.kind == "failure" and name not in self._covered:
-            self._add(Fault.UNCOVERED, name, "is a failed attempt's record that no later attempt names", note=True)
+            self._add(
+                Fault.UNCOVERED,
+                name,
+                "is a failed attempt's record that no later attempt names",
+                note=True,
+            )
         if found is not None and found.kind == "effect" and name not in self._covered:
-            # What was prepared in the background may come late, and is named by the step whose tick applied it, if one did.
+            # What was prepared in the background may come late, and is named by the step whose tick
+            # applied it, if one did.
             late = is_prepared(found.number)
             followed = name.partition("effect-")[0] in self._covered and not late
-            message = "is a tool result that no step names" + (", though the next step is there" if followed else "")
+            message = "is a tool result that no step names" + (
+                ", though the next step is there" if followed else ""
+            )
             self._add(Fault.UNCOVERED, name, message, note=not followed)
         if name.startswith(f"{self._prefix}/ends/") and not runs.get(name.rpartition("/")[2]):
             end = self._objects[name]
             if end is not None and end.header.get("parent") is not None:
-                self._add(Fault.GAP, name, "ends a run that has no turns", note=self._ends_elsewhere(end))
+                self._add(
+                    Fault.GAP, name, "ends a run that has no turns", note=self._ends_elsewhere(end)
+                )
 
     def _loose(self, name: str, found: TurnKey | None) -> str | None:
-        """What an object is that nothing names, where that is worth a note: heads and attempts in flight are none."""
+        """What an object is that nothing names, where that is worth a note: heads and attempts in
+        flight are none.
+        """
         if name.startswith(f"{self._prefix}/replays/"):
             return "a claim" if name.endswith(keys.CLAIM) else "an order of a replay"
         if name.startswith(f"{self._prefix}/definition/"):
@@ -367,7 +457,9 @@ class _Verifier:
             # An attempt whose turn has no step is told of with its turn.
             step = keys.step_key_in(found.prefix, found.turn)
             return "an attempt" if step in self._objects else None
-        return {"checkpoint": "a checkpoint", "exchange": "a reply that was not taken"}.get(found.kind)
+        return {"checkpoint": "a checkpoint", "exchange": "a reply that was not taken"}.get(
+            found.kind
+        )
 
     def _ends_elsewhere(self, end: ArchivedObject) -> bool:
         """A run that ended before its first turn follows a step of another run."""
@@ -377,7 +469,10 @@ class _Verifier:
         return found is not None and found.run != end.key.rpartition("/")[2]
 
     def _references(self, archived: ArchivedObject) -> None:
-        """What an object names is there. The links of the chain, of which more is to be said, are looked at with their turns."""
+        """What an object names is there.
+
+        The links of the chain, of which more is to be said, are looked at with their turns.
+        """
         try:
             named = list(references(archived))
         except MALFORMED as error:
@@ -409,7 +504,10 @@ class _Verifier:
             self._add(Fault.ALTERED, key, f"has digest {found}, but {by} refers to it as {digest}")
 
     def _referred(self, key: str, digest: str | None, by: str) -> None:
-        """``key`` must be there and have ``digest``. Damage of the object itself is reported where it is read."""
+        """``key`` must be there and have ``digest``.
+
+        Damage of the object itself is reported where it is read.
+        """
         if key.startswith(SHARED) and digest is not None:
             self._look_at_shared(key, digest, by)
             return
@@ -421,11 +519,21 @@ class _Verifier:
             if self._objects.get(key, None) is None and key not in self._objects:
                 self._add(Fault.MISSING, key, f"is not there, but {by} refers to it")
         elif archived.digest != digest:
-            self._add(Fault.ALTERED, key, f"has digest {archived.digest}, but {by} refers to it as {digest}")
+            self._add(
+                Fault.ALTERED,
+                key,
+                f"has digest {archived.digest}, but {by} refers to it as {digest}",
+            )
 
     def _add(self, fault: Fault, key: str, message: str, *, note: bool = False) -> None:
         found: TurnKey | None = keys.parse_turn_key(key)
-        run = found.run if found else key.rpartition("/")[2] if "/runs/" in key or "/ends/" in key else None
+        run = (
+            found.run
+            if found
+            else key.rpartition("/")[2]
+            if "/runs/" in key or "/ends/" in key
+            else None
+        )
         self._found.append(
             Finding(
                 fault=fault,

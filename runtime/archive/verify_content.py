@@ -1,4 +1,6 @@
-"""Verifying what objects hold: requests and layouts put together again, responses, the states of nodes."""
+"""Verifying what objects hold: requests and layouts put together again, responses, the states of
+nodes.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ _REMEMBERED = 64
 
 
 class Contents:
-    """What is known of the objects read so far. Objects are checked in the order in which they were written."""
+    """What is known of the objects read so far.
+
+    Objects are checked in the order in which they were written.
+    """
 
     def __init__(self, store: ObjectStore) -> None:
         self._reader = RequestReader(store.get)
@@ -40,7 +45,10 @@ class Contents:
         return self._states.get(step)
 
     def check_attempt(self, attempt: ArchivedObject) -> Iterator[tuple[Fault, str, str]]:
-        """Put the attempt's request and layout together. Yields the fault, the key it is about, and a message."""
+        """Put the attempt's request and layout together.
+
+        Yields the fault, the key it is about, and a message.
+        """
         try:
             request = self._reader.request(attempt.key)
         except (ObjectCorrupt, ObjectMissing) as error:
@@ -55,18 +63,28 @@ class Contents:
         for message in self._check_layout(attempt, lines_of(request.layout), parent):
             yield Fault.LAYOUT, attempt.key, message
 
-    def _check_layout(self, attempt: ArchivedObject, lines: _Lines, parent: str | None) -> Iterator[str]:
+    def _check_layout(
+        self, attempt: ArchivedObject, lines: _Lines, parent: str | None
+    ) -> Iterator[str]:
         """The layout has its digest, and is what its delta makes of the parent's."""
         old, old_digests = self._lines.get(parent, ((), ())) if parent else ((), ())
         digests: list[str] = []
         for op, *numbers in attempt.header["delta"]:
             place = len(digests)
             if op == "keep" and parent is not None and parent not in self._lines:
-                digests += [digest_bytes(line) for line in lines[place : place + numbers[1] - numbers[0]]]
+                digests += [
+                    digest_bytes(line) for line in lines[place : place + numbers[1] - numbers[0]]
+                ]
             elif op == "keep":
                 start, stop = numbers
-                if not start < stop <= len(old) or lines[place : place + stop - start] != old[start:stop]:
-                    yield f"segments {start} to {stop} of the layout before are not what its delta keeps"
+                if (
+                    not start < stop <= len(old)
+                    or lines[place : place + stop - start] != old[start:stop]
+                ):
+                    yield (
+                        f"segments {start} to {stop} of the layout before are not what its delta"
+                        " keeps"
+                    )
                     return
                 digests += old_digests[start:stop]
             elif op == "add":
@@ -80,7 +98,8 @@ class Contents:
         elif digest_of(digests) != attempt.header["layout"]["digest"]:
             yield "its layout does not have the digest that it gives"
         self._lines[attempt.key] = lines, tuple(digests)
-        # A run that starts from an older attempt finds its lines gone: then they are digested, not compared.
+        # A run that starts from an older attempt finds its lines gone: then they are digested, not
+        # compared.
         while len(self._lines) > _REMEMBERED:
             self._lines.pop(next(iter(self._lines)))
 
@@ -105,7 +124,11 @@ class Contents:
 
     def _check_nodes(self, step: ArchivedObject) -> Iterator[str]:
         header = step.header
-        before = NodeStates.none() if header["parent"] is None else self._states.get(header["parent"]["key"])
+        before = (
+            NodeStates.none()
+            if header["parent"] is None
+            else self._states.get(header["parent"]["key"])
+        )
         if header["keyframe"]:
             states, _ = NodeStates.none().updated(header["nodes"])
             if before is not None and not _differ_only_in(before, states, header["changed"]):
@@ -124,7 +147,9 @@ class Contents:
         return step.header["attempt"]["key"] if step is not None else None
 
     def _reply_line(self, attempt: ArchivedObject) -> _Lines:
-        step = self._objects.get(attempt.header["parent"]["key"]) if attempt.header["parent"] else None
+        step = (
+            self._objects.get(attempt.header["parent"]["key"]) if attempt.header["parent"] else None
+        )
         if step is None:
             return ()
         read = Step.read(step)
@@ -139,7 +164,9 @@ def _check_events(step: ArchivedObject) -> Iterator[str]:
     ids = [event["id"] for event in events if "id" in event]
     if len(set(ids)) != len(ids):
         yield "two of its events have one id"
-    missing = [event for event in (step.header["execution"] or {}).get("events", ()) if event not in ids]
+    missing = [
+        event for event in (step.header["execution"] or {}).get("events", ()) if event not in ids
+    ]
     if missing:
         yield f"its statement's events {', '.join(missing)} are not among its events"
 

@@ -20,7 +20,11 @@ def says_what_its_key_says(archived: ArchivedObject, job: str) -> bool:
                     return False
                 alone = kind in {"step", "checkpoint"}
                 number = 0 if alone else header["effect" if kind == "effect" else "number"]
-                return (found.run, found.turn, found.number) == (keys.name(header["run"]), header["turn"], number)
+                return (found.run, found.turn, found.number) == (
+                    keys.name(header["run"]),
+                    header["turn"],
+                    number,
+                )
             case "definition":
                 return archived.key == keys.definition_key(job, header["number"])
             case "run":

@@ -10,7 +10,9 @@ from runtime.archive.difference import Copy, difference
 
 @dataclass(frozen=True)
 class WireChange:
-    """Bytes ``removed`` at offset ``old_start`` of the old request, and ``added`` at ``new_start`` of the new one."""
+    """Bytes ``removed`` at offset ``old_start`` of the old request, and ``added`` at ``new_start``
+    of the new one.
+    """
 
     old_start: int
     removed: bytes
@@ -19,7 +21,10 @@ class WireChange:
 
 
 def wire_changes(old: bytes, new: bytes) -> Iterator[WireChange]:
-    """The stretches of ``new`` that are not as in ``old``, in order. What stands elsewhere in ``old`` counts as new."""
+    """The stretches of ``new`` that are not as in ``old``, in order.
+
+    What stands elsewhere in ``old`` counts as new.
+    """
     at = position = changed_from = 0
     for op in difference(old, new):
         if isinstance(op, Copy) and op.offset >= at:

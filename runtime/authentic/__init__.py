@@ -1,8 +1,10 @@
-"""Authentic payloads: what a worker takes from a Temporal server was given by somebody who has the state directory's key.
+"""Authentic payloads: what a worker takes from a Temporal server was given by somebody who has the
+state directory's key.
 
-A local Temporal server asks nobody who they are, and tells every user of the machine its port. So each payload is signed by
-the client or worker that makes it, and whoever takes one checks that: an order, a signal, an update, a result. A payload that
-is unsigned, or signed with another key or for another workflow, is refused by name.
+A local Temporal server asks nobody who they are, and tells every user of the machine its port. So
+each payload is signed by the client or worker that makes it, and whoever takes one checks that: an
+order, a signal, an update, a result. A payload that is unsigned, or signed with another key or for
+another workflow, is refused by name.
 """
 
 from runtime.authentic.codec import Refusal, SigningCodec

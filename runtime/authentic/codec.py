@@ -1,14 +1,17 @@
 """The codec that signs each payload as it leaves, and checks it as it arrives.
 
-A signature is an HMAC-SHA256 (RFC 2104), cut to 128 bits, over the payload's data and metadata and over where it belongs: the
-namespace and the workflow's id, and for an activity its id as well. So a signed payload can be given neither to another
-workflow nor as the result of another activity. What the SDK does not tell a codec is not bound: the run, since a reset takes
-payloads over into another; whether a payload is an input, a signal or a result, which their types tell apart; a local
-activity's number, of which its type stands in. Search attributes pass no codec, nor does the message of a failure: whoever
-can make the server fail an activity can end a run, and what a run says of its end is checked by its archive.
+A signature is an HMAC-SHA256 (RFC 2104), cut to 128 bits, over the payload's data and metadata and
+over where it belongs: the namespace and the workflow's id, and for an activity its id as well. So a
+signed payload can be given neither to another workflow nor as the result of another activity. What
+the SDK does not tell a codec is not bound: the run, since a reset takes payloads over into another;
+whether a payload is an input, a signal or a result, which their types tell apart; a local
+activity's number, of which its type stands in. Search attributes pass no codec, nor does the
+message of a failure: whoever can make the server fail an activity can end a run, and what a run
+says of its end is checked by its archive.
 
-Temporal's CLI and its web UI show a payload as it is only where it has no metadata but its encoding. So the signature of JSON
-stands behind it as 72 characters of white space, four of which are a byte; that of anything else stands in the metadata.
+Temporal's CLI and its web UI show a payload as it is only where it has no metadata but its
+encoding. So the signature of JSON stands behind it as 72 characters of white space, four of which
+are a byte; that of anything else stands in the metadata.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ from temporalio.converter import (
 from runtime.authentic.key import KEY, PayloadKey
 
 REFUSED = "holdfast/refused"
-"""The encoding of what stands in for a payload that is not authentic: its data says why, for ``NotSigned``."""
+"""The encoding of what stands in for a payload that is not authentic: its data says why, for
+``NotSigned``.
+"""
 
 REASON = "reason"
 """The metadata that says which ``Refusal`` it is."""
@@ -58,16 +63,22 @@ class Refusal(StrEnum):
 
     UNSIGNED = "is not signed: it was not given by Holdfast"
     OTHER_KEY = (
-        f"is signed with another key than this one: set {KEY} to the line in the file 'key' of the state directory in which "
-        "the jobs were started, or HOLDFAST_HOME to that directory"
+        f"is signed with another key than this one: set {KEY} to the line in the file 'key' of the"
+        " state directory in which the jobs were started, or HOLDFAST_HOME to that directory"
     )
-    OTHER_PLACE = "does not have the signature that it would have here: it was changed, or belongs elsewhere"
+    OTHER_PLACE = (
+        "does not have the signature that it would have here: it was changed, or belongs elsewhere"
+    )
 
 
 class SigningCodec(PayloadCodec, WithSerializationContext):
-    """Signs with ``key`` for a ``scope``, the place that the SDK's context tells; ``about`` names that for people."""
+    """Signs with ``key`` for a ``scope``, the place that the SDK's context tells; ``about`` names
+    that for people.
+    """
 
-    def __init__(self, key: PayloadKey, scope: tuple[str, ...] = (), about: str = "a payload") -> None:
+    def __init__(
+        self, key: PayloadKey, scope: tuple[str, ...] = (), about: str = "a payload"
+    ) -> None:
         self._key = key
         self._scope = _joined(part.encode("utf-8", "surrogatepass") for part in scope)
         self._about = about
@@ -77,12 +88,20 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
         match context:
             case WorkflowSerializationContext():
                 scope = ("workflow", context.namespace, context.workflow_id)
-                return SigningCodec(self._key, scope, f"a payload of workflow {context.workflow_id}")
+                return SigningCodec(
+                    self._key, scope, f"a payload of workflow {context.workflow_id}"
+                )
             case ActivitySerializationContext():
                 workflow, name = context.workflow_id or "", context.activity_id or ""
                 # The number of a local activity is the worker's alone.
-                kind, own = ("local", context.activity_type or "") if context.is_local else ("activity", name)
-                about = f"a payload of activity {own or context.activity_type} of workflow {workflow}"
+                kind, own = (
+                    ("local", context.activity_type or "")
+                    if context.is_local
+                    else ("activity", name)
+                )
+                about = (
+                    f"a payload of activity {own or context.activity_type} of workflow {workflow}"
+                )
                 return SigningCodec(self._key, (kind, context.namespace, workflow, own), about)
             case _:
                 return self
@@ -92,12 +111,14 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
         return [self._signed(payload) for payload in payloads]
 
     async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        """The payloads that are authentic, as they are; others are replaced by what ``NotSigned`` is raised for.
+        """The payloads that are authentic, as they are; others are replaced by what ``NotSigned``
+        is raised for.
 
         Nothing is raised here: the SDK would fail the whole workflow task, each time anew.
         """
         return [
-            payload if (refusal := self._refusal(payload)) is None else self._refused(refusal) for payload in payloads
+            payload if (refusal := self._refusal(payload)) is None else self._refused(refusal)
+            for payload in payloads
         ]
 
     def _signed(self, payload: Payload) -> Payload:
@@ -111,7 +132,10 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
             data, signature = payload.data[:-_WHITE_BYTES], payload.data[-_WHITE_BYTES:]
             if len(signature) < _WHITE_BYTES or signature.strip(_SYMBOLS.encode()):
                 return Refusal.UNSIGNED
-            name, expected = _white(self._key.name), _white(self._key.name + self._mac(payload, data))
+            name, expected = (
+                _white(self._key.name),
+                _white(self._key.name + self._mac(payload, data)),
+            )
         else:
             signature = payload.metadata.get(SIGNATURE, b"")
             if not signature:
@@ -123,7 +147,9 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
 
     def _mac(self, payload: Payload, data: bytes) -> bytes:
         names = [name for name in sorted(payload.metadata) if name != SIGNATURE]
-        metadata = _joined(text for name in names for text in (name.encode(), payload.metadata[name]))
+        metadata = _joined(
+            text for name in names for text in (name.encode(), payload.metadata[name])
+        )
         mac = hmac.new(self._key.secret, self._scope + metadata, hashlib.sha256)
         mac.update(data)
         return mac.digest()[:_MAC_BYTES]
@@ -146,6 +172,10 @@ def _white(signature: bytes) -> bytes:
 
 
 def _joined(parts: Iterable[bytes]) -> bytes:
-    """Texts as one that says how many they are and how long each is: no two lists of texts give the same."""
+    """Texts as one that says how many they are and how long each is: no two lists of texts give the
+    same.
+    """
     texts = list(parts)
-    return struct.pack(">I", len(texts)) + b"".join(struct.pack(">I", len(text)) + text for text in texts)
+    return struct.pack(">I", len(texts)) + b"".join(
+        struct.pack(">I", len(text)) + text for text in texts
+    )

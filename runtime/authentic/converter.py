@@ -1,4 +1,6 @@
-"""The one data converter of all clients and workers: pydantic values as JSON, each payload signed and checked."""
+"""The one data converter of all clients and workers: pydantic values as JSON, each payload signed
+and checked.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from runtime.authentic.key import PayloadKey
 
 
 class NotSigned(ApplicationError):
-    """A payload is not authentic. Where it is a workflow's order, or an activity's result, it ends the workflow.
+    """A payload is not authentic.
+
+    Where it is a workflow's order, or an activity's result, it ends the workflow.
 
     The SDK drops a signal and refuses an update or a query for any error in their payloads.
     """
@@ -46,7 +50,9 @@ class _Refusing(EncodingPayloadConverter):
         """Raises:
         NotSigned: always.
         """
-        raise NotSigned(payload.data.decode("utf-8", "replace"), Refusal[payload.metadata[REASON].decode()])
+        raise NotSigned(
+            payload.data.decode("utf-8", "replace"), Refusal[payload.metadata[REASON].decode()]
+        )
 
 
 class _Converter(PydanticPayloadConverter):
@@ -56,7 +62,9 @@ class _Converter(PydanticPayloadConverter):
 
 
 def signed_converter(key: PayloadKey) -> DataConverter:
-    """The data converter with which clients and workers that have ``key`` understand one another, and nobody else."""
+    """The data converter with which clients and workers that have ``key`` understand one another,
+    and nobody else.
+    """
     return DataConverter(payload_converter_class=_Converter, payload_codec=SigningCodec(key))
 
 

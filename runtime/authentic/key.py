@@ -1,7 +1,8 @@
 """The key with which payloads are signed: a file of the state directory, else ``HOLDFAST_KEY``.
 
-It is made with the state directory's first use and never changes: payloads that are in histories by then would be foreign
-ones. A worker or a command on another machine is given the same key, as the one line that the file holds.
+It is made with the state directory's first use and never changes: payloads that are in histories by
+then would be foreign ones. A worker or a command on another machine is given the same key, as the
+one line that the file holds.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ _BYTES = 32
 
 @dataclass(frozen=True, repr=False)
 class PayloadKey:
-    """A key of 32 bytes. Its ``name``, two bytes of a digest, tells keys apart and tells nothing of them."""
+    """A key of 32 bytes.
+
+    Its ``name``, two bytes of a digest, tells keys apart and tells nothing of them.
+    """
 
     secret: bytes
 
@@ -45,10 +49,12 @@ class PayloadKey:
 
 
 def key_of(home: Home | None = None, environment: Mapping[str, str] | None = None) -> PayloadKey:
-    """The key of ``HOLDFAST_KEY``, else of ``home``, else of this user's state directory, where it is made if there is none.
+    """The key of ``HOLDFAST_KEY``, else of ``home``, else of this user's state directory, where it
+    is made if there is none.
 
     Raises:
-        InputError: if it is no key, cannot be read or made, or if others may have read the file or made it.
+        InputError: if it is no key, cannot be read or made, or if others may have read the file or
+            made it.
     """
     given = (os.environ if environment is None else environment).get(KEY)
     if given:
@@ -70,7 +76,8 @@ def _parsed(text: str, where: str) -> PayloadKey:
         secret = b""
     if len(secret) != _BYTES:
         raise InputError(
-            f"{where} is no key: expected {_BYTES} bytes in base64, as the file 'key' of a state directory has"
+            f"{where} is no key: expected {_BYTES} bytes in base64, as the file 'key' of a state"
+            " directory has"
         )
     return PayloadKey(secret)
 
@@ -93,9 +100,12 @@ def _make(path: Path) -> None:
 def _check_private(path: Path) -> None:
     about = path.stat()
     if about.st_uid not in {os.geteuid(), 0}:
-        raise InputError(f"the key {path} is another user's: name a state directory of your own with HOLDFAST_HOME")
+        raise InputError(
+            f"the key {path} is another user's: name a state directory of your own with"
+            " HOLDFAST_HOME"
+        )
     if stat.S_IMODE(about.st_mode) & 0o077:
         raise InputError(
-            f"the key {path} is open to other users: chmod 600 it if nobody else has read it; else remove it once no job "
-            "runs any more, and a new one is made"
+            f"the key {path} is open to other users: chmod 600 it if nobody else has read it; else"
+            " remove it once no job runs any more, and a new one is made"
         )

@@ -1,7 +1,8 @@
-"""A data converter for a client that has workflows of its own beside Holdfast's: each side's payloads are as they are alone.
+"""A data converter for a client that has workflows of its own beside Holdfast's: each side's
+payloads are as they are alone.
 
-The SDK tells whose a payload is: jobs' workflows are called ``holdfast/...``. What a workflow gives to a job that it starts as a child
-is the job's, and so is what the child gives back.
+The SDK tells whose a payload is: jobs' workflows are called ``holdfast/...``. What a workflow gives
+to a job that it starts as a child is the job's, and so is what the child gives back.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ OURS = "holdfast/"
 
 
 def shared_converter(theirs: DataConverter, key: PayloadKey) -> DataConverter:
-    """``theirs``, but for what belongs to Holdfast's workflows: that is signed with ``key``, and checked."""
+    """``theirs``, but for what belongs to Holdfast's workflows: that is signed with ``key``, and
+    checked.
+    """
     if is_shared(theirs):
         return theirs
     own, ours = theirs.payload_converter_class, signed_converter(key).payload_converter_class
@@ -50,7 +53,10 @@ def is_shared(converter: DataConverter) -> bool:
 
 def _is_ours(context: SerializationContext) -> bool:
     match context:
-        case WorkflowSerializationContext(workflow_id=name) | ActivitySerializationContext(workflow_id=name):
+        case (
+            WorkflowSerializationContext(workflow_id=name)
+            | ActivitySerializationContext(workflow_id=name)
+        ):
             return (name or "").startswith(OURS)
         case _:
             return False
@@ -65,7 +71,9 @@ class _Converter(PayloadConverter, WithSerializationContext):
         """See ``PayloadConverter``."""
         return self._theirs.to_payloads(values)
 
-    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
+    def from_payloads(
+        self, payloads: Sequence[Payload], type_hints: list[type] | None = None
+    ) -> list[Any]:
         """See ``PayloadConverter``."""
         return self._theirs.from_payloads(payloads, type_hints)
 

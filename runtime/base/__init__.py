@@ -1,1 +1,4 @@
-"""What every room may use: values, digests, errors, names. Pure but for ``failpoints`` and ``home``."""
+"""What every room may use: values, digests, errors, names.
+
+Pure but for ``failpoints`` and ``home``.
+"""

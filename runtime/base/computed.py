@@ -1,8 +1,11 @@
-"""Masking what a statement computes, where it leaves the interpreter. Pure: forms of keys alone, and no key for the marks.
+"""Masking what a statement computes, where it leaves the interpreter.
 
-A secret's value can reach a statement only through a file, a tool or a message, which mask it; put together there from its
-parts it is known by its form. What has no form, or is printed in two pieces, is not found here; a whole value is masked once more where
-a prompt is archived and sent, by the worker that knows the environment's.
+Pure: forms of keys alone, and no key for the marks.
+
+A secret's value can reach a statement only through a file, a tool or a message, which mask it; put
+together there from its parts it is known by its form. What has no form, or is printed in two
+pieces, is not found here; a whole value is masked once more where a prompt is archived and sent, by
+the worker that knows the environment's.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ T = TypeVar("T")
 
 
 def without_keys(value: T) -> T:
-    """``value`` with what has the form of a key masked: in texts, bytes and paths, at any depth of lists, tuples and mappings."""
+    """``value`` with what has the form of a key masked: in texts, bytes and paths, at any depth of
+    lists, tuples and mappings.
+    """
     return cast(T, _masked(value))
 
 

@@ -13,9 +13,9 @@ def canonical_json(value: Any) -> bytes:
     Raises:
         ValueError: for NaN and infinities, which JSON does not have.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode(
-        "utf-8", "surrogatepass"
-    )
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode("utf-8", "surrogatepass")
 
 
 def digest_bytes(data: bytes) -> str:

@@ -1,4 +1,6 @@
-"""Durations as people write them: ``6h``, ``90m``, ``1h30m``, ``2d``, ``30s``, or a number of seconds."""
+"""Durations as people write them: ``6h``, ``90m``, ``1h30m``, ``2d``, ``30s``, or a number of
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,16 @@ def parse_duration(value: object) -> float:
 
 
 def format_deadline(deadline: float | str) -> str | float:
-    """A deadline as a jobs file has it: a duration after the job's start, or the time that it is."""
+    """A deadline as a jobs file has it: a duration after the job's start, or the time that it
+    is.
+    """
     return deadline if isinstance(deadline, str) else format_duration(deadline)
 
 
 def format_duration(seconds: float) -> str | float:
-    """The shortest exact spelling of ``seconds``: ``6h`` for 21600; the plain number for fractions of a second."""
+    """The shortest exact spelling of ``seconds``: ``6h`` for 21600; the plain number for fractions
+    of a second.
+    """
     if seconds != int(seconds):
         return seconds
     rest, text = int(seconds), ""

@@ -1,9 +1,10 @@
 """Named places at which a test may kill the process, as ``kill -9`` would.
 
-``HOLDFAST_FAILPOINT="name"`` or ``"name:3"`` kills at the first or third time that ``name`` is passed.
-``HOLDFAST_FAILPOINT_ONCE=PATH`` makes it happen once across restarts: the file is created before the kill, and a
-process that finds it does nothing. Without the variable a fail point costs one comparison. The environment is read
-once, when this module is imported. The idea is from dbos-inc/dbos-transact-py.
+``HOLDFAST_FAILPOINT="name"`` or ``"name:3"`` kills at the first or third time that ``name`` is
+passed. ``HOLDFAST_FAILPOINT_ONCE=PATH`` makes it happen once across restarts: the file is created
+before the kill, and a process that finds it does nothing. Without the variable a fail point costs
+one comparison. The environment is read once, when this module is imported. The idea is from
+dbos-inc/dbos-transact-py.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def _hit() -> None:
         if _remaining != 0 or not _claim():
             return
         os.kill(os.getpid(), signal.SIGKILL)
-        # The signal is delivered when this thread is next scheduled; nothing after the fail point may run.
+        # The signal is delivered when this thread is next scheduled; nothing after the fail point
+        # may run.
         signal.pause()
 
 

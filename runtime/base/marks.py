@@ -2,9 +2,9 @@
 
 What a statement puts together is masked where there is no key, by its form: ``[masked:api-key]``.
 
-The last part is the start (64 bits) of HMAC-SHA256 of the value under a key that only the installation has: who holds the
-key and a value can tell that it is the one that stood there, and equal values have equal marks. Without the key the mark
-says nothing about the value.
+The last part is the start (64 bits) of HMAC-SHA256 of the value under a key that only the
+installation has: who holds the key and a value can tell that it is the one that stood there, and
+equal values have equal marks. Without the key the mark says nothing about the value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ MARK = re.compile(_MARK)
 
 
 def mark_of(name: str, value: bytes, key: bytes) -> str:
-    """The mark of ``value``. Line breaks of the value stay behind it, so the lines after it keep their numbers."""
+    """The mark of ``value``.
+
+    Line breaks of the value stay behind it, so the lines after it keep their numbers.
+    """
     code = hmac.new(key, value, hashlib.sha256).hexdigest()[:16]
     return f"[masked:{name}:{code}]" + "\n" * value.count(b"\n")
 

@@ -1,10 +1,12 @@
-"""File calls of a statement as values: what Monty asks, what goes to the activity, what resumes the statement.
+"""File calls of a statement as values: what Monty asks, what goes to the activity, what resumes the
+statement.
 
-Monty has no file access. ``open``, ``os`` and ``pathlib`` suspend the statement with an operation's name
-(``OsFunction`` in ``pydantic_monty.os_access``) and absolute paths. The interpreter's working directory is
-``VIRTUAL_ROOT``, so a relative path arrives beneath it and every other absolute path is one that the model wrote
-itself, or that left the workspace through ``..``. The file activity answers with what ``encode`` makes of a value, and ``decode``
-makes of it the object that Monty is resumed with. Calls that would write are refused without touching any file.
+Monty has no file access. ``open``, ``os`` and ``pathlib`` suspend the statement with an operation's
+name (``OsFunction`` in ``pydantic_monty.os_access``) and absolute paths. The interpreter's working
+directory is ``VIRTUAL_ROOT``, so a relative path arrives beneath it and every other absolute path
+is one that the model wrote itself, or that left the workspace through ``..``. The file activity
+answers with what ``encode`` makes of a value, and ``decode`` makes of it the object that Monty is
+resumed with. Calls that would write are refused without touching any file.
 """
 
 from __future__ import annotations
@@ -70,7 +72,10 @@ _ERRORS = frozenset(
 
 
 class StatResult(NamedTuple):
-    """``os.stat_result`` as Monty takes it, which knows the tuple by its class name. Sizes in bytes, times in seconds."""
+    """``os.stat_result`` as Monty takes it, which knows the tuple by its class name.
+
+    Sizes in bytes, times in seconds.
+    """
 
     st_mode: int
     st_ino: int
@@ -85,7 +90,8 @@ class StatResult(NamedTuple):
 
 
 class ScanEntry(NamedTuple):
-    """One entry of a ``Path.scan``: its path relative to the scanned directory (``""`` for that itself), and its kind.
+    """One entry of a ``Path.scan``: its path relative to the scanned directory (``""`` for that
+    itself), and its kind.
 
     ``is_dir`` and ``is_file`` follow a link inside the workspace, ``is_symlink`` does not.
     """
@@ -122,13 +128,16 @@ def would_write(operation: str, args: Sequence[Any], kwargs: Mapping[str, Any]) 
 
 def error_name(error: Exception) -> str:
     """The nearest class of ``error`` that Monty knows by name, ``OSError`` if there is none."""
-    return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS), "OSError")
+    return next(
+        (kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS), "OSError"
+    )
 
 
 def encode(operation: str, path: str, value: Any) -> tuple[Any, str]:
     """``value`` as JSON for ``FileCallResult``, and how it is encoded (``"json"`` or ``"base64"``).
 
-    ``path`` is the call's, relative to the workspace: the names of ``Path.iterdir`` become paths beneath it.
+    ``path`` is the call's, relative to the workspace: the names of ``Path.iterdir`` become paths
+    beneath it.
     """
     match operation:
         case "Path.stat":
@@ -144,10 +153,11 @@ def encode(operation: str, path: str, value: Any) -> tuple[Any, str]:
 
 
 def decode(operation: str, value: Any, encoding: str = "json") -> Any:
-    """The object that resumes the statement, from the value of a ``FileCallResult`` for ``operation``.
+    """The object that resumes the statement, from the value of a ``FileCallResult`` for
+    ``operation``.
 
-    For ``open`` it is the file's whole content, ``str`` or ``bytes`` by mode: resume with a file handle, and answer the
-    reads of that handle from it.
+    For ``open`` it is the file's whole content, ``str`` or ``bytes`` by mode: resume with a file
+    handle, and answer the reads of that handle from it.
 
     Raises:
         ValueError: if ``value`` does not have the shape that ``encode`` gives it.

@@ -1,4 +1,6 @@
-"""How a process of ours is started: with our code, whatever is on the path or in the current directory."""
+"""How a process of ours is started: with our code, whatever is on the path or in the current
+directory.
+"""
 
 from __future__ import annotations
 
@@ -9,5 +11,8 @@ _ROOMS = Path(__file__).resolve().parents[2] / "holdfast" / "rooms.py"
 
 
 def command(module: str, *, path: bool = False) -> list[str]:
-    """The command that runs ``main`` of ``module``. With ``path``, the environment's PYTHONPATH counts, as for others' code."""
+    """The command that runs ``main`` of ``module``.
+
+    With ``path``, the environment's PYTHONPATH counts, as for others' code.
+    """
     return [sys.executable, "-P" if path else "-I", str(_ROOMS), module]

@@ -1,7 +1,9 @@
-"""What Temporal's list shows of each job and can be searched by: six attributes, on servers that have them.
+"""What Temporal's list shows of each job and can be searched by: six attributes, on servers that
+have them.
 
-The embedded server gets them when it starts. Elsewhere an administrator adds them, or jobs run without:
-``temporal operator search-attribute create --name HoldfastStatus --type Keyword``, and so on.
+The embedded server gets them when it starts. Elsewhere an administrator adds them, or jobs run
+without: ``temporal operator search-attribute create --name HoldfastStatus --type Keyword``, and so
+on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
-"""Secrets that are known by their form alone. Pure, and linear in the text: RE2 never goes back over what it has read.
+"""Secrets that are known by their form alone.
 
-What stands in a text is decided by this file and nothing else, so every worker of a release finds the same. A text without
-a shape's hint is not searched: most have none, and looking for a constant costs next to nothing.
+Pure, and linear in the text: RE2 never goes back over what it has read.
+
+What stands in a text is decided by this file and nothing else, so every worker of a release finds
+the same. A text without a shape's hint is not searched: most have none, and looking for a constant
+costs next to nothing.
 """
 
 from __future__ import annotations
@@ -19,14 +22,19 @@ _WINDOW = 300
 
 @dataclass(frozen=True)
 class Shape:
-    """Texts that hold one of ``hints`` and match ``pattern`` are secrets called ``name``: its group 1, if it has one."""
+    """Texts that hold one of ``hints`` and match ``pattern`` are secrets called ``name``: its group
+    1, if it has one.
+    """
 
     name: str
     hints: tuple[bytes, ...]
     pattern: Any
 
     def spans(self, data: bytes) -> Iterator[tuple[int, int]]:
-        """Where the secrets stand. What stands beside a label may be a mark already; what is a key by itself cannot."""
+        """Where the secrets stand.
+
+        What stands beside a label may be a mark already; what is a key by itself cannot.
+        """
         if not any(hint in data for hint in self.hints):
             return
         group = self.pattern.groups
@@ -47,7 +55,8 @@ _IS = rf"{_QUOTE}\s*[:=]\s*{_QUOTE}"
 
 SHAPES = (
     _shape("private-key", r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?-----END [A-Z0-9 ]*PRIVATE KEY-----", "PRIVATE KEY-----"),
-    # OpenAI, Anthropic, OpenRouter and others. A digit is asked for: "sk-" begins names in style sheets too.
+    # OpenAI, Anthropic, OpenRouter and others. A digit is asked for: "sk-" begins names in style
+    # sheets too.
     _shape("api-key", rf"\bsk-[A-Za-z_-]*[0-9]{_BASE}*", "sk-"),
     _shape("api-key", rf"\b(?:gsk_|xai-){_BASE}{{32,}}", "gsk_", "xai-"),
     _shape("aws-access-key-id", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", "AKIA", "ASIA"),
@@ -78,14 +87,20 @@ _LEAST = {"api-key": 23}
 
 _HINT = re2.compile(b"|".join(re.escape(hint) for shape in SHAPES for hint in shape.hints))
 _ANY = re2.compile(b"|".join(b"(?:" + shape.pattern.pattern + b")" for shape in SHAPES))
-"""One look at a text in place of one for each shape. What an AWS id has beside it needs that id, which is a shape itself."""
+"""One look at a text in place of one for each shape.
+
+What an AWS id has beside it needs that id, which is a shape itself.
+"""
 
 _AWS_SECRET = re2.compile(rb"(?:^|[^A-Za-z0-9/+=])([A-Za-z0-9/+]{40})(?:$|[^A-Za-z0-9/+=])")
 _AWS_ID = next(shape for shape in SHAPES if shape.name == "aws-access-key-id")
 
 
 def mask_shapes(data: bytes, mark: Callable[[str, bytes], bytes]) -> bytes:
-    """``data`` with ``mark(name, secret)`` in place of each secret. Without secrets it is not copied."""
+    """``data`` with ``mark(name, secret)`` in place of each secret.
+
+    Without secrets it is not copied.
+    """
     if _HINT.search(data) is None or _ANY.search(data) is None:
         return data
     pieces: list[bytes] = []
@@ -97,7 +112,9 @@ def mask_shapes(data: bytes, mark: Callable[[str, bytes], bytes]) -> bytes:
 
 
 def _joined(data: bytes) -> Iterator[tuple[int, int, str]]:
-    """Where secrets stand, in order; those that overlap as one, by the name of the first and longest."""
+    """Where secrets stand, in order; those that overlap as one, by the name of the first and
+    longest.
+    """
     found = [(*span, shape.name) for shape in SHAPES for span in shape.spans(data)]
     found = [(a, b, name) for a, b, name in found if b - a >= _LEAST.get(name, 0)]
     found += [(*span, "aws-secret-key") for span in _aws_secrets(data)]
@@ -115,7 +132,10 @@ def _joined(data: bytes) -> Iterator[tuple[int, int, str]]:
 
 
 def _aws_secrets(data: bytes) -> Iterator[tuple[int, int]]:
-    """Keys of 40 characters near the id of an AWS access key. Digests, which are of that length too, have no capitals."""
+    """Keys of 40 characters near the id of an AWS access key.
+
+    Digests, which are of that length too, have no capitals.
+    """
     done = 0
     for start, stop in _AWS_ID.spans(data):
         low, high = max(start - _WINDOW, done), stop + _WINDOW

@@ -1,13 +1,15 @@
 """Token counts: the one place where tiktoken is imported, and where its encodings come from.
 
-A job's encoding is pinned when the job starts, so every worker counts alike (docs/design.md section 7). Counting reaches
-no network: an encoding's file is taken from ``TIKTOKEN_CACHE_DIR`` or from the copies that litellm ships, which are
-found without importing litellm. Workflow code may import this module.
+A job's encoding is pinned when the job starts, so every worker counts alike (docs/design.md section
+7). Counting reaches no network: an encoding's file is taken from ``TIKTOKEN_CACHE_DIR`` or from the
+copies that litellm ships, which are found without importing litellm. Workflow code may import this
+module.
 
-Text is encoded in windows of at most ``WINDOW`` characters. tiktoken's pattern matcher gives up on whitespace runs
-of some 100,000 characters, and its merge is slower than linear on long runs; windows bound both. A window ends where no
-token can span the cut (a letter or digit before a space or newline), so the count of ordinary text is tiktoken's own;
-only a run of ``WINDOW / 2`` characters without such a place may count a token more or less.
+Text is encoded in windows of at most ``WINDOW`` characters. tiktoken's pattern matcher gives up on
+whitespace runs of some 100,000 characters, and its merge is slower than linear on long runs;
+windows bound both. A window ends where no token can span the cut (a letter or digit before a space
+or newline), so the count of ordinary text is tiktoken's own; only a run of ``WINDOW / 2``
+characters without such a place may count a token more or less.
 """
 
 from __future__ import annotations
@@ -49,7 +51,10 @@ _environment = Lock()
 
 
 class TokenCounter(Protocol):
-    """Counts tokens and cuts text to a number of them. Deterministic, without I/O once it exists."""
+    """Counts tokens and cuts text to a number of them.
+
+    Deterministic, without I/O once it exists.
+    """
 
     @property
     def name(self) -> str:
@@ -61,7 +66,9 @@ class TokenCounter(Protocol):
         ...
 
     def clip(self, text: str, tokens: int) -> str:
-        """The longest prefix of ``text``, cut between tokens, that has at most ``tokens`` of them."""
+        """The longest prefix of ``text``, cut between tokens, that has at most ``tokens`` of
+        them.
+        """
         ...
 
 
@@ -79,14 +86,20 @@ class TiktokenCounter:
 
     def count(self, text: str) -> int:
         """How many tokens ``text`` has. Lone surrogates count as U+FFFD."""
-        return sum(len(self._encoding.encode_ordinary(part)) for part in _windows(_SURROGATE.sub("\ufffd", text)))
+        return sum(
+            len(self._encoding.encode_ordinary(part))
+            for part in _windows(_SURROGATE.sub("\ufffd", text))
+        )
 
     def clip(self, text: str, tokens: int) -> str:
-        """The longest prefix of ``text``, cut between tokens and characters, with ``count`` at most ``tokens``."""
+        """The longest prefix of ``text``, cut between tokens and characters, with ``count`` at most
+        ``tokens``.
+        """
         clean = _SURROGATE.sub("\ufffd", text)
         length = self._prefix(clean, tokens)
         budget = tokens
-        # A prefix may split into other tokens than it had in the whole, because the pattern looks ahead.
+        # A prefix may split into other tokens than it had in the whole, because the pattern looks
+        # ahead.
         while length and self.count(text[:length]) > tokens:
             budget -= 1
             length = self._prefix(clean, budget)
@@ -110,18 +123,21 @@ def encoding(name: str) -> TokenCounter:
     """The counter of the tiktoken encoding ``name``; made once for each process.
 
     Raises:
-        InputError: if there is no such encoding, or its file is neither shipped with litellm nor in TIKTOKEN_CACHE_DIR.
+        InputError: if there is no such encoding, or its file is neither shipped with litellm nor in
+            TIKTOKEN_CACHE_DIR.
     """
     if name not in _FILES:
-        raise InputError(f"encoding {name!r} is not known; one of {', '.join(sorted(_FILES))} is expected")
+        raise InputError(
+            f"encoding {name!r} is not known; one of {', '.join(sorted(_FILES))} is expected"
+        )
     key = hashlib.sha1(_ORIGIN.format(_FILES[name]).encode(), usedforsecurity=False).hexdigest()
     for folder in _folders():
         if (folder / key).is_file():
             with _cache_folder(folder):
                 return TiktokenCounter(name, tiktoken.get_encoding(name))
     raise InputError(
-        f"encoding {name!r} is not on this machine: put its file, named {key}, into the directory that"
-        " TIKTOKEN_CACHE_DIR names, or use cl100k_base"
+        f"encoding {name!r} is not on this machine: put its file, named {key}, into the directory"
+        " that TIKTOKEN_CACHE_DIR names, or use cl100k_base"
     )
 
 
@@ -147,7 +163,9 @@ def _folders() -> Iterator[Path]:
 
 @contextmanager
 def _cache_folder(folder: Path) -> Iterator[None]:
-    """``TIKTOKEN_CACHE_DIR`` set to ``folder``: tiktoken has no other way to be told where an encoding's file is."""
+    """``TIKTOKEN_CACHE_DIR`` set to ``folder``: tiktoken has no other way to be told where an
+    encoding's file is.
+    """
     with _environment:
         before = os.environ.get("TIKTOKEN_CACHE_DIR")
         os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)

@@ -18,13 +18,19 @@ class Value(BaseModel):
     @classmethod
     def like(cls, other: Value, **more: Any) -> Self:
         """One with the fields that ``other`` has too, and ``more``."""
-        same = {name: getattr(other, name) for name in type(other).model_fields if name in cls.model_fields}
+        same = {
+            name: getattr(other, name)
+            for name in type(other).model_fields
+            if name in cls.model_fields
+        }
         return cls(**(same | more))
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Marks a field that an archived header does not have where its value is ``empty``: most turns condense nothing, and few sleep."""
+    """Marks a field that an archived header does not have where its value is ``empty``: most turns
+    condense nothing, and few sleep.
+    """
 
     empty: Callable[[Any], bool] = not_
 
@@ -40,7 +46,9 @@ def fields_of(*values: Value) -> dict[str, Any]:
 
 
 class Compact(Value):
-    """A value whose JSON leaves out fields that have their default: what every turn adds to a history stays small."""
+    """A value whose JSON leaves out fields that have their default: what every turn adds to a
+    history stays small.
+    """
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -71,7 +79,10 @@ class JobKey(Compact):
 
 
 class ToolCall(Value):
-    """One native tool call of a reply, as the provider gave it. ``arguments`` is the JSON text, unparsed."""
+    """One native tool call of a reply, as the provider gave it.
+
+    ``arguments`` is the JSON text, unparsed.
+    """
 
     id: str
     name: str
@@ -86,7 +97,9 @@ class StepRef(Value):
 
 
 class Usage(Compact):
-    """Tokens of one model call as the provider reported them, or as counted where it reported none."""
+    """Tokens of one model call as the provider reported them, or as counted where it reported
+    none.
+    """
 
     prompt: int = 0
     completion: int = 0
@@ -110,10 +123,11 @@ class Usage(Compact):
 
 
 class Failed(Compact):
-    """What ``attempts`` that failed at one model call used, and the ``seconds`` for which they and the waits between them held it up.
+    """What ``attempts`` that failed at one model call used, and the ``seconds`` for which they and
+    the waits between them held it up.
 
-    The usage is as the provider reported it. Where a request was sent and nothing said what it used, it is an estimate, and
-    ``usage.reported`` is False.
+    The usage is as the provider reported it. Where a request was sent and nothing said what it
+    used, it is an estimate, and ``usage.reported`` is False.
     """
 
     attempts: int = 0
@@ -136,7 +150,9 @@ class Failed(Compact):
 
 
 class ModelReply(Compact):
-    """What a model answered. ``tokens`` counts the reply with the job's pinned encoding; ``cost_usd`` is litellm's price.
+    """What a model answered.
+
+    ``tokens`` counts the reply with the job's pinned encoding; ``cost_usd`` is litellm's price.
 
     ``failed`` are the attempts at the same call that came to nothing.
     """

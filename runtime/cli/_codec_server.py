@@ -1,7 +1,9 @@
-"""A remote codec for Temporal's CLI and web UI, which show prompts and replies instead of references to them.
+"""A remote codec for Temporal's CLI and web UI, which show prompts and replies instead of
+references to them.
 
-Temporal's protocol: ``POST …/decode`` and ``…/encode`` with ``{"payloads": [{"metadata": {name: base64}, "data": base64}]}``,
-answered in the same form (docs.temporal.io/codec-server). Payloads that hold no reference come back as they are.
+Temporal's protocol: ``POST …/decode`` and ``…/encode`` with ``{"payloads": [{"metadata": {name:
+base64}, "data": base64}]}``, answered in the same form (docs.temporal.io/codec-server). Payloads
+that hold no reference come back as they are.
 """
 
 from __future__ import annotations
@@ -35,9 +37,14 @@ _UNREADABLE = (ArchiveError, ValidationError, ValueError, KeyError, TypeError)
 
 
 def make_server(
-    store: ObjectStore, host: str = "127.0.0.1", port: int = 0, origins: frozenset[str] = frozenset()
+    store: ObjectStore,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    origins: frozenset[str] = frozenset(),
 ) -> ThreadingHTTPServer:
-    """A server, not yet serving; ``server_address`` tells the port. It serves pages of this machine and of ``origins``.
+    """A server, not yet serving; ``server_address`` tells the port.
+
+    It serves pages of this machine and of ``origins``.
 
     Raises:
         OSError: if the address cannot be had.
@@ -54,7 +61,9 @@ def make_server(
 
 
 def decoded(store: ObjectStore, payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The payload with what its reference stands for; the same payload if it has none, or the archive has it not."""
+    """The payload with what its reference stands for; the same payload if it has none, or the
+    archive has it not.
+    """
     try:
         if payload.get("metadata", {}).get("encoding") != _JSON:
             return payload
@@ -64,7 +73,9 @@ def decoded(store: ObjectStore, payload: Mapping[str, Any]) -> Mapping[str, Any]
         return payload
     if shown is None:
         return payload
-    data = base64.b64encode(json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace")).decode()
+    data = base64.b64encode(
+        json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace")
+    ).decode()
     return {**payload, "data": data}
 
 
@@ -79,7 +90,9 @@ def _shown(store: ObjectStore, value: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _call(store: ObjectStore, call: TurnCall, value: dict[str, Any]) -> dict[str, Any]:
-    """A turn's call: its prompt, made as the activity makes it, also before the activity has run."""
+    """A turn's call: its prompt, made as the activity makes it, also before the activity has
+    run.
+    """
     archive = JobArchive.of(store, call.key)
     layout = call.layout.apply(archive.layout(call.parent), archive.reply_segment(call.parent))
     new: set[int] = set()
@@ -147,13 +160,18 @@ def _segment(segment: Segment, *, new: bool) -> dict[str, Any]:
 
 
 def _tool_call(call: ToolCall) -> dict[str, Any]:
-    """A native call; texts of several lines as lists of lines, since JSON shows line breaks as escapes."""
+    """A native call; texts of several lines as lists of lines, since JSON shows line breaks as
+    escapes.
+    """
     try:
         arguments = json.loads(call.arguments)
     except ValueError:
         arguments = call.arguments
     if isinstance(arguments, dict):
-        arguments = {n: v.splitlines() if isinstance(v, str) and "\n" in v else v for n, v in arguments.items()}
+        arguments = {
+            n: v.splitlines() if isinstance(v, str) and "\n" in v else v
+            for n, v in arguments.items()
+        }
     return {"id": call.id, "name": call.name, "arguments": arguments}
 
 
@@ -174,10 +192,16 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Somebody looks what this is."""
         if self._welcome():
-            self._answer(HTTPStatus.OK, b"Holdfast's codec endpoint for Temporal: POST /decode\n", "text/plain")
+            self._answer(
+                HTTPStatus.OK,
+                b"Holdfast's codec endpoint for Temporal: POST /decode\n",
+                "text/plain",
+            )
 
     def do_POST(self) -> None:
-        """``/decode`` and ``/encode``, under any path, since the CLI may put the namespace before them."""
+        """``/decode`` and ``/encode``, under any path, since the CLI may put the namespace before
+        them.
+        """
         if not self._welcome():
             return
         operation = self.path.partition("?")[0].rpartition("/")[2]
@@ -194,7 +218,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _convert(self, body: bytes, operation: str) -> None:
         try:
             payloads = json.loads(body)["payloads"]
-            if not (isinstance(payloads, list) and all(isinstance(payload, dict) for payload in payloads)):
+            if not (
+                isinstance(payloads, list)
+                and all(isinstance(payload, dict) for payload in payloads)
+            ):
                 raise TypeError
         except (ValueError, KeyError, TypeError):
             self._refuse(HTTPStatus.BAD_REQUEST, 'expected {"payloads": [...]}')
@@ -204,7 +231,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(HTTPStatus.OK, json.dumps({"payloads": payloads}).encode())
 
     def _welcome(self) -> bool:
-        """Whether to answer: not to pages of other sites, and not under a name that only claims to be this machine."""
+        """Whether to answer: not to pages of other sites, and not under a name that only claims to
+        be this machine.
+        """
         origin, host = self.headers.get("origin"), self.headers.get("host", "")
         if origin is not None and origin not in self.allowed and not _LOOPBACK.fullmatch(origin):
             self._refuse(HTTPStatus.FORBIDDEN, "pages of this origin are not served; see --origin")
@@ -224,7 +253,10 @@ class _Handler(BaseHTTPRequestHandler):
         if origin is not None and status is not HTTPStatus.FORBIDDEN:
             self.send_header("Access-Control-Allow-Origin", origin)
             self.send_header("Access-Control-Allow-Methods", "POST, GET, OPTIONS")
-            self.send_header("Access-Control-Allow-Headers", "content-type, x-namespace, authorization, caller-type")
+            self.send_header(
+                "Access-Control-Allow-Headers",
+                "content-type, x-namespace, authorization, caller-type",
+            )
             self.send_header("Access-Control-Allow-Credentials", "true")
             self.send_header("Access-Control-Allow-Private-Network", "true")
             self.send_header("Vary", "Origin")

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = False) -> None:
     """Tell where each part of a prompt came from.
 
-    The event, statement or node, the turn that brought it in, and the turn that last changed its text.
+    The event, statement or node, the turn that brought it in, and the turn that last changed its
+    text.
     """
     from runtime.cli.chosen import chosen_turn
     from runtime.cli.stores import archive_to_read
@@ -30,14 +31,18 @@ def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = F
 
 
 def blamed(turn: ShownTurn, gaps: list[Gap]) -> tuple[Blame, ...]:
-    """The blame of the turn's prompt, from what changed in each turn up to it; ``gaps`` gets those that cannot be read."""
+    """The blame of the turn's prompt, from what changed in each turn up to it; ``gaps`` gets those
+    that cannot be read.
+    """
     from runtime.archive.blame import blame
 
     return blame(turn.archive, turn.run, turn.turn, gaps)
 
 
 def report(turn: ShownTurn, blames: Sequence[Blame], gaps: Sequence[Gap], json: bool) -> None:
-    """Print blames, as JSON or as lines; what came in at a turn that cannot be read seems to come from the next one."""
+    """Print blames, as JSON or as lines; what came in at a turn that cannot be read seems to come
+    from the next one.
+    """
     from runtime.cli.segments import about, first_words
 
     sources = source_names(turn)
@@ -69,8 +74,8 @@ def report(turn: ShownTurn, blames: Sequence[Blame], gaps: Sequence[Gap], json: 
         origin = one.segment.origin + (f" ({name})" if name else "")
         changed = f", changed in turn {one.changed}" if one.changed != one.introduced else ""
         say(
-            f"{one.position:>4}  {one.segment.kind} · {origin}  in since turn {one.introduced}{changed}  "
-            f"{first_words(one.segment)}".rstrip()
+            f"{one.position:>4}  {one.segment.kind} · {origin}  in since turn"
+            f" {one.introduced}{changed}  {first_words(one.segment)}".rstrip()
         )
 
 
@@ -83,4 +88,8 @@ def source_names(turn: ShownTurn) -> dict[str, str]:
     except UNREADABLE as error:
         note(f"the views' paths are left out: {error}")
         return {}
-    return {f"node:{obj_id}": str(record["path"]) for obj_id, record in nodes.items() if record.get("path")}
+    return {
+        f"node:{obj_id}": str(record["path"])
+        for obj_id, record in nodes.items()
+        if record.get("path")
+    }

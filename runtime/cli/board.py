@@ -1,4 +1,5 @@
-"""The live table of ``holdfast run``, for a terminal of any size: what counts first, and never more lines than there are.
+"""The live table of ``holdfast run``, for a terminal of any size: what counts first, and never more
+lines than there are.
 
 ::
 
@@ -23,11 +24,16 @@ from workflows.messages import JobOutcome
 
 GAP = "  "
 TURN, TOKENS, COST, NOW = 5, 11, 9, 10
-"""Widths of columns, in cells. A job's name has what it needs up to a quarter of the line, its statement what is left."""
+"""Widths of columns, in cells.
+
+A job's name has what it needs up to a quarter of the line, its statement what is left.
+"""
 
 JOB_LEAST = 12
 NARROW = 72
-"""A terminal of fewer columns does not show what a job does now; its statement says most of that."""
+"""A terminal of fewer columns does not show what a job does now; its statement says most of
+that.
+"""
 
 SPARE = 1
 """Lines of the terminal that are left free: a table as high as the terminal would scroll it."""
@@ -35,7 +41,9 @@ SPARE = 1
 
 @dataclass
 class Board:
-    """What is known of the jobs of one command that began at ``began`` (seconds on the clock of ``drawn``)."""
+    """What is known of the jobs of one command that began at ``began`` (seconds on the clock of
+    ``drawn``).
+    """
 
     began: float
     waiting: str = ""
@@ -88,7 +96,10 @@ class Board:
         counts = ""
         if self.jobs:
             waiting = max(self.jobs - len(self.rows) - self.succeeded - self.failed, 0)
-            counts = f"{len(self.rows)} running, {waiting} waiting, {self.failed} failed, {self.succeeded} done of {self.jobs}"
+            counts = (
+                f"{len(self.rows)} running, {waiting} waiting, {self.failed} failed,"
+                f" {self.succeeded} done of {self.jobs}"
+            )
             cost = self.cost + sum(row.progress.cost_usd for row in self.rows.values())
             tokens = self.tokens + sum(row.progress.usage.total for row in self.rows.values())
             spent += [f"${cost:.4f}", f"{tokens:,} tokens"]
@@ -107,7 +118,12 @@ def _table(rows: list[Turn], width: int) -> Iterator[Text]:
     now = NOW if width >= NARROW else 0
 
     def line(name: str, turn: str, tokens: str, cost: str, doing: str, statement: str) -> Text:
-        cells = [_wide(_middle(name, job), job), f"{turn:>{TURN}}", f"{tokens:>{TOKENS}}", f"{cost:>{COST}}"]
+        cells = [
+            _wide(_middle(name, job), job),
+            f"{turn:>{TURN}}",
+            f"{tokens:>{TOKENS}}",
+            f"{cost:>{COST}}",
+        ]
         return Text(GAP.join([*cells, *([_wide(doing, now)] if now else []), statement]))
 
     yield line("job", "turn", "tokens", "cost", "now", "statement")
@@ -115,7 +131,12 @@ def _table(rows: list[Turn], width: int) -> Iterator[Text]:
         seen = row.progress
         last = trouble_text(row.trouble) if row.trouble else first_line(seen.statement, width)
         yield line(
-            row.key.job, str(seen.turn), f"{seen.usage.total:,}", f"${seen.cost_usd:.4f}", seen.phase.value, last
+            row.key.job,
+            str(seen.turn),
+            f"{seen.usage.total:,}",
+            f"${seen.cost_usd:.4f}",
+            seen.phase.value,
+            last,
         )
 
 

@@ -15,8 +15,9 @@ def command(
 ) -> None:
     """Cancel a job.
 
-    A model call in progress is broken off, and the job ends as cancelled: at once if a worker runs, else when the batch is
-    resumed. So does a job that waits for its place in a batch that runs; name it in full, as BATCH/ID. Only 'holdfast run --rerun-failed' starts it anew.
+    A model call in progress is broken off, and the job ends as cancelled: at once if a worker runs,
+    else when the batch is resumed. So does a job that waits for its place in a batch that runs;
+    name it in full, as BATCH/ID. Only 'holdfast run --rerun-failed' starts it anew.
     """
     import asyncio
 

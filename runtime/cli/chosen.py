@@ -16,12 +16,17 @@ JobAtTurn = Annotated[
     str,
     typer.Argument(
         metavar="JOB@N",
-        help="A job (BATCH/ID, a unique prefix of the id, or 'last') and a turn; without '@N', its newest turn.",
+        help=(
+            "A job (BATCH/ID, a unique prefix of the id, or 'last') and a turn; without '@N', its"
+            " newest turn."
+        ),
         show_default=False,
         autocompletion=job_names,
     ),
 ]
-Run = Annotated[str | None, typer.Option("--run", help="A run of the job; the newest one by default.")]
+Run = Annotated[
+    str | None, typer.Option("--run", help="A run of the job; the newest one by default.")
+]
 
 
 def chosen_turn(objects: ObjectStore, text: str, run: str | None) -> ShownTurn:

@@ -13,9 +13,14 @@ from runtime.cli.output import note, say
 
 def command(
     host: Annotated[
-        str, typer.Option("--host", help="The address to serve at; others than this machine's see prompts.")
-    ] = ("127.0.0.1"),
-    port: Annotated[int, typer.Option("--port", help="The port; a free one by default.", min=0, max=65535)] = 0,
+        str,
+        typer.Option(
+            "--host", help="The address to serve at; others than this machine's see prompts."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", help="The port; a free one by default.", min=0, max=65535)
+    ] = 0,
     origin: Annotated[
         list[str] | None,
         typer.Option(
@@ -29,7 +34,8 @@ def command(
 ) -> None:
     """Serve prompts and replies to Temporal's web UI, until Ctrl-C.
 
-    In place of references: 'temporal --codec-endpoint URL workflow show', or the UI's data encoder settings.
+    In place of references: 'temporal --codec-endpoint URL workflow show', or the UI's data encoder
+    settings.
     """
     import signal
     import threading
@@ -39,7 +45,9 @@ def command(
 
     objects = archive_to_read(store)
     try:
-        server = make_server(objects, host, port, frozenset(url.rstrip("/") for url in origin or ()))
+        server = make_server(
+            objects, host, port, frozenset(url.rstrip("/") for url in origin or ())
+        )
     except OSError as error:
         raise InputError(f"{host}:{port} cannot be served: {error.strerror or error}") from error
     address = f"http://{host}:{server.server_address[1]}"
@@ -49,7 +57,10 @@ def command(
     serving = threading.Thread(target=server.serve_forever, daemon=True)
     serving.start()
     say(f"codec endpoint: {address}")
-    note(f"use it with: temporal --codec-endpoint {address} workflow show --workflow-id holdfast/BATCH/JOB")
+    note(
+        f"use it with: temporal --codec-endpoint {address} workflow show --workflow-id"
+        " holdfast/BATCH/JOB"
+    )
     stop.wait()
     server.shutdown()
     server.server_close()

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def command(
-    job: Annotated[str, typer.Argument(metavar="JOB1", help="A job.", show_default=False, autocompletion=job_names)],
+    job: Annotated[
+        str,
+        typer.Argument(metavar="JOB1", help="A job.", show_default=False, autocompletion=job_names),
+    ],
     other: Annotated[
         str | None,
         typer.Argument(
@@ -30,7 +33,9 @@ def command(
             autocompletion=job_names,
         ),
     ] = None,
-    run: Annotated[str | None, typer.Option("--run", help="The run of JOB1; its newest by default.")] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="The run of JOB1; its newest by default.")
+    ] = None,
     other_run: Annotated[
         str | None, typer.Option("--other-run", help="The run of JOB2; its newest by default.")
     ] = None,
@@ -39,7 +44,8 @@ def command(
 ) -> None:
     """Show where two timelines part.
 
-    And how each ended. The turns they share, the first statement that differs, the first whose outcome differs. It reads the archive alone.
+    And how each ended. The turns they share, the first statement that differs, the first whose
+    outcome differs. It reads the archive alone.
     """
     from runtime.archive.timelines import parting
     from runtime.base.errors import InputError
@@ -97,7 +103,9 @@ class _Side:
             return "not recorded"
         exception = execution.get("exception")
         digest = str(execution.get("namespace_digest", ""))[:19]
-        return f"{execution.get('status')}" + (f" {exception['type']}" if exception else f", variables {digest}")
+        return f"{execution.get('status')}" + (
+            f" {exception['type']}" if exception else f", variables {digest}"
+        )
 
     def document(self) -> dict[str, Any]:
         return {

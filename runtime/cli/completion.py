@@ -1,6 +1,8 @@
-"""What the shell completes: names of jobs and batches, from an archive that is a directory of this machine.
+"""What the shell completes: names of jobs and batches, from an archive that is a directory of this
+machine.
 
-Nothing else is asked: a completion that waits for a network, or says why there is none, is worse than none.
+Nothing else is asked: a completion that waits for a network, or says why there is none, is worse
+than none.
 """
 
 from __future__ import annotations
@@ -18,10 +20,15 @@ MOST = 200
 
 
 def job_names(incomplete: str) -> list[str]:
-    """What names a job and begins with ``incomplete``: ``BATCH/ID``, and ids that only one batch has."""
+    """What names a job and begins with ``incomplete``: ``BATCH/ID``, and ids that only one batch
+    has.
+    """
     known = [(unquote(batch), unquote(job)) for batch in _folders("") for job in _folders(batch)]
     ids = Counter(job for _, job in known)
-    names = [*(f"{batch}/{job}" for batch, job in known), *(job for job, count in ids.items() if count == 1)]
+    names = [
+        *(f"{batch}/{job}" for batch, job in known),
+        *(job for job, count in ids.items() if count == 1),
+    ]
     return [name for name in names if name.startswith(incomplete)][:MOST]
 
 
@@ -33,6 +40,8 @@ def batch_names(incomplete: str) -> list[str]:
 def _folders(below: str) -> list[str]:
     try:
         root = Path(os.environ.get(VARIABLE) or state_home().archive)
-        return sorted(one.name for one in os.scandir(root / below) if one.is_dir() and one.name[0] not in "._")
+        return sorted(
+            one.name for one in os.scandir(root / below) if one.is_dir() and one.name[0] not in "._"
+        )
     except Exception:  # noqa: BLE001 - whatever is wrong is told by the command itself, not while its name is typed
         return []

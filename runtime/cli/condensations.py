@@ -1,4 +1,6 @@
-"""Condensations as ``holdfast log`` and ``holdfast show`` tell them: what was forgotten when, and what stands there."""
+"""Condensations as ``holdfast log`` and ``holdfast show`` tell them: what was forgotten when, and
+what stands there.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def condensation_row(told: Forgetting) -> dict[str, Any]:
-    """A condensation as JSON, all fields written out: its record, its turn, and the turns whose events it forgot."""
+    """A condensation as JSON, all fields written out: its record, its turn, and the turns whose
+    events it forgot.
+    """
     record = told.record
     return {
         "id": record.id,
@@ -34,26 +38,43 @@ def condensation_row(told: Forgetting) -> dict[str, Any]:
 
 
 def condensation_line(row: dict[str, Any]) -> str:
-    """``condensed 10.c1: llm_summary (tokens) forgot 14 events of turns 1-6; event:10.c1-summary stands there``."""
-    stands = f"event:{row['stands_in']} stands in their place" if row["stands_in"] else "nothing stands in their place"
+    """``condensed 10.c1: llm_summary (tokens) forgot 14 events of turns 1-6; event:10.c1-summary
+    stands there``.
+    """
+    stands = (
+        f"event:{row['stands_in']} stands in their place"
+        if row["stands_in"]
+        else "nothing stands in their place"
+    )
     line = (
-        f"condensed {row['id']}: {row['condenser']} ({row['reason']}) forgot {len(row['forgotten'])} "
-        f"event{'s' * (len(row['forgotten']) != 1)} of {_turns(row)}; {stands}"
+        f"condensed {row['id']}: {row['condenser']} ({row['reason']}) forgot"
+        f" {len(row['forgotten'])} event{'s' * (len(row['forgotten']) != 1)} of {_turns(row)};"
+        f" {stands}"
     )
     if row["unknown"]:
         line += f"; it named what was not there: {', '.join(map(one_line, row['unknown']))}"
     if row["tokens"]["prompt"] or row["tokens"]["completion"]:
-        line += f"; {row['tokens']['prompt']:,}+{row['tokens']['completion']:,} tokens, ${row['cost_usd']:.4f}"
+        line += (
+            f"; {row['tokens']['prompt']:,}+{row['tokens']['completion']:,} tokens,"
+            f" ${row['cost_usd']:.4f}"
+        )
     if row["failures"]:
-        why = ", ".join(f"{one_line(fault)} ({times}x)" for fault, times in Counter(row["failures"]).items())
-        line += f"; {'an extract, since' if row['summary'] is None else 'after'} failed summaries: {why}"
+        why = ", ".join(
+            f"{one_line(fault)} ({times}x)" for fault, times in Counter(row["failures"]).items()
+        )
+        line += (
+            f"; {'an extract, since' if row['summary'] is None else 'after'} failed summaries:"
+            f" {why}"
+        )
     return line
 
 
 def forgotten_rows(turn: ShownTurn) -> list[dict[str, Any]]:
-    """What the prompt of a turn does not show any more, in the order in which it went (``by`` says how).
+    """What the prompt of a turn does not show any more, in the order in which it went (``by`` says
+    how).
 
-    By condensation, each event with what it said first; by group, each node that the group now shows in short.
+    By condensation, each event with what it said first; by group, each node that the group now
+    shows in short.
     """
     return sorted([*_condensed_rows(turn), *_grouped_rows(turn)], key=lambda row: row["turn"])
 
@@ -68,7 +89,9 @@ def _grouped_rows(turn: ShownTurn) -> list[dict[str, Any]]:
         if cause.why is not Why.GROUP or cause.instead is None:
             continue
         group = cause.instead.origin.removeprefix("node:")
-        row = rows.setdefault((one.gone, group), {"by": "group", "turn": one.gone, "group": group, "nodes": []})
+        row = rows.setdefault(
+            (one.gone, group), {"by": "group", "turn": one.gone, "group": group, "nodes": []}
+        )
         row["nodes"].append(
             {
                 "node": one.segment.origin.removeprefix("node:"),
@@ -101,16 +124,23 @@ def _condensed_rows(turn: ShownTurn) -> list[dict[str, Any]]:
             for one in gone
         ]
         text = standing_text(turn.archive, turn.run, told)
-        rows.append({"by": "condensation", **condensation_row(told), "events": events, "text": text})
+        rows.append(
+            {"by": "condensation", **condensation_row(told), "events": events, "text": text}
+        )
     return rows
 
 
 def forgotten_text(rows: Iterable[dict[str, Any]]) -> str:
-    """``forgotten_rows`` as text: a condensation's line, its events, a line each, and what stands there; or a group's and its nodes."""
+    """``forgotten_rows`` as text: a condensation's line, its events, a line each, and what stands
+    there; or a group's and its nodes.
+    """
     parts: list[str] = []
     for row in rows:
         if row["by"] == "group":
-            parts.append(f"before turn {row['turn']}: {row['group']} shows in short what stood there on its own")
+            parts.append(
+                f"before turn {row['turn']}: {row['group']} shows in short what stood there on"
+                " its own"
+            )
             parts.extend(
                 f"  {one['node']:<8} {one['kind']:<8} {one['tokens']:>7,} tokens  {one['begins']}"
                 for one in row["nodes"]
@@ -119,7 +149,11 @@ def forgotten_text(rows: Iterable[dict[str, Any]]) -> str:
         parts.append(f"before turn {row['turn']}: {condensation_line(row)}")
         parts.extend(
             f"  {one['event']:<8} {one['kind'] or '':<8} "
-            + (f"{one['tokens']:>7,} tokens  {one['begins']}" if one["kind"] else "(nothing of its own in a prompt)")
+            + (
+                f"{one['tokens']:>7,} tokens  {one['begins']}"
+                if one["kind"]
+                else "(nothing of its own in a prompt)"
+            )
             for one in row["events"]
         )
         if row["text"] is not None:
@@ -129,7 +163,9 @@ def forgotten_text(rows: Iterable[dict[str, Any]]) -> str:
 
 
 def notes_of(turn: ShownTurn) -> tuple[dict[str, str], list[str]]:
-    """What a prompt's text says beside its segments: by origin, what a summary stands for; and what left nothing behind."""
+    """What a prompt's text says beside its segments: by origin, what a summary stands for; and what
+    left nothing behind.
+    """
     from runtime.archive.forgetting import forgettings
 
     standing: dict[str, str] = {}

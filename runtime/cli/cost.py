@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from runtime.base.values import JobKey
 
 _COUNTED = (
-    *("calls", "failed_attempts", "prompt", "completion", "cache_read", "cache_write", "unreported", "cost_usd"),
+    *(
+        "calls",
+        "failed_attempts",
+        "prompt",
+        "completion",
+        "cache_read",
+        "cache_write",
+        "unreported",
+        "cost_usd",
+    ),
     *("failed_tokens", "failed_usd", "moved_prefixes", "lost_usd"),
 )
 
@@ -25,20 +34,28 @@ _COUNTED = (
 def command(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[BATCH|JOB]", help="A batch or a job; all batches by default.", show_default=False),
+        typer.Argument(
+            metavar="[BATCH|JOB]",
+            help="A batch or a job; all batches by default.",
+            show_default=False,
+        ),
     ] = None,
     store: Store = None,
     json: Json = False,
 ) -> None:
     """Show what jobs have used and spent, and each batch's total.
 
-    Every archived call counts, those of earlier runs too. The price is litellm's. Where a provider reported no usage, it is that of an estimate.
+    Every archived call counts, those of earlier runs too. The price is litellm's. Where a provider
+    reported no usage, it is that of an estimate.
     """
     from runtime.archive.job import JobArchive
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
-    rows = [{"job": str(job), "batch": job.batch, **spent(JobArchive.of(objects, job))} for job in _jobs(objects, name)]
+    rows = [
+        {"job": str(job), "batch": job.batch, **spent(JobArchive.of(objects, job))}
+        for job in _jobs(objects, name)
+    ]
     batches: dict[str, dict[str, Any]] = {}
     for batch in dict.fromkeys(row["batch"] for row in rows):
         batches[batch] = total(row for row in rows if row["batch"] == batch)
@@ -46,7 +63,9 @@ def command(
         jobs = [{field: value for field, value in row.items() if field != "batch"} for row in rows]
         json_document({"jobs": jobs, "batches": batches, "total": total(rows)})
         return
-    lines = [(row["job"], row) for row in rows] + [(f"{batch} in all", row) for batch, row in batches.items()]
+    lines = [(row["job"], row) for row in rows] + [
+        (f"{batch} in all", row) for batch, row in batches.items()
+    ]
     if len(batches) > 1:
         lines.append(("total", total(rows)))
     width = max((len(label) for label, _ in lines), default=0)
@@ -59,8 +78,9 @@ def command(
 def spent(archive: JobArchive) -> dict[str, Any]:
     """What all archived calls of a job used, those of failed attempts with them.
 
-    Tokens read from a provider's cache are among the prompt's. ``failed_tokens`` and ``failed_usd`` are what of it came to nothing;
-    an attempt over which a worker died counts once its turn has a reply.
+    Tokens read from a provider's cache are among the prompt's. ``failed_tokens`` and ``failed_usd``
+    are what of it came to nothing; an attempt over which a worker died counts once its turn has a
+    reply.
     """
     from collections import defaultdict
 
@@ -85,7 +105,9 @@ def spent(archive: JobArchive) -> dict[str, Any]:
     for key in archive.store.list(f"{archive.prefix}/turns/"):
         place = keys.parse_turn_key(key)
         if place is not None and place.kind in {"attempt", "step"}:
-            (asked if place.kind == "attempt" else answered).add(place._replace(kind="step", number=0))
+            (asked if place.kind == "attempt" else answered).add(
+                place._replace(kind="step", number=0)
+            )
         if place is not None and place.kind == "attempt":
             turns[keys.turn_prefix_of(place)].numbers.add(place.number)
         if place is not None and place.kind == "failure":
@@ -98,7 +120,9 @@ def spent(archive: JobArchive) -> dict[str, Any]:
             damaged.append(key)
             continue
         if place.kind == "failure":
-            turns[keys.turn_prefix_of(place)].failed[place.number] = Failed.model_validate(header.get("spent", {}))
+            turns[keys.turn_prefix_of(place)].failed[place.number] = Failed.model_validate(
+                header.get("spent", {})
+            )
             continue
         # A reply that lost the race for its turn was paid for, too; a redirect was not.
         if place.kind == "exchange" and header["reply"] is None:
@@ -137,7 +161,9 @@ def spent(archive: JobArchive) -> dict[str, Any]:
 
 
 def _lost(asked: set[TurnKey], answered: set[TurnKey]) -> list[str]:
-    """The keys of steps that are not there although the run went on: what they cost is not known."""
+    """The keys of steps that are not there although the run went on: what they cost is not
+    known.
+    """
     from runtime.archive.keys import step_key_in
 
     last: dict[str, int] = {}
@@ -151,7 +177,10 @@ def total(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """The sums of rows."""
     listed = list(rows)
     lost = [key for row in listed for key in row["damaged"]]
-    return {**{name: round(sum(row[name] for row in listed), 9) for name in _COUNTED}, "damaged": lost}
+    return {
+        **{name: round(sum(row[name] for row in listed), 9) for name in _COUNTED},
+        "damaged": lost,
+    }
 
 
 def _jobs(objects: ObjectStore, name: str | None) -> list[JobKey]:
@@ -164,12 +193,19 @@ def _jobs(objects: ObjectStore, name: str | None) -> list[JobKey]:
 
 def _text(row: dict[str, Any]) -> str:
     extra = [f"{row[name]} {words}" for name, words in _REMARKS if row[name]]
-    extra += [f"{len(row['damaged'])} calls cannot be read: run 'holdfast verify'"] if row["damaged"] else []
+    extra += (
+        [f"{len(row['damaged'])} calls cannot be read: run 'holdfast verify'"]
+        if row["damaged"]
+        else []
+    )
     if row["failed_tokens"]:
-        extra.insert(0, f"of it on failed attempts {row['failed_tokens']:,} tokens, ${row['failed_usd']:.4f}")
+        extra.insert(
+            0, f"of it on failed attempts {row['failed_tokens']:,} tokens, ${row['failed_usd']:.4f}"
+        )
     return (
-        f"{row['calls']:>6} {'call ' if row['calls'] == 1 else 'calls'}  {row['prompt']:>12,} prompt ({row['cache_read']:,} from cache) "
-        f"{row['completion']:>10,} completion  ${row['cost_usd']:.4f}" + "".join(f"  {remark}" for remark in extra)
+        f"{row['calls']:>6} {'call ' if row['calls'] == 1 else 'calls'}  {row['prompt']:>12,}"
+        f" prompt ({row['cache_read']:,} from cache) {row['completion']:>10,} completion "
+        f" ${row['cost_usd']:.4f}" + "".join(f"  {remark}" for remark in extra)
     ) + (f" (${row['lost_usd']:.4f})" if row["moved_prefixes"] else "")
 
 

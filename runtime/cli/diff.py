@@ -25,20 +25,29 @@ def command(
     job: JobAtTurn,
     other: Annotated[
         str | None,
-        typer.Argument(metavar="[JOB@B]", help="The later prompt. Without it: JOB@N and the turn before it."),
+        typer.Argument(
+            metavar="[JOB@B]", help="The later prompt. Without it: JOB@N and the turn before it."
+        ),
     ] = None,
-    text: Annotated[bool, typer.Option("--text", help="Also print the lines that changed.")] = False,
-    wire: Annotated[bool, typer.Option("--wire", help="Compare the exact bytes of the requests instead.")] = False,
+    text: Annotated[
+        bool, typer.Option("--text", help="Also print the lines that changed.")
+    ] = False,
+    wire: Annotated[
+        bool, typer.Option("--wire", help="Compare the exact bytes of the requests instead.")
+    ] = False,
     run: Run = None,
     store: Store = None,
     json: Json = False,
 ) -> None:
     """Show what changed from one prompt to another.
 
-    Segments added, removed, changed and moved, how much of the prefix stayed the same, and what broke it.
+    Segments added, removed, changed and moved, how much of the prefix stayed the same, and what
+    broke it.
     """
     if wire and text:
-        raise InputError("--text and --wire cannot go together: each prints another kind of difference")
+        raise InputError(
+            "--text and --wire cannot go together: each prints another kind of difference"
+        )
     from runtime.cli.chosen import chosen_turn
     from runtime.cli.stores import archive_to_read
 
@@ -53,12 +62,23 @@ def command(
     found = diff_layouts(before.prompt(), after.prompt())
     gaps = [gap for gap in (before.gap(), after.gap()) if gap is not None]
     cause = None if gaps else _cause(before, after)
-    step = after.archive.find_step(after.run, after.turn) if _follows(before, after) and not gaps else None
+    step = (
+        after.archive.find_step(after.run, after.turn)
+        if _follows(before, after) and not gaps
+        else None
+    )
     if json:
-        recorded = None if step is None or step.prefix is None else step.prefix.model_dump(mode="json")
+        recorded = (
+            None if step is None or step.prefix is None else step.prefix.model_dump(mode="json")
+        )
         usage = None if step is None else step.usage.model_dump(mode="json")
         damaged = [gap.document() for gap in gaps]
-        cause_and_cost = {"broken_by_statement": cause, "prefix": recorded, "usage": usage, "damaged": damaged}
+        cause_and_cost = {
+            "broken_by_statement": cause,
+            "prefix": recorded,
+            "usage": usage,
+            "damaged": damaged,
+        }
         json_document({**_about(before, after), **difference_document(found), **cause_and_cost})
         return
     for gap in gaps:
@@ -66,7 +86,10 @@ def command(
     say(f"{before.address} -> {after.address}")
     say(_prefix_line(found))
     if found.broken_by is not None:
-        say(f"broken by: {_line(found.broken_by)}" + (f"\n  after the statement: {cause}" if cause else ""))
+        say(
+            f"broken by: {_line(found.broken_by)}"
+            + (f"\n  after the statement: {cause}" if cause else "")
+        )
     for line in _recorded_lines(step):
         say(line)
     for change in found.changes:
@@ -105,8 +128,12 @@ def _before(turn: ShownTurn) -> ShownTurn:
 
     if not turn.archive.has_turn(turn.run, turn.turn - 1):
         if (gap := readable(turn.archive, turn.run).missing(turn.turn - 1)) is not None:
-            raise ObjectMissing(f"turn {gap.turn} cannot be compared: {gap}: run 'holdfast verify {turn.name}'")
-        raise NotFound(f"{turn.address} is the first turn of its run: name the two turns to compare")
+            raise ObjectMissing(
+                f"turn {gap.turn} cannot be compared: {gap}: run 'holdfast verify {turn.name}'"
+            )
+        raise NotFound(
+            f"{turn.address} is the first turn of its run: name the two turns to compare"
+        )
     return ShownTurn(turn.archive, turn.name, turn.run, turn.turn - 1)
 
 
@@ -132,8 +159,8 @@ def _recorded_lines(step: Step | None) -> list[str]:
     lines = []
     if prefix.broken:
         lines.append(
-            f"moved: {prefix.broken}; {prefix.reason or 'no reason was recorded'}; {prefix.lost:,} tokens written to the cache "
-            f"anew, ${prefix.lost_usd:.4f} more than reading them"
+            f"moved: {prefix.broken}; {prefix.reason or 'no reason was recorded'}; {prefix.lost:,}"
+            f" tokens written to the cache anew, ${prefix.lost_usd:.4f} more than reading them"
         )
     told = (
         f"{usage.cache_read:,} read and {usage.cache_write:,} written of {usage.prompt:,}"
@@ -152,8 +179,8 @@ def _about(before: ShownTurn, after: ShownTurn) -> dict[str, Any]:
 
 def _prefix_line(found: LayoutDifference) -> str:
     return (
-        f"stable prefix: {found.stable_segments} segments, {found.stable_tokens:,} of {found.tokens:,} tokens "
-        f"({found.stable_share:.1%})"
+        f"stable prefix: {found.stable_segments} segments, {found.stable_tokens:,} of"
+        f" {found.tokens:,} tokens ({found.stable_share:.1%})"
     )
 
 
@@ -162,20 +189,30 @@ def _line(change: Change) -> str:
 
     segment = change.after or change.before
     assert segment is not None
-    places = [str(place) for place in (change.position_before, change.position_after) if place is not None]
+    places = [
+        str(place) for place in (change.position_before, change.position_after) if place is not None
+    ]
     tokens = f"{segment.tokens:,} tokens"
-    if change.before is not None and change.after is not None and change.before.tokens != change.after.tokens:
+    if (
+        change.before is not None
+        and change.after is not None
+        and change.before.tokens != change.after.tokens
+    ):
         tokens = f"{change.before.tokens:,} -> {change.after.tokens:,} tokens"
     return (
-        f"{change.kind:<7} {' -> '.join(places):>10}  {segment.role} · {segment.kind} · {segment.origin} · {tokens}  "
-        f"{first_words(segment)}"
+        f"{change.kind:<7} {' -> '.join(places):>10}  {segment.role} · {segment.kind} ·"
+        f" {segment.origin} · {tokens}  {first_words(segment)}"
     ).rstrip()
 
 
 def _text_lines(change: Change) -> list[str]:
     old = change.before.text.splitlines() if change.before else []
     new = change.after.text.splitlines() if change.after else []
-    return [line for line in unified_diff(old, new, lineterm="", n=1) if not line.startswith(("---", "+++"))]
+    return [
+        line
+        for line in unified_diff(old, new, lineterm="", n=1)
+        if not line.startswith(("---", "+++"))
+    ]
 
 
 def _wire(before: ShownTurn, after: ShownTurn, json: bool) -> None:
@@ -205,11 +242,18 @@ def _wire(before: ShownTurn, after: ShownTurn, json: bool) -> None:
         return
     for turn, seen in ((before, captured["before"]), (after, captured["after"])):
         if not seen:
-            note(f"the bytes of {turn.address} went over no wire: they are what was handed to the provider")
+            note(
+                f"the bytes of {turn.address} went over no wire: they are what was handed to the"
+                " provider"
+            )
     say(f"{before.address} ({len(old):,} bytes) -> {after.address} ({len(new):,} bytes)")
     for change in changes:
         say(f"@ {change.old_start} -{len(change.removed)}  {change.new_start} +{len(change.added)}")
         for sign, data in (("-", change.removed), ("+", change.added)):
             if data:
-                more = f" … {len(data) - _SHOWN_BYTES:,} bytes more" if len(data) > _SHOWN_BYTES else ""
+                more = (
+                    f" … {len(data) - _SHOWN_BYTES:,} bytes more"
+                    if len(data) > _SHOWN_BYTES
+                    else ""
+                )
                 say(f"{sign} {data[:_SHOWN_BYTES].decode('utf-8', 'backslashreplace')}{more}")

@@ -29,7 +29,9 @@ def found_in(archive: JobArchive, run: str) -> list[Explained]:
 
 
 def lines_of(one: Explained) -> Iterator[str]:
-    """The difference in one line; where both texts are known, its place and what differs, ``-`` recorded and ``+`` now."""
+    """The difference in one line; where both texts are known, its place and what differs, ``-``
+    recorded and ``+`` now.
+    """
     if one.recorded is None or one.now is None or one.recorded == one.now:
         yield one.found.line()
         return
@@ -48,7 +50,9 @@ def _different(before: list[str], after: list[str]) -> tuple[list[str], list[str
 
 
 def _alike(before: list[str], after: list[str]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+    return sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
+    )
 
 
 def _signed(sign: str, lines: list[str]) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""Disks without room, told while jobs run: the archive's writes are tried again, but a server that cannot write says nothing."""
+"""Disks without room, told while jobs run: the archive's writes are tried again, but a server that
+cannot write says nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,11 @@ FULL_BYTES = 256 * 1024
 LOOK_SECONDS = 1.0
 
 
-async def tell_of_full_disks(folders: Iterable[Path], tell: Callable[[str], None], again: str) -> None:
-    """Tell when the disk of one of ``folders`` is full, and when it has room again, until cancelled.
+async def tell_of_full_disks(
+    folders: Iterable[Path], tell: Callable[[str], None], again: str
+) -> None:
+    """Tell when the disk of one of ``folders`` is full, and when it has room again, until
+    cancelled.
 
     ``again`` is the command that goes on with the jobs, should this one have ended.
     """
@@ -26,8 +31,9 @@ async def tell_of_full_disks(folders: Iterable[Path], tell: Callable[[str], None
             if room is not None and room < FULL_BYTES and folder not in full:
                 full.add(folder)
                 tell(
-                    f"the disk of {folder} is full: free space, and the jobs go on where they are, within a minute or two. Nothing "
-                    f"is lost; if this command has ended by then, give it again: {again}"
+                    f"the disk of {folder} is full: free space, and the jobs go on where they are,"
+                    " within a minute or two. Nothing is lost; if this command has ended by then,"
+                    f" give it again: {again}"
                 )
             elif room is not None and room >= 2 * FULL_BYTES and folder in full:
                 full.remove(folder)
@@ -36,7 +42,9 @@ async def tell_of_full_disks(folders: Iterable[Path], tell: Callable[[str], None
 
 
 def room_on(folder: Path) -> int | None:
-    """The bytes that this user may still write on the disk of ``folder``; None where nobody says."""
+    """The bytes that this user may still write on the disk of ``folder``; None where nobody
+    says.
+    """
     try:
         found = os.statvfs(folder)
     except OSError:

@@ -15,7 +15,8 @@ DIFFERENCE = 4
 def command(job: Job, run: Run = None, store: Store = None, json: Json = False) -> None:
     """List where a replay differs from its record.
 
-    The first difference first, causes before effects; of texts the lines that differ, '-' as recorded, '+' as it is now. It reads the archive alone. Exit code 4 if there is any.
+    The first difference first, causes before effects; of texts the lines that differ, '-' as
+    recorded, '+' as it is now. It reads the archive alone. Exit code 4 if there is any.
     """
     from runtime.archive.catalog import find_job
     from runtime.archive.divergences import replay_of
@@ -30,13 +31,22 @@ def command(job: Job, run: Run = None, store: Store = None, json: Json = False) 
     chosen = chosen_run(archive, str(name), run)
     replay, found = replay_of(archive, chosen), found_in(archive, chosen)
     if json:
-        about = {"job": str(name), "run": chosen, "replay": replay.model_dump(mode="json") if replay else None}
+        about = {
+            "job": str(name),
+            "run": chosen,
+            "replay": replay.model_dump(mode="json") if replay else None,
+        }
         json_document({**about, "divergences": [one.document() for one in found]})
     elif not found:
-        say(f"{name}  run {chosen}: no divergence" if replay else f"{name}  run {chosen}: no replay")
+        say(
+            f"{name}  run {chosen}: no divergence" if replay else f"{name}  run {chosen}: no replay"
+        )
     else:
         turns = {one.found.turn for one in found}
-        say(f"{name}  run {chosen}: {counted(len(found), 'divergence')} of {counted(len(turns), 'statement')}")
+        say(
+            f"{name}  run {chosen}: {counted(len(found), 'divergence')} of"
+            f" {counted(len(turns), 'statement')}"
+        )
         for number, one in enumerate(found):
             first, *more = lines_of(one)
             say(f"{'first: ' if number == 0 else '       '}{first}")

@@ -29,16 +29,22 @@ def command(
     format: Annotated[
         Format,
         typer.Option(
-            "--format", help="jsonl: everything, a line a turn. otel: OpenTelemetry's GenAI spans, OTLP JSON."
+            "--format",
+            help="jsonl: everything, a line a turn. otel: OpenTelemetry's GenAI spans, OTLP JSON.",
         ),
     ] = Format.JSONL,
     turns: Annotated[
-        str | None, typer.Option("--turns", metavar="A..B", help="These turns alone: A..B, A.., ..B or A.")
+        str | None,
+        typer.Option("--turns", metavar="A..B", help="These turns alone: A..B, A.., ..B or A."),
     ] = None,
     delta: Annotated[
         bool,
         typer.Option(
-            "--delta", help="Prompts as what is new in each (jsonl): as large as the job's news, not its prompts."
+            "--delta",
+            help=(
+                "Prompts as what is new in each (jsonl): as large as the job's news, not its"
+                " prompts."
+            ),
         ),
     ] = False,
     run: Run = None,
@@ -46,10 +52,11 @@ def command(
 ) -> None:
     """Print all that the archive has of a run, as JSON lines.
 
-    The definition, each turn with its attempts, requests, response, statement's execution and new segments, and the end. Each
-    request is whole, so a job of 2,000 turns is hundreds of megabytes; with --delta, a layout is told by the one before
-    ("layout_delta": [start, stop] of its segments, or the digest of one that "new_segments" has), and a request likewise
-    ("base", and "parts": [start, stop] of its bytes, or new ones). The first of --turns is always told in full.
+    The definition, each turn with its attempts, requests, response, statement's execution and new
+    segments, and the end. Each request is whole, so a job of 2,000 turns is hundreds of megabytes;
+    with --delta, a layout is told by the one before ("layout_delta": [start, stop] of its segments,
+    or the digest of one that "new_segments" has), and a request likewise ("base", and "parts":
+    [start, stop] of its bytes, or new ones). The first of --turns is always told in full.
     """
     if delta and format is not Format.JSONL:
         raise InputError("--delta is a form of jsonl: spans have their whole prompt")
@@ -69,12 +76,19 @@ def command(
     if chosen is None or chosen not in runs:
         has = f"it has {', '.join(runs) or 'none yet'}"
         raise NotFound(
-            f"{name} has no run {run!r} in the archive; {has}" if run else f"{name} has no turn in the archive yet"
+            f"{name} has no run {run!r} in the archive; {has}"
+            if run
+            else f"{name} has no turn in the archive yet"
         )
     wanted = _turns(turns)
-    held = [turn for turn, _ in attempts_shown(archive, chosen, gaps=[])] if turns is not None else []
+    held = (
+        [turn for turn, _ in attempts_shown(archive, chosen, gaps=[])] if turns is not None else []
+    )
     if turns is not None and not any(map(wanted.hold, held)):
-        raise NotFound(f"{name} has no turn of {turns} in run {chosen}: it has turns {min(held)} to {max(held)}")
+        raise NotFound(
+            f"{name} has no turn of {turns} in run {chosen}: it has turns {min(held)} to"
+            f" {max(held)}"
+        )
     if format is Format.OTEL:
         lines = genai_lines(archive, chosen, wanted)
     else:
@@ -90,7 +104,9 @@ def _turns(text: str | None) -> Turns:
     first, dots, last = found.groups() if found is not None else ("", None, "")
     if text is not None and (found is None or not (first or last)):
         raise InputError(f"--turns {text}: expected A..B, A.., ..B or A, as in 10..20")
-    wanted = Turns(int(first or 0), int(last) if last else int(first) if first and not dots else None)
+    wanted = Turns(
+        int(first or 0), int(last) if last else int(first) if first and not dots else None
+    )
     if wanted.last is not None and wanted.last < wanted.first:
         raise InputError(f"--turns {text}: {wanted.last} is before {wanted.first}")
     return wanted

@@ -1,4 +1,6 @@
-"""``replay`` and ``fork`` from the start of a run to the exit code: a worker in process, and what came of it."""
+"""``replay`` and ``fork`` from the start of a run to the exit code: a worker in process, and what
+came of it.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,10 @@ class Started:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one run. ``statements`` were executed from the record; ``whole``: that is all of it."""
+    """What came of one run.
+
+    ``statements`` were executed from the record; ``whole``: that is all of it.
+    """
 
     started: Started
     outcome: JobOutcome
@@ -70,7 +75,9 @@ async def followed(
     Raises:
         ServerError: if another reset ended one of the runs.
     """
-    with Interrupts(lambda: None, "the job goes on when a worker has it: 'holdfast run' of its file") as interrupts:
+    with Interrupts(
+        lambda: None, "the job goes on when a worker has it: 'holdfast run' of its file"
+    ) as interrupts:
         async with connect(target) as connection:
             started = await begin(connection)
             for one in started:
@@ -83,7 +90,10 @@ async def followed(
             interrupts.patient = True
             results = await _worked(connection, store, started, interrupts)
     if results is None:
-        note("interrupted: the job goes on when a worker has it ('holdfast run' of its file, 'holdfast worker')")
+        note(
+            "interrupted: the job goes on when a worker has it ('holdfast run' of its file,"
+            " 'holdfast worker')"
+        )
         return INTERRUPTED
     if json:
         json_document([_document(result) for result in results])
@@ -104,7 +114,9 @@ async def _worked(
 
     async with AsyncExitStack() as workers:
         for queue in sorted({each.made.queue for each in started}):
-            await workers.enter_async_context(running_worker(connection.client, store, task_queue=queue))
+            await workers.enter_async_context(
+                running_worker(connection.client, store, task_queue=queue)
+            )
 
         async def every() -> list[Result]:
             return list(await asyncio.gather(*map(one, started)))
@@ -127,7 +139,13 @@ def _result(store: ObjectStore, each: Started, outcome: JobOutcome) -> Result:
     recorded = JobArchive.of(store, order.source)
     last = max((step.turn for step in recorded.steps(order.source.run)), default=0)
     found = found_in(archive, outcome.run)
-    return Result(each, outcome, found, max(min(outcome.turns, last) - order.start + 1, 0), whole=outcome.turns >= last)
+    return Result(
+        each,
+        outcome,
+        found,
+        max(min(outcome.turns, last) - order.start + 1, 0),
+        whole=outcome.turns >= last,
+    )
 
 
 def _begun(one: Started) -> str:
@@ -150,11 +168,19 @@ def _report(result: Result) -> None:
         for line in lines_of(one):
             say(f"  {line}")
     if len(result.found) > _SHOWN:
-        say(f"  and {len(result.found) - _SHOWN} more: 'holdfast divergences {result.outcome.key}' lists them all")
+        say(
+            f"  and {len(result.found) - _SHOWN} more: 'holdfast divergences {result.outcome.key}'"
+            " lists them all"
+        )
 
 
 def _about(one: Started) -> dict[str, Any]:
-    return {"job": str(one.made.key), "run": one.made.run, "from": one.order.start, "mode": one.order.mode}
+    return {
+        "job": str(one.made.key),
+        "run": one.made.run,
+        "from": one.order.start,
+        "mode": one.order.mode,
+    }
 
 
 def _document(result: Result) -> dict[str, Any]:

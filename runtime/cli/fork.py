@@ -39,9 +39,14 @@ def command(
         ),
     ],
     name: Annotated[
-        str, typer.Option("--as", metavar="ID", help="The new job's id, in the same batch.", show_default=False)
+        str,
+        typer.Option(
+            "--as", metavar="ID", help="The new job's id, in the same batch.", show_default=False
+        ),
     ],
-    count: Annotated[int, typer.Option("--count", metavar="K", min=1, max=1000, help="K forks: ID-1 to ID-K.")] = 1,
+    count: Annotated[
+        int, typer.Option("--count", metavar="K", min=1, max=1000, help="K forks: ID-1 to ID-K.")
+    ] = 1,
     mode: ModeOption = Mode.RERUN,
     frozen: Frozen = False,
     then: ThenOption = Then.STOP,
@@ -57,8 +62,10 @@ def command(
 ) -> None:
     """Start another job from statement N of JOB.
 
-    It begins before N, out of the archive. JOB itself is left as it is, running or not, also when Temporal has forgotten it. The options are those of 'replay', and
-    so are the exit codes; of several forks the worst counts. The same command again, after a kill, follows the fork that is there.
+    It begins before N, out of the archive. JOB itself is left as it is, running or not, also when
+    Temporal has forgotten it. The options are those of 'replay', and so are the exit codes; of
+    several forks the worst counts. The same command again, after a kill, follows the fork that is
+    there.
     """
     import asyncio
 
@@ -92,7 +99,12 @@ def command(
         async def begin(connection: Connection) -> list[Started]:
             made = []
             for one, order in zip(names, orders, strict=True):
-                made.append(Started(await fork(connection.client, objects, ForkPoint(source, turn), one, order), order))
+                made.append(
+                    Started(
+                        await fork(connection.client, objects, ForkPoint(source, turn), one, order),
+                        order,
+                    )
+                )
             return made
 
         raise typer.Exit(asyncio.run(followed(target, objects, begin, detach=detach, json=json)))

@@ -11,7 +11,9 @@ from runtime.cli.text import one_line
 
 def graph_lines(archive: JobArchive) -> list[str]:
     """A line a run, each under the run it goes on from."""
-    return [f"{_drawn(depth, more)}{_told(node)}" for depth, node, more in branches(run_tree(archive))]
+    return [
+        f"{_drawn(depth, more)}{_told(node)}" for depth, node, more in branches(run_tree(archive))
+    ]
 
 
 def graph_document(archive: JobArchive) -> list[dict[str, Any]]:
@@ -22,7 +24,9 @@ def graph_document(archive: JobArchive) -> list[dict[str, Any]]:
 def _drawn(depth: int, more: tuple[bool, ...]) -> str:
     if depth == 0:
         return ""
-    return "".join("│  " if level else "   " for level in more[1:-1]) + ("├─ " if more[-1] else "└─ ")
+    return "".join("│  " if level else "   " for level in more[1:-1]) + (
+        "├─ " if more[-1] else "└─ "
+    )
 
 
 def _told(node: RunNode) -> str:
@@ -37,7 +41,10 @@ def _how(node: RunNode) -> str:
         case Stands.CONTINUED:
             return f"goes on as run {node.next_run}"
         case Stands.TAKEN_BACK:
-            return f"ended before its end, by a reset or from outside; run {node.next_run} came after it"
+            return (
+                f"ended before its end, by a reset or from outside; run {node.next_run} came"
+                " after it"
+            )
         case Stands.ENDED:
             return node.status or ""
 
@@ -46,7 +53,9 @@ def _why(node: RunNode) -> str:
     frozen = ", frozen" if node.order and node.order.get("frozen") else ""
     from_there = f"from statement {node.first}"
     if node.order is not None:
-        from_there = f"from statement {node.order['start']} ({node.order.get('mode', 'rerun')}{frozen})"
+        from_there = (
+            f"from statement {node.order['start']} ({node.order.get('mode', 'rerun')}{frozen})"
+        )
     match node.began:
         case Began.FORK:
             return f"fork of {node.parent_job} {from_there}  "

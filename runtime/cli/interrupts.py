@@ -15,7 +15,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Listens within its block. The first signal sets ``asked``, and cancels the task of the block unless it is patient.
+    """Listens within its block.
+
+    The first signal sets ``asked``, and cancels the task of the block unless it is patient.
 
     ``abandon`` is called before the second signal ends the process, and ``farewell`` is printed.
     """
@@ -34,7 +36,10 @@ class Interrupts:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         for signum in SIGNALS:
             asyncio.get_running_loop().remove_signal_handler(signum)

@@ -9,14 +9,18 @@ from runtime.base.errors import InputError
 
 @dataclass(frozen=True)
 class JobTurn:
-    """A job by the name that was given for it, and a turn of it; ``turn`` is None for the newest one."""
+    """A job by the name that was given for it, and a turn of it; ``turn`` is None for the newest
+    one.
+    """
 
     job: str
     turn: int | None
 
 
 def parse_job_turn(text: str) -> JobTurn:
-    """Reads ``JOB@N`` or ``JOB``. An ``@`` within the job's name is part of it: the last one counts.
+    """Reads ``JOB@N`` or ``JOB``.
+
+    An ``@`` within the job's name is part of it: the last one counts.
 
     Raises:
         InputError: if there is no job, or ``N`` is no whole number from 0.
@@ -26,6 +30,7 @@ def parse_job_turn(text: str) -> JobTurn:
         job, turn = text, ""
     if not job or (at and not (turn.isascii() and turn.isdigit())):
         raise InputError(
-            f"{text!r} is no JOB@N: a job's name, '@' and the number of a turn, as in 'nightly/licences@12'"
+            f"{text!r} is no JOB@N: a job's name, '@' and the number of a turn, as in"
+            " 'nightly/licences@12'"
         )
     return JobTurn(job, int(turn) if turn else None)

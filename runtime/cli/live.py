@@ -21,9 +21,13 @@ from workflows.messages import JobOutcome
 class LiveReporter(PlainReporter):
     """The table, with the jobs that ended as lines above it."""
 
-    def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, console: Console | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         super().__init__()
-        self._console = console or Console(file=stdout(), highlight=False, markup=False, emoji=False)
+        self._console = console or Console(
+            file=stdout(), highlight=False, markup=False, emoji=False
+        )
         self._clock = clock
         self._board = Board(began=clock())
         self._live: Live | None = None
@@ -37,7 +41,9 @@ class LiveReporter(PlainReporter):
         """Prints the plan and begins to draw."""
         self.stop()
         super().planned(plan, where)
-        self._board.planned(len(plan.jobs), [job.outcome for job in plan.jobs if job.outcome is not None])
+        self._board.planned(
+            len(plan.jobs), [job.outcome for job in plan.jobs if job.outcome is not None]
+        )
         if len(plan.counted(Start.DONE)) < len(plan.jobs):
             self._begin()
 
@@ -70,7 +76,8 @@ class LiveReporter(PlainReporter):
         if self._live is not None:
             return
         notes_to(self._print)
-        # A new one each time: one that was stopped still believes its last lines to be on the screen.
+        # A new one each time: one that was stopped still believes its last lines to be on the
+        # screen.
         self._live = Live(
             console=self._console,
             refresh_per_second=4,

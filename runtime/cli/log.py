@@ -23,20 +23,29 @@ if TYPE_CHECKING:
 
 def command(
     job: Job,
-    run: Annotated[str | None, typer.Option("--run", help="A run of the job; the newest one by default.")] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="A run of the job; the newest one by default.")
+    ] = None,
     graph: Annotated[
-        bool, typer.Option("--graph", help="Draw the job's runs instead: which went on from which, and where.")
+        bool,
+        typer.Option(
+            "--graph", help="Draw the job's runs instead: which went on from which, and where."
+        ),
     ] = False,
     events: Annotated[
-        bool, typer.Option("--events", help="Also what happened to the context: calls of methods, changes, ticks.")
+        bool,
+        typer.Option(
+            "--events", help="Also what happened to the context: calls of methods, changes, ticks."
+        ),
     ] = False,
     store: Store = None,
     json: Json = False,
 ) -> None:
     """Show a job's model calls, a line each.
 
-    Of a turn: the statement's first line, its outcome, tokens, cost and time; before it the calls by which a model wrote
-    summaries for its prompt, and what was forgotten. It reads the archive alone.
+    Of a turn: the statement's first line, its outcome, tokens, cost and time; before it the calls
+    by which a model wrote summaries for its prompt, and what was forgotten. It reads the archive
+    alone.
     """
     from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
@@ -64,7 +73,12 @@ def command(
     if json:
         told: dict[str, Any] = {"turns": turns, "summaries": summaries, "condensations": condensed}
         told |= {"events": happened} if events else {}
-        document = {"job": str(name), "run": chosen, **told, "damaged": [gap.document() for gap in gaps]}
+        document = {
+            "job": str(name),
+            "run": chosen,
+            **told,
+            "damaged": [gap.document() for gap in gaps],
+        }
         json_document({**document, "end": end.document() if end else None})
         return
     say(f"{name}  run {chosen}" if chosen else f"{name}: no turn has begun")
@@ -74,7 +88,10 @@ def command(
         say(f"{counted(len(gaps), 'object')} cannot be read: run 'holdfast verify {name}'")
     _tell_capture(turns)
     if end is not None:
-        say(f"end: {end.status}" + (f": {one_line(end.reason)}" if end.reason and end.status != "succeeded" else ""))
+        say(
+            f"end: {end.status}"
+            + (f": {one_line(end.reason)}" if end.reason and end.status != "succeeded" else "")
+        )
 
 
 def condensations_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
@@ -86,9 +103,14 @@ def condensations_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
 
 
 def events_of(found: Readable) -> list[dict[str, Any]]:
-    """What happened to the context in a run, in order; ``step`` is the turn whose call came after, None at the end."""
+    """What happened to the context in a run, in order; ``step`` is the turn whose call came after,
+    None at the end.
+    """
     rows = [{"step": step.turn, **event} for step in found.steps for event in step.events or ()]
-    return rows + [{"step": None, **event} for event in (found.end.events if found.end is not None else None) or ()]
+    return rows + [
+        {"step": None, **event}
+        for event in (found.end.events if found.end is not None else None) or ()
+    ]
 
 
 def _tell_capture(turns: list[dict[str, Any]]) -> None:
@@ -113,7 +135,8 @@ def lines_of(
     gaps: Sequence[Gap] = (),
     events: Sequence[dict[str, Any]] = (),
 ) -> Iterator[str]:
-    """The turns' lines, each behind those of the summaries and condensations that made its prompt; last those that made none.
+    """The turns' lines, each behind those of the summaries and condensations that made its prompt;
+    last those that made none.
 
     A turn that cannot be read has a line of its own that says so.
     """
@@ -142,12 +165,17 @@ def _graph(name: str, archive: JobArchive, json: bool) -> None:
 
 
 def turns_of(archive: JobArchive, run: str, found: Readable) -> list[dict[str, Any]]:
-    """The turns of a run that can be read, finished or in flight. A statement's outcome stands in the record that follows its turn."""
+    """The turns of a run that can be read, finished or in flight.
+
+    A statement's outcome stands in the record that follows its turn.
+    """
     from runtime.cli.turns import statement_of
 
     steps, end = found.steps, found.end
     turns = []
-    following: dict[str, Step | End] = {step.parent.key: step for step in steps if step.parent is not None}
+    following: dict[str, Step | End] = {
+        step.parent.key: step for step in steps if step.parent is not None
+    }
     if end is not None and end.parent is not None:
         following.setdefault(end.parent.key, end)
     for step in steps:
@@ -158,11 +186,15 @@ def turns_of(archive: JobArchive, run: str, found: Readable) -> list[dict[str, A
             {
                 "turn": step.turn,
                 "statement": source,
-                "outcome": "not known"
-                if unknown
-                else "not executed"
-                if after is None and end is not None
-                else _outcome(step, after, source, problem),
+                "outcome": (
+                    "not known"
+                    if unknown
+                    else (
+                        "not executed"
+                        if after is None and end is not None
+                        else _outcome(step, after, source, problem)
+                    )
+                ),
                 "capture": str(step.capture),
                 "tokens": {"prompt": step.usage.prompt, "completion": step.usage.completion},
                 "cost_usd": step.cost_usd,
@@ -199,12 +231,17 @@ def _flying(archive: JobArchive, run: str, found: Readable) -> Attempt | None:
         return archive.in_flight(run)
     except UNREADABLE as error:
         key = str(error).partition(": ")[0]
-        found.gaps.append(gap_of(error, key, max((step.turn for step in found.steps), default=0) + 1))
+        found.gaps.append(
+            gap_of(error, key, max((step.turn for step in found.steps), default=0) + 1)
+        )
         return None
 
 
 def summaries_of(archive: JobArchive, run: str, gaps: list[Gap]) -> list[dict[str, Any]]:
-    """The calls by which a model wrote summaries for a run. ``turn`` is the one before whose call it was made."""
+    """The calls by which a model wrote summaries for a run.
+
+    ``turn`` is the one before whose call it was made.
+    """
     from runtime.archive.calls import side_calls
     from runtime.archive.gaps import UNREADABLE, gap_of
 
@@ -232,7 +269,9 @@ def summaries_of(archive: JobArchive, run: str, gaps: list[Gap]) -> list[dict[st
                 "started_at": attempts[0].started_at,
                 "finished_at": step.finished_at if step else None,
                 "attempts": len(attempts),
-                "failed": _failed(step.failed_attempts if step else _failed_of(call.archive, call.run, call.turn)),
+                "failed": _failed(
+                    step.failed_attempts if step else _failed_of(call.archive, call.run, call.turn)
+                ),
             }
         )
     return rows
@@ -240,11 +279,17 @@ def summaries_of(archive: JobArchive, run: str, gaps: list[Gap]) -> list[dict[st
 
 def _failed(failed: Failed) -> dict[str, Any]:
     """What failed attempts used; where nobody reported it, an estimate."""
-    return {"tokens": failed.usage.total, "cost_usd": failed.cost_usd, "reported": failed.usage.reported}
+    return {
+        "tokens": failed.usage.total,
+        "cost_usd": failed.cost_usd,
+        "reported": failed.usage.reported,
+    }
 
 
 def _failed_of(archive: JobArchive, run: str, turn: int) -> Failed:
-    """What the attempts at a turn used of whose failure a record tells; nothing where that cannot be read, which is told as damage."""
+    """What the attempts at a turn used of whose failure a record tells; nothing where that cannot
+    be read, which is told as damage.
+    """
     from runtime.archive.gaps import UNREADABLE
     from runtime.base.values import Failed
 
@@ -290,11 +335,14 @@ def _line(row: dict[str, Any], outcome: str, words: str) -> str:
     tokens = f"{row['tokens']['prompt']:,}+{row['tokens']['completion']:,} tokens"
     failed, about = row["failed"], "" if row["failed"]["reported"] else "about "
     spent = (
-        f", on failed ones {about}{failed['tokens']:,} tokens, ${failed['cost_usd']:.4f}" if failed["tokens"] else ""
+        f", on failed ones {about}{failed['tokens']:,} tokens, ${failed['cost_usd']:.4f}"
+        if failed["tokens"]
+        else ""
     )
     retried = f"  ({row['attempts']} attempts{spent})" if row["attempts"] > 1 or spent else ""
     return (
-        f"{row['turn']:4}  {outcome:<22}  {tokens:>18}  ${row['cost_usd']:.4f}  {_seconds(row):>6}  {words}{retried}"
+        f"{row['turn']:4}  {outcome:<22}  {tokens:>18}  ${row['cost_usd']:.4f}  {_seconds(row):>6} "
+        f" {words}{retried}"
     ).rstrip()
 
 

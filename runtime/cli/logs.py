@@ -1,4 +1,6 @@
-"""What is logged while jobs run: all of it in the state directory's log, what a user has to know as single lines on stderr."""
+"""What is logged while jobs run: all of it in the state directory's log, what a user has to know as
+single lines on stderr.
+"""
 
 from __future__ import annotations
 
@@ -27,25 +29,40 @@ _TOLD_ELSEWHERE = (
     "Query not found when attempting to respond to it",
 )
 _FIELDS = re.compile(r" \(?\{'")
-"""Where a message ends and the fields begin that the SDK appends: in parentheses by its Python half, bare by its core."""
+"""Where a message ends and the fields begin that the SDK appends: in parentheses by its Python
+half, bare by its core.
+"""
 
 _STOPPED = "InterpreterStopped"
 
-_OURS = ("holdfast", "runtime", "activities", "workflows", "temporalio.workflow", "temporalio.activity")
-"""Loggers that speak for Holdfast: its modules, and what workflow code and activities log through the SDK."""
+_OURS = (
+    "holdfast",
+    "runtime",
+    "activities",
+    "workflows",
+    "temporalio.workflow",
+    "temporalio.activity",
+)
+"""Loggers that speak for Holdfast: its modules, and what workflow code and activities log through
+the SDK.
+"""
 
 LOG_BYTES = 10_000_000
 """A log larger than this gives way to a new one when a command begins; the one before is kept."""
 
 
 def _is_for_users(record: logging.LogRecord) -> bool:
-    """Whether a user has to know: what Holdfast says, errors, and failures; not what a library is merely worried about."""
+    """Whether a user has to know: what Holdfast says, errors, and failures; not what a library is
+    merely worried about.
+    """
     ours = any(record.name == name or record.name.startswith(f"{name}.") for name in _OURS)
     return ours or record.levelno >= logging.ERROR or record.exc_info is not None
 
 
 class _Lines(logging.Handler):
-    """A line for each record: the message, and the exception's own words instead of its traceback."""
+    """A line for each record: the message, and the exception's own words instead of its
+    traceback.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +71,10 @@ class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         # Ctrl-C reaches the interpreter too: its statement runs again when the job is resumed.
-        if record.getMessage().removeprefix("[").startswith(_TOLD_ELSEWHERE) or type(error).__name__ == _STOPPED:
+        if (
+            record.getMessage().removeprefix("[").startswith(_TOLD_ELSEWHERE)
+            or type(error).__name__ == _STOPPED
+        ):
             return
         message = _FIELDS.split(record.getMessage(), maxsplit=1)[0]
         what = f": {type(error).__name__}: {error}" if error is not None else ""
@@ -63,7 +83,8 @@ class _Lines(logging.Handler):
 
 @cache
 def log_in_lines() -> None:
-    """Log warnings and errors to the state directory's log, and what users have to know of them as single lines too.
+    """Log warnings and errors to the state directory's log, and what users have to know of them as
+    single lines too.
 
     Where ``HOLDFAST_DEBUG`` is set, all of it goes to stderr, in full.
     """
@@ -71,14 +92,18 @@ def log_in_lines() -> None:
         logging.basicConfig(level=logging.WARNING)
         return
     file = logging.FileHandler(_log_file(), encoding="utf-8", errors="backslashreplace", delay=True)
-    file.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
+    file.setFormatter(
+        logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
+    )
     logging.basicConfig(level=logging.WARNING, handlers=[_Lines(), file])
     _forward_core()
 
 
 @contextmanager
 def own_terminal() -> Iterator[None]:
-    """Keeps stdout for what commands print, and a terminal's stderr likewise: others' words go to stderr, or to the log."""
+    """Keeps stdout for what commands print, and a terminal's stderr likewise: others' words go to
+    stderr, or to the log.
+    """
     with own_stdout():
         if not sys.stderr.isatty() or os.environ.get(DEBUG):
             yield
@@ -98,8 +123,20 @@ def _log_file() -> Path:
 
 def _forward_core() -> None:
     """What the SDK's Rust half logs goes the same way; it would write to the terminal by itself."""
-    from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
+    from temporalio.runtime import (
+        LogForwardingConfig,
+        LoggingConfig,
+        Runtime,
+        TelemetryConfig,
+        TelemetryFilter,
+    )
 
-    forwarding = LogForwardingConfig(logger=logging.getLogger("temporalio.core"), prepend_target_on_message=False)
-    logged = LoggingConfig(filter=TelemetryFilter(core_level="WARN", other_level="ERROR"), forwarding=forwarding)
-    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=logged)), error_if_already_set=False)
+    forwarding = LogForwardingConfig(
+        logger=logging.getLogger("temporalio.core"), prepend_target_on_message=False
+    )
+    logged = LoggingConfig(
+        filter=TelemetryFilter(core_level="WARN", other_level="ERROR"), forwarding=forwarding
+    )
+    Runtime.set_default(
+        Runtime(telemetry=TelemetryConfig(logging=logged)), error_if_already_set=False
+    )

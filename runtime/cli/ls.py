@@ -24,7 +24,10 @@ def command(
     batch: Annotated[
         str | None,
         typer.Argument(
-            metavar="[BATCH]", help="Only the jobs of this batch.", show_default=False, autocompletion=batch_names
+            metavar="[BATCH]",
+            help="Only the jobs of this batch.",
+            show_default=False,
+            autocompletion=batch_names,
         ),
     ] = None,
     target: Target = ANY_SERVER,
@@ -41,7 +44,9 @@ def command(
 
     rows = asyncio.run(listed(archive_to_read(store), batch, target))
     if not rows and batch is not None:
-        raise NotFound(f"no job of a batch {batch!r} has begun: 'holdfast ls' lists the jobs of all")
+        raise NotFound(
+            f"no job of a batch {batch!r} has begun: 'holdfast ls' lists the jobs of all"
+        )
     if json:
         json_document(rows)
         return
@@ -50,8 +55,9 @@ def command(
     width = max((len(row["job"]) for row in rows), default=0)
     for row in rows:
         say(
-            f"{row['job']:<{width}}  {row['status']:<10}  {row['turns']:>4} {'turn ' if row['turns'] == 1 else 'turns'}  {row['tokens']:>12,} tokens  "
-            f"${row['cost_usd']:.4f}  {one_line(row['reason'])}{_damaged(row)}".rstrip()
+            f"{row['job']:<{width}}  {row['status']:<10}  {row['turns']:>4}"
+            f" {'turn ' if row['turns'] == 1 else 'turns'}  {row['tokens']:>12,} tokens "
+            f" ${row['cost_usd']:.4f}  {one_line(row['reason'])}{_damaged(row)}".rstrip()
         )
 
 
@@ -62,7 +68,10 @@ DAMAGED = "damaged"
 def _damaged(row: dict[str, Any]) -> str:
     if not row["damaged"]:
         return ""
-    return f"{counted(len(row['damaged']), 'object')} cannot be read: run 'holdfast verify {row['job']}'"
+    return (
+        f"{counted(len(row['damaged']), 'object')} cannot be read: run 'holdfast verify"
+        f" {row['job']}'"
+    )
 
 
 async def listed(store: ObjectStore, batch: str | None, target: Target) -> list[dict[str, Any]]:
@@ -85,7 +94,13 @@ def _row(store: ObjectStore, name: JobKey) -> dict[str, Any]:
     archive = JobArchive.of(store, name)
 
     run = next(iter(archive.runs()[-1:]), None)
-    row: dict[str, Any] = {"job": str(name), "batch": name.batch, "id": name.job, "run": run, "damaged": []}
+    row: dict[str, Any] = {
+        "job": str(name),
+        "batch": name.batch,
+        "id": name.job,
+        "run": run,
+        "damaged": [],
+    }
     try:
         end = archive.end_without_calls()
         if end is not None:
@@ -106,7 +121,9 @@ def _row(store: ObjectStore, name: JobKey) -> dict[str, Any]:
         spent = {
             "turns": steps[-1].turn if steps else 0,
             "tokens": sum(step.usage.total + step.failed_attempts.usage.total for step in steps),
-            "cost_usd": round(sum(step.cost_usd + step.failed_attempts.cost_usd for step in steps), 9),
+            "cost_usd": round(
+                sum(step.cost_usd + step.failed_attempts.cost_usd for step in steps), 9
+            ),
         }
     return {**row, "status": status, "reason": reason, **spent}
 

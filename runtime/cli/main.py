@@ -1,7 +1,8 @@
 """``holdfast``: the console script.
 
-Exit codes: 0 all well; 1 it failed; 2 bad input; 3 a budget stopped jobs; 4 verification or replay found a difference;
-130 interrupted. An error is one line on stderr; ``HOLDFAST_DEBUG=1`` adds the traceback.
+Exit codes: 0 all well; 1 it failed; 2 bad input; 3 a budget stopped jobs; 4 verification or replay
+found a difference; 130 interrupted. An error is one line on stderr; ``HOLDFAST_DEBUG=1`` adds the
+traceback.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ def _root(
         typer.Option("--version", help="Show the version and exit.", callback=_print_version),
     ] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="With --version: as JSON, with the build's id.", is_eager=True)
+        bool,
+        typer.Option("--json", help="With --version: as JSON, with the build's id.", is_eager=True),
     ] = False,
 ) -> None:
     """Run unattended LLM agent jobs durably: exact resume, exact audit, exact replay."""
@@ -112,7 +114,9 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except (ObjectCorrupt, ObjectMissing) as error:
-        advice = "" if "holdfast verify" in str(error) else ": 'holdfast verify' tells what is damaged"
+        advice = (
+            "" if "holdfast verify" in str(error) else ": 'holdfast verify' tells what is damaged"
+        )
         _report(f"{error}{advice}")
         return error.exit_code
     except HoldfastError as error:
@@ -126,25 +130,30 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def entry() -> NoReturn:
-    """The console script: runs the command of ``sys.argv`` and ends the process with its exit code."""
+    """The console script: runs the command of ``sys.argv`` and ends the process with its exit
+    code.
+    """
     _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # Whatever a model wrote can be printed, also where the terminal's encoding has no such character.
+            # Whatever a model wrote can be printed, also where the terminal's encoding has no such
+            # character.
             stream.reconfigure(errors="backslashreplace")
     code = main(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         # The reader of a pipe may be gone (``holdfast log JOB | head``): nobody is left to tell.
         with contextlib.suppress(BrokenPipeError):
             stream.flush()
-    # Now and then temporalio's runtime crashes the interpreter while it exits, after all work is done (docs/facts.md).
+    # Now and then temporalio's runtime crashes the interpreter while it exits, after all work is
+    # done (docs/facts.md).
     os._exit(code)
 
 
 def _open_what_is_closed() -> None:
     """Lead standard streams that the process began without (``holdfast ls >&-``) nowhere.
 
-    Else the next file or socket that is opened would get their number, and what is printed would go into it.
+    Else the next file or socket that is opened would get their number, and what is printed would go
+    into it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
@@ -153,7 +162,11 @@ def _open_what_is_closed() -> None:
             opened = os.open(os.devnull, os.O_RDWR)
             os.dup2(opened, number)
             os.set_inheritable(number, True)
-            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
+            setattr(
+                sys,
+                name,
+                os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False),
+            )
 
 
 def _report(message: str) -> None:

@@ -10,7 +10,8 @@ from runtime.cli.output import json_document, say
 def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = False) -> None:
     """List the context objects as they stood at a turn.
 
-    Those that changed since the turn before are marked with '*', with what happened to them. A turn in flight shows those of the turn before.
+    Those that changed since the turn before are marked with '*', with what happened to them. A turn
+    in flight shows those of the turn before.
     """
     from runtime.cli.chosen import chosen_turn
     from runtime.cli.stores import archive_to_read

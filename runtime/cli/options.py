@@ -16,13 +16,20 @@ Address = Annotated[
     typer.Option(
         "--address",
         metavar="HOST:PORT",
-        help="The Temporal server. Default: TEMPORAL_ADDRESS, else the Temporal profile's, else the embedded server.",
+        help=(
+            "The Temporal server. Default: TEMPORAL_ADDRESS, else the Temporal profile's, else the"
+            " embedded server."
+        ),
         show_default=False,
     ),
 ]
 Namespace = Annotated[
     str | None,
-    typer.Option("--namespace", help="The namespace on that server. Default: TEMPORAL_NAMESPACE.", show_default=False),
+    typer.Option(
+        "--namespace",
+        help="The namespace on that server. Default: TEMPORAL_NAMESPACE.",
+        show_default=False,
+    ),
 ]
 Profile = Annotated[
     str | None,
@@ -37,7 +44,10 @@ Store = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        help="The archive: a directory or s3://BUCKET/PREFIX. Default: the jobs file's (for 'run'), else HOLDFAST_STORE, else the state directory's.",
+        help=(
+            "The archive: a directory or s3://BUCKET/PREFIX. Default: the jobs file's (for 'run'),"
+            " else HOLDFAST_STORE, else the state directory's."
+        ),
         show_default=False,
     ),
 ]
@@ -59,7 +69,9 @@ _CONNECTION = {"address": Address, "namespace": Namespace, "profile": Profile}
 
 
 def with_connection_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with ``--address``, ``--namespace`` and ``--profile`` in place of its parameter ``target``, if it has that."""
+    """A command with ``--address``, ``--namespace`` and ``--profile`` in place of its parameter
+    ``target``, if it has that.
+    """
     told = inspect.signature(command, eval_str=True)
     if "target" not in told.parameters:
         return command

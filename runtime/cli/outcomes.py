@@ -15,9 +15,12 @@ _STDERR = "stderr:\n"
 
 
 def outcome_of(archive: JobArchive, run: str, record: TurnRecord) -> dict[str, Any]:
-    """The statement's ``stdout``, ``stderr`` and ``events``. None for a text that is not to be found, as where it was condensed.
+    """The statement's ``stdout``, ``stderr`` and ``events``.
 
-    An end holds what was printed. A step holds the digests, and its prompt the texts, which is how the model was told.
+    None for a text that is not to be found, as where it was condensed.
+
+    An end holds what was printed. A step holds the digests, and its prompt the texts, which is how
+    the model was told.
     """
     execution = record.execution or {}
     ids = frozenset(execution.get("events", ()))
@@ -35,7 +38,11 @@ def _told(archive: JobArchive, run: str, after: Step) -> tuple[str, ...]:
     """What the prompt of the step says of the statement before."""
     head = f"[turn {after.turn - 1}: "
     layout = archive.turn_layout(run, after.turn)
-    said = [s.text.partition("\n")[2] for s in layout if s.kind is SegmentKind.RESULT and s.text.startswith(head)]
+    said = [
+        s.text.partition("\n")[2]
+        for s in layout
+        if s.kind is SegmentKind.RESULT and s.text.startswith(head)
+    ]
     # Prompts of earlier releases have no fences.
     return tuple(text for told in said for text in (unfenced(told), told))
 
@@ -46,11 +53,21 @@ def _found(execution: dict[str, Any], stream: str, texts: tuple[str, ...]) -> st
     digest = execution.get(f"{stream}_digest")
     if digest is None:
         return ""
-    return next((text for told in texts for text in _candidates(told) if digest_of(text) == digest), None)
+    return next(
+        (text for told in texts for text in _candidates(told) if digest_of(text) == digest), None
+    )
 
 
 def _candidates(told: str) -> list[str]:
-    """The texts that may be the stream's: whole lines from the start, or behind the mark of the other, to any line."""
+    """The texts that may be the stream's: whole lines from the start, or behind the mark of the
+    other, to any line.
+    """
     starts = [0, *(at + len(_STDERR) for at in range(len(told)) if told.startswith(_STDERR, at))]
     ends = [at for at, char in enumerate(told) if char == "\n"] + [len(told)]
-    return [told[start:end] + tail for start in starts for end in reversed(ends) if end > start for tail in ("\n", "")]
+    return [
+        told[start:end] + tail
+        for start in starts
+        for end in reversed(ends)
+        if end > start
+        for tail in ("\n", "")
+    ]

@@ -1,6 +1,7 @@
 """What commands write: text for people, JSON for programs, raw bytes.
 
-JSON is written in ASCII with escapes: exact for a program, and harmless on a terminal whatever a model wrote.
+JSON is written in ASCII with escapes: exact for a program, and harmless on a terminal whatever a
+model wrote.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ def notes_to(taker: Callable[[str], None] | None) -> None:
 
 
 JSON_VERSION = 1
-"""Of the shapes of what ``--json`` prints (docs/json.md). A key that goes, or whose values change, raises it; a new key does not."""
+"""Of the shapes of what ``--json`` prints (docs/json.md).
+
+A key that goes, or whose values change, raises it; a new key does not.
+"""
 
 
 def json_document(value: Any) -> None:
@@ -76,13 +80,16 @@ def pretty(value: Any) -> str:
 
 
 def raw(data: bytes) -> None:
-    """Writes ``data`` to stdout as it is; to a terminal, which would obey it, without control sequences."""
+    """Writes ``data`` to stdout as it is; to a terminal, which would obey it, without control
+    sequences.
+    """
     if sys.stdout.isatty():
         text = data.decode("utf-8", "replace")
         typer.echo(clean(text))
         if clean(text).encode() != data:
             note(
-                "control sequences and bytes that are no text are left out on a terminal: redirect for the exact bytes"
+                "control sequences and bytes that are no text are left out on a terminal: redirect"
+                " for the exact bytes"
             )
         return
     sys.stdout.flush()
@@ -92,13 +99,17 @@ def raw(data: bytes) -> None:
 
 @contextmanager
 def own_stdout() -> Iterator[None]:
-    """Keeps stdout for this module: what tools and libraries print meanwhile, child processes too, goes to stderr."""
+    """Keeps stdout for this module: what tools and libraries print meanwhile, child processes too,
+    goes to stderr.
+    """
     global _own
     original = sys.stdout
     original.flush()
     kept = os.dup(1) if _is_stdout(original) else None
     if kept is not None:
-        _own = os.fdopen(os.dup(1), "w", encoding=original.encoding, errors=original.errors, buffering=1)
+        _own = os.fdopen(
+            os.dup(1), "w", encoding=original.encoding, errors=original.errors, buffering=1
+        )
         os.dup2(2, 1)
     else:
         _own = original
@@ -117,12 +128,16 @@ def own_stdout() -> Iterator[None]:
 
 @contextmanager
 def own_stderr(log: Path) -> Iterator[None]:
-    """Keeps stderr for this module: what tools, libraries and child processes write there meanwhile is appended to ``log``."""
+    """Keeps stderr for this module: what tools, libraries and child processes write there meanwhile
+    is appended to ``log``.
+    """
     global _own_stderr
     original = sys.stderr
     original.flush()
     kept, taken = os.dup(2), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    _own_stderr = os.fdopen(os.dup(2), "w", encoding=original.encoding, errors=original.errors, buffering=1)
+    _own_stderr = os.fdopen(
+        os.dup(2), "w", encoding=original.encoding, errors=original.errors, buffering=1
+    )
     os.dup2(taken, 2)
     os.close(taken)
     try:

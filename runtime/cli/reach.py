@@ -29,14 +29,18 @@ async def with_job(
 
 
 async def _waiting(control: Control, given: str) -> JobKey | None:
-    """The job of that very name that waits for its place: it is not archived yet, but one whose name begins like it may be."""
+    """The job of that very name that waits for its place: it is not archived yet, but one whose
+    name begins like it may be.
+    """
     batch, slash, job = given.partition("/")
     key = JobKey(batch=batch, job=job) if batch and slash and job else None
     return key if key is not None and await control.waits(key) else None
 
 
 def _key(store: ObjectStore, given: str) -> JobKey:
-    """The job's name: as the archive has it, else, written in full, as given: one whose first call comes is not archived yet."""
+    """The job's name: as the archive has it, else, written in full, as given: one whose first call
+    comes is not archived yet.
+    """
     try:
         name = find_job(store, given)
     except NotFound:

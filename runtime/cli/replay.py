@@ -29,7 +29,10 @@ from runtime.server.target import Target
 def command(
     job: Job,
     start: Annotated[
-        int, typer.Option("--from", metavar="N", min=1, help="The statement to go back to.", show_default=False)
+        int,
+        typer.Option(
+            "--from", metavar="N", min=1, help="The statement to go back to.", show_default=False
+        ),
     ],
     mode: ModeOption = Mode.RERUN,
     frozen: Frozen = False,
@@ -46,11 +49,12 @@ def command(
 ) -> None:
     """Take a job back to statement N and run on.
 
-    Temporal resets it to before N's model call. Nothing before N is called or executed again. The job's open run ends, if it has one; its steps stay in the archive, as do
-    those of every other run ('log JOB --run R', 'log JOB --graph'). Messages that came after N are delivered again.
+    Temporal resets it to before N's model call. Nothing before N is called or executed again. The
+    job's open run ends, if it has one; its steps stay in the archive, as do those of every other
+    run ('log JOB --run R', 'log JOB --graph'). Messages that came after N are delivered again.
 
-    Exit code 0: the job succeeded, or its record was executed to the end with no difference; 4: there were divergences
-    ('divergences JOB' tells them); else as for 'run'.
+    Exit code 0: the job succeeded, or its record was executed to the end with no difference; 4:
+    there were divergences ('divergences JOB' tells them); else as for 'run'.
     """
     import asyncio
 
@@ -70,7 +74,9 @@ def command(
         archive = JobArchive.of(objects, name)
         timeline = chosen_run(archive, str(name), run)
         wanted = Wanted(mode, frozen, then, edit, message, model, budget)
-        order = order_of(wanted, archive, RunName(batch=name.batch, job=name.job, run=timeline), start)
+        order = order_of(
+            wanted, archive, RunName(batch=name.batch, job=name.job, run=timeline), start
+        )
 
         async def begin(connection: Connection) -> list[Started]:
             return [Started(await reset(connection.client, objects, name, order), order)]

@@ -1,4 +1,6 @@
-"""What ``replay`` and ``fork`` are told of the statements from N on, and the order that this makes."""
+"""What ``replay`` and ``fork`` are told of the statements from N on, and the order that this
+makes.
+"""
 
 from __future__ import annotations
 
@@ -32,24 +34,42 @@ class Then(StrEnum):
 
 ModeOption = Annotated[
     Mode,
-    typer.Option("--mode", help="rerun: ask the model anew. reexecute: execute the recorded statements and compare."),
+    typer.Option(
+        "--mode",
+        help="rerun: ask the model anew. reexecute: execute the recorded statements and compare.",
+    ),
 ]
 Frozen = Annotated[
-    bool, typer.Option("--frozen", help="With reexecute: answer reads, file calls and tools from the record too.")
+    bool,
+    typer.Option(
+        "--frozen", help="With reexecute: answer reads, file calls and tools from the record too."
+    ),
 ]
 ThenOption = Annotated[
-    Then, typer.Option("--then", help="With reexecute: at the end of the record stop, or continue with the model.")
+    Then,
+    typer.Option(
+        "--then", help="With reexecute: at the end of the record stop, or continue with the model."
+    ),
 ]
 Edit = Annotated[
     Path | None,
     typer.Option(
-        "--edit", metavar="FILE", help="Execute this file's text in place of statement N; no model is called."
+        "--edit",
+        metavar="FILE",
+        help="Execute this file's text in place of statement N; no model is called.",
     ),
 ]
-Message = Annotated[str | None, typer.Option("--message", metavar="TEXT", help="A message that the model reads at N.")]
+Message = Annotated[
+    str | None,
+    typer.Option("--message", metavar="TEXT", help="A message that the model reads at N."),
+]
 Model = Annotated[
     str | None,
-    typer.Option("--model", metavar="MODEL", help="The model from N on: a name, or a YAML mapping as in a jobs file."),
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="The model from N on: a name, or a YAML mapping as in a jobs file.",
+    ),
 ]
 BudgetOption = Annotated[
     str | None,
@@ -61,7 +81,10 @@ BudgetOption = Annotated[
 ]
 Detach = Annotated[
     bool,
-    typer.Option("--detach", help="Only start it, for a worker that runs elsewhere; do not work on it or wait."),
+    typer.Option(
+        "--detach",
+        help="Only start it, for a worker that runs elsewhere; do not work on it or wait.",
+    ),
 ]
 
 
@@ -100,7 +123,9 @@ def order_of(wanted: Wanted, archive: JobArchive, source: RunName, turn: int) ->
         source=source,
         frozen=wanted.frozen,
         then=AfterRecord(wanted.then),
-        statement=masked_message(archive, _statement(wanted.edit)) if wanted.edit is not None else None,
+        statement=(
+            masked_message(archive, _statement(wanted.edit)) if wanted.edit is not None else None
+        ),
         message=masked_message(archive, wanted.message) if wanted.message is not None else None,
         model=model_override(wanted.model, Path.cwd()) if wanted.model is not None else None,
         budget=budget_override(wanted.budget, base) if wanted.budget is not None else None,
@@ -109,7 +134,10 @@ def order_of(wanted: Wanted, archive: JobArchive, source: RunName, turn: int) ->
 
 def _check_together(wanted: Wanted) -> None:
     if wanted.mode is Mode.RERUN:
-        for name, given in (("--frozen", wanted.frozen), ("--then continue", wanted.then is Then.CONTINUE)):
+        for name, given in (
+            ("--frozen", wanted.frozen),
+            ("--then continue", wanted.then is Then.CONTINUE),
+        ):
             if given:
                 raise InputError(f"{name} follows the record: it goes with --mode reexecute")
         return
@@ -117,7 +145,9 @@ def _check_together(wanted: Wanted) -> None:
         if text is not None:
             raise InputError(f"{name} leads away from the record: it goes with --mode rerun")
     if wanted.model is not None and wanted.then is Then.STOP:
-        raise InputError("--model: no model is called where only the record is executed; add --then continue")
+        raise InputError(
+            "--model: no model is called where only the record is executed; add --then continue"
+        )
 
 
 def _statement(path: Path) -> str:

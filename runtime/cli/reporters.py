@@ -1,4 +1,6 @@
-"""What ``holdfast run`` prints while jobs run: plain lines or JSON lines; ``live.py`` has the table for terminals."""
+"""What ``holdfast run`` prints while jobs run: plain lines or JSON lines; ``live.py`` has the table
+for terminals.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Reporter(Protocol):
     """Hears of everything that ``holdfast run`` does."""
 
     def waiting(self, what: str) -> None:
-        """What the command does before jobs run, which may take seconds: ``loading the model library``."""
+        """What the command does before jobs run, which may take seconds: ``loading the model
+        library``.
+        """
         ...
 
     def planned(self, plan: Plan, where: str) -> None:
@@ -47,14 +51,18 @@ class Reporter(Protocol):
         ...
 
     def closed(self, summary: Sequence[dict[str, Any]], resume: str | None, anew: str) -> None:
-        """All have ended, or the command was interrupted and ``resume`` is the command that goes on with it.
+        """All have ended, or the command was interrupted and ``resume`` is the command that goes on
+        with it.
 
         ``anew`` is the command that starts the jobs anew that ended without success.
         """
         ...
 
     def stop(self) -> None:
-        """Nothing more comes; the terminal is left as it was found. May be called at any time and more than once."""
+        """Nothing more comes; the terminal is left as it was found.
+
+        May be called at any time and more than once.
+        """
         ...
 
 
@@ -70,22 +78,35 @@ class PlainReporter:
             note(f"{what} …")
 
     def planned(self, plan: Plan, where: str) -> None:
-        """One line about the plan, and one that names the jobs that are left as they are although they failed."""
+        """One line about the plan, and one that names the jobs that are left as they are although
+        they failed.
+        """
         say(f"batch {plan.batch}: {plan.sentence()} ({where})")
         if (failed := plan.failed) and len(plan.counted(Start.DONE)) < len(plan.jobs):
-            names = ", ".join(job.spec.id for job in failed[:NAMED]) + (", …" if len(failed) > NAMED else "")
+            names = ", ".join(job.spec.id for job in failed[:NAMED]) + (
+                ", …" if len(failed) > NAMED else ""
+            )
             say(f"not started anew without --rerun-failed: {names}")
 
     def listed(self, plan: Plan) -> None:
         """A line for each job."""
         for job in plan.jobs:
             how = f", {job.outcome.status}" if job.outcome else ""
-            say(f"{plan.batch}/{job.spec.id}  {job.start}{how}" + (f", turn {job.turn}" if job.turn else ""))
+            say(
+                f"{plan.batch}/{job.spec.id}  {job.start}{how}"
+                + (f", turn {job.turn}" if job.turn else "")
+            )
 
     def turn(self, turn: Turn) -> None:
         """A line for each new turn, each sleep, and each attempt that follows a failed one."""
-        attempt, asleep = turn.trouble.attempt if turn.trouble else 0, turn.progress.phase is Phase.ASLEEP
-        now, before = (turn.progress.turn, attempt, asleep), self._told.get(str(turn.key), (0, 0, False))
+        attempt, asleep = (
+            turn.trouble.attempt if turn.trouble else 0,
+            turn.progress.phase is Phase.ASLEEP,
+        )
+        now, before = (
+            (turn.progress.turn, attempt, asleep),
+            self._told.get(str(turn.key), (0, 0, False)),
+        )
         if now != before and (attempt or asleep or now[0] != before[0]):
             self._told[str(turn.key)] = now
             say(progress_line(turn))
@@ -106,7 +127,10 @@ class PlainReporter:
         say(totals_line(summary))
         if resume is not None:
             left = sum(job["status"] == OPEN for job in summary)
-            say(f"interrupted: {left} of {len(summary)} jobs are not done; to go on with them: {resume}")
+            say(
+                f"interrupted: {left} of {len(summary)} jobs are not done; to go on with them:"
+                f" {resume}"
+            )
         failed = [job for job in summary if job["status"] not in {OPEN, JobStatus.SUCCEEDED}]
         if failed:
             say(f"{len(failed)} ended without success; to start them anew: {anew}")
@@ -152,7 +176,9 @@ class JsonReporter:
         """``{"event": "summary", ...}``."""
         failed = any(job["status"] not in {OPEN, JobStatus.SUCCEEDED} for job in summary)
         ways = {"resume": resume, "rerun": anew if failed else None}
-        json_line({"event": "summary", "interrupted": resume is not None, **ways, "jobs": list(summary)})
+        json_line(
+            {"event": "summary", "interrupted": resume is not None, **ways, "jobs": list(summary)}
+        )
 
     def stop(self) -> None:
         """Nothing to do."""
@@ -166,12 +192,15 @@ OPEN = "open"
 
 
 def progress_line(turn: Turn) -> str:
-    """``nightly/licences  turn 3  1,234 tokens  $0.0100  foo = view(...)``, or what goes on or wrong in the statement's place."""
+    """``nightly/licences  turn 3  1,234 tokens  $0.0100  foo = view(...)``, or what goes on or
+    wrong in the statement's place.
+    """
     seen = turn.progress
     last = Phase.ASLEEP if seen.phase is Phase.ASLEEP else first_line(seen.statement)
     if turn.trouble is not None:
         last = trouble_text(turn.trouble)
-    return f"{turn.key}  turn {seen.turn}  {seen.usage.total:,} tokens  ${seen.cost_usd:.4f}  {last}".rstrip()
+    counts = f"turn {seen.turn}  {seen.usage.total:,} tokens  ${seen.cost_usd:.4f}"
+    return f"{turn.key}  {counts}  {last}".rstrip()
 
 
 def trouble_text(trouble: Trouble) -> str:
@@ -182,14 +211,19 @@ def trouble_text(trouble: Trouble) -> str:
 
 def silence_line(reason: str) -> str:
     """That the server is waited for."""
-    return f"the Temporal server does not answer ({one_line(reason)}); the jobs are safe, asking again"
+    return (
+        f"the Temporal server does not answer ({one_line(reason)}); the jobs are safe, asking again"
+    )
 
 
 def outcome_line(outcome: JobOutcome) -> str:
     """``nightly/licences  succeeded after 5 turns  12,345 tokens  $0.1000``."""
     turns = counted(outcome.turns, "turn")
     reason = "" if outcome.status == "succeeded" else f": {one_line(outcome.reason)}"
-    return f"{outcome.key}  {outcome.status} after {turns}  {outcome.usage.total:,} tokens  ${outcome.cost_usd:.4f}{reason}"
+    return (
+        f"{outcome.key}  {outcome.status} after {turns}  {outcome.usage.total:,} tokens "
+        f" ${outcome.cost_usd:.4f}{reason}"
+    )
 
 
 def totals_line(summary: Sequence[dict[str, Any]]) -> str:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 def command(
     jobs_file: Annotated[
-        Path, typer.Argument(metavar="JOBS_FILE", help="YAML, or JSONL with one job a line.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="JOBS_FILE", help="YAML, or JSONL with one job a line.", show_default=False
+        ),
     ],
     target: Target = ANY_SERVER,
     store: Store = None,
@@ -29,42 +32,61 @@ def command(
         bool,
         typer.Option(
             "--rerun-failed",
-            help="Start the jobs anew that ended without success: failed, stopped by a budget, or cancelled. They may be defined otherwise now.",
+            help=(
+                "Start the jobs anew that ended without success: failed, stopped by a budget, or"
+                " cancelled. They may be defined otherwise now."
+            ),
         ),
     ] = False,
     from_archive: Annotated[
         bool,
         typer.Option(
             "--from-archive",
-            help="Go on with jobs that the archive has open and Temporal does not know, after the last turn that is archived.",
+            help=(
+                "Go on with jobs that the archive has open and Temporal does not know, after the"
+                " last turn that is archived."
+            ),
         ),
     ] = False,
     anew: Annotated[
-        bool, typer.Option("--anew", help="Run such jobs from their first turn again, and pay for it again.")
+        bool,
+        typer.Option(
+            "--anew", help="Run such jobs from their first turn again, and pay for it again."
+        ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything, say what would happen, start nothing.")
+        bool,
+        typer.Option("--dry-run", help="Check everything, say what would happen, start nothing."),
     ] = False,
     print_config: Annotated[
-        bool, typer.Option("--print-config", help="Print the jobs with all defaults filled in, start nothing.")
+        bool,
+        typer.Option(
+            "--print-config", help="Print the jobs with all defaults filled in, start nothing."
+        ),
     ] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object a line; the last one is the summary.")
+        bool,
+        typer.Option("--json", help="Print one JSON object a line; the last one is the summary."),
     ] = False,
 ) -> None:
-    """Run the jobs of a jobs file. The same command again resumes them and repeats nothing that is finished.
+    """Run the jobs of a jobs file.
 
-    A job that was started must be defined as it was; jobs may be added, and the concurrency may change. Jobs that are no
-    longer in the file are left alone. What tools and libraries print goes to stderr; where that is a terminal, to
-    'holdfast.log' in the state directory.
+    The same command again resumes them and repeats nothing that is finished.
 
-    The first Ctrl-C lets calls in flight end, the second stops at once; both leave the jobs resumable.
+    A job that was started must be defined as it was; jobs may be added, and the concurrency may
+    change. Jobs that are no longer in the file are left alone. What tools and libraries print goes
+    to stderr; where that is a terminal, to 'holdfast.log' in the state directory.
 
-    Everything runs in this process, also where --address names a server: a 'holdfast worker' elsewhere may help, or go on
-    when this command is gone. Then the archive must be in reach of both: name one (in the jobs file, with --store or
-    HOLDFAST_STORE) that is, such as s3://BUCKET/PREFIX. Without, it is a directory of this machine.
+    The first Ctrl-C lets calls in flight end, the second stops at once; both leave the jobs
+    resumable.
 
-    Exit code 0: all jobs succeeded; 1: some did not; 2: bad input; 3: a budget stopped some; 130: interrupted.
+    Everything runs in this process, also where --address names a server: a 'holdfast worker'
+    elsewhere may help, or go on when this command is gone. Then the archive must be in reach of
+    both: name one (in the jobs file, with --store or HOLDFAST_STORE) that is, such as
+    s3://BUCKET/PREFIX. Without, it is a directory of this machine.
+
+    Exit code 0: all jobs succeeded; 1: some did not; 2: bad input; 3: a budget stopped some; 130:
+    interrupted.
     """
     from runtime.jobsfile.load import load
 
@@ -98,7 +120,8 @@ def command(
             note(line)
         if dry_run and target.address is not None:
             note(
-                f"models were checked with this machine's keys and packages; workers elsewhere on {target.address} need theirs"
+                "models were checked with this machine's keys and packages; workers elsewhere on"
+                f" {target.address} need theirs"
             )
         again = _again(
             jobs_file,
@@ -128,6 +151,8 @@ def _reporter(json: bool, *, draws: bool) -> Reporter:
 
 
 def _again(jobs_file: Path, options: dict[str, str | None]) -> str:
-    """The command that resumes: without --rerun-failed, which would start anew what failed meanwhile."""
+    """The command that resumes: without --rerun-failed, which would start anew what failed
+    meanwhile.
+    """
     given = [part for name, value in options.items() if value is not None for part in (name, value)]
     return shlex.join(["holdfast", "run", str(jobs_file), *given])

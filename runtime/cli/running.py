@@ -1,4 +1,6 @@
-"""``holdfast run`` from the checked jobs file to the exit code: a worker in process, and a client that watches."""
+"""``holdfast run`` from the checked jobs file to the exit code: a worker in process, and a client
+that watches.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ class Request:
 
 @dataclass
 class Seen:
-    """What was seen of the jobs, by their ids: how they ended, and how far those came that did not."""
+    """What was seen of the jobs, by their ids: how they ended, and how far those came that did
+    not.
+    """
 
     outcomes: dict[str, JobOutcome]
     progress: dict[str, JobProgress] = field(default_factory=dict)
@@ -71,7 +75,9 @@ async def run_batch(request: Request, reporter: Reporter) -> int:
     try:
         with Interrupts(reporter.stop, f"to go on with the jobs: {request.again}") as interrupts:
             try:
-                reporter.waiting("connecting to the Temporal server, which is started if it is the embedded one")
+                reporter.waiting(
+                    "connecting to the Temporal server, which is started if it is the embedded one"
+                )
                 async with connect(request.target) as connection:
                     return await _run(request, reporter, connection, store, interrupts)
             except asyncio.CancelledError:
@@ -105,13 +111,16 @@ async def run_workers(
     """Work on the open batches until interrupted; returns the exit code."""
     from runtime.worker.serving import BatchWorkers
 
-    version = WorkerDeploymentVersion(deployment, build or RELEASE) if deployment is not None else None
+    version = (
+        WorkerDeploymentVersion(deployment, build or RELEASE) if deployment is not None else None
+    )
     store = await asyncio.to_thread(archive_of, store_url)
     with Interrupts(lambda: None, "give the same command again to go on with them") as interrupts:
         try:
             async with connect(target) as connection:
                 note(
-                    f"waiting for batches on {_where(connection)}, archive {store}; Ctrl-C drains, a second one stops at once"
+                    f"waiting for batches on {_where(connection)}, archive {store}; Ctrl-C drains,"
+                    " a second one stops at once"
                 )
                 if version is not None:
                     note(f"version {version.build_id} of deployment {version.deployment_name}")
@@ -131,7 +140,11 @@ def exit_code(outcomes: dict[str, JobOutcome]) -> int:
 
 
 async def _run(
-    request: Request, reporter: Reporter, connection: Connection, store: ObjectStore, interrupts: Interrupts
+    request: Request,
+    reporter: Reporter,
+    connection: Connection,
+    store: ObjectStore,
+    interrupts: Interrupts,
 ) -> int:
     control = Control(connection.client, store)
     reporter.waiting("asking how the jobs stand")
@@ -170,7 +183,9 @@ def _written(connection: Connection, store: ObjectStore) -> list[Path]:
 
 
 async def _planned(control: Control, request: Request) -> Plan:
-    return await control.plan(request.batch, rerun_failed=request.rerun_failed, anew=request.lost is Lost.ANEW)
+    return await control.plan(
+        request.batch, rerun_failed=request.rerun_failed, anew=request.lost is Lost.ANEW
+    )
 
 
 async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: Interrupts) -> bool:
@@ -198,7 +213,10 @@ async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: 
         following.cancel()
         asking.cancel()
     seconds = GRACE.total_seconds()
-    note(f"draining: calls in flight have {seconds:.0f} s to end, then the worker stops. Again to stop at once.")
+    note(
+        f"draining: calls in flight have {seconds:.0f} s to end, then the worker stops. Again to"
+        " stop at once."
+    )
     return True
 
 
@@ -224,4 +242,6 @@ def _summary(control: Control, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
 
 def _where(connection: Connection) -> str:
     kind = "embedded server" if connection.embedded is not None else "server"
-    return f"{kind} {connection.address}" + (f", web UI {connection.ui_url}" if connection.ui_url else "")
+    return f"{kind} {connection.address}" + (
+        f", web UI {connection.ui_url}" if connection.ui_url else ""
+    )

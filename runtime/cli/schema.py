@@ -11,7 +11,10 @@ from runtime.cli.output import json_document
 
 def command(
     archive: Annotated[
-        bool, typer.Option("--archive", help="Of each kind of archived object's header instead, by kind.")
+        bool,
+        typer.Option(
+            "--archive", help="Of each kind of archived object's header instead, by kind."
+        ),
     ] = False,
 ) -> None:
     """Print the JSON Schema of a jobs file."""

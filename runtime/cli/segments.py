@@ -1,4 +1,6 @@
-"""A prompt's segments as a table: what each is, where it came from, and where it stands in the wire request."""
+"""A prompt's segments as a table: what each is, where it came from, and where it stands in the wire
+request.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def segment_rows(turn: ShownTurn) -> list[dict[str, Any]]:
-    """One row a segment. ``wire`` is [start, stop) in the wire request, null where the text cannot be found there."""
+    """One row a segment.
+
+    ``wire`` is [start, stop) in the wire request, null where the text cannot be found there.
+    """
     layout = turn.prompt()
     places = locate(turn.wire(), layout)
     return [
@@ -43,8 +48,9 @@ def segments_text(rows: Sequence[dict[str, Any]]) -> str:
     """The rows as a table."""
     width = max((len(row["origin"]) for row in rows), default=0)
     lines = [
-        f"{row['position']:>4}  {row['role']:<9}  {row['kind']:<8}  {row['origin']:<{width}}  {row['tokens']:>7,} tokens  "
-        f"{_bytes(row['wire']):>21}  {row['digest']}{_masked(row['masked'])}"
+        f"{row['position']:>4}  {row['role']:<9}  {row['kind']:<8}  {row['origin']:<{width}} "
+        f" {row['tokens']:>7,} tokens  {_bytes(row['wire']):>21} "
+        f" {row['digest']}{_masked(row['masked'])}"
         for row in rows
     ]
     total = sum(row["tokens"] for row in rows)
@@ -55,7 +61,9 @@ def first_words(segment: Segment, most: int = 80) -> str:
     """The segment's first line, or what it calls."""
     from runtime.cli.text import one_line
 
-    text = segment.text.lstrip().partition("\n")[0] or " ".join(call.arguments for call in segment.tool_calls)
+    text = segment.text.lstrip().partition("\n")[0] or " ".join(
+        call.arguments for call in segment.tool_calls
+    )
     text = one_line(text)
     return text if len(text) <= most else text[: most - 1] + "…"
 

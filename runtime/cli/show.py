@@ -44,22 +44,36 @@ def command(
         str,
         typer.Argument(
             metavar="JOB@N",
-            help="A job (BATCH/ID, a unique prefix of the id, or 'last') and a turn; without '@N', its newest turn.",
+            help=(
+                "A job (BATCH/ID, a unique prefix of the id, or 'last') and a turn; without '@N',"
+                " its newest turn."
+            ),
             show_default=False,
             autocompletion=job_names,
         ),
     ],
     part: Annotated[
         Part,
-        typer.Option("--part", metavar="NAME", help="What of the turn to show: see above.", show_default=False),
+        typer.Option(
+            "--part",
+            metavar="NAME",
+            help="What of the turn to show: see above.",
+            show_default=False,
+        ),
     ] = Part.PROMPT,
     turns: Annotated[
-        str | None, typer.Option("--turns", metavar="A..B", help="These turns of a JOB, one after the other.")
+        str | None,
+        typer.Option("--turns", metavar="A..B", help="These turns of a JOB, one after the other."),
     ] = None,
     attempt: Annotated[
-        int | None, typer.Option("--attempt", metavar="K", help="The turn's K-th attempt, also one that failed.")
+        int | None,
+        typer.Option(
+            "--attempt", metavar="K", help="The turn's K-th attempt, also one that failed."
+        ),
     ] = None,
-    run: Annotated[str | None, typer.Option("--run", help="A run of the job; the newest one by default.")] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="A run of the job; the newest one by default.")
+    ] = None,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -87,7 +101,8 @@ def command(
     wanted = parse_job_turn(job)
     if turns is not None and (wanted.turn is not None or attempt is not None or part in RAW):
         raise InputError(
-            "--turns shows readable parts of several turns of a JOB: no '@N', --attempt or exact bytes with it"
+            "--turns shows readable parts of several turns of a JOB: no '@N', --attempt or exact"
+            " bytes with it"
         )
     from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
@@ -105,13 +120,18 @@ def command(
     if part in RAW:
         raw(turn.wire() if part is Part.WIRE else turn.wire_response())
         if not turn.is_wire():
-            note("these bytes went over no wire: they are what was handed to the provider and what it returned")
+            note(
+                "these bytes went over no wire: they are what was handed to the provider and what"
+                " it returned"
+            )
         return
     value, text = _part_of(turn, part)
     gap = turn.gap()
     if json:
         damaged = {} if gap is None else {"damaged": gap.document()}
-        json_document({"job": str(name), "run": turn.run, "turn": turn.turn, str(part): value, **damaged})
+        json_document(
+            {"job": str(name), "run": turn.run, "turn": turn.turn, str(part): value, **damaged}
+        )
         return
     if gap is not None:
         note(f"not all of turn {turn.turn} can be read: {gap}: run 'holdfast verify {name}'")
@@ -153,7 +173,9 @@ def _part_of(turn: ShownTurn, part: Part) -> tuple[Any, str]:
     match part:
         case Part.PROMPT:
             segments = turn.prompt()
-            return [segment.model_dump(mode="json") for segment in segments], prompt_text(segments, *notes_of(turn))
+            return [segment.model_dump(mode="json") for segment in segments], prompt_text(
+                segments, *notes_of(turn)
+            )
         case Part.SEGMENTS:
             rows = segment_rows(turn)
             return rows, segments_text(rows)
@@ -187,5 +209,7 @@ def parse_turns(text: str) -> range:
     first, dots, last = text.partition("..")
     numbers = [int(n) for n in (first, last) if n.isascii() and n.isdigit()]
     if not dots or len(numbers) != 2 or numbers[0] > numbers[1]:
-        raise InputError(f"{text!r} is no A..B: two numbers of turns, the smaller one first, as in '3..7'")
+        raise InputError(
+            f"{text!r} is no A..B: two numbers of turns, the smaller one first, as in '3..7'"
+        )
     return range(numbers[0], numbers[1] + 1)

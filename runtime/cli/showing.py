@@ -35,7 +35,9 @@ def chosen_run(archive: JobArchive, name: str, run: str | None) -> str:
         return runs[-1]
     if archive.has_side_run(run):
         return run
-    matching = [one for one in runs if one == run] or [one for one in runs if run and one.startswith(run)]
+    matching = [one for one in runs if one == run] or [
+        one for one in runs if run and one.startswith(run)
+    ]
     if len(matching) != 1:
         how = "more than one run" if matching else "no run"
         raise NotFound(f"{name} has {how} {run!r} in the archive; it has {', '.join(runs)}")
@@ -45,11 +47,17 @@ def chosen_run(archive: JobArchive, name: str, run: str | None) -> str:
 class ShownTurn:
     """One turn of one run. Without ``turn``, the newest one, which may be in flight.
 
-    ``attempt`` is the number of one of its attempts; without it, that which was answered, else the last one.
+    ``attempt`` is the number of one of its attempts; without it, that which was answered, else the
+    last one.
     """
 
     def __init__(
-        self, archive: JobArchive, name: str, run: str | None, turn: int | None, attempt: int | None = None
+        self,
+        archive: JobArchive,
+        name: str,
+        run: str | None,
+        turn: int | None,
+        attempt: int | None = None,
     ) -> None:
         self.archive = archive
         self.name = name
@@ -64,10 +72,16 @@ class ShownTurn:
 
     def gap(self) -> Gap | None:
         """What cannot be read of the turn, if its step is damaged or missing."""
-        return None if self._found() is not None else readable(self.archive, self.run).missing(self.turn)
+        return (
+            None
+            if self._found() is not None
+            else readable(self.archive, self.run).missing(self.turn)
+        )
 
     def _found(self, before: int = 0) -> Step | None:
-        """The step of the turn, or of so many turns before; None also where it cannot be read (see ``gap``)."""
+        """The step of the turn, or of so many turns before; None also where it cannot be read (see
+        ``gap``).
+        """
         try:
             return self.archive.find_step(self.run, self.turn - before)
         except ObjectCorrupt:
@@ -76,7 +90,9 @@ class ShownTurn:
     def prompt(self) -> tuple[Segment, ...]:
         """The segments that the model was shown, in order."""
         if self._attempt is not None:
-            return layout_of(RequestReader(self.archive.store.get).layout(self._attempt.key)).segments
+            return layout_of(
+                RequestReader(self.archive.store.get).layout(self._attempt.key)
+            ).segments
         return self.archive.turn_layout(self.run, self.turn)
 
     def request(self) -> Any:
@@ -103,7 +119,9 @@ class ShownTurn:
         return self.archive.wire_response(self.run, self.turn)
 
     def is_wire(self) -> bool:
-        """Whether the recorded bytes went over a wire; else they are the request as handed to the provider."""
+        """Whether the recorded bytes went over a wire; else they are the request as handed to the
+        provider.
+        """
         if self._attempt is not None:
             return self._attempt.capture is Capture.WIRE
         step = self._found()
@@ -133,14 +151,18 @@ class ShownTurn:
         return variables_at(self.archive, self.run, self._step().turn)
 
     def events(self) -> list[dict[str, Any]]:
-        """The context's events between the call before and this one: of the statement before, and of the tick.
+        """The context's events between the call before and this one: of the statement before, and
+        of the tick.
 
         Raises:
             NotFound: if they were not recorded, as in archives of earlier releases.
         """
         step = self._step()
         if step.events is None:
-            raise NotFound(f"{self.address} has no events in the archive: they were not recorded yet in its release")
+            raise NotFound(
+                f"{self.address} has no events in the archive: they were not recorded yet in its"
+                " release"
+            )
         return list(step.events)
 
     def attempts(self) -> list[dict[str, Any]]:
@@ -159,12 +181,18 @@ class ShownTurn:
         return rows
 
     def chunks(self) -> list[dict[str, int]]:
-        """When each piece of the reply arrived, in microseconds since the request was sent, and its size in bytes."""
+        """When each piece of the reply arrived, in microseconds since the request was sent, and its
+        size in bytes.
+        """
         exchanged, failed = self._exchanged(), self._failed()
         if exchanged is not None:
             pieces = self.archive.exchanged_chunks(exchanged)
         else:
-            pieces = self.archive.failed_chunks(failed) if failed else self.archive.chunks(self._step().run, self.turn)
+            pieces = (
+                self.archive.failed_chunks(failed)
+                if failed
+                else self.archive.chunks(self._step().run, self.turn)
+            )
         return [{"at_us": chunk.at_us, "bytes": chunk.size} for chunk in pieces]
 
     def nodes(self) -> dict[str, Any]:
@@ -179,7 +207,9 @@ class ShownTurn:
         return [] if step is None else list(step.changed)
 
     def recent_events(self) -> list[dict[str, Any]]:
-        """The context's events since the call before; none of a turn in flight, or where none were recorded."""
+        """The context's events since the call before; none of a turn in flight, or where none were
+        recorded.
+        """
         step = self._found()
         return [] if step is None else list(step.events or ())
 
@@ -188,19 +218,25 @@ class ShownTurn:
         return None if step is None else step.attempt.key
 
     def _exchanged(self) -> str | None:
-        """The key of the attempt that was asked for, if what came back of it is not the turn's reply."""
+        """The key of the attempt that was asked for, if what came back of it is not the turn's
+        reply.
+        """
         key = None if self._attempt is None else self._attempt.key
         return key if key is not None and self.archive.exchange(key) is not None else None
 
     def _failed(self) -> str | None:
-        """The key of the failed attempt that was asked for; without one, the last of a turn that was not answered."""
+        """The key of the failed attempt that was asked for; without one, the last of a turn that
+        was not answered.
+        """
         if self._attempt is None:
             refused = self._refused()
             return None if refused is None else refused[0].key
         if self._attempt.key == self._answered() or self._exchanged() is not None:
             return None
         if self.archive.failure(self._attempt.key) is None:
-            raise NotFound(f"attempt {self._attempt.number} at {self.address} has no response in the archive")
+            raise NotFound(
+                f"attempt {self._attempt.number} at {self.address} has no response in the archive"
+            )
         return self._attempt.key
 
     def _refused(self) -> tuple[Attempt, Failure] | None:
@@ -219,7 +255,8 @@ class ShownTurn:
         gap = self.gap()
         if gap is not None:
             raise ObjectCorrupt(
-                f"turn {self.turn} of {self.name} cannot be read: {gap}: run 'holdfast verify {self.name}'"
+                f"turn {self.turn} of {self.name} cannot be read: {gap}: run 'holdfast verify"
+                f" {self.name}'"
             )
 
     def _step(self) -> Step:
@@ -230,13 +267,19 @@ class ShownTurn:
             raise NotFound(
                 f"turn {self.turn} of {self.name} has no reply yet: only what was sent can be shown"
                 if refused is None
-                else f"turn {self.turn} of {self.name} has no reply: attempt {refused[0].number} failed with "
-                f"{refused[1].error_type}: {refused[1].error_message}; --part wire-response prints what came back"
+                else (
+                    f"turn {self.turn} of {self.name} has no reply: attempt {refused[0].number}"
+                    f" failed with {refused[1].error_type}: {refused[1].error_message}; --part"
+                    " wire-response prints what came back"
+                )
             )
         return step
 
     def _existing(self, turn: int) -> int:
-        if not self.archive.has_turn(self.run, turn) and readable(self.archive, self.run).missing(turn) is None:
+        if (
+            not self.archive.has_turn(self.run, turn)
+            and readable(self.archive, self.run).missing(turn) is None
+        ):
             found = (keys.parse_turn_key(key) for key in self.archive.lineage.keys(self.run))
             turns = [key.turn for key in found if key is not None and key.kind == "attempt"]
             has = f"it has turns {turns[0]} to {turns[-1]}" if turns else "it has none"
@@ -251,7 +294,16 @@ class ShownTurn:
         return max(turns)
 
 
-_SHOWN_OF_ATTEMPT = {"number", "temporal_attempt", "started_at", "capture", "url", "request_bytes", "key", "digest"}
+_SHOWN_OF_ATTEMPT = {
+    "number",
+    "temporal_attempt",
+    "started_at",
+    "capture",
+    "url",
+    "request_bytes",
+    "key",
+    "digest",
+}
 _SHOWN_OF_EXCHANGE = {"reason", "status_code", "usage", "cost_usd", "finished_at", "response_bytes"}
 _OTHERWISE = {
     ExchangeReason.FOLLOWED: "followed by another request",
@@ -271,10 +323,16 @@ def attempts_text(attempts: Iterable[dict[str, Any]]) -> str:
         failure = row["failure"]
         how = ""
         if failure is not None:
-            status = f", HTTP {failure['status_code']}" if failure["status_code"] is not None else ""
-            how = f": {failure['error_type']}{status}, {failure['response_bytes']:,} bytes received: {failure['error_message']}"
+            status = (
+                f", HTTP {failure['status_code']}" if failure["status_code"] is not None else ""
+            )
+            how = (
+                f": {failure['error_type']}{status}, {failure['response_bytes']:,} bytes received:"
+                f" {failure['error_message']}"
+            )
         lines.append(
-            f"attempt {row['number']}  {row['started_at']}  {row['request_bytes']:,} bytes ({row['capture']})  {row['outcome']}{how}"
+            f"attempt {row['number']}  {row['started_at']}  {row['request_bytes']:,} bytes"
+            f" ({row['capture']})  {row['outcome']}{how}"
         )
     return "\n".join(lines)
 
@@ -288,11 +346,13 @@ def chunks_text(chunks: Sequence[dict[str, int]]) -> str:
     return "\n".join(lines) or "(when the reply arrived was not recorded)"
 
 
-def prompt_text(segments: Iterable[Segment], standing: Mapping[str, str], without: Iterable[str]) -> str:
+def prompt_text(
+    segments: Iterable[Segment], standing: Mapping[str, str], without: Iterable[str]
+) -> str:
     """A prompt as text: a heading for each segment, then what it says.
 
-    ``standing`` says what a summary stands for, by its origin; ``without`` are lines on what is not shown any more and
-    left nothing behind.
+    ``standing`` says what a summary stands for, by its origin; ``without`` are lines on what is not
+    shown any more and left nothing behind.
     """
     parts = [f"(not shown any more, {line})" for line in without]
     for segment in segments:
@@ -301,10 +361,15 @@ def prompt_text(segments: Iterable[Segment], standing: Mapping[str, str], withou
             f"--- {segment.role} · {segment.kind} · {segment.origin} · {segment.tokens:,} tokens"
             f"{_masked(segment)}{about} ---"
         )
-        parts.extend(f"thinking: {json.dumps(block, ensure_ascii=False)}" for block in segment.thinking)
+        parts.extend(
+            f"thinking: {json.dumps(block, ensure_ascii=False)}" for block in segment.thinking
+        )
         if segment.text:
             parts.append(segment.text)
-        parts.extend(f"call {call.id} {call.name}: {_arguments(call.arguments)}" for call in segment.tool_calls)
+        parts.extend(
+            f"call {call.id} {call.name}: {_arguments(call.arguments)}"
+            for call in segment.tool_calls
+        )
     return "\n".join(parts)
 
 
@@ -347,15 +412,21 @@ def events_text(events: Iterable[dict[str, Any]]) -> str:
 def nodes_text(nodes: dict[str, Any]) -> str:
     """The nodes, a line each."""
     lines = [
-        f"{obj_id}  " + "  ".join(f"{key}={value}" for key, value in record.items() if key not in ("obj_id",))
+        f"{obj_id}  "
+        + "  ".join(f"{key}={value}" for key, value in record.items() if key not in ("obj_id",))
         for obj_id, record in nodes.items()
     ]
     return "\n".join(lines) or "(no nodes)"
 
 
 def namespace_text(variables: dict[str, dict[str, Any]]) -> str:
-    """The variables, a line each: what they were, where the statement before changed them, what their digest leaves out."""
-    return "\n".join(_variable(name, info) for name, info in sorted(variables.items())) or "(no variables)"
+    """The variables, a line each: what they were, where the statement before changed them, what
+    their digest leaves out.
+    """
+    return (
+        "\n".join(_variable(name, info) for name, info in sorted(variables.items()))
+        or "(no variables)"
+    )
 
 
 def _variable(name: str, info: Mapping[str, Any]) -> str:

@@ -1,4 +1,6 @@
-"""``holdfast status``: what the embedded server does, and where ``holdfast run`` would connect to."""
+"""``holdfast status``: what the embedded server does, and where ``holdfast run`` would connect
+to.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,13 @@ def command(json: Json = False) -> None:
         document = status.model_dump(mode="json")
         if status.server is not None:
             document["server"] |= {"address": status.server.address, "ui_url": status.server.ui_url}
-        json_document({**document, "configured_address": configured, "build": this_build().model_dump(mode="json")})
+        json_document(
+            {
+                **document,
+                "configured_address": configured,
+                "build": this_build().model_dump(mode="json"),
+            }
+        )
         return
     for name, value in _lines(status, configured):
         say(f"{name:<10} {value}")
@@ -38,12 +46,17 @@ def command(json: Json = False) -> None:
 
 
 def _lines(status: ServerStatus, configured: str | None) -> list[tuple[str, str]]:
-    lines = [("server", status.state.value + (", pinned by 'holdfast up'" if status.pinned else ""))]
+    lines = [
+        ("server", status.state.value + (", pinned by 'holdfast up'" if status.pinned else ""))
+    ]
     if status.server is not None:
         lines += [
             ("address", status.server.address),
             ("web UI", status.server.ui_url or "off; 'holdfast up --ui' starts it"),
-            ("process", f"{status.server.pid}, since {status.server.started_at:%Y-%m-%d %H:%M:%S} UTC"),
+            (
+                "process",
+                f"{status.server.pid}, since {status.server.started_at:%Y-%m-%d %H:%M:%S} UTC",
+            ),
         ]
     if status.version is not None:
         lines.append(("version", status.version))
@@ -53,5 +66,7 @@ def _lines(status: ServerStatus, configured: str | None) -> list[tuple[str, str]
         ("log", str(status.log)),
     ]
     if configured is not None:
-        lines.append(("note", f"jobs run at {configured}, as Temporal's configuration says, not here"))
+        lines.append(
+            ("note", f"jobs run at {configured}, as Temporal's configuration says, not here")
+        )
     return lines

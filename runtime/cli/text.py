@@ -1,7 +1,7 @@
 """Text that a model wrote, made safe to print.
 
-A terminal obeys what it is sent: control sequences can hide text, rewrite lines that were already shown, set the
-clipboard or the window's title. Here they are removed; line feeds and tabs stay.
+A terminal obeys what it is sent: control sequences can hide text, rewrite lines that were already
+shown, set the clipboard or the window's title. Here they are removed; line feeds and tabs stay.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """``text`` without terminal control sequences; lone surrogates, which cannot be printed, become U+FFFD."""
+    """``text`` without terminal control sequences; lone surrogates, which cannot be printed, become
+    U+FFFD.
+    """
     return _SURROGATE.sub("\ufffd", _UNSAFE.sub("", text))
 
 

@@ -9,7 +9,9 @@ from runtime.interpreter.replies import parse_reply
 
 
 def statement_of(archive: JobArchive, step: Step) -> tuple[str | None, str | None]:
-    """The statement that a turn's reply holds, and what was wrong with the reply; either may be None."""
+    """The statement that a turn's reply holds, and what was wrong with the reply; either may be
+    None.
+    """
     try:
         definition = archive.definition() or {}
     except ObjectCorrupt:
@@ -17,6 +19,10 @@ def statement_of(archive: JobArchive, step: Step) -> tuple[str | None, str | Non
         definition = {}
     reply = step.reply
     parsed = parse_reply(
-        reply.text, reply.tool_calls, reply.finish_reason, reply.refusal, str(definition.get("form", "tool"))
+        reply.text,
+        reply.tool_calls,
+        reply.finish_reason,
+        reply.refusal,
+        str(definition.get("form", "tool")),
     )
     return parsed.statement, parsed.problem

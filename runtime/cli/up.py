@@ -12,7 +12,10 @@ from runtime.cli.output import json_document, say
 
 def command(
     ui: Annotated[
-        bool, typer.Option("--ui", help="With Temporal's web UI, open to all users and web pages of this machine.")
+        bool,
+        typer.Option(
+            "--ui", help="With Temporal's web UI, open to all users and web pages of this machine."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -28,7 +31,12 @@ def command(
     home = state_home()
     server = asyncio.run(pin_server(home, ui=ui))
     if json:
-        about = {"address": server.address, "namespace": NAMESPACE, "ui_url": server.ui_url, "pid": server.pid}
+        about = {
+            "address": server.address,
+            "namespace": NAMESPACE,
+            "ui_url": server.ui_url,
+            "pid": server.pid,
+        }
         json_document({**about, "home": str(home.path)})
         return
     say(f"Temporal serves at {server.address}, namespace {NAMESPACE} (process {server.pid})")

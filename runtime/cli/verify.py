@@ -37,15 +37,26 @@ def command(
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Verify every job that the archive has, or should have, and what they share.")
+        bool,
+        typer.Option(
+            "--all",
+            help="Verify every job that the archive has, or should have, and what they share.",
+        ),
     ] = False,
     require_anchor: Annotated[
-        bool, typer.Option("--require-anchor", help="Fail where nothing outside the archive vouches for a run.")
+        bool,
+        typer.Option(
+            "--require-anchor", help="Fail where nothing outside the archive vouches for a run."
+        ),
     ] = False,
     head: Annotated[
         bool,
         typer.Option(
-            "--head", help="Print the archive's head (a JOB's, if one is named), to keep elsewhere. It verifies first."
+            "--head",
+            help=(
+                "Print the archive's head (a JOB's, if one is named), to keep elsewhere. It"
+                " verifies first."
+            ),
         ),
     ] = False,
     against: Annotated[
@@ -62,7 +73,10 @@ def command(
         typer.Option(
             "--public-key",
             metavar="KEY",
-            help="An ed25519 public key that must have signed (a file, or base64). Also to trust: HOLDFAST_PUBLIC_KEY.",
+            help=(
+                "An ed25519 public key that must have signed (a file, or base64). Also to trust:"
+                " HOLDFAST_PUBLIC_KEY."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -72,9 +86,10 @@ def command(
 ) -> None:
     """Prove that nothing in a job's archive was altered or lost.
 
-    Every object, the chain, each request put together anew; what should be there by Temporal's list and histories, where
-    those are in reach, or by a head that was kept. Exit code 4 if anything is damaged or gone. It says what outside the
-    archive vouches for the chain: Temporal's history, a signature, object lock, a kept head, or nothing.
+    Every object, the chain, each request put together anew; what should be there by Temporal's list
+    and histories, where those are in reach, or by a head that was kept. Exit code 4 if anything is
+    damaged or gone. It says what outside the archive vouches for the chain: Temporal's history, a
+    signature, object lock, a kept head, or nothing.
     """
     if job is not None and (every or against is not None):
         option = "--all" if every else "--against"
@@ -94,12 +109,16 @@ def command(
     kept = None if against is None else read_head(against, given)
     demands = Demands(trusted, signed=bool(given), anchored=require_anchor, head=kept)
     whole = every or kept is not None or (head and job is None)
-    verdicts = asyncio.run(_Verification(objects, target, demands, job, whole, json or head).verdicts())
+    verdicts = asyncio.run(
+        _Verification(objects, target, demands, job, whole, json or head).verdicts()
+    )
     damaged = any(verdict.damage for verdict in verdicts)
     if json:
         jobs = [_document(verdict) for verdict in verdicts if verdict.job is not None]
         shared = [_document(verdict) for verdict in verdicts if verdict.job is None]
-        json_document({"clean": not damaged, "jobs": jobs, **({"shared": shared[0]} if shared else {})})
+        json_document(
+            {"clean": not damaged, "jobs": jobs, **({"shared": shared[0]} if shared else {})}
+        )
     elif not verdicts and not head:
         say("the archive has no jobs")
     if head:
@@ -110,7 +129,9 @@ def command(
 
 @dataclass
 class _Verification:
-    """The verification of one JOB, or of the ``whole`` archive; reported as it goes on, unless ``quiet``."""
+    """The verification of one JOB, or of the ``whole`` archive; reported as it goes on, unless
+    ``quiet``.
+    """
 
     objects: ObjectStore
     target: Target
@@ -130,7 +151,10 @@ class _Verification:
         try:
             async with connect_if_up(self.target) as connection:
                 if connection is None and not self.quiet:
-                    note("without Temporal's history: no server runs ('holdfast up' starts the embedded one)")
+                    note(
+                        "without Temporal's history: no server runs ('holdfast up' starts the"
+                        " embedded one)"
+                    )
                 await self._each(connection.client if connection is not None else None)
         except (ServerError, RPCError) as error:
             note(f"without Temporal's history: {error}")
@@ -151,7 +175,9 @@ class _Verification:
                     _report(self.done[name])
 
     async def _named(self, client: Any) -> JobKey:
-        """The job that was named: also one of which the archive has nothing any more, and Temporal knows."""
+        """The job that was named: also one of which the archive has nothing any more, and Temporal
+        knows.
+        """
         from runtime.archive.catalog import LAST, find_job
         from runtime.base.errors import NotFound
         from runtime.base.values import JobKey
@@ -161,7 +187,9 @@ class _Verification:
             return find_job(self.objects, self.job or LAST)
         except NotFound:
             batch, _, id = (self.job or "").partition("/")
-            if client is not None and JobKey(batch=batch, job=id) in await jobs_to_verify(self.objects, client, None):
+            if client is not None and JobKey(batch=batch, job=id) in await jobs_to_verify(
+                self.objects, client, None
+            ):
                 return JobKey(batch=batch, job=id)
             raise
 
@@ -170,7 +198,9 @@ class _Verification:
 
         from runtime.client.verification import shared_verdict
 
-        found = await asyncio.to_thread(shared_verdict, self.objects, list(self.done.values()), self.demands.head)
+        found = await asyncio.to_thread(
+            shared_verdict, self.objects, list(self.done.values()), self.demands.head
+        )
         if not self.quiet and (found.damage or found.notes):
             _report(found)
         return [found]
@@ -201,7 +231,9 @@ def _print_head(objects: ObjectStore, verdicts: list[JobVerdict], whole: bool) -
 
 def _report(verdict: JobVerdict) -> None:
     damage, notes = verdict.damage, verdict.notes
-    say(f"{verdict.job or 'what jobs share'}: {'clean' if not damage else f'{len(damage)} damaged'}")
+    say(
+        f"{verdict.job or 'what jobs share'}: {'clean' if not damage else f'{len(damage)} damaged'}"
+    )
     for finding in damage:
         say(f"  damaged: {finding}")
     shown = list(_together(notes))
@@ -214,7 +246,9 @@ def _report(verdict: JobVerdict) -> None:
     for run in verdict.runs:
         state = "" if run.ended else ", which has not ended"
         if run.anchored:
-            how = "; ".join(f"{anchor.kind}: {anchor.detail}" for anchor in run.anchors if anchor.whole)
+            how = "; ".join(
+                f"{anchor.kind}: {anchor.detail}" for anchor in run.anchors if anchor.whole
+            )
             say(f"  run {run.run}{state}: anchored by {how}")
         else:
             part = "".join(f"; in part by {anchor.kind}: {anchor.detail}" for anchor in run.anchors)
@@ -227,7 +261,9 @@ def _report(verdict: JobVerdict) -> None:
 
 
 def _together(notes: Sequence[Finding]) -> Iterator[str]:
-    """Notes, those that say the same of many turns of a run as one: a scripted model is noted at each of its turns."""
+    """Notes, those that say the same of many turns of a run as one: a scripted model is noted at
+    each of its turns.
+    """
     alike: dict[tuple[str | None, str], list[Finding]] = {}
     for one in notes:
         alike.setdefault((one.run, one.message), []).append(one)

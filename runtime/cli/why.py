@@ -21,9 +21,15 @@ if TYPE_CHECKING:
 
 def command(
     job: JobAtTurn,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="A text that stands in the prompt, or stood in one.")],
+    text: Annotated[
+        str,
+        typer.Argument(metavar="TEXT", help="A text that stands in the prompt, or stood in one."),
+    ],
     gone: Annotated[
-        bool, typer.Option("--gone", help="Tell of what held the text and does not stand in the prompt any more.")
+        bool,
+        typer.Option(
+            "--gone", help="Tell of what held the text and does not stand in the prompt any more."
+        ),
     ] = False,
     run: Run = None,
     store: Store = None,
@@ -31,8 +37,9 @@ def command(
 ) -> None:
     """Tell why a text stands in a prompt, or no more.
 
-    Each part that holds it, with its event, statement or node and the turns that brought it in and last changed it. With
-    --gone, each that held it: when it was last shown, what took it out, and where the archive has it.
+    Each part that holds it, with its event, statement or node and the turns that brought it in and
+    last changed it. With --gone, each that held it: when it was last shown, what took it out, and
+    where the archive has it.
     """
     from runtime.archive.inspect import why
     from runtime.cli.blame import blamed, report
@@ -47,7 +54,8 @@ def command(
     found = why(blamed(turn, gaps), text)
     if not found:
         raise NotFound(
-            f"{text!r} does not stand in the prompt of {turn.address}; --gone looks in the prompts before it"
+            f"{text!r} does not stand in the prompt of {turn.address}; --gone looks in the prompts"
+            " before it"
         )
     report(turn, found, gaps, json)
 
@@ -61,12 +69,21 @@ def _gone(turn: ShownTurn, text: str, gaps: list[Gap], json: bool) -> None:
         note(f"turn {gap.turn} is left out: {gap}: run 'holdfast verify {turn.name}'")
     if not went:
         stands = (
-            f"{text!r} still stands in the prompt of {turn.address}: 'holdfast why' without --gone tells since when"
+            f"{text!r} still stands in the prompt of {turn.address}: 'holdfast why' without --gone"
+            " tells since when"
         )
-        raise NotFound(stands if still else f"{text!r} stood in no prompt of {turn.name} up to turn {turn.turn}")
+        raise NotFound(
+            stands
+            if still
+            else f"{text!r} stood in no prompt of {turn.name} up to turn {turn.turn}"
+        )
     told = causes(turn.archive, turn.run, went)
     if json:
-        json_document(_document(turn, [_row(one, cause) for one, cause in zip(went, told, strict=True)], still, gaps))
+        json_document(
+            _document(
+                turn, [_row(one, cause) for one, cause in zip(went, told, strict=True)], still, gaps
+            )
+        )
         return
     for one, cause in zip(went, told, strict=True):
         say(_lines(turn, one, cause))
@@ -75,7 +92,9 @@ def _gone(turn: ShownTurn, text: str, gaps: list[Gap], json: bool) -> None:
         say(f"the text still stands in the prompt of {turn.address} in {where}")
 
 
-def _document(turn: ShownTurn, rows: list[dict[str, Any]], still: tuple[Blame, ...], gaps: list[Gap]) -> dict[str, Any]:
+def _document(
+    turn: ShownTurn, rows: list[dict[str, Any]], still: tuple[Blame, ...], gaps: list[Gap]
+) -> dict[str, Any]:
     return {
         "job": turn.name,
         "run": turn.run,
@@ -97,7 +116,11 @@ def _row(one: Left, cause: Cause) -> dict[str, Any]:
         "cause": cause.why,
         "told": cause.told,
         "instead": about(cause.instead) if cause.instead is not None else None,
-        "archived": {"attempt": one.attempt, "position": one.position, "digest": one.segment.digest},
+        "archived": {
+            "attempt": one.attempt,
+            "position": one.position,
+            "digest": one.segment.digest,
+        },
     }
 
 
@@ -107,12 +130,17 @@ def _lines(turn: ShownTurn, one: Left, cause: Cause) -> str:
     first, last = one.first, one.last
     shown = f"shown in turn {last}" if first == last else f"shown in turns {first}-{last}"
     lines = [
-        f"{one.segment.kind} · {one.segment.origin}  {shown}, gone in turn {one.gone}  {first_words(one.segment)}".rstrip(),
+        f"{one.segment.kind} · {one.segment.origin}  {shown}, gone in turn {one.gone} "
+        f" {first_words(one.segment)}".rstrip(),
         f"  {cause.why}: {cause.told}",
     ]
     if cause.instead is not None:
         lines.append(
-            f"  there now: {cause.instead.kind} · {cause.instead.origin}  {first_words(cause.instead)}".rstrip()
+            f"  there now: {cause.instead.kind} · {cause.instead.origin} "
+            f" {first_words(cause.instead)}".rstrip()
         )
-    lines.append(f"  still archived: part {one.position} of 'holdfast show {turn.name}@{last}', in {one.attempt}")
+    lines.append(
+        f"  still archived: part {one.position} of 'holdfast show {turn.name}@{last}', in"
+        f" {one.attempt}"
+    )
     return "\n".join(lines)

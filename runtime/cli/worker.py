@@ -20,7 +20,10 @@ def command(
         typer.Option(
             "--deployment",
             metavar="NAME",
-            help="Be a version of a Temporal worker deployment. Jobs stay on the version they began on until a checkpoint.",
+            help=(
+                "Be a version of a Temporal worker deployment. Jobs stay on the version they began"
+                " on until a checkpoint."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -29,7 +32,10 @@ def command(
         typer.Option(
             "--build",
             metavar="ID",
-            help="With --deployment: that version's build id. Default: the versions of Holdfast and of its interpreter.",
+            help=(
+                "With --deployment: that version's build id. Default: the versions of Holdfast and"
+                " of its interpreter."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -38,7 +44,10 @@ def command(
         typer.Option(
             "--allow",
             metavar="DIR",
-            help="Take scripts, tools and workspaces from below DIR only; may be given several times. Default: from where the jobs say.",
+            help=(
+                "Take scripts, tools and workspaces from below DIR only; may be given several"
+                " times. Default: from where the jobs say."
+            ),
             show_default=False,
             exists=True,
             file_okay=False,
@@ -47,11 +56,13 @@ def command(
 ) -> None:
     """Run a worker alone, until Ctrl-C.
 
-    It works on every open batch of the server whose archive is this worker's, and on jobs that were reset or forked. Workspaces, tools and scripts are taken from
-    this machine, at the same paths as where 'holdfast run' was given, and the provider's keys from this environment. On another machine
-    than theirs, HOLDFAST_KEY must be the key that the jobs were started with: the line in the file 'key' of that state directory.
-    Give --store or HOLDFAST_STORE if the batches do not have their archive in the state directory: a batch whose archive is
-    another one is left alone, and said so.
+    It works on every open batch of the server whose archive is this worker's, and on jobs that were
+    reset or forked. Workspaces, tools and scripts are taken from this machine, at the same paths as
+    where 'holdfast run' was given, and the provider's keys from this environment. On another
+    machine than theirs, HOLDFAST_KEY must be the key that the jobs were started with: the line in
+    the file 'key' of that state directory. Give --store or HOLDFAST_STORE if the batches do not
+    have their archive in the state directory: a batch whose archive is another one is left alone,
+    and said so.
     """
     import asyncio
 

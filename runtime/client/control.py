@@ -1,4 +1,7 @@
-"""What a client does with batches and jobs: plan, submit, ask, message, cancel. Needs no worker of its own."""
+"""What a client does with batches and jobs: plan, submit, ask, message, cancel.
+
+Needs no worker of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from temporalio.client import (
@@ -75,8 +78,9 @@ READY_TRIES, READY_SECONDS = 180, 0.5
 
 @dataclass(frozen=True)
 class Trouble:
-    """Why what a job does now is tried again: the last error, the number of the attempt that comes or runs, and when
-    it comes, in seconds from now (0: it runs)."""
+    """Why what a job does now is tried again: the last error, the number of the attempt that comes
+    or runs, and when it comes, in seconds from now (0: it runs).
+    """
 
     error: str
     attempt: int
@@ -85,7 +89,9 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a job's newest run stands: its outcome if it has ended, else its progress if a worker tells."""
+    """How a job's newest run stands: its outcome if it has ended, else its progress if a worker
+    tells.
+    """
 
     run: str
     outcome: JobOutcome | None = None
@@ -103,7 +109,8 @@ class Control:
     async def plan(self, batch: BatchSpec, *, rerun_failed: bool, anew: bool = False) -> Plan:
         """What to do with each job of ``batch``. Starts nothing.
 
-        A job that Temporal does not know, and the archive does, is done if it ended there; else it is lost, or with ``anew`` new.
+        A job that Temporal does not know, and the archive does, is done if it ended there; else it
+        is lost, or with ``anew`` new.
 
         Raises:
             DefinitionChanged: if a job that was started is defined otherwise now.
@@ -114,12 +121,18 @@ class Control:
 
         async def one(spec: JobSpec) -> JobPlan:
             async with limit:
-                return await self._plan_job(batch.batch, masked_spec(spec), rerun_failed=rerun_failed, anew=anew)
+                return await self._plan_job(
+                    batch.batch, masked_spec(spec), rerun_failed=rerun_failed, anew=anew
+                )
 
-        return Plan(batch.batch, batch.concurrency, tuple(await asyncio.gather(*map(one, batch.jobs))))
+        return Plan(
+            batch.batch, batch.concurrency, tuple(await asyncio.gather(*map(one, batch.jobs)))
+        )
 
     async def submit(self, plan: Plan) -> None:
-        """Start what the plan starts, and set the batch's concurrency. Giving the same plan twice starts nothing twice.
+        """Start what the plan starts, and set the batch's concurrency.
+
+        Giving the same plan twice starts nothing twice.
 
         Needs a worker of the batch.
 
@@ -130,17 +143,24 @@ class Control:
         anew = plan.counted(Start.RERUN)
         rerun = tuple(job.spec.id for job in anew)
         ends = {job.spec.id: job.first for job in anew if job.first}
-        memo = {"archive": await asyncio.to_thread(archive_id, self.store), "store": str(self.store)}
+        memo = {
+            "archive": await asyncio.to_thread(archive_id, self.store),
+            "store": str(self.store),
+        }
         try:
             for portion in _portions([_order(plan.batch, job.spec) for job in fresh]):
-                submission = Submission(jobs=portion, concurrency=plan.concurrency, rerun=rerun, ends=ends)
+                submission = Submission(
+                    jobs=portion, concurrency=plan.concurrency, rerun=rerun, ends=ends
+                )
                 failpoint("submit.before")
-                await _when_ready(lambda submission=submission: self._submit(plan.batch, submission, memo))  # type: ignore[misc]
+                await _when_ready(partial(self._submit, plan.batch, submission, memo))
                 failpoint("submit.after")
             if not fresh:
                 await self._set_concurrency(plan)
         except WorkflowUpdateFailedError as error:
-            raise DefinitionChanged(f"{error.cause}. Give the same command again to see what changed") from error
+            raise DefinitionChanged(
+                f"{error.cause}. Give the same command again to see what changed"
+            ) from error
 
     async def _submit(self, batch: str, submission: Submission, memo: dict[str, str]) -> None:
         """Hand jobs to the batch, which is started if it does not run."""
@@ -177,13 +197,17 @@ class Control:
         return await self._ended(key, description)
 
     async def batch_state(self, batch: str) -> BatchState | None:
-        """What the batch says of its jobs; None if it does not run, nothing if no worker answers for it."""
+        """What the batch says of its jobs; None if it does not run, nothing if no worker answers
+        for it.
+        """
         handle = self.client.get_workflow_handle(batch_workflow_id(batch))
         description = await describe(self.client, handle.id)
         if description is None or description.status is not WorkflowExecutionStatus.RUNNING:
             return None
         try:
-            state: BatchState = await handle.query("state", result_type=BatchState, rpc_timeout=_SHORT)
+            state: BatchState = await handle.query(
+                "state", result_type=BatchState, rpc_timeout=_SHORT
+            )
             return state
         except (RPCError, WorkflowQueryFailedError, NotSigned):
             return BatchState()
@@ -213,7 +237,10 @@ class Control:
             raise _not_running(key, error) from error
 
     async def waits(self, key: JobKey) -> bool:
-        """Whether the job waits for its place in a batch that runs. Where no worker of the batch tells, its history does."""
+        """Whether the job waits for its place in a batch that runs.
+
+        Where no worker of the batch tells, its history does.
+        """
         state = await self.batch_state(key.batch)
         if state is None:
             return False
@@ -222,13 +249,17 @@ class Control:
         return await self._own.newest(key) is None and key.job in await self._submitted(key.batch)
 
     async def cancel(self, key: JobKey) -> None:
-        """Ask a job that runs, or waits for its place in its batch, to stop. It ends as ``cancelled``.
+        """Ask a job that runs, or waits for its place in its batch, to stop.
+
+        It ends as ``cancelled``.
 
         Raises:
             NotFound: if the job does neither.
         """
         if await self.waits(key):
-            batch = self.client.get_workflow_handle_for(BatchWorkflow.run, batch_workflow_id(key.batch))
+            batch = self.client.get_workflow_handle_for(
+                BatchWorkflow.run, batch_workflow_id(key.batch)
+            )
             await batch.signal(BatchWorkflow.withdraw, Note.of(key.job))
             return
         # The server accepts the cancellation of a run that has ended, and does nothing.
@@ -244,7 +275,9 @@ class Control:
         end = JobArchive.of(self.store, outcome.key).end(outcome.run)
         return None if end is None else end.result
 
-    async def _plan_job(self, batch: str, spec: JobSpec, *, rerun_failed: bool, anew: bool) -> JobPlan:
+    async def _plan_job(
+        self, batch: str, spec: JobSpec, *, rerun_failed: bool, anew: bool
+    ) -> JobPlan:
         key = JobKey(batch=batch, job=spec.id)
         description = await self._own.newest(key)
         if description is None:
@@ -279,8 +312,9 @@ class Control:
         if other and other != await asyncio.to_thread(archive_id, self.store):
             where = await description.memo_value("store", default="another store")
             raise InputError(
-                f"batch {batch!r} has its archive in {where}, and this command would use {self.store}: name the batch's "
-                "archive ('store' in the jobs file, --store or HOLDFAST_STORE), or name another batch"
+                f"batch {batch!r} has its archive in {where}, and this command would use"
+                f" {self.store}: name the batch's archive ('store' in the jobs file, --store or"
+                " HOLDFAST_STORE), or name another batch"
             )
 
     async def _check_definition(
@@ -299,13 +333,18 @@ class Control:
             (order,) = await in_workflow(self.client, handle.id).decode(started, [JobOrder])
             differences = changes(order.spec, spec)
             raise DefinitionChanged(
-                f"job {spec.id!r} was started with another definition: {'; '.join(differences)}. Nothing was started: "
-                f"{way}put the definition back, or give the job another id or the file another batch"
+                f"job {spec.id!r} was started with another definition: {'; '.join(differences)}."
+                f" Nothing was started: {way}put the definition back, or give the job another id or"
+                " the file another batch"
             )
 
     async def _set_concurrency(self, plan: Plan) -> None:
-        """Tell a batch that runs of its concurrency, which may have changed since it was started."""
-        handle = self.client.get_workflow_handle_for(BatchWorkflow.run, batch_workflow_id(plan.batch))
+        """Tell a batch that runs of its concurrency, which may have changed since it was
+        started.
+        """
+        handle = self.client.get_workflow_handle_for(
+            BatchWorkflow.run, batch_workflow_id(plan.batch)
+        )
         try:
             told = Submission(jobs=(), concurrency=plan.concurrency)
             await _when_ready(lambda: handle.execute_update(BatchWorkflow.submit, told))
@@ -317,14 +356,20 @@ class Control:
         """The jobs that were given to the batch's newest run."""
         names: set[str] = set()
         converter = in_workflow(self.client, batch_workflow_id(batch))
-        async for event in self.client.get_workflow_handle(batch_workflow_id(batch)).fetch_history_events():
-            accepted = event.workflow_execution_update_accepted_event_attributes.accepted_request.input
+        async for event in self.client.get_workflow_handle(
+            batch_workflow_id(batch)
+        ).fetch_history_events():
+            accepted = (
+                event.workflow_execution_update_accepted_event_attributes.accepted_request.input
+            )
             if accepted.name == "submit":
                 (submission,) = await converter.decode(accepted.args.payloads, [Submission])
                 names |= {order.key.job for order in submission.jobs}
         return names
 
-    async def _progress(self, handle: WorkflowHandle[JobWorkflow, JobOutcome]) -> JobProgress | None:
+    async def _progress(
+        self, handle: WorkflowHandle[JobWorkflow, JobOutcome]
+    ) -> JobProgress | None:
         """Where a running job stands, asked of its worker; None if none answers now."""
         try:
             return await handle.query(JobWorkflow.progress, rpc_timeout=_SHORT)
@@ -333,7 +378,9 @@ class Control:
 
     async def _ended(self, key: JobKey, description: WorkflowExecutionDescription) -> JobOutcome:
         run = description.run_id or ""
-        ended = self.client.get_workflow_handle(job_workflow_id(key), run_id=run, result_type=JobOutcome)
+        ended = self.client.get_workflow_handle(
+            job_workflow_id(key), run_id=run, result_type=JobOutcome
+        )
         if description.status is WorkflowExecutionStatus.CANCELED:
             return JobOutcome(key=key, run=run, status=JobStatus.CANCELLED, reason="cancelled")
         if description.status in _ABANDONED:
@@ -350,11 +397,18 @@ class Control:
         except NotSigned as error:
             if error.refusal is Refusal.OTHER_KEY:
                 raise
-            return JobOutcome(key=key, run=run, status=JobStatus.FAILED, reason=f"ended from outside: {error.message}")
+            return JobOutcome(
+                key=key,
+                run=run,
+                status=JobStatus.FAILED,
+                reason=f"ended from outside: {error.message}",
+            )
         return outcome
 
     def _job(self, key: JobKey, run: str | None = None) -> WorkflowHandle[JobWorkflow, JobOutcome]:
-        return self.client.get_workflow_handle_for(JobWorkflow.run, job_workflow_id(key), run_id=run)
+        return self.client.get_workflow_handle_for(
+            JobWorkflow.run, job_workflow_id(key), run_id=run
+        )
 
     @cached_property
     def _own(self) -> OwnRuns:
@@ -373,9 +427,12 @@ def _order(batch: str, spec: JobSpec) -> JobOrder:
 
 
 async def _when_ready(update: Callable[[], Awaitable[object]]) -> None:
-    """Carry out a batch's update. The server refuses it while the batch's task was lost several times in a row, with its workers.
+    """Carry out a batch's update.
 
-    A worker that lives carries that task out, within the time that the server waits for the last one that was lost.
+    The server refuses it while the batch's task was lost several times in a row, with its workers.
+
+    A worker that lives carries that task out, within the time that the server waits for the last
+    one that was lost.
 
     Raises:
         RPCError: as the update; also if no worker takes the task up.
@@ -405,20 +462,28 @@ def _portions(orders: Iterable[JobOrder]) -> list[tuple[JobOrder, ...]]:
 
 
 def _trouble(description: WorkflowExecutionDescription) -> Trouble | None:
-    """Why the job is tried again, if it is: an activity's last failure, or a workflow task that fails each time."""
+    """Why the job is tried again, if it is: an activity's last failure, or a workflow task that
+    fails each time.
+    """
     for pending in description.raw_description.pending_activities:
         if pending.HasField("last_failure"):
             failure = pending.last_failure
             kind = failure.application_failure_info.type
             error = f"{kind}: {failure.message}" if kind else failure.message
             due = pending.next_attempt_schedule_time
-            comes = due.ToDatetime(tzinfo=UTC) if pending.HasField("next_attempt_schedule_time") else None
+            comes = (
+                due.ToDatetime(tzinfo=UTC)
+                if pending.HasField("next_attempt_schedule_time")
+                else None
+            )
             wait = (comes - datetime.now(UTC)).total_seconds() if comes is not None else 0.0
             return Trouble(error, pending.attempt, max(wait, 0.0))
     task = description.raw_description.pending_workflow_task
     if task.attempt >= STUCK_ATTEMPTS:
         return Trouble(
-            "the workflow's task fails; the worker's output and Temporal's web UI say why", task.attempt, 0.0
+            "the workflow's task fails; the worker's output and Temporal's web UI say why",
+            task.attempt,
+            0.0,
         )
     return None
 
@@ -429,5 +494,6 @@ def _not_running(key: JobKey, error: RPCError) -> NotFound | RPCError:
 
 def _does_not_run(key: JobKey) -> NotFound:
     return NotFound(
-        f"job {key} does not run: it has ended, waits for a place, or was never started ('holdfast ls' lists the jobs)"
+        f"job {key} does not run: it has ended, waits for a place, or was never started ('holdfast"
+        " ls' lists the jobs)"
     )

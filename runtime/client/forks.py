@@ -1,7 +1,9 @@
-"""Forks: a second job that begins where another stood, out of the archive alone (docs/design.md section 9).
+"""Forks: a second job that begins where another stood, out of the archive alone (docs/design.md
+section 9).
 
-The fork takes up the newest checkpoint before the statement, restores the turns from there on out of the record without a call,
-and goes on as ordered. Its first step has the other job's step before as its parent.
+The fork takes up the newest checkpoint before the statement, restores the turns from there on out
+of the record without a call, and goes on as ordered. Its first step has the other job's step before
+as its parent.
 """
 
 from __future__ import annotations
@@ -46,11 +48,18 @@ class ForkPoint:
 
 
 async def fork(
-    client: Client, store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrder, queue: str | None = None
+    client: Client,
+    store: ObjectStore,
+    point: ForkPoint,
+    name: str,
+    order: ReplayOrder,
+    queue: str | None = None,
 ) -> Reset:
-    """Start job ``name`` of the same batch before turn ``point.turn`` of the source; ``order`` holds from there on.
+    """Start job ``name`` of the same batch before turn ``point.turn`` of the source; ``order``
+    holds from there on.
 
-    Where that very fork was started before, by a command that was killed, it is the one that is returned, running or ended.
+    Where that very fork was started before, by a command that was killed, it is the one that is
+    returned, running or ended.
 
     Raises:
         NotFound: if the source has no such turn.
@@ -62,7 +71,9 @@ async def fork(
     if (there := await _started_before(client, store, job_order)) is not None:
         return there
     if await asyncio.to_thread(JobArchive.of(store, key).runs):
-        raise InputError(f"there is a job {key} already, which Temporal no longer has: name the fork otherwise")
+        raise InputError(
+            f"there is a job {key} already, which Temporal no longer has: name the fork otherwise"
+        )
     return await _start(client, store, point, job_order, order, queue or batch_queue(key.batch))
 
 
@@ -73,7 +84,8 @@ async def resume_lost(client: Client, store: ObjectStore, plan: Plan) -> None:
 
 
 async def go_on(client: Client, store: ObjectStore, source: RunName) -> Reset:
-    """Start a job that Temporal has lost under its own name, after the last turn that the archive has of it.
+    """Start a job that Temporal has lost under its own name, after the last turn that the archive
+    has of it.
 
     Raises:
         NotFound: if the archive has too little of it.
@@ -89,7 +101,12 @@ async def go_on(client: Client, store: ObjectStore, source: RunName) -> Reset:
 
 
 async def _start(
-    client: Client, store: ObjectStore, point: ForkPoint, job_order: JobOrder, order: ReplayOrder, queue: str
+    client: Client,
+    store: ObjectStore,
+    point: ForkPoint,
+    job_order: JobOrder,
+    order: ReplayOrder,
+    queue: str,
 ) -> Reset:
     """Archive the order, and start the workflow."""
     source, key = point.source, job_order.key
@@ -122,13 +139,16 @@ async def _start(
     except WorkflowAlreadyStartedError as error:
         if (there := await _started_before(client, store, job_order)) is not None:
             return there
-        raise InputError(f"there was a job {key}, which Temporal has just deleted: name the fork otherwise") from error
+        raise InputError(
+            f"there was a job {key}, which Temporal has just deleted: name the fork otherwise"
+        ) from error
     failpoint("fork.after")
     return Reset(key, handle.first_execution_run_id or "", queue)
 
 
 async def _started_before(client: Client, store: ObjectStore, wanted: JobOrder) -> Reset | None:
-    """The fork itself, if a workflow of its name was started with the same order; None if there is no workflow of that name.
+    """The fork itself, if a workflow of its name was started with the same order; None if there is
+    no workflow of that name.
 
     Raises:
         InputError: if that is another job.
@@ -155,20 +175,25 @@ async def _started_before(client: Client, store: ObjectStore, wanted: JobOrder) 
 
 def _same(store: ObjectStore, started: JobOrder, wanted: JobOrder) -> bool:
     """Whether both fork the same timeline at the same statement, to do the same from there."""
-    before, now = (order.origin.replay if order.origin is not None else None for order in (started, wanted))
+    before, now = (
+        order.origin.replay if order.origin is not None else None for order in (started, wanted)
+    )
     if before is None or now is None or before.source is None or now.source is None:
         return False
     others = {"id", "source"}
     if before.model_dump(exclude=others) != now.model_dump(exclude=others):
         return False
     ways = [
-        (source.batch, source.job, _step_before(store, source, now.start)) for source in (before.source, now.source)
+        (source.batch, source.job, _step_before(store, source, now.start))
+        for source in (before.source, now.source)
     ]
     return ways[0] == ways[1]
 
 
 def _step_before(store: ObjectStore, source: RunName, turn: int) -> StepRef | None:
-    """The step from which a fork goes on: the same one in each run of a job that goes on in another run."""
+    """The step from which a fork goes on: the same one in each run of a job that goes on in another
+    run.
+    """
     step = JobArchive.of(store, source).find_step(source.run, turn - 1) if turn > 1 else None
     return step.ref if step is not None else None
 
@@ -178,7 +203,10 @@ def _told(started: JobOrder) -> str:
     order = started.origin.replay if started.origin is not None else None
     if order is None or order.source is None:
         return "which is no fork"
-    return f"a fork of {order.source.batch}/{order.source.job}@{order.start} with other options or of another run"
+    return (
+        f"a fork of {order.source.batch}/{order.source.job}@{order.start} with other options or of"
+        " another run"
+    )
 
 
 def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrder) -> JobOrder:
@@ -188,7 +216,8 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
     last = next_statement(archive, source.run)
     if not 1 <= point.turn <= last:
         raise NotFound(
-            f"run {source.run} of {source.batch}/{source.job} has no statement {point.turn}: they are numbered 1 to {last}"
+            f"run {source.run} of {source.batch}/{source.job} has no statement {point.turn}: they"
+            f" are numbered 1 to {last}"
         )
     definition = archive.definition()
     if definition is None:
@@ -201,7 +230,9 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
     seed = str(saved.state["key"]) if saved is not None else _first_job(archive, source.run)
     restore = None
     if first < point.turn:
-        restore = ReplayOrder(id=order.id, start=first, until=point.turn - 1, mode=ReplayMode.RESTORE, source=source)
+        restore = ReplayOrder(
+            id=order.id, start=first, until=point.turn - 1, mode=ReplayMode.RESTORE, source=source
+        )
     parent = saved.parent if saved is not None else None
     return JobOrder(
         key=JobKey(batch=source.batch, job=name),
@@ -219,13 +250,17 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
 
 
 def next_statement(archive: JobArchive, run: str) -> int:
-    """The last statement before which a fork may begin: one more than a run has, unless that finished its job."""
+    """The last statement before which a fork may begin: one more than a run has, unless that
+    finished its job.
+    """
     end = archive.end(run)
     finished = end is not None and end.status == JobStatus.SUCCEEDED
     return max((step.turn for step in archive.steps(run)), default=0) + (0 if finished else 1)
 
 
 def _first_job(archive: JobArchive, run: str) -> str:
-    """The job with whose first turn a run's timeline begins: its name seeds the random numbers of all that follows."""
+    """The job with whose first turn a run's timeline begins: its name seeds the random numbers of
+    all that follows.
+    """
     prefix = archive.lineage.spans(run)[0].prefix
     return str(keys.job_of(prefix.partition("/turns/")[0]))

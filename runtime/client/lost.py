@@ -1,6 +1,8 @@
-"""Jobs that the archive has and Temporal does not know: its database was lost, or it is another server.
+"""Jobs that the archive has and Temporal does not know: its database was lost, or it is another
+server.
 
-What ended is not run again, for its turns are paid. What was open goes on out of the archive, if the user says so.
+What ended is not run again, for its turns are paid. What was open goes on out of the archive, if
+the user says so.
 """
 
 from __future__ import annotations
@@ -36,7 +38,12 @@ def archived_plan(store: ObjectStore, key: JobKey, spec: JobSpec) -> JobPlan:
     _check_definition(archive, spec)
     if end is not None:
         return JobPlan(spec, Start.DONE, turn=end.turn, outcome=_outcome(key, end), before=end.run)
-    return JobPlan(spec, Start.LOST, turn=max((step.turn for step in archive.steps()), default=0), before=runs[-1])
+    return JobPlan(
+        spec,
+        Start.LOST,
+        turn=max((step.turn for step in archive.steps()), default=0),
+        before=runs[-1],
+    )
 
 
 def refuse_lost(plan: Plan, address: str, again: str) -> None:
@@ -52,15 +59,22 @@ def refuse_lost(plan: Plan, address: str, again: str) -> None:
 
 def _refuse(batch: str, lost: tuple[JobPlan, ...], address: str, again: str) -> NoReturn:
     lines = [
-        f"{counted(len(lost), 'job')} of batch {batch} began and did not end, says the archive, and Temporal at {address} does "
-        "not know of it: its database was lost, or it is another server than before. Nothing was started."
+        f"{counted(len(lost), 'job')} of batch {batch} began and did not end, says the archive, and"
+        f" Temporal at {address} does not know of it: its database was lost, or it is another"
+        " server than before. Nothing was started."
     ]
     for job in lost[:MOST_LISTED]:
         name, turn = f"{batch}/{job.spec.id}", job.turn + 1
-        lines.append(f"  {name} stood before statement {turn}: holdfast fork {name}@{turn} --as {job.spec.id}-2")
+        lines.append(
+            f"  {name} stood before statement {turn}: holdfast fork {name}@{turn} --as"
+            f" {job.spec.id}-2"
+        )
     if len(lost) > MOST_LISTED:
         lines.append(f"  and {len(lost) - MOST_LISTED} more")
-    lines.append(f"To go on with all of them under their own names, after what is archived: {again} --from-archive")
+    lines.append(
+        f"To go on with all of them under their own names, after what is archived: {again}"
+        " --from-archive"
+    )
     lines.append(f"To run them from their first turn again, and pay for it again: {again} --anew")
     raise InputError("\n".join(lines))
 
@@ -72,8 +86,9 @@ def _check_definition(archive: JobArchive, spec: JobSpec) -> None:
     differences = changes(JobSpec.model_validate(definition), spec)
     if differences:
         raise DefinitionChanged(
-            f"job {spec.id!r} is in the archive with another definition: {'; '.join(differences)}. Nothing was started: "
-            "put the definition back, or give the job another id or the file another batch"
+            f"job {spec.id!r} is in the archive with another definition: {'; '.join(differences)}."
+            " Nothing was started: put the definition back, or give the job another id or the file"
+            " another batch"
         )
 
 

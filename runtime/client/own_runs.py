@@ -1,7 +1,8 @@
 """Which of the runs under a job's workflow id are the job's own.
 
-A local server lets everybody start a workflow under any id that is not in use. What a stranger starts ends at once, for its order
-is not signed, or was carried out by another run; but then it is the newest run of that id, and says nothing about the job.
+A local server lets everybody start a workflow under any id that is not in use. What a stranger
+starts ends at once, for its order is not signed, or was carried out by another run; but then it is
+the newest run of that id, and says nothing about the job.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class OwnRuns:
         """The newest run that is the job's own; None if Temporal knows of none.
 
         Raises:
-            NotSigned: if there is none, and one is signed with another key: it may be this user's, of another state directory.
+            NotSigned: if there is none, and one is signed with another key: it may be this user's,
+                of another state directory.
         """
         workflow_id = job_workflow_id(key)
         found = await describe(self._client, workflow_id)
@@ -64,9 +66,13 @@ class OwnRuns:
             started = event.workflow_execution_started_event_attributes
             break
         if len(started.input.payloads) != 1:
-            return NotSigned(f"run {run} of workflow {handle.id} began without an order", Refusal.UNSIGNED)
+            return NotSigned(
+                f"run {run} of workflow {handle.id} began without an order", Refusal.UNSIGNED
+            )
         try:
-            (order,) = await in_workflow(self._client, handle.id).decode(started.input.payloads, [dict[str, Any]])
+            (order,) = await in_workflow(self._client, handle.id).decode(
+                started.input.payloads, [dict[str, Any]]
+            )
         except NotSigned as error:
             return error
         archive = JobArchive.of(self._store, key)
@@ -75,11 +81,14 @@ class OwnRuns:
         if taken in {None, started.first_execution_run_id}:
             return None
         return NotSigned(
-            f"the order of run {run} of workflow {handle.id} was carried out by {taken}", Refusal.OTHER_PLACE
+            f"the order of run {run} of workflow {handle.id} was carried out by {taken}",
+            Refusal.OTHER_PLACE,
         )
 
 
-async def describe(client: Client, workflow_id: str, run: str | None = None) -> WorkflowExecutionDescription | None:
+async def describe(
+    client: Client, workflow_id: str, run: str | None = None
+) -> WorkflowExecutionDescription | None:
     """What Temporal says of a workflow's newest run, or of ``run``; None if it does not know it."""
     try:
         return await client.get_workflow_handle(workflow_id, run_id=run).describe()

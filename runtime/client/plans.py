@@ -27,10 +27,12 @@ class Start(StrEnum):
 
 @dataclass(frozen=True)
 class JobPlan:
-    """One job of the command: what is done with it, the turns it has had, and its outcome if it has ended.
+    """One job of the command: what is done with it, the turns it has had, and its outcome if it has
+    ended.
 
-    ``before`` is the run that a rerun follows, whose end is not this command's, or the archived run of a lost job. ``first`` is the
-    first run of its chain, where Temporal knows it: continuing as new and resets begin others.
+    ``before`` is the run that a rerun follows, whose end is not this command's, or the archived run
+    of a lost job. ``first`` is the first run of its chain, where Temporal knows it: continuing as
+    new and resets begin others.
     """
 
     spec: JobSpec
@@ -57,7 +59,9 @@ class Plan:
     def failed(self) -> tuple[JobPlan, ...]:
         """The jobs that ended without success and are left so."""
         return tuple(
-            job for job in self.counted(Start.DONE) if job.outcome and job.outcome.status is not JobStatus.SUCCEEDED
+            job
+            for job in self.counted(Start.DONE)
+            if job.outcome and job.outcome.status is not JobStatus.SUCCEEDED
         )
 
     def sentence(self) -> str:
@@ -70,7 +74,11 @@ class Plan:
             parts.append(f"{failed} ended without success")
         if resumed := self.counted(Start.RESUMED):
             parts.append(f"{len(resumed)} resumed at {_turns([job.turn for job in resumed])}")
-        for start, words in ((Start.LOST, "lost"), (Start.RERUN, "started anew"), (Start.NEW, "new")):
+        for start, words in (
+            (Start.LOST, "lost"),
+            (Start.RERUN, "started anew"),
+            (Start.NEW, "new"),
+        ):
             if jobs := self.counted(start):
                 parts.append(f"{len(jobs)} {words}")
         return ", ".join(parts) or "no jobs"

@@ -1,7 +1,8 @@
-"""What is checked of a batch before anything is started, beyond what its file says of itself: all problems at once.
+"""What is checked of a batch before anything is started, beyond what its file says of itself: all
+problems at once.
 
-Models (their provider, mode, key, packages and price) and the archive. What the file names (workspaces, scripts, tools) is
-checked when it is loaded.
+Models (their provider, mode, key, packages and price) and the archive. What the file names
+(workspaces, scripts, tools) is checked when it is loaded.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from runtime.jobsfile.problems import Location, Problems
 from runtime.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings
 
 _WRITE_PRICE = (
-    "'price: {input: 1.25, output: 10}' in the model's mapping (dollars per million tokens), or 'price: free'"
+    "'price: {input: 1.25, output: 10}' in the model's mapping (dollars per million tokens), or"
+    " 'price: free'"
 )
 
 
 def check(loaded: Loaded, store: str | None) -> list[str]:
-    """Check the models of the batch, each where it is named, and the archive at ``store``. Returns what is worth a note.
+    """Check the models of the batch, each where it is named, and the archive at ``store``.
+
+    Returns what is worth a note.
 
     litellm is imported only where a model is none of the scripted ones.
 
@@ -53,26 +57,38 @@ def _check_model(model: ModelSettings, form: str, at: Location, problems: Proble
         problems.add(at, "; ".join(found))
 
 
-def _unpriced(model: ModelSettings, job: JobSpec, index: int, at: Location, problems: Problems) -> Iterator[str]:
-    """A note that the model's calls count as free; where the file has a budget in dollars, that is a problem instead."""
+def _unpriced(
+    model: ModelSettings, job: JobSpec, index: int, at: Location, problems: Problems
+) -> Iterator[str]:
+    """A note that the model's calls count as free; where the file has a budget in dollars, that is
+    a problem instead.
+    """
     from activities.known_models import is_priced
 
     if is_priced(model.name, model.options) or at in problems.found:
         return
     if _has_usd(job, index, problems):
-        problems.add(at, f"no price is known of {model.name}, so the budget's usd would not hold: write {_WRITE_PRICE}")
+        problems.add(
+            at,
+            f"no price is known of {model.name}, so the budget's usd would not hold: write"
+            f" {_WRITE_PRICE}",
+        )
     else:
         yield f"no price is known of {model.name}: its calls count as $0 (write {_WRITE_PRICE})"
 
 
 def _has_usd(job: JobSpec, index: int, problems: Problems) -> bool:
-    """Whether the file sets the job a budget in dollars; the default is there to stop what nobody thought of."""
+    """Whether the file sets the job a budget in dollars; the default is there to stop what nobody
+    thought of.
+    """
     known = problems.lines.by_location
     written = ("jobs", index, "budget", "usd") in known or ("defaults", "budget", "usd") in known
     return written or job.budget.usd != Budget().usd
 
 
-def _models(index: int, job: JobSpec, problems: Problems) -> Iterator[tuple[ModelSettings, Location]]:
+def _models(
+    index: int, job: JobSpec, problems: Problems
+) -> Iterator[tuple[ModelSettings, Location]]:
     """The models of a job, each with where the file names it."""
     known = problems.lines.by_location
 

@@ -1,9 +1,11 @@
-"""Taking a job back to a statement: a Temporal reset, with the order of the replay in the archive before it (docs/design.md section 9).
+"""Taking a job back to a statement: a Temporal reset, with the order of the replay in the archive
+before it (docs/design.md section 9).
 
-Decided on purpose: messages that came after the reset point are delivered again, once each; a wish to cancel that came before the
-reset was for the run that the reset ends, and is not; an activity of that run that is still at work is cancelled at its next
-heartbeat, and what it archives stands under that run. A job that did not succeed can be taken back to where it stopped, too: to a
-call that failed or was broken off, or to the turn that a budget did not allow.
+Decided on purpose: messages that came after the reset point are delivered again, once each; a wish
+to cancel that came before the reset was for the run that the reset ends, and is not; an activity of
+that run that is still at work is cancelled at its next heartbeat, and what it archives stands under
+that run. A job that did not succeed can be taken back to where it stopped, too: to a call that
+failed or was broken off, or to the turn that a budget did not allow.
 """
 
 from __future__ import annotations
@@ -51,11 +53,13 @@ class Reset:
 
 
 async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOrder) -> Reset:
-    """Take the job of ``order.source`` back to before the model call of turn ``order.start``, and on from there as ordered.
+    """Take the job of ``order.source`` back to before the model call of turn ``order.start``, and
+    on from there as ordered.
 
     Raises:
         NotFound: if the run has no such turn, or Temporal has deleted the run; nothing is changed.
-        InputError: if the turn belongs to another job, or the order is too large; nothing is changed.
+        InputError: if the turn belongs to another job, or the order is too large; nothing is
+            changed.
         ServerError: if the server refuses the reset.
     """
     archive = JobArchive.of(store, key)
@@ -63,7 +67,9 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
     described = await _described(client, key, point.run, point.turn)
     text = order.model_dump(mode="json", exclude_defaults=True)
     if len(order.model_dump_json()) > ORDER_BYTES:
-        raise InputError(f"the edited statement or the message is too long: {ORDER_BYTES:,} bytes at most")
+        raise InputError(
+            f"the edited statement or the message is too long: {ORDER_BYTES:,} bytes at most"
+        )
     await asyncio.to_thread(write_replay, archive, order.id, text, datetime.now(UTC).isoformat())
     failpoint("reset.before")
     request = ResetWorkflowExecutionRequest(
@@ -72,37 +78,47 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
         reason=f"{REASON}{order.id} from statement {order.start}",
         workflow_task_finish_event_id=point.event,
         request_id=order.id,
-        reset_reapply_exclude_types=[ResetReapplyExcludeType.RESET_REAPPLY_EXCLUDE_TYPE_CANCEL_REQUEST],
+        reset_reapply_exclude_types=[
+            ResetReapplyExcludeType.RESET_REAPPLY_EXCLUDE_TYPE_CANCEL_REQUEST
+        ],
     )
     try:
         answer = await client.workflow_service.reset_workflow_execution(request)
     except RPCError as error:
-        raise ServerError(f"Temporal did not reset {key} to statement {order.start}: {error.message}") from error
+        raise ServerError(
+            f"Temporal did not reset {key} to statement {order.start}: {error.message}"
+        ) from error
     failpoint("reset.after")
     return Reset(key, answer.run_id, described.task_queue)
 
 
 async def outcome_of_reset(client: Client, made: Reset) -> JobOutcome:
-    """How the run ended, or the last of those in which it went on. Waits for it; a worker must be there.
+    """How the run ended, or the last of those in which it went on.
+
+    Waits for it; a worker must be there.
 
     Raises:
         ServerError: if another reset, or a termination, ended it: its steps stay in the archive.
     """
-    handle = client.get_workflow_handle_for(JobWorkflow.run, job_workflow_id(made.key), run_id=made.run)
+    handle = client.get_workflow_handle_for(
+        JobWorkflow.run, job_workflow_id(made.key), run_id=made.run
+    )
     try:
         return await handle.result()
     except WorkflowFailureError as error:
         if isinstance(error.cause, TerminatedError):
             raise ServerError(
-                f"run {made.run} of {made.key} was ended from outside ({error.cause}): another replay took the job over, or it "
-                "was terminated. What it did stays in the archive"
+                f"run {made.run} of {made.key} was ended from outside ({error.cause}): another"
+                " replay took the job over, or it was terminated. What it did stays in the archive"
             ) from error
         raise ServerError(f"run {made.run} of {made.key} failed: {error.cause}") from error
 
 
 @dataclass(frozen=True)
 class _Point:
-    """Where a reset goes back to: a run, the turn, and the event that ends the workflow task to be done again."""
+    """Where a reset goes back to: a run, the turn, and the event that ends the workflow task to be
+    done again.
+    """
 
     run: str
     turn: int
@@ -119,21 +135,29 @@ async def _point(client: Client, archive: JobArchive, key: JobKey, order: Replay
     if found is None or found.job != archive.prefix:
         other = str(keys.job_of(found.job)) if found else step.ref.key
         raise InputError(
-            f"statement {turn} of {key} is one of {other}, from which {key} was forked: replay {other}, or fork {key}"
+            f"statement {turn} of {key} is one of {other}, from which {key} was forked: replay"
+            f" {other}, or fork {key}"
         )
     return _Point(step.run, turn, step.reset_event_id)
 
 
 async def _stop_of(client: Client, archive: JobArchive, key: JobKey, order: ReplayOrder) -> _Point:
-    """Before the turn at which a run stopped or is at work: no step says where that is, but its history does."""
+    """Before the turn at which a run stopped or is at work: no step says where that is, but its
+    history does.
+    """
     assert order.source is not None
     run, turn = order.source.run, order.start
-    last = max((found.turn for found in await asyncio.to_thread(lambda: list(archive.steps(run)))), default=0)
+    last = max(
+        (found.turn for found in await asyncio.to_thread(lambda: list(archive.steps(run)))),
+        default=0,
+    )
     end = await asyncio.to_thread(archive.end, run)
     if turn != last + 1 or (end is not None and end.status == JobStatus.SUCCEEDED):
         raise NotFound(f"run {run} of {key} has no statement {turn}: they are numbered 1 to {last}")
     if order.follows:
-        raise InputError(f"run {run} of {key} has no reply at {turn}, so there is nothing to execute again")
+        raise InputError(
+            f"run {run} of {key} has no reply at {turn}, so there is nothing to execute again"
+        )
     described = await _described(client, key, run, turn)
     handle = client.get_workflow_handle(described.id, run_id=run)
     scheduled = {
@@ -147,10 +171,14 @@ async def _stop_of(client: Client, archive: JobArchive, key: JobKey, order: Repl
         return _Point(run, turn, max(called))
     if end is not None and "end" in scheduled:
         return _Point(run, turn, scheduled["end"])
-    raise NotFound(f"run {run} of {key} has not come to statement {turn}: they are numbered 1 to {last}")
+    raise NotFound(
+        f"run {run} of {key} has not come to statement {turn}: they are numbered 1 to {last}"
+    )
 
 
-async def _described(client: Client, key: JobKey, run: str, turn: int) -> WorkflowExecutionDescription:
+async def _described(
+    client: Client, key: JobKey, run: str, turn: int
+) -> WorkflowExecutionDescription:
     handle = client.get_workflow_handle(job_workflow_id(key), run_id=run)
     try:
         return await handle.describe()
@@ -159,6 +187,6 @@ async def _described(client: Client, key: JobKey, run: str, turn: int) -> Workfl
         if error.status not in {RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT}:
             raise
         raise NotFound(
-            f"Temporal no longer has run {run} of {key}, so it cannot be reset. The archive has it: "
-            f"'holdfast fork {key}@{turn} --as ID' goes on from there as another job"
+            f"Temporal no longer has run {run} of {key}, so it cannot be reset. The archive has it:"
+            f" 'holdfast fork {key}@{turn} --as ID' goes on from there as another job"
         ) from error

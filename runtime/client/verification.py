@@ -1,4 +1,6 @@
-"""One job's verification, and that of what jobs share: the archive, and Temporal's list and histories where they are in reach."""
+"""One job's verification, and that of what jobs share: the archive, and Temporal's list and
+histories where they are in reach.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class JobVerdict:
 
 @dataclass(frozen=True)
 class Demands:
-    """What a verification asks for: signatures by ``trusted`` keys where some were ``given``, anchors, a ``head`` that was kept."""
+    """What a verification asks for: signatures by ``trusted`` keys where some were ``given``,
+    anchors, a ``head`` that was kept.
+    """
 
     trusted: frozenset[str] = frozenset()
     signed: bool = False
@@ -46,8 +50,11 @@ class Demands:
     head: ArchiveHead | None = None
 
 
-async def jobs_to_verify(store: ObjectStore, client: Client | None, head: ArchiveHead | None) -> list[JobKey]:
-    """All jobs that should be there: those of the archive, of Temporal's list, and of a head that was kept.
+async def jobs_to_verify(
+    store: ObjectStore, client: Client | None, head: ArchiveHead | None
+) -> list[JobKey]:
+    """All jobs that should be there: those of the archive, of Temporal's list, and of a head that
+    was kept.
 
     Raises:
         ArchiveError: if the store cannot be read.
@@ -62,7 +69,9 @@ async def jobs_to_verify(store: ObjectStore, client: Client | None, head: Archiv
     return sorted(names)
 
 
-async def verified(store: ObjectStore, name: JobKey, client: Client | None, demands: Demands) -> JobVerdict:
+async def verified(
+    store: ObjectStore, name: JobKey, client: Client | None, demands: Demands
+) -> JobVerdict:
     """Verify a job; ``client`` is None where no server is in reach.
 
     Raises:
@@ -77,10 +86,15 @@ async def verified(store: ObjectStore, name: JobKey, client: Client | None, dema
     kept = [] if demands.head is None else demands.head.of_job(archive.prefix)
 
     def verify() -> JobVerdict:
-        # Another reader may follow a run that goes on: what comes after the witness was asked is compared with nothing.
+        # Another reader may follow a run that goes on: what comes after the witness was asked is
+        # compared with nothing.
         examined = examine_job(archive, [*witness.refs, *kept])
         anchors = tuple(run_anchors(archive, demands.trusted, witness.refs, kept))
-        found = [*examined.findings, *disagreements(archive, witness), *_missed(anchors, archive.prefix, demands)]
+        found = [
+            *examined.findings,
+            *disagreements(archive, witness),
+            *_missed(anchors, archive.prefix, demands),
+        ]
         findings = list(dict.fromkeys(found))
         return JobVerdict(
             job=str(name),
@@ -97,13 +111,18 @@ async def verified(store: ObjectStore, name: JobKey, client: Client | None, dema
 _LOOSE = frozenset({Fault.UNCOVERED, Fault.UNFINISHED})
 
 
-def shared_verdict(store: ObjectStore, verdicts: Sequence[JobVerdict], head: ArchiveHead | None) -> JobVerdict:
+def shared_verdict(
+    store: ObjectStore, verdicts: Sequence[JobVerdict], head: ArchiveHead | None
+) -> JobVerdict:
     """What was found of that which belongs to no job, when all jobs were verified."""
     examined = [verdict.examination for verdict in verdicts if verdict.examination is not None]
     wrong = [(key, words) for key, words in altered_shared(store)]
     wrong += [] if head is None else lost_shared(store, head)
     unnamed = unnamed_shared(store, examined)
-    words = f"{counted(len(unnamed), 'summary or material', 'summaries and materials')} that no job's record names"
+    words = (
+        f"{counted(len(unnamed), 'summary or material', 'summaries and materials')} that no job's"
+        " record names"
+    )
     notes = [_finding(Fault.UNCOVERED, unnamed[0], words, note=True)] if unnamed else []
     damage = tuple(_finding(Fault.ALTERED, key, words) for key, words in dict.fromkeys(wrong))
     return JobVerdict(job=None, damage=damage, notes=tuple(notes), unnamed=len(unnamed))
@@ -128,11 +147,15 @@ def _missed(anchors: Iterable[RunAnchors], prefix: str, demands: Demands) -> Ite
                 yield _finding(Fault.UNANCHORED, run.head, words, run=run.run)
         if not ended:
             yield _finding(
-                Fault.UNANCHORED, prefix, "no run has ended, so none is signed, and a key to trust was given"
+                Fault.UNANCHORED,
+                prefix,
+                "no run has ended, so none is signed, and a key to trust was given",
             )
 
 
-def _finding(fault: Fault, key: str, message: str, *, run: str | None = None, note: bool = False) -> Finding:
+def _finding(
+    fault: Fault, key: str, message: str, *, run: str | None = None, note: bool = False
+) -> Finding:
     severity = Severity.NOTE if note else Severity.DAMAGE
     return Finding(fault=fault, severity=severity, run=run, turn=None, key=key, message=message)
 

@@ -98,11 +98,12 @@ class Watch:
         events = []
         for job, standing in zip(jobs, await asyncio.gather(*map(look, jobs)), strict=True):
             if standing is None or standing.run == job.before:
-                # Asked in this order, a job that a batch at its end has not started is never started by it.
+                # Asked in this order, a job that a batch at its end has not started is never
+                # started by it.
                 if state is None:
                     raise ServerError(
-                        f"job {self._key(job)} was not started: its batch's workflow was ended from outside. "
-                        "Give the same command again"
+                        f"job {self._key(job)} was not started: its batch's workflow was ended from"
+                        " outside. Give the same command again"
                     )
                 continue
             event = self._event(job, standing)

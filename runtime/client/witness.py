@@ -1,4 +1,6 @@
-"""Temporal's history as a witness of a job's archive: the digests and replies that it holds of each turn."""
+"""Temporal's history as a witness of a job's archive: the digests and replies that it holds of each
+turn.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,10 @@ _COMPLETED = EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
 
 @dataclass
 class Witness:
-    """What the histories of a job's runs hold. ``runs`` are those whose history is still there, ``begun`` those that archived
-    the job's definition.
+    """What the histories of a job's runs hold.
+
+    ``runs`` are those whose history is still there, ``begun`` those that archived the job's
+    definition.
     """
 
     begun: list[str] = field(default_factory=list)
@@ -76,7 +80,8 @@ async def runs_of(client: Client, key: JobKey) -> list[str]:
 
 
 async def jobs_of(client: Client, archive: str | None) -> list[JobKey]:
-    """The jobs that Temporal's list has and that were archived under the id ``archive``; none for None.
+    """The jobs that Temporal's list has and that were archived under the id ``archive``; none for
+    None.
 
     A job that a batch started does not say where its archive is; its batch does.
 
@@ -96,13 +101,17 @@ async def jobs_of(client: Client, archive: str | None) -> list[JobKey]:
             continue
         memo = await _memo(execution)
         told = memo.get("archive")
-        if told == archive or (told is None and "definition" in memo and batch_workflow_id(key.batch) in batches):
+        if told == archive or (
+            told is None and "definition" in memo and batch_workflow_id(key.batch) in batches
+        ):
             found[key] = None
     return list(found)
 
 
 async def _memo(execution: WorkflowExecution) -> Mapping[str, Any]:
-    """What is noted of a workflow; nothing of one that was not started with this key, which may be anybody's."""
+    """What is noted of a workflow; nothing of one that was not started with this key, which may be
+    anybody's.
+    """
     try:
         return await execution.memo()
     except NotSigned:
@@ -120,7 +129,10 @@ async def _take(
     scheduled: dict[int, tuple[str, str]],
     witness: Witness,
 ) -> None:
-    """Note what an activity gave. A result that no worker of ours signed is none: the run that it was given to has failed."""
+    """Note what an activity gave.
+
+    A result that no worker of ours signed is none: the run that it was given to has failed.
+    """
     if event.event_type == _SCHEDULED:
         attributes = event.activity_task_scheduled_event_attributes
         scheduled[event.event_id] = (attributes.activity_type.name, attributes.activity_id)
@@ -131,7 +143,9 @@ async def _take(
         try:
             match kind:
                 case "call_model" | "summarise":
-                    witness.replies += await converter.decode(completed.result.payloads, [TurnReply])
+                    witness.replies += await converter.decode(
+                        completed.result.payloads, [TurnReply]
+                    )
                 case "begin_job":
                     witness.begun.append(handle.run_id or "")
                 case "end_job":
@@ -142,10 +156,15 @@ async def _take(
 
 
 def disagreements(archive: JobArchive, witness: Witness) -> Iterator[Finding]:
-    """Where the archive says something else than Temporal's history, beside digests, which ``verify_job`` compares."""
+    """Where the archive says something else than Temporal's history, beside digests, which
+    ``verify_job`` compares.
+    """
     known = {ref.key for ref in witness.refs}
     if witness.begun and archive.definition_key() is None:
-        message = f"has no definition, but Temporal's history says that run {witness.begun[0]} archived it"
+        message = (
+            f"has no definition, but Temporal's history says that run {witness.begun[0]}"
+            " archived it"
+        )
         yield _finding(f"{archive.prefix}/definition/0001", Severity.DAMAGE, message)
     for run in witness.runs:
         yield from _vanished(archive, witness, run)
@@ -155,12 +174,22 @@ def disagreements(archive: JobArchive, witness: Witness) -> Iterator[Finding]:
         except ArchiveError:
             continue
         said = ModelReply.model_validate(reply.model_dump(include=set(ModelReply.model_fields)))
-        held = ModelReply(**dict(step.reply), usage=step.usage, cost_usd=step.cost_usd, failed=step.failed_attempts)
+        held = ModelReply(
+            **dict(step.reply),
+            usage=step.usage,
+            cost_usd=step.cost_usd,
+            failed=step.failed_attempts,
+        )
         if step.capture in WITHOUT_MODEL:
-            # No model was called: the step says that nothing was spent, and the job books what its record spent.
-            said = said.model_copy(update={"usage": held.usage, "cost_usd": held.cost_usd, "failed": held.failed})
+            # No model was called: the step says that nothing was spent, and the job books what its
+            # record spent.
+            said = said.model_copy(
+                update={"usage": held.usage, "cost_usd": held.cost_usd, "failed": held.failed}
+            )
         if said != held:
-            yield _finding(reply.step.key, Severity.DAMAGE, "holds another reply than Temporal's history")
+            yield _finding(
+                reply.step.key, Severity.DAMAGE, "holds another reply than Temporal's history"
+            )
     for run in witness.runs:
         prefix = keys.run_prefix(archive.prefix, run)
         steps = [key for key in archive.store.list(prefix) if key.endswith(".step")]
@@ -177,7 +206,10 @@ def _vanished(archive: JobArchive, witness: Witness, run: str) -> Iterator[Findi
     prefix = keys.run_prefix(archive.prefix, run)
     turns = [ref.key for ref in witness.refs if ref.key.startswith(prefix)]
     if turns and next(iter(archive.store.list(prefix)), None) is None:
-        message = f"is not there with all its turns, but Temporal's history has {counted(len(turns), 'step')} of it"
+        message = (
+            "is not there with all its turns, but Temporal's history has"
+            f" {counted(len(turns), 'step')} of it"
+        )
         finding = _finding(keys.run_key(archive.prefix, run), Severity.DAMAGE, message)
         yield finding.model_copy(update={"run": run})
 
@@ -185,4 +217,6 @@ def _vanished(archive: JobArchive, witness: Witness, run: str) -> Iterator[Findi
 def _finding(key: str, severity: Severity, message: str) -> Finding:
     found = keys.parse_turn_key(key)
     run, turn = (found.run, found.turn) if found is not None else (None, None)
-    return Finding(fault=Fault.HISTORY, severity=severity, run=run, turn=turn, key=key, message=message)
+    return Finding(
+        fault=Fault.HISTORY, severity=severity, run=run, turn=turn, key=key, message=message
+    )

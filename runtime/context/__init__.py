@@ -1,1 +1,4 @@
-"""Live context objects: nodes, their rendering at each level of detail, ticks and payloads. Pure."""
+"""Live context objects: nodes, their rendering at each level of detail, ticks and payloads.
+
+Pure.
+"""

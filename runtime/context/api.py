@@ -57,7 +57,11 @@ class Signature:
         }
         return inspect.Signature(
             [
-                inspect.Parameter(p.name, kinds[p.kind], default=inspect.Parameter.empty if p.default is None else ...)
+                inspect.Parameter(
+                    p.name,
+                    kinds[p.kind],
+                    default=inspect.Parameter.empty if p.default is None else ...,
+                )
                 for p in self.parameters
             ]
         )
@@ -71,7 +75,9 @@ class Signature:
         try:
             return dict(self.python().bind(*args, **kwargs).arguments)
         except TypeError as error:
-            raise Refused(TypeError, f"{self.name}(): {error}; use {self.name}({self.shape()})") from None
+            raise Refused(
+                TypeError, f"{self.name}(): {error}; use {self.name}({self.shape()})"
+            ) from None
 
     def shape(self) -> str:
         """The parameters as a caller sees them: ``path, pos="0:0"``."""
@@ -121,7 +127,10 @@ FUNCTIONS: tuple[Signature, ...] = (
     ),
     Signature("ls", (), "list[str]", "a list, one line for each handle"),
     Signature(
-        "show", (Parameter("obj", _NODE), _LOD, _TOKENS), "None", "prints the handle's text into this turn's result"
+        "show",
+        (Parameter("obj", _NODE), _LOD, _TOKENS),
+        "None",
+        "prints the handle's text into this turn's result",
     ),
     Signature(
         "pin",
@@ -129,13 +138,21 @@ FUNCTIONS: tuple[Signature, ...] = (
         "None",
         "always shown, whatever else is dropped; reason=None unpins",
     ),
-    Signature("tick", (), "None", "what runs is updated before the next turn, whether it is due or not"),
-    Signature("wait", (Parameter("seconds", "float"),), "None", "sleeps when the statement has ended"),
+    Signature(
+        "tick", (), "None", "what runs is updated before the next turn, whether it is due or not"
+    ),
+    Signature(
+        "wait", (Parameter("seconds", "float"),), "None", "sleeps when the statement has ended"
+    ),
     Signature(
         "wait_for",
-        (Parameter("nodes", _NODE, kind=Kind.REST), Parameter("timeout", "float | None", "None", Kind.KEYWORD)),
+        (
+            Parameter("nodes", _NODE, kind=Kind.REST),
+            Parameter("timeout", "float | None", "None", Kind.KEYWORD),
+        ),
         "None",
-        "sleeps until one of the nodes, which must run, changes; of all that run if none is named; timeout in seconds",
+        "sleeps until one of the nodes, which must run, changes; of all that run if none is named;"
+        " timeout in seconds",
     ),
     Signature(
         "note",
@@ -145,24 +162,35 @@ FUNCTIONS: tuple[Signature, ...] = (
     ),
 )
 
-CONDENSE = Signature("condense", (), "None", "older turns are forgotten behind a summary before the next turn")
-FINISH = Signature("finish", (Parameter("result", "Any", "None"),), "None", "ends the job with this result")
+CONDENSE = Signature(
+    "condense", (), "None", "older turns are forgotten behind a summary before the next turn"
+)
+FINISH = Signature(
+    "finish", (Parameter("result", "Any", "None"),), "None", "ends the job with this result"
+)
 
 _POLICY: tuple[Signature, ...] = (
     Signature("SetLod", (Parameter("lod", "int"),), "Self", "sets the level of detail"),
-    Signature("SetTokens", (Parameter("tokens", "int"),), "Self", "sets the budget; All for no bound"),
+    Signature(
+        "SetTokens", (Parameter("tokens", "int"),), "Self", "sets the budget; All for no bound"
+    ),
 )
 _LOOKS: tuple[Signature, ...] = (
     Signature("Render", (_LOD, _TOKENS), "str", "the text as a str"),
-    Signature("GetDigest", (), "dict[str, Any]", "mode, lod, tokens, lines, fingerprint and so on, as a dict"),
+    Signature(
+        "GetDigest",
+        (),
+        "dict[str, Any]",
+        "mode, lod, tokens, lines, fingerprint and so on, as a dict",
+    ),
 )
 _COMMON: tuple[Signature, ...] = (
     Signature(
         "Run",
         (Parameter("freq", _FREQ, '"Sync"'), Parameter("min_turn_interval", "int", "1")),
         "Self",
-        'follow the source: "Sync" each turn, or every min_turn_interval turns; ("Periodic", 60) when so many seconds are over; '
-        '"Async" read in the background',
+        'follow the source: "Sync" each turn, or every min_turn_interval turns; ("Periodic", 60)'
+        ' when so many seconds are over; "Async" read in the background',
     ),
     Signature("Pause", (), "Self", "stop following; keeps the last known state"),
     Signature("Refresh", (), "Self", "update at once"),
@@ -189,7 +217,12 @@ GROUP_METHODS: tuple[Signature, ...] = (
 NOTE_METHODS: tuple[Signature, ...] = (
     Signature("SetText", (Parameter("text", "str"),), "Self", "replaces the text"),
     Signature("Append", (Parameter("text", "str"),), "Self", "adds lines"),
-    Signature("SetTokens", (Parameter("tokens", "int"),), "Self", "sets the budget; a text beyond it is refused"),
+    Signature(
+        "SetTokens",
+        (Parameter("tokens", "int"),),
+        "Self",
+        "sets the budget; a text beyond it is refused",
+    ),
     *_LOOKS,
 )
 

@@ -13,7 +13,10 @@ from runtime.context.states import Freq, FreqKind, Mode
 T = TypeVar("T")
 
 _POS = re.compile(r"(\d{1,12})(?::(\d{1,12}))?", re.ASCII)
-_POS_HELP = 'a 0-based line (40 or "40"), "line:column" ("120:0"), or "/text" for the first line that contains text'
+_POS_HELP = (
+    'a 0-based line (40 or "40"), "line:column" ("120:0"), or "/text" for the first line that'
+    " contains text"
+)
 _FREQ_HELP = '"Sync", "Async", "Periodic" or ("Periodic", seconds)'
 
 PERIODIC_SECONDS = 60.0
@@ -115,7 +118,10 @@ def seconds(call: str, name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _type_error(call, name, "a number of seconds", value)
     if not 0 <= value <= MOST_SECONDS:
-        raise Refused(ValueError, f"{call}: {name} must be between 0 and {MOST_SECONDS:,} seconds, not {value!r}")
+        raise Refused(
+            ValueError,
+            f"{call}: {name} must be between 0 and {MOST_SECONDS:,} seconds, not {value!r}",
+        )
     return float(value)
 
 
@@ -137,10 +143,15 @@ def freq(call: str, value: Any) -> Freq:
         kind, seconds = FreqKind.PERIODIC, PERIODIC_SECONDS
     elif isinstance(value, tuple | list) and len(value) == 2 and value[0] == FreqKind.PERIODIC:
         seconds = value[1]
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= MOST_SECONDS:
+        if (
+            isinstance(seconds, bool)
+            or not isinstance(seconds, int | float)
+            or not 0 < seconds <= MOST_SECONDS
+        ):
             raise Refused(
                 ValueError,
-                f'{call}: ("Periodic", seconds) needs more than 0 and at most {MOST_SECONDS:,} seconds, not {seconds!r}',
+                f'{call}: ("Periodic", seconds) needs more than 0 and at most {MOST_SECONDS:,}'
+                f" seconds, not {seconds!r}",
             )
         kind = FreqKind.PERIODIC
     elif isinstance(value, str | tuple | list):

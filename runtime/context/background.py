@@ -1,4 +1,6 @@
-"""The background side of a graph: which preparations run, which have become pointless, and the queue of what they brought."""
+"""The background side of a graph: which preparations run, which have become pointless, and the
+queue of what they brought.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ from runtime.context.store import NodeStore
 
 
 class BackgroundCheckpoint(ContextValue):
-    """What a checkpoint has of it. Preparations that run are not taken along: they are begun anew."""
+    """What a checkpoint has of it.
+
+    Preparations that run are not taken along: they are begun anew.
+    """
 
     number: int = 0
     waiting: tuple[UpdatePayload, ...] = ()
@@ -32,13 +37,20 @@ class BackgroundCheckpoint(ContextValue):
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 2, 64
-"""Turns for which a node's summary is not asked for after one that failed, and after many in a row."""
+"""Turns for which a node's summary is not asked for after one that failed, and after many in a
+row.
+"""
 
 
 class Background:
-    """Preparations of one graph: ``at_a_time`` of them, and ``per_turn`` payloads applied at a tick. Not part of a statement's snapshot: what arrives while one runs stays when it is taken back."""
+    """Preparations of one graph: ``at_a_time`` of them, and ``per_turn`` payloads applied at a
+    tick. Not part of a statement's snapshot: what arrives while one runs stays when it is taken
+    back.
+    """
 
-    def __init__(self, store: NodeStore, *, per_turn: int = PER_TURN, at_a_time: int = AT_A_TIME) -> None:
+    def __init__(
+        self, store: NodeStore, *, per_turn: int = PER_TURN, at_a_time: int = AT_A_TIME
+    ) -> None:
         self._store = store
         self._at_a_time = at_a_time
         self._number = 0
@@ -57,10 +69,15 @@ class Background:
         """Whether there are payloads for the next tick."""
         return bool(self._queue.waiting)
 
-    def begin(self, *, turn: int, now: float, asleep: Collection[str] | None = None) -> tuple[Preparation, ...]:
-        """The preparations to start after the tick of ``turn``. Each comes back by ``ready`` or ``failed``, or not at all.
+    def begin(
+        self, *, turn: int, now: float, asleep: Collection[str] | None = None
+    ) -> tuple[Preparation, ...]:
+        """The preparations to start after the tick of ``turn``.
 
-        In a job that sleeps, they are for nodes of ``asleep`` alone, also where they failed before: no turns pass.
+        Each comes back by ``ready`` or ``failed``, or not at all.
+
+        In a job that sleeps, they are for nodes of ``asleep`` alone, also where they failed before:
+        no turns pass.
         """
         busy = [p.obj_id for p in self._running.values()] + [p.obj_id for p in self._queue.waiting]
         self._turn = turn
@@ -68,7 +85,9 @@ class Background:
             busy += [obj_id for obj_id, (_, until) in self._failed.items() if turn < until]
         begun: list[Preparation] = []
         with self._store.open(turn, now):
-            for state in payloads.to_prepare(self._store, busy, asleep)[: self._at_a_time - len(self._running)]:
+            for state in payloads.to_prepare(self._store, busy, asleep)[
+                : self._at_a_time - len(self._running)
+            ]:
                 self._number += 1
                 preparation = self._preparation(state, self._number, turn, now)
                 self._running[preparation.payload_id] = preparation
@@ -95,9 +114,12 @@ class Background:
             self._queue.waiting.append(preparation.payload(result, now))
 
     def failed(self, payload_id: str, now: float, *, told: bool = True) -> None:
-        """A preparation came to nothing. Another one is begun after the next tick; a summary, which is paid for, some turns later.
+        """A preparation came to nothing.
 
-        That there is no summary changes its node at a tick, as a summary would: a record tells when. Unless it is not ``told``.
+        Another one is begun after the next tick; a summary, which is paid for, some turns later.
+
+        That there is no summary changes its node at a tick, as a summary would: a record tells
+        when. Unless it is not ``told``.
         """
         preparation = self._running.pop(payload_id, None)
         if preparation is not None:
@@ -127,10 +149,15 @@ class Background:
 
         def carry_out(payload: UpdatePayload) -> None:
             if payloads.apply(self._store, payload):
-                changed.append(Applied(obj_id=payload.obj_id, turn=payload.source[0], effect=payload.source[1]))
+                changed.append(
+                    Applied(obj_id=payload.obj_id, turn=payload.source[0], effect=payload.source[1])
+                )
 
         with self._store.open(turn, now):
-            self._queue.take(lambda payload: payloads.holds(self._store, payload.obj_id, payload.basis), carry_out)
+            self._queue.take(
+                lambda payload: payloads.holds(self._store, payload.obj_id, payload.basis),
+                carry_out,
+            )
         return tuple(changed)
 
     def requests(self, obj_ids: Sequence[str]) -> tuple[ReadRequest, ...]:
@@ -147,7 +174,10 @@ class Background:
     def dump(self) -> dict[str, Any]:
         """For the checkpoint."""
         kept = BackgroundCheckpoint(
-            number=self._number, waiting=tuple(self._queue.waiting), tally=self._queue.tally, failed=self._failed
+            number=self._number,
+            waiting=tuple(self._queue.waiting),
+            tally=self._queue.tally,
+            failed=self._failed,
         )
         return kept.model_dump(mode="json")
 

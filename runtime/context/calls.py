@@ -1,4 +1,6 @@
-"""Calls of the model's functions and of nodes' methods: bound, checked, and carried out in the store's gate."""
+"""Calls of the model's functions and of nodes' methods: bound, checked, and carried out in the
+store's gate.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ METHODS = {kind: api.by_spelling(handle.methods) for kind, handle in api.HANDLES
 
 
 def schedule(call: str, bound: dict[str, Any], default: Mode) -> dict[str, Any]:
-    """``mode`` and ``freq`` as a node keeps them. ``freq`` alone means running; running alone means ``Sync``."""
+    """``mode`` and ``freq`` as a node keeps them.
+
+    ``freq`` alone means running; running alone means ``Sync``.
+    """
     freq = arguments.optional(arguments.freq, call, bound.get("freq"))
     mode = arguments.optional(arguments.mode, call, bound.get("mode"))
     if mode is None:
@@ -52,7 +57,11 @@ def schedule(call: str, bound: dict[str, Any], default: Mode) -> dict[str, Any]:
 def text_of(store: NodeStore, state: AnyNode, lod: int, budget: int) -> str:
     """A node's text at a level it can show without reading, within ``budget``."""
     rendering, previous = state.rendering, state.previous
-    if isinstance(state, GroupState) and lod != DIFF_LOD and (lod, budget) != (rendering.lod, rendering.budget):
+    if (
+        isinstance(state, GroupState)
+        and lod != DIFF_LOD
+        and (lod, budget) != (rendering.lod, rendering.budget)
+    ):
         return groups.summary_of(store, state, lod=lod, tokens=budget).text
     # A diff needs two texts of one kind: before that, the whole text is what is new.
     if lod == DIFF_LOD and previous is not None and previous.lod == rendering.lod:
@@ -70,7 +79,9 @@ def cut(rendering: RenderedView, budget: int, count: Callable[[str], int]) -> st
 
 
 def framed(store: NodeStore, state: AnyNode, lod: int, text: str) -> str:
-    """A node's text under its header, which names the level that the text has, not the one that was wished for."""
+    """A node's text under its header, which names the level that the text has, not the one that was
+    wished for.
+    """
     if isinstance(state, ViewState) and lod != DIFF_LOD:
         lod = state.rendering.lod
     tokens = state.rendering.tokens if text == state.rendering.text else store.count(text)
@@ -111,7 +122,9 @@ class Calls:
         }
 
     def function(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
-        """One of the model's functions, but ``tick`` (``ticks.py``) and ``finish`` (the runner's)."""
+        """One of the model's functions, but ``tick`` (``ticks.py``) and ``finish`` (the
+        runner's).
+        """
         signature = FUNCTIONS.get(name)
         if signature is None:
             return Raised("NameError", f"name {name!r} is not defined")
@@ -121,7 +134,9 @@ class Calls:
         except Refused as refused:
             return refused.raised
 
-    def method(self, obj_id: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+    def method(
+        self, obj_id: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Outcome:
         """A method of a node, in either spelling."""
         state = self._store.nodes[obj_id]
         signature = METHODS[state.obj_type].get(name)
@@ -137,7 +152,9 @@ class Calls:
         except Refused as refused:
             return refused.raised
 
-    def _view(self, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+    def _view(
+        self, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Outcome:
         lod = arguments.view_lod("view", bound.get("lod", 0))
         draft = ViewState(
             obj_id="view-0",
@@ -150,9 +167,14 @@ class Calls:
         )
         draft = draft.evolve(obj_id=self._store.next_id("view"))
         request = views.request_for(draft)
-        return NeedsRead(request, PendingCall("view", draft.obj_id, request, draft=draft, args=args, kwargs=kwargs))
+        return NeedsRead(
+            request,
+            PendingCall("view", draft.obj_id, request, draft=draft, args=args, kwargs=kwargs),
+        )
 
-    def _group(self, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+    def _group(
+        self, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Outcome:
         members = self._nodes("group", bound.get("members", ()))
         lod = arguments.group_lod("group", bound.get("lod", 2))
         draft = GroupState(
@@ -171,22 +193,34 @@ class Calls:
         return Returned(NodeRef(obj_id))
 
     def _wait(self, bound: dict[str, Any], *_: Any) -> Outcome:
-        return self._sleep("wait", Wait(seconds=arguments.seconds("wait", "seconds", bound["seconds"])))
+        return self._sleep(
+            "wait", Wait(seconds=arguments.seconds("wait", "seconds", bound["seconds"]))
+        )
 
     def _wait_for(self, bound: dict[str, Any], *_: Any) -> Outcome:
-        nodes = [arguments.node("wait_for", f"argument {i + 1}", node) for i, node in enumerate(bound.get("nodes", ()))]
+        nodes = [
+            arguments.node("wait_for", f"argument {i + 1}", node)
+            for i, node in enumerate(bound.get("nodes", ()))
+        ]
         timeout = bound.get("timeout")
         seconds = None if timeout is None else arguments.seconds("wait_for", "timeout", timeout)
         wait = Wait(seconds=seconds, change=True, nodes=tuple(dict.fromkeys(nodes)))
-        still = [n for n in waits.awaited(self._store, wait) if not waits.can_change(self._store, n)]
+        still = [
+            n for n in waits.awaited(self._store, wait) if not waits.can_change(self._store, n)
+        ]
         if nodes and len(still) == len(wait.nodes):
             names = ", ".join(self._store.name(n) for n in still)
             raise Refused(
                 ValueError,
-                f"wait_for: nothing would change {names}: Run() a view first, and have its group run; wait(seconds) just sleeps",
+                f"wait_for: nothing would change {names}: Run() a view first, and have its group"
+                " run; wait(seconds) just sleeps",
             )
-        if not nodes and not any(waits.can_change(self._store, n) for n in self._store.index.running):
-            raise Refused(ValueError, "wait_for: no view runs, so nothing would change; Run() one first")
+        if not nodes and not any(
+            waits.can_change(self._store, n) for n in self._store.index.running
+        ):
+            raise Refused(
+                ValueError, "wait_for: no view runs, so nothing would change; Run() one first"
+            )
         return self._sleep("wait_for", wait)
 
     def _sleep(self, call: str, wait: Wait) -> Outcome:
@@ -195,7 +229,9 @@ class Calls:
         self._store.waits.append(wait)
         return Returned()
 
-    def _note(self, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+    def _note(
+        self, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Outcome:
         text = arguments.text("note", "text", bound["text"])
         tokens = arguments.tokens("note", bound.get("tokens", notes.NOTE_TOKENS))
         blank = NoteState(obj_id="note-0", tokens=tokens, lod=0, base_lod=0, pinned=notes.PINNED)
@@ -228,23 +264,36 @@ class Calls:
 
     def line(self, obj_id: str) -> str:
         """A node's line in the handle table."""
-        return table_line(self._store.nodes[obj_id], self._store.name(obj_id), changed=self.changed(obj_id))
+        return table_line(
+            self._store.nodes[obj_id], self._store.name(obj_id), changed=self.changed(obj_id)
+        )
 
     def changed(self, obj_id: str) -> bool:
         """Named by the last delta feed, or visibly different since."""
         before = self._store.shown_before.get(obj_id)
-        since = before is not None and describe_change(before, self._store.nodes[obj_id], self._store.name)
+        since = before is not None and describe_change(
+            before, self._store.nodes[obj_id], self._store.name
+        )
         return obj_id in self._store.changed or bool(since)
 
-    def _show(self, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+    def _show(
+        self, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Outcome:
         obj_id = arguments.node("show", "obj", bound["obj"])
         return self._answer("show", obj_id, bound, args, kwargs)
 
-    def _render(self, obj_id: str, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+    def _render(
+        self, obj_id: str, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Outcome:
         return self._answer("Render", obj_id, bound, args, kwargs)
 
     def _answer(
-        self, name: str, obj_id: str, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        name: str,
+        obj_id: str,
+        bound: dict[str, Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> Outcome:
         """The text for ``show`` and ``Render``: from what is known, or after a read."""
         state = self._store.nodes[obj_id]
@@ -260,7 +309,9 @@ class Calls:
         request = views.request_for(state, lod=lod, tokens=tokens)
         keep = (request.lod, request.tokens) == (state.base_lod, state.tokens)
         if state.dirty.explicit or not keep:
-            return NeedsRead(request, PendingCall(name, obj_id, request, keep, None, lod, tokens, args, kwargs))
+            return NeedsRead(
+                request, PendingCall(name, obj_id, request, keep, None, lod, tokens, args, kwargs)
+            )
         return self._answered(name, state, lod, tokens)
 
     def _answered(self, name: str, state: AnyNode, lod: int | None, tokens: int | None) -> Outcome:
@@ -295,15 +346,24 @@ class Calls:
         if isinstance(state, ViewState):
             return self._set(views.with_policy(state, tokens=tokens))
         if isinstance(state, NoteState):
-            return self._set(notes.written("SetTokens", state, state.rendering.text, tokens, self._store.count))
+            return self._set(
+                notes.written("SetTokens", state, state.rendering.text, tokens, self._store.count)
+            )
         return self._set(self._group_policy(state, tokens=tokens))
 
-    def _group_policy(self, state: GroupState, *, lod: int | None = None, tokens: int | None = None) -> GroupState:
+    def _group_policy(
+        self, state: GroupState, *, lod: int | None = None, tokens: int | None = None
+    ) -> GroupState:
         lod = state.lod if lod is None else lod
         base = state.base_lod if lod == DIFF_LOD else lod
         tokens = state.tokens if tokens is None else tokens
-        behind = state.dirty.explicit or (base, tokens) != (state.rendering.lod, state.rendering.budget)
-        return state.evolve(lod=lod, base_lod=base, tokens=tokens, dirty=DirtyFlags(policy_changed=behind))
+        behind = state.dirty.explicit or (base, tokens) != (
+            state.rendering.lod,
+            state.rendering.budget,
+        )
+        return state.evolve(
+            lod=lod, base_lod=base, tokens=tokens, dirty=DirtyFlags(policy_changed=behind)
+        )
 
     def _set(self, state: AnyNode) -> Outcome:
         self._store.put(state, Cause.CALL)
@@ -330,10 +390,15 @@ class Calls:
         removed = self._nodes("Remove", bound.get("members", ()))
         for member in removed:
             if member not in group.members:
-                raise Refused(ValueError, f"Remove: {self._store.name(member)} is not in {self._store.name(obj_id)}")
+                raise Refused(
+                    ValueError,
+                    f"Remove: {self._store.name(member)} is not in {self._store.name(obj_id)}",
+                )
         members = tuple(m for m in group.members if m not in removed)
         if not members:
-            raise Refused(ValueError, "Remove: a group keeps at least one member; Pause() it instead")
+            raise Refused(
+                ValueError, "Remove: a group keeps at least one member; Pause() it instead"
+            )
         return self._set(group.evolve(members=members, dirty=DirtyFlags(policy_changed=True)))
 
     def _run(self, obj_id: str, bound: dict[str, Any], *_: Any) -> Outcome:
@@ -342,17 +407,25 @@ class Calls:
         state = self._store.nodes[obj_id]
         # An interval begins anew with the schedule: the next tick is the first of it.
         last = state.last_tick_at if (state.mode, state.freq) == (Mode.RUNNING, freq) else None
-        return self._set(state.evolve(mode=Mode.RUNNING, freq=freq, min_turn_interval=interval, last_tick_at=last))
+        return self._set(
+            state.evolve(
+                mode=Mode.RUNNING, freq=freq, min_turn_interval=interval, last_tick_at=last
+            )
+        )
 
     def _pause(self, obj_id: str, *_: Any) -> Outcome:
         return self._set(self._store.nodes[obj_id].evolve(mode=Mode.PAUSED))
 
-    def _refresh(self, obj_id: str, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+    def _refresh(
+        self, obj_id: str, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Outcome:
         del bound
         state = self._store.nodes[obj_id]
         if isinstance(state, ViewState):
             request = views.request_for(state)
-            return NeedsRead(request, PendingCall("Refresh", obj_id, request, args=args, kwargs=kwargs))
+            return NeedsRead(
+                request, PendingCall("Refresh", obj_id, request, args=args, kwargs=kwargs)
+            )
         groups.recompute_due(self._store, self._store.group(obj_id).members, Cause.CALL)
         return self._set(groups.recomputed(self._store, self._store.group(obj_id)))
 
@@ -366,7 +439,9 @@ class Calls:
             ValueError: if ``result`` answers another request.
         """
         if result.obj_id != call.request.obj_id:
-            raise ValueError(f"a reading for {result.obj_id} cannot complete a call on {call.obj_id}")
+            raise ValueError(
+                f"a reading for {result.obj_id} cannot complete a call on {call.obj_id}"
+            )
         if call.draft is not None:
             return self._made(call, call.draft, result)
         with self._store.method(call.obj_id, call.name, call.args, call.kwargs):
@@ -401,7 +476,9 @@ def apply_reading(
     store: NodeStore, state: ViewState, request: ReadRequest, result: ReadResult, cause: Cause
 ) -> ViewState:
     """Put a node's own reading into its state, and mark the views that it shows to be behind."""
-    changed = views.with_reading(state, request, result, store.last_shown(state.obj_id), store.count)
+    changed = views.with_reading(
+        state, request, result, store.last_shown(state.obj_id), store.count
+    )
     store.put(changed, cause)
     if changed.rendering.fingerprint != state.rendering.fingerprint:
         note_source(store, changed, cause)
@@ -409,7 +486,9 @@ def apply_reading(
 
 
 def note_source(store: NodeStore, fresh: ViewState, cause: Cause) -> None:
-    """Mark the paused views of the same path that show another content of it; running ones are read anyway."""
+    """Mark the paused views of the same path that show another content of it; running ones are read
+    anyway.
+    """
     for obj_id in creation_order(store.index.paths.get(fresh.path, ())):
         state = store.view(obj_id)
         if state is fresh:

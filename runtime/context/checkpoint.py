@@ -1,4 +1,7 @@
-"""The whole graph as JSON, for a job's checkpoint. Versioned: what a later release wrote is refused, not guessed at."""
+"""The whole graph as JSON, for a job's checkpoint.
+
+Versioned: what a later release wrote is refused, not guessed at.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,10 @@ def load(store: NodeStore, data: dict[str, Any]) -> GraphCheckpoint:
         InputError: if ``data`` has another version or shape.
     """
     if data.get("version") != VERSION:
-        raise InputError(f"context checkpoint of version {data.get('version')!r}; this release reads version {VERSION}")
+        raise InputError(
+            f"context checkpoint of version {data.get('version')!r}; this release reads version"
+            f" {VERSION}"
+        )
     try:
         checkpoint = GraphCheckpoint.model_validate(data)
     except ValidationError as error:

@@ -1,7 +1,8 @@
-"""What the model is told of its world, and what the type checker knows of it: both made from ``api.py``.
+"""What the model is told of its world, and what the type checker knows of it: both made from
+``api.py``.
 
-The text is part of the product: short, complete, and true for this release. ``tests/context/golden/contract.txt`` holds it for
-a reader.
+The text is part of the product: short, complete, and true for this release.
+``tests/context/golden/contract.txt`` holds it for a reader.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from runtime.context.excerpts import READER_TOKENS
 
 
 class Tool(Protocol):
-    """What is said of a job's tool: its name, its signature as one line of Python, its docstring's first paragraph."""
+    """What is said of a job's tool: its name, its signature as one line of Python, its docstring's
+    first paragraph.
+    """
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -71,7 +74,9 @@ MODULES = (
     "uuid",
     "zlib",
 )
-"""The standard library's modules that Monty 1.4 imports or is supplied with; a test imports each, and some that it must refuse."""
+"""The standard library's modules that Monty 1.4 imports or is supplied with; a test imports each,
+and some that it must refuse.
+"""
 
 _HEADER = """\
 from os import PathLike
@@ -79,17 +84,22 @@ from typing import IO, Any, Literal, Self
 """
 
 _OPEN = (
-    'def open(file: str | PathLike[str], mode: str = "r", buffering: int = -1, encoding: str | None = None, '
-    "errors: str | None = None, newline: str | None = None) -> IO[Any]: ..."
+    'def open(file: str | PathLike[str], mode: str = "r", buffering: int = -1, encoding: str | None'
+    " = None, errors: str | None = None, newline: str | None = None) -> IO[Any]: ..."
 )
 """Monty answers ``open``, and its checker does not know the name."""
 
 
 def type_stubs(tools: Sequence[Tool]) -> str:
-    """Python stub text for the checker: the contract's classes and functions, ``All``, ``finish`` and the job's tools."""
+    """Python stub text for the checker: the contract's classes and functions, ``All``, ``finish``
+    and the job's tools.
+    """
     parts = [
         _HEADER,
-        *(_class(handle.name, handle.attributes, handle.methods) for handle in api.HANDLES.values()),
+        *(
+            _class(handle.name, handle.attributes, handle.methods)
+            for handle in api.HANDLES.values()
+        ),
         "All: int",
         _OPEN,
         *(_function(signature) for signature in (*api.FUNCTIONS, api.CONDENSE, api.FINISH)),
@@ -105,7 +115,10 @@ def _class(name: str, attributes: Mapping[str, str], methods: Iterable[Signature
         lines += ["    @property", f"    def {attribute}(self) -> {kind}: ..."]
     for method in methods:
         for spelling in (method.name, snake_case(method.name)):
-            lines.append(f"    def {spelling}({_stub_parameters(method, self_first=True)}) -> {method.returns}: ...")
+            lines.append(
+                f"    def {spelling}({_stub_parameters(method, self_first=True)}) ->"
+                f" {method.returns}: ..."
+            )
     return "\n".join(lines) + "\n"
 
 
@@ -134,7 +147,8 @@ def contract_text(
 ) -> str:
     """The contract as the model reads it.
 
-    ``form`` is ``tool`` or ``script``, ``urls`` are the web pages that it may view, ``writer`` tells whether a model writes summaries.
+    ``form`` is ``tool`` or ``script``, ``urls`` are the web pages that it may view, ``writer``
+    tells whether a model writes summaries.
     """
     sections = [
         _ROLE.format(how=_FORMS[form]),
@@ -149,7 +163,10 @@ def contract_text(
 
 _FORMS = {
     "tool": "call the tool `python` once, with the source as its one argument",
-    "script": 'write it in one <script type="text/x-python"> block, the opening and the closing tag on lines of their own',
+    "script": (
+        'write it in one <script type="text/x-python"> block, the opening and the closing tag on'
+        " lines of their own"
+    ),
 }
 
 _ROLE = """\
@@ -185,10 +202,19 @@ unless paused. Its members are then shown by the group, not on their own, except
 lod    0: members' excerpts. 1: their structure. 2 (default): {summary} 3: what changed since it was last shown."""
 
 _WRITTEN = (
-    "a summary that a model writes in the background; the structure stands in until then, and says so.",
-    "a summary that a model writes in the background; their first lines and structure stand in until then, and say so.",
+    (
+        "a summary that a model writes in the background; the structure stands in until then, and"
+        " says so."
+    ),
+    (
+        "a summary that a model writes in the background; their first lines and structure stand in"
+        " until then, and say so."
+    ),
 )
-_UNWRITTEN = ("as 1, for no model writes summaries in this job.", "their first lines and structure.")
+_UNWRITTEN = (
+    "as 1, for no model writes summaries in this job.",
+    "their first lines and structure.",
+)
 """What level 2 is, of views and of groups."""
 
 _NOTE_NOTES = """\
@@ -206,8 +232,10 @@ def _context(urls: Sequence[str], writer: bool) -> str:
     of_views, of_groups = _WRITTEN if writer else _UNWRITTEN
     lines = [
         "# Context",
-        "Handles are live objects: what they show in your prompt is what you set them to show. Free room by lowering "
-        "tokens, raising lod, or assigning None to the variable.",
+        (
+            "Handles are live objects: what they show in your prompt is what you set them to show."
+            " Free room by lowering tokens, raising lod, or assigning None to the variable."
+        ),
         "",
         *_signature_lines(view, "ViewHandle", api.VIEW_METHODS),
         *_indented(_VIEW_NOTES.format(most=READER_TOKENS, web=web, summary=of_views)),
@@ -221,11 +249,15 @@ def _context(urls: Sequence[str], writer: bool) -> str:
         *(f"{s.name}({s.shape()}): {s.doc}" for s in (*others, api.CONDENSE)),
         *_indented(_WAIT_NOTES),
         "",
-        "Methods that change a handle return it, so calls can be chained: foo.SetLod(1).SetTokens(All). Each method "
-        "has a second spelling: foo.set_lod(1).",
+        (
+            "Methods that change a handle return it, so calls can be chained:"
+            " foo.SetLod(1).SetTokens(All). Each method has a second spelling: foo.set_lod(1)."
+        ),
         f"Attributes, read-only: {_attributes()}.",
-        'Example: foo = view("src/foo.py", pos="120:0", tokens=2000); bar = view("src/bar.py", lod=1).Run(freq="Sync"); '
-        "s = group(foo, bar, tokens=500)",
+        (
+            'Example: foo = view("src/foo.py", pos="120:0", tokens=2000); bar = view("src/bar.py",'
+            ' lod=1).Run(freq="Sync"); s = group(foo, bar, tokens=500)'
+        ),
     ]
     return "\n".join(lines)
 
@@ -244,7 +276,10 @@ def _indented(text: str) -> list[str]:
 def _attributes() -> str:
     view = [name for name in api.VIEW_ATTRIBUTES if name not in api.NODE_ATTRIBUTES]
     group = [name for name in api.GROUP_ATTRIBUTES if name not in api.NODE_ATTRIBUTES]
-    return f"{', '.join(api.NODE_ATTRIBUTES)}; of views {', '.join(view)}; of groups {', '.join(group)}"
+    return (
+        f"{', '.join(api.NODE_ATTRIBUTES)}; of views {', '.join(view)}; of groups"
+        f" {', '.join(group)}"
+    )
 
 
 _FILES = """\
@@ -266,12 +301,16 @@ def _tools(tools: Sequence[Tool]) -> str:
 
 
 def _finish(schema: Mapping[str, Any] | None) -> str:
-    lines = ["# Finish", f"{api.FINISH.name}({api.FINISH.shape()}): {api.FINISH.doc}; plain data only."]
+    lines = [
+        "# Finish",
+        f"{api.FINISH.name}({api.FINISH.shape()}): {api.FINISH.doc}; plain data only.",
+    ]
     if schema is None:
         lines.append("Any plain value will do.")
     else:
         lines.append(
-            "The result must satisfy this JSON Schema; one that does not raises ValueError, and the job goes on:"
+            "The result must satisfy this JSON Schema; one that does not raises ValueError, and the"
+            " job goes on:"
         )
         lines.append(json.dumps(schema, ensure_ascii=False, sort_keys=True))
     return "\n".join(lines)

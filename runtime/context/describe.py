@@ -34,14 +34,20 @@ def describe_change(before: AnyNode, after: AnyNode, names: Names) -> str:
     """One line on what became different, empty when nothing did that a reader would see."""
     parts: list[str] = []
     if isinstance(before, ViewState) and isinstance(after, ViewState):
-        parts += _fault(before, after) + _content(before.rendering, after.rendering) + _moves(before, after)
+        parts += (
+            _fault(before, after)
+            + _content(before.rendering, after.rendering)
+            + _moves(before, after)
+        )
         if after.dirty.source_changed and not before.dirty.source_changed:
             parts.append("its source has changed since; Refresh() shows it")
     if isinstance(before, GroupState) and isinstance(after, GroupState):
         parts += _members(before, after, names)
     if isinstance(after, NoteState) and before.rendering.text != after.rendering.text:
         parts.append("written anew")
-    if after.rendering.note.endswith(STANDS_IN_SINCE) and not before.rendering.note.endswith(STANDS_IN_SINCE):
+    if after.rendering.note.endswith(STANDS_IN_SINCE) and not before.rendering.note.endswith(
+        STANDS_IN_SINCE
+    ):
         parts.append("its summary failed")
     parts += _policy(before, after)
     return "; ".join(parts)
@@ -64,7 +70,9 @@ def _content(before: RenderedView, after: RenderedView) -> list[str]:
     if diff.lines:
         return [f"its source changed, +{diff.added} -{diff.removed} lines of those shown"]
     grown = (
-        f" ({before.total_lines:,} to {after.total_lines:,} lines)" if before.total_lines != after.total_lines else ""
+        f" ({before.total_lines:,} to {after.total_lines:,} lines)"
+        if before.total_lines != after.total_lines
+        else ""
     )
     return [f"its source changed outside the lines shown{grown}"]
 
@@ -83,7 +91,9 @@ def _members(before: GroupState, after: GroupState, names: Names) -> list[str]:
     if before.rendering.text != after.rendering.text:
         seen = {member.obj_id: member.digest for member in before.seen}
         moved = [m.name for m in after.seen if seen.get(m.obj_id, m.digest) != m.digest]
-        because = f" ({', '.join(moved[:5])}{', ...' if len(moved) > 5 else ''} changed)" if moved else ""
+        because = (
+            f" ({', '.join(moved[:5])}{', ...' if len(moved) > 5 else ''} changed)" if moved else ""
+        )
         written = after.summary is not None and before.summary != after.summary and not moved
         parts.append("its summary is written" if written else f"summary recomputed{because}")
     return parts
@@ -112,12 +122,18 @@ def _mode(state: AnyNode) -> str:
 
 
 def header(state: AnyNode, names: Names, *, lod: int, tokens: int) -> str:
-    """The line above a node's text: what it is, which part, at which level, and what a reader must know of its age."""
+    """The line above a node's text: what it is, which part, at which level, and what a reader must
+    know of its age.
+    """
     name = names(state.obj_id)
     level = f"lod {lod}, {tokens:,} tokens"
     if isinstance(state, GroupState):
         members = listed([names(m) for m in state.members])
-        note = f", {state.rendering.note}" if state.rendering.note and state.rendering.lod == lod else ""
+        note = (
+            f", {state.rendering.note}"
+            if state.rendering.note and state.rendering.lod == lod
+            else ""
+        )
         return f"[{name}: group of {members}, {level}{note}]"
     if isinstance(state, NoteState):
         return f"[{name}: note, {tokens:,} tokens]"
@@ -164,7 +180,9 @@ def table_line(state: AnyNode, name: str, *, changed: bool) -> str:
 
 
 def small_digest(state: AnyNode, digest: str) -> Mapping[str, object]:
-    """The fields that identify a state without its texts (``GetDigest`` and the archive's records)."""
+    """The fields that identify a state without its texts (``GetDigest`` and the archive's
+    records).
+    """
     small: dict[str, object] = {
         "obj_id": state.obj_id,
         "type": state.obj_type,
@@ -184,7 +202,11 @@ def small_digest(state: AnyNode, digest: str) -> Mapping[str, object]:
     return small | {
         "path": state.path,
         "pos": state.pos,
-        "lines": [state.rendering.first_line, state.rendering.last_line, state.rendering.total_lines],
+        "lines": [
+            state.rendering.first_line,
+            state.rendering.last_line,
+            state.rendering.total_lines,
+        ],
         "fingerprint": state.rendering.fingerprint,
         "fault": state.fault,
     }

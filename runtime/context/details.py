@@ -1,8 +1,10 @@
-"""More of a group's members than they show themselves: what expands them (docs/contract/executable-context.md section 9.3).
+"""More of a group's members than they show themselves: what expands them
+(docs/contract/executable-context.md section 9.3).
 
-A group at level 0 has a budget of its own. Where a member's part of it is larger than what the member shows, and its source has
-more, a tick reads that much for the group; the member stays as it is. What is read is shown as long as the
-member shows the same content of its source, so that a paused member's group is no newer than the member.
+A group at level 0 has a budget of its own. Where a member's part of it is larger than what the
+member shows, and its source has more, a tick reads that much for the group; the member stays as it
+is. What is read is shown as long as the member shows the same content of its source, so that a
+paused member's group is no newer than the member.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ _BETWEEN = "/"
 
 
 def due(store: NodeStore, reading: Collection[str]) -> tuple[ReadRequest, ...]:
-    """What a tick that reads the views ``reading`` reads for groups. The id of each request names the group and the member."""
+    """What a tick that reads the views ``reading`` reads for groups.
+
+    The id of each request names the group and the member.
+    """
     groups = (store.group(obj_id) for obj_id in creation_order(store.index.groups))
     return tuple(request for group in groups for request in _wanted(store, group, reading))
 
@@ -43,14 +48,18 @@ def take(store: NodeStore, request: ReadRequest, result: ReadResult) -> None:
         return
     same = result.status is ReadStatus.OK and result.fingerprint == state.rendering.fingerprint
     rendering = rendering_of(request, result, store.count) if same else None
-    made = Detail(obj_id=member, of=state.rendering.fingerprint, budget=request.tokens, rendering=rendering)
+    made = Detail(
+        obj_id=member, of=state.rendering.fingerprint, budget=request.tokens, rendering=rendering
+    )
     others = tuple(d for d in group.details if d.obj_id != member and d.obj_id in group.members)
     dirty = DirtyFlags(policy_changed=True) if rendering is not None else group.dirty
     store.put(group.evolve(details=(*others, made), dirty=dirty), Cause.TICK)
 
 
 def expanded(group: GroupState, state: AnyNode) -> AnyNode:
-    """A member as the group shows it: with what was read for the group, if that is still of the same content."""
+    """A member as the group shows it: with what was read for the group, if that is still of the
+    same content.
+    """
     for detail in group.details:
         if detail.obj_id == state.obj_id and detail.rendering is not None and _is_of(detail, state):
             return state.evolve(rendering=detail.rendering)
@@ -64,23 +73,34 @@ def _is_of(detail: Detail, state: AnyNode) -> bool:
 
 
 def _wanted(store: NodeStore, group: GroupState, reading: Collection[str]) -> Iterator[ReadRequest]:
-    """The readings that a group lacks. One that is paused takes none but those for what it was set to."""
+    """The readings that a group lacks.
+
+    One that is paused takes none but those for what it was set to.
+    """
     if group.base_lod != 0 or group.lod != 0:
         return
     share = (WHOLE_TOKENS if group.tokens == ALL_TOKENS else group.tokens) // len(group.members)
     known = {detail.obj_id: detail for detail in group.details}
     for member in group.members[:MOST_MEMBERS]:
         state = store.nodes[member]
-        if not isinstance(state, ViewState) or state.fault is not None or not _has_more(state, share):
+        if (
+            not isinstance(state, ViewState)
+            or state.fault is not None
+            or not _has_more(state, share)
+        ):
             continue
         detail = known.get(member)
         if detail is not None and detail.budget == share:
             current = _is_of(detail, state) and member not in reading
             if current or (group.mode is Mode.PAUSED and not group.dirty.explicit):
                 continue
-        basis = detail.rendering.basis if detail is not None and detail.rendering is not None else None
+        basis = (
+            detail.rendering.basis if detail is not None and detail.rendering is not None else None
+        )
         place = f"{group.obj_id}{_BETWEEN}{member}"
-        yield ReadRequest(obj_id=place, path=state.path, pos=state.pos, tokens=share, lod=0, known=basis)
+        yield ReadRequest(
+            obj_id=place, path=state.path, pos=state.pos, tokens=share, lod=0, known=basis
+        )
 
 
 def _has_more(state: ViewState, share: int) -> bool:

@@ -1,4 +1,6 @@
-"""Level of detail 3: the unified diff between two renderings, with the source's own line numbers."""
+"""Level of detail 3: the unified diff between two renderings, with the source's own line
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,17 @@ class LineDiff:
 
 
 EXACT_LINES = 250_000
-"""Pairs of lines up to which the shortest diff is looked for. Beyond, lines that are everywhere are no anchors: with them
-the search takes seconds for a file of many equal lines."""
+"""Pairs of lines up to which the shortest diff is looked for.
+
+Beyond, lines that are everywhere are no anchors: with them the search takes seconds for a file of
+many equal lines.
+"""
 
 
 def line_diff(before: RenderedView, after: RenderedView) -> LineDiff:
-    """The unified diff from ``before`` to ``after``; hunk headers count source lines from 0, as ``pos`` does."""
+    """The unified diff from ``before`` to ``after``; hunk headers count source lines from 0, as
+    ``pos`` does.
+    """
     return _line_diff(before.text, before.first_line, after.text, after.first_line)
 
 
@@ -64,14 +71,18 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
     return next((i for i in range(shorter) if old[i] != new[i]), shorter)
 
 
-def _hunk_header(hunk: Sequence[tuple[str, int, int, int, int]], old_from: int, new_from: int) -> str:
+def _hunk_header(
+    hunk: Sequence[tuple[str, int, int, int, int]], old_from: int, new_from: int
+) -> str:
     _, i1, _, j1, _ = hunk[0]
     _, _, i2, _, j2 = hunk[-1]
     return f"@@ -{old_from + i1},{i2 - i1} +{new_from + j1},{j2 - j1} @@"
 
 
 def fit_lines(lines: Sequence[str], budget: int, count: Callable[[str], int]) -> list[str]:
-    """The longest run of ``lines`` from the first on whose text has at most ``budget`` tokens (``ALL_TOKENS``: all)."""
+    """The longest run of ``lines`` from the first on whose text has at most ``budget`` tokens
+    (``ALL_TOKENS``: all).
+    """
     if budget == ALL_TOKENS or count("\n".join(lines)) <= budget:
         return list(lines)
     low, high = 0, len(lines) - 1
@@ -84,7 +95,9 @@ def fit_lines(lines: Sequence[str], budget: int, count: Callable[[str], int]) ->
     return list(lines[:low])
 
 
-def diff_text(before: RenderedView, after: RenderedView, budget: int, count: Callable[[str], int]) -> str:
+def diff_text(
+    before: RenderedView, after: RenderedView, budget: int, count: Callable[[str], int]
+) -> str:
     """``line_diff`` as text within ``budget`` tokens; a last line tells what was left out."""
     lines = line_diff(before, after).lines
     if not lines:

@@ -1,7 +1,8 @@
 """Level of detail 0: whole lines around a position, within a token budget.
 
-The window starts at the line of ``pos`` and extends down; where the source ends before the budget does, it extends up. A
-source that fits is shown whole. The text is the plain lines; where they stand is told by the excerpt's fields.
+The window starts at the line of ``pos`` and extends down; where the source ends before the budget
+does, it extends up. A source that fits is shown whole. The text is the plain lines; where they
+stand is told by the excerpt's fields.
 Deterministic: equal source, position, budget and counter give equal text.
 """
 
@@ -36,7 +37,9 @@ class Position:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A rendering of a source: its text, the lines it covers (``last_line`` exclusive), and whether there is more."""
+    """A rendering of a source: its text, the lines it covers (``last_line`` exclusive), and whether
+    there is more.
+    """
 
     text: str
     first_line: int
@@ -80,7 +83,8 @@ def position(source: SourceText, pos: str) -> Position:
     """Where ``pos`` is in ``source``; a line past the end is the last one.
 
     Raises:
-        ValueError: if ``pos`` has none of the forms of ``ReadRequest.pos``, or no line contains its text.
+        ValueError: if ``pos`` has none of the forms of ``ReadRequest.pos``, or no line contains its
+            text.
     """
     last = max(source.total_lines - 1, 0)
     if pos.startswith("/") and len(pos) > 1:
@@ -121,7 +125,9 @@ def excerpt(source: SourceText, pos: str, tokens: int, count: Count) -> Excerpt:
 
 
 def fitting(text: str, budget: int, count: Count) -> str:
-    """``text`` if it is within ``budget``, else a prefix with a mark, or ``""`` where not even the mark fits."""
+    """``text`` if it is within ``budget``, else a prefix with a mark, or ``""`` where not even the
+    mark fits.
+    """
     if count(text) <= budget:
         return text
     mark = " [cut]"
@@ -199,7 +205,8 @@ def _window(source: SourceText, at: Position, budget: int, count: Count) -> _Win
 
 
 def _shrunk(window: _Window, line: int, budget: int, count: Count) -> _Window:
-    """``window`` without the lines farthest from ``line`` until the text as a whole is within budget.
+    """``window`` without the lines farthest from ``line`` until the text as a whole is within
+    budget.
 
     The sum of the lines' counts is nearly, not always, the count of their text.
     """

@@ -1,4 +1,6 @@
-"""The delta feed: what became different since the last projection, one line a node, with the diff where a source changed."""
+"""The delta feed: what became different since the last projection, one line a node, with the diff
+where a source changed.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ COUNTED_GROUPS = 8
 
 @dataclass(frozen=True)
 class Delta:
-    """One node's change: ``name`` is its variable or its id; ``summary`` one line; ``detail`` a unified diff or empty."""
+    """One node's change: ``name`` is its variable or its id; ``summary`` one line; ``detail`` a
+    unified diff or empty.
+    """
 
     obj_id: str
     obj_type: str
@@ -40,9 +44,12 @@ class Delta:
 
 
 def pending(store: NodeStore) -> tuple[Delta, ...]:
-    """The feed as it stands, in creation order: several changes of a node are one, from what was shown to what is."""
+    """The feed as it stands, in creation order: several changes of a node are one, from what was
+    shown to what is.
+    """
     deltas: list[Delta] = []
-    # What was made since has no state before: what is new in it stands where the statement that made it stands.
+    # What was made since has no state before: what is new in it stands where the statement that
+    # made it stands.
     touched = {obj_id: state for obj_id, state in store.shown_before.items() if state is not None}
     for obj_id in creation_order(touched):
         before, after = touched[obj_id], store.nodes[obj_id]
@@ -55,7 +62,11 @@ def pending(store: NodeStore) -> tuple[Delta, ...]:
 
 def _detail(store: NodeStore, before: AnyNode, after: AnyNode) -> str:
     old, new = before.rendering, after.rendering
-    if not isinstance(after, ViewState) or old.fingerprint == new.fingerprint or _asked(old) != _asked(new):
+    if (
+        not isinstance(after, ViewState)
+        or old.fingerprint == new.fingerprint
+        or _asked(old) != _asked(new)
+    ):
         return ""
     if old.text == new.text:
         return ""
@@ -69,7 +80,9 @@ def _asked(rendering: RenderedView) -> tuple[str, int, int]:
 
 @dataclass(frozen=True)
 class Item:
-    """A delta as the prompt weighs it: the smaller its ``rank``, the longer it stays; ``group`` is the one that shows its node."""
+    """A delta as the prompt weighs it: the smaller its ``rank``, the longer it stays; ``group`` is
+    the one that shows its node.
+    """
 
     delta: Delta
     rank: int = 0
@@ -82,17 +95,26 @@ class Item:
         return [f"{self.delta.head()} (diff left out for room)"]
 
 
-def compressed(items: Sequence[Item], budget: int | None, most: int, count: Callable[[str], int]) -> list[str]:
-    """The feed's lines within ``budget`` tokens (None: no bound), of ``most`` items at most, in the order given.
+def compressed(
+    items: Sequence[Item], budget: int | None, most: int, count: Callable[[str], int]
+) -> list[str]:
+    """The feed's lines within ``budget`` tokens (None: no bound), of ``most`` items at most, in the
+    order given.
 
-    Diffs give way before items, and each that is left out leaves a word; items that are left out are counted, group by group.
-    Of both, the highest rank gives way first, and of one rank the last.
+    Diffs give way before items, and each that is left out leaves a word; items that are left out
+    are counted, group by group. Of both, the highest rank gives way first, and of one rank the
+    last.
     """
     order = sorted(range(len(items)), key=lambda i: (items[i].rank, i))
 
     def made(kept: int, detailed: int) -> list[str]:
         stay, whole = set(order[:kept]), set(order[:detailed])
-        lines = [line for i, item in enumerate(items) if i in stay for line in item.lines(detailed=i in whole)]
+        lines = [
+            line
+            for i, item in enumerate(items)
+            if i in stay
+            for line in item.lines(detailed=i in whole)
+        ]
         return lines + _counted([items[i] for i in sorted(order[kept:])])
 
     def fits(kept: int, detailed: int) -> bool:
@@ -116,7 +138,9 @@ def _most(fits: Callable[[int], bool], end: int) -> int:
 
 
 def _counted(items: Iterable[Item]) -> list[str]:
-    """One line for each group on the changes that are left out, and one for those in none or in further groups."""
+    """One line for each group on the changes that are left out, and one for those in none or in
+    further groups.
+    """
     numbers: dict[str | None, int] = {}
     for item in items:
         numbers[item.group] = numbers.get(item.group, 0) + 1
@@ -124,7 +148,9 @@ def _counted(items: Iterable[Item]) -> list[str]:
     groups = sorted((group or "", number) for group, number in numbers.items())
     lines = [f"{_changes(number)} in group {group}" for group, number in groups[:COUNTED_GROUPS]]
     if further := groups[COUNTED_GROUPS:]:
-        lines.append(f"{_changes(sum(number for _, number in further))} in {len(further):,} other groups")
+        lines.append(
+            f"{_changes(sum(number for _, number in further))} in {len(further):,} other groups"
+        )
     return [*lines, _changes(in_none)] if in_none else lines
 
 

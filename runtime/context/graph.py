@@ -1,8 +1,10 @@
 """``ContextGraph``: all live context objects of a job, as the rest of the runtime sees them.
 
-A turn uses it in this order (docs/design.md section 3): ``due_reads`` and ``apply_tick``; ``take_deltas``, ``render`` and ``handle_table``
-for the projection; then, for the statement, ``snapshot``, the calls, ``learn_names``, and ``restore`` should the statement have to
-be taken back; ``take_events`` and ``records`` for the log and the archive. Nothing here reads, waits or looks at a clock.
+A turn uses it in this order (docs/design.md section 3): ``due_reads`` and ``apply_tick``;
+``take_deltas``, ``render`` and ``handle_table`` for the projection; then, for the statement,
+``snapshot``, the calls, ``learn_names``, and ``restore`` should the statement have to be taken
+back; ``take_events`` and ``records`` for the log and the archive. Nothing here reads, waits or
+looks at a clock.
 """
 
 from __future__ import annotations
@@ -30,12 +32,21 @@ from runtime.history.events import (
     TickApplied,
 )
 
-ContextEvent = MethodCalled | NodeChanged | TickApplied | GroupRecomputed | AsyncPayloadPrepared | AsyncPayloadApplied
+ContextEvent = (
+    MethodCalled
+    | NodeChanged
+    | TickApplied
+    | GroupRecomputed
+    | AsyncPayloadPrepared
+    | AsyncPayloadApplied
+)
 _EVENTS: dict[str, type[ContextEvent]] = {event.__name__: event for event in get_args(ContextEvent)}
 
 
 class ContextGraph:
-    """The nodes, and what may be done with them. ``count_tokens`` counts a text with the job's encoding.
+    """The nodes, and what may be done with them.
+
+    ``count_tokens`` counts a text with the job's encoding.
 
     ``writer`` tells whether a model writes summaries in this job.
     """
@@ -47,7 +58,9 @@ class ContextGraph:
         self._table = HandleTable(self._store, self._calls.changed)
         self._recorded_at = 0
 
-    def call_function(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, turn: int) -> Outcome:
+    def call_function(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, turn: int
+    ) -> Outcome:
         """One of the contract's functions, but ``finish``."""
         with self._store.open(turn):
             outcome = self._calls.function(name, args, kwargs)
@@ -58,12 +71,18 @@ class ContextGraph:
     def call_method(
         self, obj_id: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, turn: int
     ) -> Outcome:
-        """A method of a node, in either spelling. An unknown ``obj_id`` is a ``KeyError``: handles do not get lost."""
+        """A method of a node, in either spelling.
+
+        An unknown ``obj_id`` is a ``KeyError``: handles do not get lost.
+        """
         with self._store.open(turn):
             return self._calls.method(obj_id, name, args, kwargs)
 
     def complete(self, call: PendingCall, result: ReadResult, *, turn: int) -> Outcome:
-        """Go on with a call that needed a read. A ``ValueError`` if ``result`` answers another one."""
+        """Go on with a call that needed a read.
+
+        A ``ValueError`` if ``result`` answers another one.
+        """
         with self._store.open(turn):
             return self._calls.complete(call, result)
 
@@ -79,7 +98,9 @@ class ContextGraph:
             case "text":
                 # What it was set to shows when it has been read so.
                 set_only = isinstance(state, ViewState) and state.dirty.explicit
-                return text_of(self._store, state, state.lod, ALL_TOKENS if set_only else state.tokens)
+                return text_of(
+                    self._store, state, state.lod, ALL_TOKENS if set_only else state.tokens
+                )
             case "mode":
                 return state.mode.value
             case "freq":
@@ -94,8 +115,12 @@ class ContextGraph:
             case _:
                 return getattr(state, name)
 
-    def due_reads(self, *, turn: int, now: float, also: Sequence[str] = ()) -> tuple[ReadRequest, ...]:
-        """What the tick of ``turn`` at workflow time ``now`` has to read: sync ticks and ``also``, then periodic ones."""
+    def due_reads(
+        self, *, turn: int, now: float, also: Sequence[str] = ()
+    ) -> tuple[ReadRequest, ...]:
+        """What the tick of ``turn`` at workflow time ``now`` has to read: sync ticks and ``also``,
+        then periodic ones.
+        """
         return ticks.due(self._store, turn, now, frozenset(also))
 
     def apply_tick(self, results: Sequence[ReadResult], *, turn: int, now: float) -> None:
@@ -107,8 +132,13 @@ class ContextGraph:
         with self._store.open(turn, now):
             ticks.apply(self._store, results)
 
-    def apply_tick_asleep(self, results: Sequence[ReadResult], *, turn: int, now: float, also: Sequence[str]) -> None:
-        """``apply_tick`` between two turns, of which ``turn`` was the first. ``also`` is that of ``due_reads``."""
+    def apply_tick_asleep(
+        self, results: Sequence[ReadResult], *, turn: int, now: float, also: Sequence[str]
+    ) -> None:
+        """``apply_tick`` between two turns, of which ``turn`` was the first.
+
+        ``also`` is that of ``due_reads``.
+        """
         with self._store.open(turn, now):
             ticks.apply(self._store, results, frozenset(also), Cause.ASLEEP)
 
@@ -120,7 +150,10 @@ class ContextGraph:
 
     def awaited(self, wait: Wait) -> dict[str, str]:
         """The nodes whose change ends ``wait``, with the signatures of what they have to show."""
-        return {obj_id: waits.signature(self._store, obj_id) for obj_id in waits.awaited(self._store, wait)}
+        return {
+            obj_id: waits.signature(self._store, obj_id)
+            for obj_id in waits.awaited(self._store, wait)
+        }
 
     def changed_since(self, known: Mapping[str, str]) -> tuple[str, ...]:
         """The names of the nodes among ``known`` that no longer have the signature given there."""
@@ -132,13 +165,17 @@ class ContextGraph:
         return tuple(waits.to_look_at(self._store, known))
 
     def unwritten(self, known: Iterable[str]) -> tuple[str, ...]:
-        """The nodes among ``known`` and what they show for whose summaries something else stands in."""
+        """The nodes among ``known`` and what they show for whose summaries something else stands
+        in.
+        """
         return tuple(waits.unwritten(self._store, known))
 
     def to_prepare_asleep(self, known: Iterable[str], *, falling: bool) -> tuple[str, ...]:
-        """The nodes that are prepared while the job sleeps and waits for ``known``: these, and what they show.
+        """The nodes that are prepared while the job sleeps and waits for ``known``: these, and what
+        they show.
 
-        With ``falling``, when it falls asleep, also all others whose summaries are still to be written.
+        With ``falling``, when it falls asleep, also all others whose summaries are still to be
+        written.
         """
         others = waits.summaries_wanted(self._store) if falling else []
         return tuple(dict.fromkeys((*waits.under(self._store, known), *others)))
@@ -152,7 +189,9 @@ class ContextGraph:
         return waits.next_due(self._store)
 
     def learn_names(self, names: Mapping[str, str]) -> None:
-        """The statement's variables that hold handles, by name: summaries and deltas call nodes by them."""
+        """The statement's variables that hold handles, by name: summaries and deltas call nodes by
+        them.
+        """
         # The first of a node's names is the one that it is called by.
         self._store.names = {obj_id: name for name, obj_id in reversed(list(names.items()))}
 
@@ -168,14 +207,17 @@ class ContextGraph:
 
     def take_events(self, next_id: Callable[[], str]) -> tuple[ContextEvent, ...]:
         """What happened since the last time, in order, each with an id from ``next_id``."""
-        events = tuple(_EVENTS[e.type].model_validate({"id": next_id()} | e.fields) for e in self._store.events)
+        events = tuple(
+            _EVENTS[e.type].model_validate({"id": next_id()} | e.fields) for e in self._store.events
+        )
         self._store.events.clear()
         return events
 
     def take_deltas(self) -> tuple[Delta, ...]:
         """The delta feed since the last time. Call it once for each projection.
 
-        It is the moment at which the present renderings count as shown: later deltas and level 3 compare with them.
+        It is the moment at which the present renderings count as shown: later deltas and level 3
+        compare with them.
         """
         deltas = feed.pending(self._store)
         self._store.changed = frozenset(delta.obj_id for delta in deltas)
@@ -183,24 +225,31 @@ class ContextGraph:
         return deltas
 
     def render(self, obj_id: str, lod: int | None = None, tokens: int | None = None) -> str:
-        """A node's text under its header, from what is known: no read. ``tokens`` cuts it by whole lines."""
+        """A node's text under its header, from what is known: no read.
+
+        ``tokens`` cuts it by whole lines.
+        """
         state = self._store.nodes[obj_id]
         level = state.lod if lod is None else lod
         text = text_of(self._store, state, level, state.tokens if tokens is None else tokens)
         return framed(self._store, state, level, text)
 
     def handle_table(self, names: Mapping[str, str], budget: int | None = None) -> Table:
-        """One line for each node that a variable holds, and for each running or pinned one that none does.
+        """One line for each node that a variable holds, and for each running or pinned one that
+        none does.
 
-        ``changed`` marks what ``take_deltas`` named last, and what changed after that. Lines beyond ``budget`` tokens are counted.
+        ``changed`` marks what ``take_deltas`` named last, and what changed after that. Lines beyond
+        ``budget`` tokens are counted.
         """
         return self._table.of(names, budget)
 
     def records(self, changed_only: bool) -> tuple[dict[str, Any], ...]:
-        """The states in small, for the archive: all, or those whose digest moved since they were last recorded.
+        """The states in small, for the archive: all, or those whose digest moved since they were
+        last recorded.
 
-        Those of what a model sums up in the background have a ``basis``, the digest of all but that, and say whether nothing
-        else changed (``rewritten``): when a summary is there is chance.
+        Those of what a model sums up in the background have a ``basis``, the digest of all but
+        that, and say whether nothing else changed (``rewritten``): when a summary is there is
+        chance.
         """
         store = self._store
         candidates = store.index.changed_since(self._recorded_at) if changed_only else store.nodes
@@ -231,7 +280,10 @@ class ContextGraph:
         return self._store.index.clock
 
     def touched_since(self, clock: int) -> list[str]:
-        """The nodes that became another state, or are gone, after that moment. As long as what has changed."""
+        """The nodes that became another state, or are gone, after that moment.
+
+        As long as what has changed.
+        """
         return self._store.index.changed_since(clock)
 
     def has(self, obj_id: str) -> bool:
@@ -262,7 +314,9 @@ class ContextGraph:
         return checkpoint.dump(self._store) | {"background": self.background.dump()}
 
     @classmethod
-    def load(cls, data: dict[str, Any], count_tokens: Callable[[str], int], *, writer: bool = False) -> Self:
+    def load(
+        cls, data: dict[str, Any], count_tokens: Callable[[str], int], *, writer: bool = False
+    ) -> Self:
         """The graph that ``dump`` gave. ``InputError`` if it is of another version or damaged."""
         graph = cls(count_tokens, writer=writer)
         graph.background.load(checkpoint.load(graph._store, data).background)

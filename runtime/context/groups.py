@@ -8,7 +8,14 @@ from runtime.base.digests import digest_of
 from runtime.context import material
 from runtime.context.details import expanded
 from runtime.context.outcomes import Refused
-from runtime.context.sources import ALL_TOKENS, GROUP_STANDS_IN, SUMMARY_LOD, ReadRequest, ReadResult, note_after
+from runtime.context.sources import (
+    ALL_TOKENS,
+    GROUP_STANDS_IN,
+    SUMMARY_LOD,
+    ReadRequest,
+    ReadResult,
+    note_after,
+)
 from runtime.context.states import (
     NEVER,
     AnyNode,
@@ -21,7 +28,14 @@ from runtime.context.states import (
     WrittenSummary,
 )
 from runtime.context.store import Cause, NodeStore
-from runtime.context.summary import LEAST_WRITTEN, RECENT_TURNS, Member, room_beside_names, summarise, with_names
+from runtime.context.summary import (
+    LEAST_WRITTEN,
+    RECENT_TURNS,
+    Member,
+    room_beside_names,
+    summarise,
+    with_names,
+)
 
 
 def reaches(store: NodeStore, start: str, target: str) -> bool:
@@ -49,7 +63,8 @@ def with_members(store: NodeStore, group: GroupState, added: Iterable[str]) -> G
         if reaches(store, obj_id, group.obj_id):
             raise Refused(
                 ValueError,
-                f"Add: {store.name(obj_id)} contains {store.name(group.obj_id)}; a group cannot contain itself",
+                f"Add: {store.name(obj_id)} contains {store.name(group.obj_id)}; a group cannot"
+                " contain itself",
             )
         if obj_id not in members:
             members.append(obj_id)
@@ -60,13 +75,17 @@ def seen_now(store: NodeStore, group: GroupState) -> tuple[SeenMember, ...]:
     """What a summary made now would be made from; equal to ``seen`` if no member has changed."""
     before = {member.obj_id: member.changed for member in group.seen}
     return tuple(
-        SeenMember(obj_id=m, digest=store.digest(m), name=store.name(m), changed=before.get(m, NEVER))
+        SeenMember(
+            obj_id=m, digest=store.digest(m), name=store.name(m), changed=before.get(m, NEVER)
+        )
         for m in group.members
     )
 
 
 def changed_members(group: GroupState, now: Iterable[SeenMember]) -> frozenset[str]:
-    """The members that are new or have changed since the group's last summary; none before the first."""
+    """The members that are new or have changed since the group's last summary; none before the
+    first.
+    """
     before = {member.obj_id: member.digest for member in group.seen}
     return frozenset(m.obj_id for m in now if before and before.get(m.obj_id) != m.digest)
 
@@ -74,7 +93,8 @@ def changed_members(group: GroupState, now: Iterable[SeenMember]) -> frozenset[s
 def is_due(store: NodeStore, group: GroupState, cause: Cause) -> bool:
     """Its policy was set, or it runs, its throttle or interval allows it, and a member changed.
 
-    While a job sleeps, no turn passes between two ticks, and the throttle, which counts turns, does not hold.
+    While a job sleeps, no turn passes between two ticks, and the throttle, which counts turns, does
+    not hold.
     """
     if group.dirty.explicit:
         return True
@@ -85,7 +105,9 @@ def is_due(store: NodeStore, group: GroupState, cause: Cause) -> bool:
 
 
 def is_behind(store: NodeStore, state: AnyNode) -> bool:
-    """Whether a node shows something older than what is known: a flag is set, or a group's member has changed."""
+    """Whether a node shows something older than what is known: a flag is set, or a group's member
+    has changed.
+    """
     if isinstance(state, GroupState):
         return state.dirty.any or seen_now(store, state) != state.seen
     return state.dirty.any
@@ -117,7 +139,9 @@ def summary_of(store: NodeStore, group: GroupState, *, lod: int, tokens: int) ->
 
 
 def _can_be_written(store: NodeStore, members: Iterable[Member], tokens: int) -> bool:
-    """Whether a model could sum the members up: there is one, something to tell, and room for it."""
+    """Whether a model could sum the members up: there is one, something to tell, and room for
+    it.
+    """
     known = tuple(members)
     if not store.writer or all(not member.state.rendering.text.strip() for member in known):
         return False
@@ -125,7 +149,9 @@ def _can_be_written(store: NodeStore, members: Iterable[Member], tokens: int) ->
 
 
 def basis_in_all(store: NodeStore, obj_id: str) -> str | None:
-    """The digest of a state but for summaries that a model writes, its own and those of its members; None where there is none."""
+    """The digest of a state but for summaries that a model writes, its own and those of its
+    members; None where there is none.
+    """
     state = store.nodes[obj_id]
     bases = [basis_in_all(store, m) for m in state.members] if isinstance(state, GroupState) else []
     if not store.writer or (state.base_lod != SUMMARY_LOD and not any(bases)):
@@ -140,10 +166,11 @@ def basis_in_all(store: NodeStore, obj_id: str) -> str | None:
 
 
 def is_ripe(store: NodeStore, group: GroupState, *, asleep: bool) -> bool:
-    """Whether a model may sum the group up now: it shows its members as they are, and their own summaries are there.
+    """Whether a model may sum the group up now: it shows its members as they are, and their own
+    summaries are there.
 
-    A member that changed at this turn's tick may change at the next, and a summary of it would be paid for in vain; a job
-    that sleeps has let that time pass.
+    A member that changed at this turn's tick may change at the next, and a summary of it would be
+    paid for in vain; a job that sleeps has let that time pass.
     """
     return (
         not group.dirty.explicit
@@ -154,7 +181,10 @@ def is_ripe(store: NodeStore, group: GroupState, *, asleep: bool) -> bool:
 
 
 def request_for(group: GroupState) -> ReadRequest:
-    """What asks for the group's summary. It names no source: what it is made from is archived beside it."""
+    """What asks for the group's summary.
+
+    It names no source: what it is made from is archived beside it.
+    """
     return ReadRequest(obj_id=group.obj_id, path="", tokens=group.tokens, lod=SUMMARY_LOD)
 
 
@@ -177,7 +207,9 @@ def recomputed(store: NodeStore, group: GroupState) -> GroupState:
 
 
 def members_first(store: NodeStore, roots: Iterable[str]) -> list[str]:
-    """The groups under ``roots``, each after the groups it contains; otherwise in the order given."""
+    """The groups under ``roots``, each after the groups it contains; otherwise in the order
+    given.
+    """
     order: list[str] = []
     visited: set[str] = set()
     stack = [(obj_id, False) for obj_id in reversed(list(roots))]
@@ -202,5 +234,9 @@ def recompute_due(store: NodeStore, roots: Iterable[str], cause: Cause) -> None:
         if is_due(store, group, cause):
             done = recomputed(store, group)
             # A call does not know the time; an interval runs from tick to tick.
-            done = done.evolve(last_tick_turn=store.turn) if cause is Cause.CALL else done.ticked(store.turn, store.now)
+            done = (
+                done.evolve(last_tick_turn=store.turn)
+                if cause is Cause.CALL
+                else done.ticked(store.turn, store.now)
+            )
             store.put(done, cause)

@@ -1,7 +1,9 @@
-"""The handle table: a line for each node that a variable holds, and for each running or pinned one that none does.
+"""The handle table: a line for each node that a variable holds, and for each running or pinned one
+that none does.
 
-Lines are kept from prompt to prompt. Where not all fit, those that are most likely to matter are shown: of nodes that have just
-changed, of pinned and of running ones, then of the newest; the rest is counted.
+Lines are kept from prompt to prompt. Where not all fit, those that are most likely to matter are
+shown: of nodes that have just changed, of pinned and of running ones, then of the newest; the rest
+is counted.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ class HandleTable:
         self._lines: dict[str, _Line] = {}
 
     def of(self, names: Mapping[str, str], budget: int | None) -> Table:
-        """The table for these variables, by the nodes' ids, within ``budget`` tokens (None: no bound)."""
+        """The table for these variables, by the nodes' ids, within ``budget`` tokens (None: no
+        bound).
+        """
         if not same_names(names, self._names):
             held: dict[str, list[str]] = {}
             for name, obj_id in names.items():
@@ -56,7 +60,9 @@ class HandleTable:
             self._labels = {obj_id: ", ".join(held[obj_id]) for obj_id in creation_order(held)}
         self._names = names
         index = self._store.index
-        listed = len(self._labels) + len((index.running.keys() | index.pinned.keys()) - self._labels.keys())
+        listed = len(self._labels) + len(
+            (index.running.keys() | index.pinned.keys()) - self._labels.keys()
+        )
         chosen: dict[str, _Line] = {}
         left = float("inf") if budget is None else budget
         for obj_id in self._by_weight():
@@ -70,7 +76,10 @@ class HandleTable:
         shown = [chosen[obj_id] for obj_id in creation_order(chosen)]
         lines, tokens = [line.text for line in shown], [line.tokens for line in shown]
         if rest := listed - len(shown):
-            lines.append(f"... {rest:,} more {'handle' if rest == 1 else 'handles'} left out for room; ls() lists all")
+            lines.append(
+                f"... {rest:,} more {'handle' if rest == 1 else 'handles'} left out for room; ls()"
+                " lists all"
+            )
             tokens.append(self._store.count(lines[-1] + "\n"))
         return Table(tuple(lines), tuple(tokens))
 
@@ -90,12 +99,20 @@ class HandleTable:
         state, label = self._store.nodes[obj_id], self._labels.get(obj_id, obj_id)
         changed = self._changed(obj_id)
         made = self._lines.get(obj_id)
-        if made is None or made.state is not state or (made.label, made.changed) != (label, changed):
+        if (
+            made is None
+            or made.state is not state
+            or (made.label, made.changed) != (label, changed)
+        ):
             text = table_line(state, label, changed=changed)
-            made = self._lines[obj_id] = _Line(state, label, changed, text, self._store.count(text + "\n"))
+            made = self._lines[obj_id] = _Line(
+                state, label, changed, text, self._store.count(text + "\n")
+            )
         return made
 
 
 def same_names(one: Mapping[str, str], two: Mapping[str, str]) -> bool:
-    """Whether the variables are the same, and in the same order: the first of a node's names is the one it is called by."""
+    """Whether the variables are the same, and in the same order: the first of a node's names is the
+    one it is called by.
+    """
     return one is two or (one == two and list(one) == list(two))

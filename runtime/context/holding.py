@@ -1,9 +1,10 @@
 """Which nodes anybody can still see, and what becomes of the others.
 
-A node is in sight if a variable holds it (itself, or in a list, tuple or dict), if it is pinned, or if it is a member of a
-group that is in sight. A running node out of sight would be read in every turn for nobody: it is paused when the statement
-that let go of it has ended. It is not dropped: a handle may live on where nobody looks for it, in a closure or deep in a
-structure, and ``Run`` sets its node going again. What was being prepared for it in the background is cancelled.
+A node is in sight if a variable holds it (itself, or in a list, tuple or dict), if it is pinned, or
+if it is a member of a group that is in sight. A running node out of sight would be read in every
+turn for nobody: it is paused when the statement that let go of it has ended. It is not dropped: a
+handle may live on where nobody looks for it, in a closure or deep in a structure, and ``Run`` sets
+its node going again. What was being prepared for it in the background is cancelled.
 """
 
 from __future__ import annotations

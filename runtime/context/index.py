@@ -1,4 +1,6 @@
-"""What a turn asks of the nodes, kept as they change: so that it need not look at all of them to find the few it is about."""
+"""What a turn asks of the nodes, kept as they change: so that it need not look at all of them to
+find the few it is about.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ Kept = dict[str, None]
 class Index:
     """Nodes by what they are at this moment, and the order in which they changed.
 
-    A node that is gone (a statement was taken back) counts as changed, too. Nothing here is part of a checkpoint.
+    A node that is gone (a statement was taken back) counts as changed, too. Nothing here is part of
+    a checkpoint.
     """
 
     def __init__(self) -> None:
@@ -31,7 +34,10 @@ class Index:
         return self._clock
 
     def changed_since(self, clock: int) -> list[str]:
-        """The nodes that were put or let go after that moment, the last first. As long as what has changed."""
+        """The nodes that were put or let go after that moment, the last first.
+
+        As long as what has changed.
+        """
         found: list[str] = []
         for obj_id in reversed(self._changes):
             if self._changes[obj_id] <= clock:
@@ -74,7 +80,9 @@ class Index:
 
 
 def creation_order(obj_ids: Iterable[str]) -> list[str]:
-    """The ids, each once, in the order in which their nodes were made: one counter numbers nodes of all types."""
+    """The ids, each once, in the order in which their nodes were made: one counter numbers nodes of
+    all types.
+    """
     return sorted(set(obj_ids), key=number_of)
 
 

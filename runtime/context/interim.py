@@ -1,24 +1,30 @@
-"""What came between a statement and the next prompt, beside readings: what a replay must know to come to the same."""
+"""What came between a statement and the next prompt, beside readings: what a replay must know to
+come to the same.
+"""
 
 from __future__ import annotations
 
 from runtime.base.values import Compact, Usage
 
 WAIT_EFFECTS = 800_000
-"""The readings of a sleeping job's ticks are archived as effects of the turn that it fell asleep in, from this number on."""
+"""The readings of a sleeping job's ticks are archived as effects of the turn that it fell asleep
+in, from this number on.
+"""
 
 
 class Interim(Compact):
     """What a step records of the time before its call.
 
-    ``payloads`` are those that the turn's tick applied and that changed something: the node, and the turn and the number under
-    which the archive has what was read (0: a summary could not be written); ``dropped`` are those that it, or a tick of the sleep before, dropped, stale or
-    superseded. ``at`` is the workflow time of the turn's tick, in seconds, where nodes' ticks depend on it. ``woken`` is the
-    delta feed's line on the sleep that the statement before asked for; ``ticks`` are the times of those of its ticks that
-    brought something new, and ``asleep`` the payloads that they applied, each after the number of its tick. ``usage`` and
-    ``cost_usd`` are those of summaries that were written in the background and booked since the call before. ``condense``: a
-    user had asked that older turns be condensed. ``limits`` are the most tokens that a prompt might have after each refusal of
-    the turn's prompt as too long.
+    ``payloads`` are those that the turn's tick applied and that changed something: the node, and
+    the turn and the number under which the archive has what was read (0: a summary could not be
+    written); ``dropped`` are those that it, or a tick of the sleep before, dropped, stale or
+    superseded. ``at`` is the workflow time of the turn's tick, in seconds, where nodes' ticks
+    depend on it. ``woken`` is the delta feed's line on the sleep that the statement before asked
+    for; ``ticks`` are the times of those of its ticks that brought something new, and ``asleep``
+    the payloads that they applied, each after the number of its tick. ``usage`` and ``cost_usd``
+    are those of summaries that were written in the background and booked since the call before.
+    ``condense``: a user had asked that older turns be condensed. ``limits`` are the most tokens
+    that a prompt might have after each refusal of the turn's prompt as too long.
     """
 
     at: float | None = None

@@ -1,7 +1,8 @@
 """What a model is shown to sum a group up: its members' texts, as the group knows them.
 
-A member that is a group stands there with its own summary, so a summary of summaries is made from the inside out. Names of
-variables are no part of it: two jobs with equal members share one summary, and a renamed variable asks for no new one.
+A member that is a group stands there with its own summary, so a summary of summaries is made from
+the inside out. Names of variables are no part of it: two jobs with equal members share one summary,
+and a renamed variable asks for no new one.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ class Material(ContextValue):
 
 
 def material_of(store: NodeStore, group: GroupState) -> Material:
-    """What a summary of ``group`` would be made from now. Members share the room equally; what is cut says so."""
+    """What a summary of ``group`` would be made from now.
+
+    Members share the room equally; what is cut says so.
+    """
     parts = [_part(store.nodes[member]) for member in group.members]
     sizes = [store.count(part.text) for part in parts]
     if sum(sizes) > MATERIAL_TOKENS:
@@ -53,7 +57,11 @@ def _part(state: AnyNode) -> Part:
     if isinstance(state, NoteState):
         return Part(what="a note", text=state.rendering.text)
     if isinstance(state, GroupState):
-        text = state.summary.text if state.summary is not None and not state.rendering.note else state.rendering.text
+        text = (
+            state.summary.text
+            if state.summary is not None and not state.rendering.note
+            else state.rendering.text
+        )
         return Part(what=f"a group of {len(state.members)}", text=text)
     unreadable = " (cannot be read now; its last known state)" if state.fault is not None else ""
     return Part(what=state.path + unreadable, text=state.rendering.text)

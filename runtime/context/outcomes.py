@@ -1,4 +1,6 @@
-"""How a call on the context ends: with a value, with an exception for the model, or with a source to be read first."""
+"""How a call on the context ends: with a value, with an exception for the model, or with a source
+to be read first.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ class NodeRef:
 class Returned:
     """The call's value: JSON-like, ``None``, a ``NodeRef`` or a list of them.
 
-    With ``display``, the value is text for the framework message: print it, and resume the statement with ``None``.
+    With ``display``, the value is text for the framework message: print it, and resume the
+    statement with ``None``.
     """
 
     value: Any = None
@@ -39,8 +42,9 @@ class Raised:
 class PendingCall:
     """A call that waits for a read; hand it to ``ContextGraph.complete`` with the result.
 
-    ``draft`` is the node that ``view(...)`` makes if the read succeeds. ``keep`` tells that the reading becomes the node's
-    rendering; without it the reading is for this answer alone (``show(foo, lod=1)``).
+    ``draft`` is the node that ``view(...)`` makes if the read succeeds. ``keep`` tells that the
+    reading becomes the node's rendering; without it the reading is for this answer alone
+    (``show(foo, lod=1)``).
     """
 
     name: str

@@ -1,9 +1,11 @@
-"""Async updates in two phases: prepared in the background, applied at a tick (docs/contract/executable-context.md section 6.2).
+"""Async updates in two phases: prepared in the background, applied at a tick
+(docs/contract/executable-context.md section 6.2).
 
-A background activity never touches a node: what it found comes back as an ``UpdatePayload``, which waits in the
-``ReadyQueue``. At a tick, before sync and periodic ticks, those whose basis is still the node's are applied, in the order of
-their arrival; of several for the same ``(obj_id, kind)`` the newest alone, in the place of the oldest, so that a node
-which is prepared all the time pushes nobody back. No more than ``PER_TURN`` are applied at one tick; the others keep their place.
+A background activity never touches a node: what it found comes back as an ``UpdatePayload``, which
+waits in the ``ReadyQueue``. At a tick, before sync and periodic ticks, those whose basis is still
+the node's are applied, in the order of their arrival; of several for the same ``(obj_id, kind)``
+the newest alone, in the place of the oldest, so that a node which is prepared all the time pushes
+nobody back. No more than ``PER_TURN`` are applied at one tick; the others keep their place.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ AT_A_TIME = 16
 """Preparations of one job that may run at a time."""
 
 PREPARED_EFFECTS = 850_000
-"""What a preparation read is archived as an effect of the turn in which it was begun, from this number on."""
+"""What a preparation read is archived as an effect of the turn in which it was begun, from this
+number on.
+"""
 
 _NUMBERS = 100_000
 
@@ -54,7 +58,9 @@ class PayloadKind(StrEnum):
 
 
 class Basis(ContextValue):
-    """What a payload was prepared from: digests of the node, of its policy, and of what it depends on."""
+    """What a payload was prepared from: digests of the node, of its policy, and of what it depends
+    on.
+    """
 
     obj_digest: str
     policy_hash: str
@@ -69,7 +75,8 @@ class Cost(ContextValue):
 
 
 class Preparation(ContextValue):
-    """Background work that was begun for a node: ``request`` is to be read, or ``material`` to be summed up.
+    """Background work that was begun for a node: ``request`` is to be read, or ``material`` to be
+    summed up.
 
     ``number`` counts a job's preparations from 1.
     """
@@ -104,17 +111,21 @@ class Preparation(ContextValue):
             basis=self.basis,
             kind=self.kind,
             data=data,
-            cost=Cost(time_ms=round((now - self.begun_at) * 1000), bytes=len(result.model_dump_json())),
+            cost=Cost(
+                time_ms=round((now - self.begun_at) * 1000), bytes=len(result.model_dump_json())
+            ),
             payload_hash=digest_of(data),
             source=(self.turn, effect),
         )
 
 
 class UpdatePayload(ContextValue):
-    """An update that waits for a tick. ``data`` is a ``ReadResult`` as JSON, bounded as any reading is.
+    """An update that waits for a tick.
 
-    ``prepared_at`` is workflow time in seconds; ``source`` is the turn and the number under which the archive has the data,
-    ``UNWRITTEN`` where there is none.
+    ``data`` is a ``ReadResult`` as JSON, bounded as any reading is.
+
+    ``prepared_at`` is workflow time in seconds; ``source`` is the turn and the number under which
+    the archive has the data, ``UNWRITTEN`` where there is none.
     """
 
     payload_id: str
@@ -147,7 +158,9 @@ class Applied(ContextValue):
 
 
 class Tally(ContextValue):
-    """What became of a job's payloads: applied, or dropped as ``stale`` or ``superseded``; ``failed`` never came to be one."""
+    """What became of a job's payloads: applied, or dropped as ``stale`` or ``superseded``;
+    ``failed`` never came to be one.
+    """
 
     applied: int = 0
     stale: int = 0
@@ -172,7 +185,9 @@ def basis_of(store: NodeStore, state: AnyNode) -> Basis:
 
 
 def holds(store: NodeStore, obj_id: str, basis: Basis) -> bool:
-    """Whether a payload with this basis may still be applied: the node wants it, somebody sees it, and it is what it was."""
+    """Whether a payload with this basis may still be applied: the node wants it, somebody sees it,
+    and it is what it was.
+    """
     state = store.nodes.get(obj_id)
     if state is None or not (_runs_async(state) or state.awaits_summary):
         return False
@@ -180,7 +195,10 @@ def holds(store: NodeStore, obj_id: str, basis: Basis) -> bool:
 
 
 def _runs_async(state: AnyNode) -> bool:
-    """Whether its readings are prepared. A group's members are: it is recomputed from them, in no time."""
+    """Whether its readings are prepared.
+
+    A group's members are: it is recomputed from them, in no time.
+    """
     return isinstance(state, ViewState) and state.runs(FreqKind.ASYNC)
 
 
@@ -203,13 +221,18 @@ class ReadyQueue:
 
     def count(self, **more: int) -> None:
         """Add to the tally."""
-        self.tally = self.tally.evolve(**{name: getattr(self.tally, name) + n for name, n in more.items()})
+        self.tally = self.tally.evolve(
+            **{name: getattr(self.tally, name) + n for name, n in more.items()}
+        )
 
-    def take(self, current: Callable[[UpdatePayload], bool], apply: Callable[[UpdatePayload], None]) -> None:
-        """Apply what a tick may apply; ``current`` says whether a payload's basis still is the node's.
+    def take(
+        self, current: Callable[[UpdatePayload], bool], apply: Callable[[UpdatePayload], None]
+    ) -> None:
+        """Apply what a tick may apply; ``current`` says whether a payload's basis still is the
+        node's.
 
-        It is asked twice: before the newest of a key is chosen, and again when that one's turn has come, since applying one
-        payload may take the basis of another away.
+        It is asked twice: before the newest of a key is chosen, and again when that one's turn has
+        come, since applying one payload may take the basis of another away.
         """
         fresh = [payload for payload in self.waiting if current(payload)]
         newest = {payload.key: payload for payload in fresh}
@@ -227,7 +250,10 @@ class ReadyQueue:
 
 
 def apply(store: NodeStore, payload: UpdatePayload) -> bool:
-    """Put a payload's reading into its view, or the summary into its group, or that there is none. Whether that changed anything."""
+    """Put a payload's reading into its view, or the summary into its group, or that there is none.
+
+    Whether that changed anything.
+    """
     before = store.digest(payload.obj_id)
     state = store.nodes[payload.obj_id]
     result = ReadResult.model_validate(payload.data)
@@ -244,19 +270,26 @@ def apply(store: NodeStore, payload: UpdatePayload) -> bool:
     return store.digest(payload.obj_id) != before
 
 
-def to_prepare(store: NodeStore, busy: Iterable[str], asleep: Collection[str] | None = None) -> list[AnyNode]:
-    """The nodes whose next payload may be prepared, but those of ``busy``: those that waited longest first.
+def to_prepare(
+    store: NodeStore, busy: Iterable[str], asleep: Collection[str] | None = None
+) -> list[AnyNode]:
+    """The nodes whose next payload may be prepared, but those of ``busy``: those that waited
+    longest first.
 
-    They are async views, and the views and groups whose summaries are to be written. What is begun in one turn is applied in
-    the next at the earliest, and the throttle counts turns between two applications. While a job sleeps no turns pass, and
-    only nodes of ``asleep`` are prepared.
+    They are async views, and the views and groups whose summaries are to be written. What is begun
+    in one turn is applied in the next at the earliest, and the throttle counts turns between two
+    applications. While a job sleeps no turns pass, and only nodes of ``asleep`` are prepared.
     """
-    known = creation_order(({*store.index.running, *store.index.awaiting} - frozenset(busy)) & in_sight(store))
+    known = creation_order(
+        ({*store.index.running, *store.index.awaiting} - frozenset(busy)) & in_sight(store)
+    )
     states = (store.nodes[obj_id] for obj_id in known if asleep is None or obj_id in asleep)
 
     def due(state: AnyNode) -> bool:
         if state.awaits_summary:
-            return not isinstance(state, GroupState) or groups.is_ripe(store, state, asleep=asleep is not None)
+            return not isinstance(state, GroupState) or groups.is_ripe(
+                store, state, asleep=asleep is not None
+            )
         return _runs_async(state) and (asleep is not None or state.throttle_allows(store.turn + 1))
 
     return sorted(filter(due, states), key=lambda state: state.last_tick_turn)

@@ -1,8 +1,10 @@
-"""Which entries of an outline matter most: those that the source itself uses most, and those nearest to a position.
+"""Which entries of an outline matter most: those that the source itself uses most, and those
+nearest to a position.
 
-In the manner of aider's map of a repository, within one source. Names that begin with an underscore count a tenth, classes
-and what else has members more, and a member never without what it belongs to. Headings, keys and columns are not used
-by name: of them the upper levels go first, and of one level the first. All integers: equal text, equal order.
+In the manner of aider's map of a repository, within one source. Names that begin with an underscore
+count a tenth, classes and what else has members more, and a member never without what it belongs
+to. Headings, keys and columns are not used by name: of them the upper levels go first, and of one
+level the first. All integers: equal text, equal order.
 """
 
 from __future__ import annotations
@@ -30,12 +32,19 @@ _MOST_USES = 10_000
 def ranked(items: Sequence[Item], text: str, *, by_use: bool, near: int | None) -> list[int]:
     """The indices of ``items``, the most telling first, each after the one that it belongs to.
 
-    ``by_use``: the text names its entries elsewhere, as code does. ``near`` is the 0-based line of the position, if one is set.
+    ``by_use``: the text names its entries elsewhere, as code does. ``near`` is the 0-based line of
+    the position, if one is set.
     """
     parents = _parents(items)
-    scores = _by_use(items, text, parents) if by_use else [_MOST_USES // (1 + item.level) for item in items]
+    scores = (
+        _by_use(items, text, parents)
+        if by_use
+        else [_MOST_USES // (1 + item.level) for item in items]
+    )
     if near is not None:
-        scores = [_nearer(score, abs(item.line - near)) for score, item in zip(scores, items, strict=True)]
+        scores = [
+            _nearer(score, abs(item.line - near)) for score, item in zip(scores, items, strict=True)
+        ]
     at = _holding(items, near)
     order: dict[int, None] = {}
     for index in sorted(range(len(items)), key=lambda i: (i != at, -scores[i], i)):

@@ -1,7 +1,9 @@
-"""A source's bytes as lines of text: the one place that decides what a line is and what is text at all.
+"""A source's bytes as lines of text: the one place that decides what a line is and what is text at
+all.
 
-Lines end at ``\\n``, ``\\r\\n`` or ``\\r``, as Python's parser and most editors count them, and are numbered from 0. The bytes
-stay bytes: only the lines that are asked for are decoded, so a window into a large file costs no copy of it.
+Lines end at ``\\n``, ``\\r\\n`` or ``\\r``, as Python's parser and most editors count them, and are
+numbered from 0. The bytes stay bytes: only the lines that are asked for are decoded, so a window
+into a large file costs no copy of it.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ _WIDE = (
 
 @dataclass(frozen=True)
 class Line:
-    """One line as it is shown: ``cut`` if it has more than ``text`` shows, ``broken`` if it held bytes that are no UTF-8."""
+    """One line as it is shown: ``cut`` if it has more than ``text`` shows, ``broken`` if it held
+    bytes that are no UTF-8.
+    """
 
     text: str
     cut: bool = False
@@ -38,14 +42,18 @@ class Line:
 
 @dataclass(frozen=True)
 class SourceText:
-    """Lines over ``data``, in which every line break is ``\\n``; ``binary`` sources have no lines."""
+    """Lines over ``data``, in which every line break is ``\\n``; ``binary`` sources have no
+    lines.
+    """
 
     data: bytes
     binary: bool = False
 
     @classmethod
     def of(cls, raw: bytes) -> SourceText:
-        """The text in ``raw``: UTF-8, or what a byte order mark says; binary if it holds a NUL early on."""
+        """The text in ``raw``: UTF-8, or what a byte order mark says; binary if it holds a NUL
+        early on.
+        """
         for mark, encoding in _WIDE:
             if raw.startswith(mark):
                 raw = raw.decode(encoding, "replace").encode("utf-8", "replace")
@@ -95,21 +103,27 @@ class SourceText:
             yield self._line(offset, stop)
 
     def line_from_column(self, offset: int, column: int) -> Line:
-        """The line that starts at ``offset``; one too long to be shown whole starts at character ``column``, with a mark."""
+        """The line that starts at ``offset``; one too long to be shown whole starts at character
+        ``column``, with a mark.
+        """
         stop = self.data.find(b"\n", offset)
         stop = len(self.data) if stop < 0 else stop
         if column <= 0 or stop - offset <= LINE_BYTES:
             return self._line(offset, stop)
-        # A character has at most four bytes, so that many bytes hold all characters before the column. Bytes that are
-        # not UTF-8 make the place approximate.
-        head = self.data[offset : min(stop, offset + 4 * column)].decode("utf-8", "replace")[:column]
+        # A character has at most four bytes, so that many bytes hold all characters before the
+        # column. Bytes that are not UTF-8 make the place approximate.
+        head = self.data[offset : min(stop, offset + 4 * column)].decode("utf-8", "replace")[
+            :column
+        ]
         start = min(offset + len(head.encode("utf-8", "replace")), stop)
         rest = self._line(start, stop)
         return Line(f"[line from column {column}] {rest.text}", True, rest.broken)
 
     def _line(self, start: int, stop: int) -> Line:
         shown = min(stop, start + LINE_BYTES)
-        for _ in range(3):  # not in the middle of a character, which has at most three continuation bytes
+        for _ in range(
+            3
+        ):  # not in the middle of a character, which has at most three continuation bytes
             if shown < stop and self.data[shown] & 0xC0 == 0x80:
                 shown -= 1
         piece = self.data[start:shown]

@@ -1,7 +1,8 @@
 """What a node asks of its source and what comes back: the values of the read activity.
 
-Reading returns an excerpt bounded by the node's token budget, the source's fingerprint, and "unchanged" when the
-node already has that rendering, so history holds what the model could see and no more (docs/design.md section 5).
+Reading returns an excerpt bounded by the node's token budget, the source's fingerprint, and
+"unchanged" when the node already has that rendering, so history holds what the model could see and
+no more (docs/design.md section 5).
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ STANDS_IN_SINCE = "standing in since its summary failed; it is asked for again l
 """How that note ends after a summary that could not be written."""
 
 STANDS_IN = f"structure, {STANDS_IN_UNTIL}"
-"""The note of a reading at level 2 whose summary is not there yet; another reading brings it once it is."""
+"""The note of a reading at level 2 whose summary is not there yet; another reading brings it once
+it is.
+"""
 
 GROUP_STANDS_IN = f"extract, {STANDS_IN_UNTIL}"
 """The note of a group at level 2 of which no model has written a summary yet."""
@@ -34,7 +37,11 @@ NO_WRITER = "structure, for no model writes summaries in this job (summary_model
 
 
 class ReadStatus(StrEnum):
-    """How a read ended. ``UNWRITTEN``: the source, or group, is as before, but the summary that was wanted could not be written."""
+    """How a read ended.
+
+    ``UNWRITTEN``: the source, or group, is as before, but the summary that was wanted could not be
+    written.
+    """
 
     OK = "ok"
     UNCHANGED = "unchanged"
@@ -49,20 +56,28 @@ def stands_in(note: str) -> bool:
 
 def note_after_failure(note: str) -> str:
     """The note of what stands in, once a summary has failed."""
-    return note.removesuffix(STANDS_IN_UNTIL) + STANDS_IN_SINCE if note.endswith(STANDS_IN_UNTIL) else note
+    return (
+        note.removesuffix(STANDS_IN_UNTIL) + STANDS_IN_SINCE
+        if note.endswith(STANDS_IN_UNTIL)
+        else note
+    )
 
 
 def note_after(before: str, note: str) -> str:
-    """A newer ``note`` than ``before``: that the last summary failed is told until one is written."""
+    """A newer ``note`` than ``before``: that the last summary failed is told until one is
+    written.
+    """
     return note_after_failure(note) if before.endswith(STANDS_IN_SINCE) else note
 
 
 class ReadRequest(Value):
-    """Read ``path`` (a file, directory or glob relative to the workspace, or a URI) for node ``obj_id`` at a position, budget and level of detail.
+    """Read ``path`` (a file, directory or glob relative to the workspace, or a URI) for node
+    ``obj_id`` at a position, budget and level of detail.
 
-    ``pos`` is ``"line:column"``, ``"line"`` (both 0-based) or ``"/text"`` (the first line that contains ``text``);
-    ``tokens`` is a count or ``ALL_TOKENS``; ``lod`` is 0 (excerpt), 1 (structure) or 2 (summary).
-    ``known`` is the ``basis`` of the rendering that the node has, if it has one.
+    ``pos`` is ``"line:column"``, ``"line"`` (both 0-based) or ``"/text"`` (the first line that
+    contains ``text``); ``tokens`` is a count or ``ALL_TOKENS``; ``lod`` is 0 (excerpt), 1
+    (structure) or 2 (summary). ``known`` is the ``basis`` of the rendering that the node has, if it
+    has one.
     """
 
     obj_id: str
@@ -76,9 +91,10 @@ class ReadRequest(Value):
 class ReadResult(Value):
     """The excerpt, or why there is none.
 
-    ``basis`` is the digest of (fingerprint, pos, tokens, lod): equal basis, equal text. ``fingerprint`` identifies the
-    source's content (``sha256:…``). Lines are 0-based, ``last_line`` exclusive. ``truncated`` tells that the source has more
-    than the excerpt shows, ``note`` what else a reader must know of it.
+    ``basis`` is the digest of (fingerprint, pos, tokens, lod): equal basis, equal text.
+    ``fingerprint`` identifies the source's content (``sha256:…``). Lines are 0-based, ``last_line``
+    exclusive. ``truncated`` tells that the source has more than the excerpt shows, ``note`` what
+    else a reader must know of it.
     """
 
     obj_id: str

@@ -1,8 +1,9 @@
 """What the live context objects are: immutable states, one for each node.
 
-A node never changes in place. A call or a tick makes a new state and the store puts it in the old one's stead
-(``store.py``), so that taking a statement back is putting the old states back, and a digest belongs to a value.
-The fields are those of docs/contract/executable-context.md sections 5.1 to 5.3.
+A node never changes in place. A call or a tick makes a new state and the store puts it in the old
+one's stead (``store.py``), so that taking a statement back is putting the old states back, and a
+digest belongs to a value. The fields are those of docs/contract/executable-context.md sections 5.1
+to 5.3.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class Mode(StrEnum):
 
 
 class FreqKind(StrEnum):
-    """When a running node is updated: at each turn's tick; when its interval is over; prepared in the background."""
+    """When a running node is updated: at each turn's tick; when its interval is over; prepared in
+    the background.
+    """
 
     SYNC = "Sync"
     PERIODIC = "Periodic"
@@ -59,7 +62,9 @@ class Freq(ContextValue):
 
 
 class DirtyFlags(ContextValue):
-    """Why what a node shows is behind: its position or policy was set, or its source is known to have moved on."""
+    """Why what a node shows is behind: its position or policy was set, or its source is known to
+    have moved on.
+    """
 
     pos_changed: bool = False
     policy_changed: bool = False
@@ -79,8 +84,9 @@ class DirtyFlags(ContextValue):
 class RenderedView(ContextValue):
     """A text that a node shows, and what it was made from.
 
-    Lines are 0-based, ``last_line`` exclusive. ``pos``, ``budget`` (tokens asked for) and ``lod`` are what was asked;
-    ``basis`` and ``fingerprint`` are the reader's (``sources.ReadResult``), empty for a group.
+    Lines are 0-based, ``last_line`` exclusive. ``pos``, ``budget`` (tokens asked for) and ``lod``
+    are what was asked; ``basis`` and ``fingerprint`` are the reader's (``sources.ReadResult``),
+    empty for a group.
     """
 
     text: str = ""
@@ -98,11 +104,13 @@ class RenderedView(ContextValue):
 
 
 class NodeState(ContextValue):
-    """What every node has. ``tokens`` is the budget for showing it, ``ALL_TOKENS`` for no bound of its own.
+    """What every node has.
 
-    ``base_lod`` is the last level other than 3: what level 3 compares. ``previous`` is what the model was shown before
-    ``rendering``; ``pinned`` is the reason for which the node is pinned, if it is. ``last_tick_at`` is the workflow time of the
-    last tick that reached the node, in seconds.
+    ``tokens`` is the budget for showing it, ``ALL_TOKENS`` for no bound of its own.
+
+    ``base_lod`` is the last level other than 3: what level 3 compares. ``previous`` is what the
+    model was shown before ``rendering``; ``pinned`` is the reason for which the node is pinned, if
+    it is. ``last_tick_at`` is the workflow time of the last tick that reached the node, in seconds.
     """
 
     obj_id: str
@@ -120,16 +128,24 @@ class NodeState(ContextValue):
     previous: RenderedView | None = None
 
     def digest(self) -> str:
-        """Digest of the canonical JSON of all but ``last_tick_turn``, ``last_tick_at``, and a group's ``seen`` and ``details``.
+        """Digest of the canonical JSON of all but ``last_tick_turn``, ``last_tick_at``, and a
+        group's ``seen`` and ``details``.
 
-        These move when a tick finds nothing that anyone would see; a digest that moved with them would make the
-        archive record every running node in every turn, and a group recompute for the same summary.
+        These move when a tick finds nothing that anyone would see; a digest that moved with them
+        would make the archive record every running node in every turn, and a group recompute for
+        the same summary.
         """
-        return digest_of(self.model_dump(mode="json", exclude={"last_tick_turn", "last_tick_at", "seen", "details"}))
+        return digest_of(
+            self.model_dump(
+                mode="json", exclude={"last_tick_turn", "last_tick_at", "seen", "details"}
+            )
+        )
 
     @property
     def awaits_summary(self) -> bool:
-        """Whether something else stands in for its summary, which is to be prepared whether it runs or not."""
+        """Whether something else stands in for its summary, which is to be prepared whether it runs
+        or not.
+        """
         return stands_in(self.rendering.note) and self.rendering.lod == self.base_lod
 
     def runs(self, kind: FreqKind) -> bool:
@@ -137,13 +153,18 @@ class NodeState(ContextValue):
         return self.mode is Mode.RUNNING and self.freq is not None and self.freq.kind is kind
 
     def is_due(self, turn: int, now: float) -> bool:
-        """Whether it runs, and a tick of its kind may reach it now. Several missed intervals are one tick."""
+        """Whether it runs, and a tick of its kind may reach it now.
+
+        Several missed intervals are one tick.
+        """
         if self.runs(FreqKind.PERIODIC):
             return self.due_at() <= now
         return self.mode is Mode.RUNNING and self.throttle_allows(turn)
 
     def due_at(self) -> float:
-        """The workflow time at which the next periodic tick is due; at once, if there was none since ``Run``."""
+        """The workflow time at which the next periodic tick is due; at once, if there was none
+        since ``Run``.
+        """
         if self.last_tick_at is None or self.freq is None or self.freq.seconds is None:
             return float("-inf")
         return self.last_tick_at + self.freq.seconds
@@ -158,7 +179,10 @@ class NodeState(ContextValue):
 
 
 class ViewState(NodeState):
-    """A view onto a file. ``fault`` says why its source could not be read the last time, if it could not."""
+    """A view onto a file.
+
+    ``fault`` says why its source could not be read the last time, if it could not.
+    """
 
     obj_type: Literal["view"] = "view"
     path: str
@@ -167,9 +191,11 @@ class ViewState(NodeState):
 
 
 class SeenMember(ContextValue):
-    """A member as a summary was made from it: its state's digest, and the name by which it is referred to.
+    """A member as a summary was made from it: its state's digest, and the name by which it is
+    referred to.
 
-    ``changed`` is the turn of the last summary for which it was new or had changed, ``NEVER`` for none.
+    ``changed`` is the turn of the last summary for which it was new or had changed, ``NEVER`` for
+    none.
     """
 
     obj_id: str
@@ -179,14 +205,18 @@ class SeenMember(ContextValue):
 
 
 class WrittenSummary(ContextValue):
-    """A summary that a model wrote of a group, and the digest of what it was shown for it (``material.py``)."""
+    """A summary that a model wrote of a group, and the digest of what it was shown for it
+    (``material.py``).
+    """
 
     basis: str
     text: str
 
 
 class Detail(ContextValue):
-    """More of a member than it shows itself, read for a group. ``of`` is the fingerprint that the member's source then had.
+    """More of a member than it shows itself, read for a group.
+
+    ``of`` is the fingerprint that the member's source then had.
 
     ``rendering`` is None where the source could not be read, or was another by then.
     """
@@ -198,11 +228,15 @@ class Detail(ContextValue):
 
 
 class GroupState(NodeState):
-    """A summary of its members. ``seen`` holds what the summary was made from: members' digests and names.
+    """A summary of its members.
 
-    ``details`` are what was read of members of which the group shows more than they do (``details.py``).
+    ``seen`` holds what the summary was made from: members' digests and names.
 
-    ``summary`` is the last that a model wrote. It is shown as long as the members are as they were then.
+    ``details`` are what was read of members of which the group shows more than they do
+    (``details.py``).
+
+    ``summary`` is the last that a model wrote. It is shown as long as the members are as they were
+    then.
     """
 
     obj_type: Literal["group"] = "group"
@@ -219,7 +253,9 @@ class NoteState(NodeState):
 
 
 class Wait(ContextValue):
-    """Sleep for ``seconds`` (None: without end), or with ``change`` until one of ``nodes`` changes; of any, if none is named."""
+    """Sleep for ``seconds`` (None: without end), or with ``change`` until one of ``nodes`` changes;
+    of any, if none is named.
+    """
 
     seconds: float | None = None
     change: bool = False

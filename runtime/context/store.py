@@ -1,7 +1,8 @@
 """Where all node states live, and the one gate through which they change.
 
-The gate is open during a call and during a tick, and shut otherwise (docs/contract/executable-context.md section 1.5). It
-keeps the state each node had when the model was last shown something: the delta feed and level 3 compare with that.
+The gate is open during a call and during a tick, and shut otherwise
+(docs/contract/executable-context.md section 1.5). It keeps the state each node had when the model
+was last shown something: the delta feed and level 3 compare with that.
 """
 
 from __future__ import annotations
@@ -17,11 +18,22 @@ from typing import Any
 from runtime.context.describe import describe_change
 from runtime.context.index import Index
 from runtime.context.outcomes import NodeRef
-from runtime.context.states import AnyNode, ContextValue, GroupState, NoteState, RenderedView, ViewState, Wait
+from runtime.context.states import (
+    AnyNode,
+    ContextValue,
+    GroupState,
+    NoteState,
+    RenderedView,
+    ViewState,
+    Wait,
+)
 
 
 class Cause(StrEnum):
-    """What opened the gate; it decides which event a change becomes. ``ASLEEP``: groups at a tick between two turns."""
+    """What opened the gate; it decides which event a change becomes.
+
+    ``ASLEEP``: groups at a tick between two turns.
+    """
 
     CALL = "call"
     TICK = "sync"
@@ -43,7 +55,11 @@ class Recording:
 
 
 class PendingEvent(ContextValue):
-    """An event that waits for its id. ``fields`` are those of the event of that name in docs/contract/executable-context.md section 3.3."""
+    """An event that waits for its id.
+
+    ``fields`` are those of the event of that name in docs/contract/executable-context.md section
+    3.3.
+    """
 
     type: str
     fields: dict[str, Any]
@@ -66,7 +82,8 @@ class Snapshot:
 class NodeStore:
     """The states by ``obj_id`` in creation order, and what has happened to them.
 
-    ``writer`` tells whether a model writes summaries in this job. ``held`` are the nodes that variables held, or a wait waited for, when the last statement ended; None before the first did.
+    ``writer`` tells whether a model writes summaries in this job. ``held`` are the nodes that
+    variables held, or a wait waited for, when the last statement ended; None before the first did.
     """
 
     def __init__(self, count: Callable[[str], int], *, writer: bool = False) -> None:
@@ -89,7 +106,10 @@ class NodeStore:
 
     @contextmanager
     def open(self, turn: int, now: float = 0.0) -> Iterator[None]:
-        """Let nodes change, in ``turn``. ``now`` is the workflow time of a tick, in seconds; calls do not know it."""
+        """Let nodes change, in ``turn``.
+
+        ``now`` is the workflow time of a tick, in seconds; calls do not know it.
+        """
         outer = self._turn, self._now, self._thread
         self._turn, self._now, self._thread = turn, now, threading.get_ident()
         try:
@@ -99,7 +119,9 @@ class NodeStore:
 
     @property
     def nodes(self) -> Mapping[str, AnyNode]:
-        """The states by ``obj_id``, to look at: ``add`` and ``put`` are the only ways to change them."""
+        """The states by ``obj_id``, to look at: ``add`` and ``put`` are the only ways to change
+        them.
+        """
         return MappingProxyType(self._nodes)
 
     def fill(self, nodes: Mapping[str, AnyNode]) -> None:
@@ -116,8 +138,9 @@ class NodeStore:
         """The turn of the call or tick that is going on.
 
         Raises:
-            RuntimeError: when there is none, or it is another thread's: a node was about to change outside a call and outside
-                a tick, which is what background work must never do (docs/contract/executable-context.md section 1.5).
+            RuntimeError: when there is none, or it is another thread's: a node was about to change
+                outside a call and outside a tick, which is what background work must never do
+                (docs/contract/executable-context.md section 1.5).
         """
         if self._turn is None or self._thread != threading.get_ident():
             raise RuntimeError("nodes change only during a call or a tick")
@@ -173,12 +196,18 @@ class NodeStore:
         self._keep(state)
 
     def put(self, state: AnyNode, cause: Cause) -> None:
-        """Set a node's new state: the one place where nodes change. An event follows if its digest did."""
+        """Set a node's new state: the one place where nodes change.
+
+        An event follows if its digest did.
+        """
         self._require_open()
         before = self.nodes[state.obj_id]
         was = self.digest(state.obj_id)
         self._keep(state)
-        if state.evolve(last_tick_turn=before.last_tick_turn, last_tick_at=before.last_tick_at) == before:
+        if (
+            state.evolve(last_tick_turn=before.last_tick_turn, last_tick_at=before.last_tick_at)
+            == before
+        ):
             # Spares the digest of a text that is the same.
             self._digests[state.obj_id] = (state, was)
             return
@@ -194,8 +223,13 @@ class NodeStore:
             self._emit("TickApplied", obj_id=state.obj_id, tick_kind=cause.value, delta=delta)
 
     @contextmanager
-    def method(self, obj_id: str, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Recording]:
-        """Record one call on a node, with its digests before and after. A call that raises leaves no event."""
+    def method(
+        self, obj_id: str, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Iterator[Recording]:
+        """Record one call on a node, with its digests before and after.
+
+        A call that raises leaves no event.
+        """
         at = len(self.events)
         before = self.digest(obj_id) if obj_id in self.nodes else ""
         recording = Recording()
@@ -216,7 +250,9 @@ class NodeStore:
 
     @contextmanager
     def payload(self, obj_id: str, meta: dict[str, Any]) -> Iterator[None]:
-        """Record what a prepared update changes in its node; one that changes nothing leaves no event."""
+        """Record what a prepared update changes in its node; one that changes nothing leaves no
+        event.
+        """
         at, was, before = len(self.events), self.digest(obj_id), self.nodes[obj_id]
         yield
         if self.digest(obj_id) == was:

@@ -1,9 +1,11 @@
-"""Level of detail 1: the outline of a source within a token budget, and where a position is set, the lines near it.
+"""Level of detail 1: the outline of a source within a token budget, and where a position is set,
+the lines near it.
 
-Each outline line is ``LINE: text``, indented by depth, with 0-based lines that ``SetPos`` takes. Structure comes first: the lines
-nearby have a quarter of the budget, and none without a budget. Where the budget does not hold the outline, documentation
-gives way, then parameters, then the entries that matter least (``ranking.py``); what is shown stays in the source's order,
-and the text says how many are left out.
+Each outline line is ``LINE: text``, indented by depth, with 0-based lines that ``SetPos`` takes.
+Structure comes first: the lines nearby have a quarter of the budget, and none without a budget.
+Where the budget does not hold the outline, documentation gives way, then parameters, then the
+entries that matter least (``ranking.py``); what is shown stays in the source's order, and the text
+says how many are left out.
 """
 
 from __future__ import annotations
@@ -11,31 +13,51 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.context.excerpts import Count, Excerpt, Position, bounded, excerpt, fitting, position, suffix_of
+from runtime.context.excerpts import (
+    Count,
+    Excerpt,
+    Position,
+    bounded,
+    excerpt,
+    fitting,
+    position,
+    suffix_of,
+)
 from runtime.context.outlines import MAX_ITEMS, Item, is_code, outline
 from runtime.context.ranking import ranked, short
 from runtime.context.source_text import SourceText
 from runtime.context.sources import ALL_TOKENS
 
 OUTLINED_BYTES = 256 * 1024
-"""How much of a source is outlined, from its start. Parsing holds the interpreter lock (half a second for
-dense Python of this size), and a worker must not stall."""
+"""How much of a source is outlined, from its start.
+
+Parsing holds the interpreter lock (half a second for dense Python of this size), and a worker must
+not stall.
+"""
 
 PLAIN_TOKENS = 2_000
-"""What ``All`` stands for where there is nothing to outline: level 1 is never the whole of a long text."""
+"""What ``All`` stands for where there is nothing to outline: level 1 is never the whole of a long
+text.
+"""
 
 NEAR_SHARE = 4
 """The lines nearby have the budget's part by this number."""
 
 
 def structure(
-    source: SourceText, path: str, pos: str, tokens: int, count: Count, outlined: Sequence[Item] | None = None
+    source: SourceText,
+    path: str,
+    pos: str,
+    tokens: int,
+    count: Count,
+    outlined: Sequence[Item] | None = None,
 ) -> Excerpt:
-    """The structure of ``source`` with the lines near ``pos``, of at most ``tokens`` tokens by ``count``.
+    """The structure of ``source`` with the lines near ``pos``, of at most ``tokens`` tokens by
+    ``count``.
 
-    ``outlined`` is its outline where that is not made from its text: then the text is a list of what the outline names, and
-    no lines of it are shown beside.
-    The excerpt covers all lines of the source; ``truncated`` tells that the outline or a line is not complete.
+    ``outlined`` is its outline where that is not made from its text: then the text is a list of
+    what the outline names, and no lines of it are shown beside. The excerpt covers all lines of the
+    source; ``truncated`` tells that the outline or a line is not complete.
 
     Raises:
         ValueError: from ``position`` or ``bounded``.
@@ -44,13 +66,18 @@ def structure(
     if source.binary and outlined is None:
         return excerpt(source, pos, tokens, count)
     at = position(source, pos)
-    items, partial = _items(source, path) if outlined is None else (outlined, len(outlined) == MAX_ITEMS)
+    items, partial = (
+        _items(source, path) if outlined is None else (outlined, len(outlined) == MAX_ITEMS)
+    )
     if not items:
         return excerpt(source, pos, PLAIN_TOKENS if tokens == ALL_TOKENS else tokens, count)
     is_set = outlined is None and (at != Position(0) or pos.startswith("/"))
     room = budget // NEAR_SHARE if is_set and tokens != ALL_TOKENS else 0
     order = ranked(
-        items, _start_of(source), by_use=outlined is None and is_code(path), near=at.line if is_set else None
+        items,
+        _start_of(source),
+        by_use=outlined is None and is_code(path),
+        near=at.line if is_set else None,
     )
     outlines = _Outline(items, tuple(order), items[-1].line if partial else None, count)
     text, dropped = outlines.within(budget - room)
@@ -62,7 +89,9 @@ def structure(
     else:
         full = fitting(text, budget, count)
         dropped = True
-    return Excerpt(full, 0, source.total_lines, source.total_lines, count(full), truncated=dropped or partial)
+    return Excerpt(
+        full, 0, source.total_lines, source.total_lines, count(full), truncated=dropped or partial
+    )
 
 
 def _start_of(source: SourceText) -> str:
@@ -81,7 +110,10 @@ def _items(source: SourceText, path: str) -> tuple[tuple[Item, ...], bool]:
 
 @dataclass(frozen=True)
 class _Outline:
-    """An outline that is to be fitted. ``order`` ranks its items; it ends after the line ``ends_at``, if it is not whole."""
+    """An outline that is to be fitted.
+
+    ``order`` ranks its items; it ends after the line ``ends_at``, if it is not whole.
+    """
 
     items: Sequence[Item]
     order: tuple[int, ...]
@@ -107,7 +139,9 @@ class _Outline:
         return text if self.count(text) <= budget else "", len(kept) < len(plain)
 
     def _documented(self, lines: Sequence[str], budget: int) -> list[str]:
-        """``lines``, of which all stand, with the first line of documentation where there is room."""
+        """``lines``, of which all stand, with the first line of documentation where there is
+        room.
+        """
         made = list(lines)
         room = budget - self.count(self._text(range(len(made)), made))
         for index in self.order:
@@ -132,7 +166,9 @@ class _Outline:
     def _text(self, kept: Sequence[int], lines: Sequence[str]) -> str:
         left_out = len(self.items) - len(kept)
         words = [f"… {left_out:,} more entries left out"] if left_out else []
-        words += [f"… lines after {self.ends_at} are not outlined"] if self.ends_at is not None else []
+        words += (
+            [f"… lines after {self.ends_at} are not outlined"] if self.ends_at is not None else []
+        )
         return "\n".join([*(lines[index] for index in sorted(kept)), *words])
 
 
@@ -141,7 +177,9 @@ def _line(item: Item, text: str) -> str:
 
 
 def _near(source: SourceText, pos: str, room: int, count: Count) -> str:
-    """The lines from ``pos`` on, under a heading that numbers them, within ``room`` tokens; ``""`` if there is no room."""
+    """The lines from ``pos`` on, under a heading that numbers them, within ``room`` tokens; ``""``
+    if there is no room.
+    """
     heading = "--- lines 000000-000000 of 000000:\n"
     left = room - count(heading) - 1
     if left <= 0:

@@ -1,7 +1,9 @@
-"""A group's text: an extractive summary of its members within the group's budget, or a model's under its members' names.
+"""A group's text: an extractive summary of its members within the group's budget, or a model's
+under its members' names.
 
-In the extract, which is deterministic and needs no model, each member gets a line that names it and a share of the rest by weight: members that changed since the last summary
-and pinned ones weigh three times as much as the others, those that changed a few turns ago twice as much. What a member
+In the extract, which is deterministic and needs no model, each member gets a line that names it and
+a share of the rest by weight: members that changed since the last summary and pinned ones weigh
+three times as much as the others, those that changed a few turns ago twice as much. What a member
 leaves of its share goes to the next.
 """
 
@@ -66,7 +68,10 @@ class Member:
     def head(self) -> str:
         """The line that names it."""
         if isinstance(self.state, GroupState):
-            return f"{self.name} ({self.state.obj_id}): group of {len(self.state.members)}{self._marks()}"
+            return (
+                f"{self.name} ({self.state.obj_id}): group of"
+                f" {len(self.state.members)}{self._marks()}"
+            )
         if isinstance(self.state, NoteState):
             return f"{self.name} ({self.state.obj_id}): note{self._marks()}"
         where = f"{label(self.state.path)} {lines_of(self.state.rendering)}"
@@ -80,7 +85,9 @@ class Member:
 
 
 def summarise(members: Sequence[Member], *, lod: int, budget: int, count: Count) -> str:
-    """The group's text at level ``lod`` (0 excerpts, 1 structure, 2 summary) within ``budget`` tokens."""
+    """The group's text at level ``lod`` (0 excerpts, 1 structure, 2 summary) within ``budget``
+    tokens.
+    """
     heads = [member.head() for member in members]
     if budget != ALL_TOKENS and count("\n".join(heads)) > budget:
         return _too_many(heads, budget, count)
@@ -89,8 +96,14 @@ def summarise(members: Sequence[Member], *, lod: int, budget: int, count: Count)
 
 
 def room_beside_names(members: Sequence[Member], budget: int, count: Count) -> int:
-    """The tokens that a text may have under the members' names; ``ALL_TOKENS`` if nothing bounds it."""
-    return budget if budget == ALL_TOKENS else max(budget - count("\n".join(m.head() for m in members)) - 1, 0)
+    """The tokens that a text may have under the members' names; ``ALL_TOKENS`` if nothing bounds
+    it.
+    """
+    return (
+        budget
+        if budget == ALL_TOKENS
+        else max(budget - count("\n".join(m.head() for m in members)) - 1, 0)
+    )
 
 
 def with_names(members: Sequence[Member], text: str, *, budget: int, count: Count) -> str:
@@ -129,8 +142,12 @@ def _share_out(
     return chosen
 
 
-def _assemble(heads: Sequence[str], chosen: list[list[tuple[int, str]]], budget: int, count: Count) -> str:
-    """The text; lines are dropped from the end should the whole cost more than its lines did one by one."""
+def _assemble(
+    heads: Sequence[str], chosen: list[list[tuple[int, str]]], budget: int, count: Count
+) -> str:
+    """The text; lines are dropped from the end should the whole cost more than its lines did one by
+    one.
+    """
     while True:
         lines: list[str] = []
         for head, part in zip(heads, chosen, strict=True):
@@ -144,7 +161,9 @@ def _assemble(heads: Sequence[str], chosen: list[list[tuple[int, str]]], budget:
 
 
 def candidates(state: AnyNode, lod: int) -> list[tuple[int, str]]:
-    """The lines of a member that may stand in the summary, most telling first, each with its place in the text."""
+    """The lines of a member that may stand in the summary, most telling first, each with its place
+    in the text.
+    """
     numbered = list(enumerate(state.rendering.text.splitlines()))
     if lod == 0:
         return numbered

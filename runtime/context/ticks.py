@@ -1,7 +1,9 @@
-"""The tick: which sources are due, and what their readings change (docs/contract/executable-context.md sections 5.2 and 6.1).
+"""The tick: which sources are due, and what their readings change
+(docs/contract/executable-context.md sections 5.2 and 6.1).
 
-Order: sync ticks, periodic ticks that are due, then due groups, members before the groups that contain them; nodes in creation
-order. A view that was set to show something else is read with the sync ticks, whether it runs or not.
+Order: sync ticks, periodic ticks that are due, then due groups, members before the groups that
+contain them; nodes in creation order. A view that was set to show something else is read with the
+sync ticks, whether it runs or not.
 """
 
 from __future__ import annotations
@@ -16,14 +18,26 @@ from runtime.context.states import NEVER, FreqKind, Mode, ViewState
 from runtime.context.store import Cause, NodeStore
 
 
-def due(store: NodeStore, turn: int, now: float, also: frozenset[str] = frozenset()) -> tuple[ReadRequest, ...]:
-    """The reads of the tick of ``turn`` at ``now``: of sync ticks and of ``also``, of periodic ones, then those for groups."""
+def due(
+    store: NodeStore, turn: int, now: float, also: frozenset[str] = frozenset()
+) -> tuple[ReadRequest, ...]:
+    """The reads of the tick of ``turn`` at ``now``: of sync ticks and of ``also``, of periodic
+    ones, then those for groups.
+    """
     index = store.index
-    found = (store.nodes[obj_id] for obj_id in creation_order((*index.asked, *index.running, *also)))
+    found = (
+        store.nodes[obj_id] for obj_id in creation_order((*index.asked, *index.running, *also))
+    )
     states = [state for state in found if isinstance(state, ViewState)]
     asked = {s.obj_id for s in states if s.dirty.explicit or s.obj_id in also}
-    sync = [s for s in states if s.obj_id in asked or (s.runs(FreqKind.SYNC) and s.is_due(turn, now))]
-    periodic = [s for s in states if s.obj_id not in asked and s.runs(FreqKind.PERIODIC) and s.is_due(turn, now)]
+    sync = [
+        s for s in states if s.obj_id in asked or (s.runs(FreqKind.SYNC) and s.is_due(turn, now))
+    ]
+    periodic = [
+        s
+        for s in states
+        if s.obj_id not in asked and s.runs(FreqKind.PERIODIC) and s.is_due(turn, now)
+    ]
     reads = tuple(views.request_for(state) for state in (*sync, *periodic))
     return (*reads, *details.due(store, {request.obj_id for request in reads}))
 
@@ -36,7 +50,8 @@ def apply(
 ) -> None:
     """Put the readings into their views and recompute the groups that are due.
 
-    A view whose reading is missing stays due. ``cause_of_groups`` is ``ASLEEP`` at a tick between two turns.
+    A view whose reading is missing stays due. ``cause_of_groups`` is ``ASLEEP`` at a tick between
+    two turns.
 
     Raises:
         ValueError: if a reading belongs to no view that was due, or two to the same.
@@ -45,7 +60,10 @@ def apply(
     answered = {result.obj_id: result for result in results}
     strangers = answered.keys() - asked.keys()
     if strangers or len(answered) != len(results):
-        raise ValueError(f"readings that the tick did not ask for, or twice: {sorted(strangers) or sorted(answered)}")
+        raise ValueError(
+            "readings that the tick did not ask for, or twice:"
+            f" {sorted(strangers) or sorted(answered)}"
+        )
     for obj_id, request in asked.items():
         if obj_id not in answered:
             continue
@@ -53,7 +71,11 @@ def apply(
             details.take(store, request, answered[obj_id])
             continue
         state = store.view(obj_id)
-        cause = Cause.PERIODIC if state.runs(FreqKind.PERIODIC) and not state.dirty.explicit else Cause.TICK
+        cause = (
+            Cause.PERIODIC
+            if state.runs(FreqKind.PERIODIC) and not state.dirty.explicit
+            else Cause.TICK
+        )
         changed = apply_reading(store, state, request, answered[obj_id], cause)
         if changed.mode is Mode.RUNNING:
             store.put(changed.ticked(store.turn, store.now), cause)
@@ -66,10 +88,11 @@ def recompute(store: NodeStore, cause: Cause) -> None:
 
 
 def bring_forward(store: NodeStore) -> None:
-    """``tick()`` by the model: at once if nothing has to be read, else all that runs is due at the next tick.
+    """``tick()`` by the model: at once if nothing has to be read, else all that runs is due at the
+    next tick.
 
-    A statement cannot read a whole tick's sources in mid-call, and every turn begins with a tick: so what ``tick()`` adds is
-    that throttles and intervals do not hold it back.
+    A statement cannot read a whole tick's sources in mid-call, and every turn begins with a tick:
+    so what ``tick()`` adds is that throttles and intervals do not hold it back.
     """
     if not due(store, store.turn, store.now):
         recompute(store, Cause.CALL)

@@ -1,4 +1,7 @@
-"""What happens to a view's state: policy set, a reading applied. Pure functions from state to state."""
+"""What happens to a view's state: policy set, a reading applied.
+
+Pure functions from state to state.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,27 @@ from runtime.context.states import DIFF_LOD, DirtyFlags, RenderedView, ViewState
 Count = Callable[[str], int]
 
 
-def request_for(state: ViewState, *, lod: int | None = None, tokens: int | None = None) -> ReadRequest:
-    """The read that brings ``state`` up to date, or one at another level or budget for a single answer."""
+def request_for(
+    state: ViewState, *, lod: int | None = None, tokens: int | None = None
+) -> ReadRequest:
+    """The read that brings ``state`` up to date, or one at another level or budget for a single
+    answer.
+    """
     level = state.base_lod if lod is None or lod == DIFF_LOD else lod
     budget = state.tokens if tokens is None else tokens
     own = level == state.base_lod and budget == state.tokens
     known = state.rendering.basis or None if own else None
-    return ReadRequest(obj_id=state.obj_id, path=state.path, pos=state.pos, tokens=budget, lod=level, known=known)
+    return ReadRequest(
+        obj_id=state.obj_id, path=state.path, pos=state.pos, tokens=budget, lod=level, known=known
+    )
 
 
 def with_policy(
     state: ViewState, *, lod: int | None = None, tokens: int | None = None, pos: str | None = None
 ) -> ViewState:
-    """``state`` with another policy or position; the flags tell whether its rendering still answers to them."""
+    """``state`` with another policy or position; the flags tell whether its rendering still answers
+    to them.
+    """
     changed = state.evolve(
         lod=state.lod if lod is None else lod,
         base_lod=state.base_lod if lod is None or lod == DIFF_LOD else lod,
@@ -58,17 +69,25 @@ def rendering_of(request: ReadRequest, result: ReadResult, count: Count) -> Rend
 
 
 def with_reading(
-    state: ViewState, request: ReadRequest, result: ReadResult, last_shown: RenderedView | None, count: Count
+    state: ViewState,
+    request: ReadRequest,
+    result: ReadResult,
+    last_shown: RenderedView | None,
+    count: Count,
 ) -> ViewState:
-    """``state`` after its own read: a new rendering, the same one confirmed, or a fault beside the last one.
+    """``state`` after its own read: a new rendering, the same one confirmed, or a fault beside the
+    last one.
 
-    A failed read clears the flags too: a paused view would otherwise be read, and fail, in every turn.
+    A failed read clears the flags too: a paused view would otherwise be read, and fail, in every
+    turn.
     """
     if result.status is ReadStatus.ERROR:
         return state.evolve(fault=fault_of(result), dirty=DirtyFlags())
     if result.status is ReadStatus.UNCHANGED:
         if not state.rendering.basis:
-            raise ValueError(f"{state.obj_id} has no rendering, so its reading cannot be 'unchanged'")
+            raise ValueError(
+                f"{state.obj_id} has no rendering, so its reading cannot be 'unchanged'"
+            )
         rendering = state.rendering.evolve(pos=request.pos, lod=request.lod, budget=request.tokens)
         return state.evolve(rendering=rendering, fault=None, dirty=DirtyFlags())
     rendering = rendering_of(request, result, count)
@@ -84,7 +103,9 @@ def fault_of(result: ReadResult) -> str:
 
 
 def scrolled(state: ViewState, delta_lines: int) -> str:
-    """The position ``delta_lines`` further on (negative: back), kept within the source as far as it is known."""
+    """The position ``delta_lines`` further on (negative: back), kept within the source as far as it
+    is known.
+    """
     if state.pos.startswith("/"):
         line, column = _anchored(state), "0"
     else:
@@ -97,7 +118,9 @@ def scrolled(state: ViewState, delta_lines: int) -> str:
 
 
 def _anchored(state: ViewState) -> int:
-    """The line where the last reading found the anchor's text: the first that has it in the lines shown."""
+    """The line where the last reading found the anchor's text: the first that has it in the lines
+    shown.
+    """
     rendering = state.rendering
     if rendering.pos == state.pos and rendering.lod == 0:
         for number, line in enumerate(rendering.text.splitlines()):
@@ -105,12 +128,15 @@ def _anchored(state: ViewState) -> int:
                 return rendering.first_line + number
     raise Refused(
         ValueError,
-        f"Scroll: the line of {state.pos!r} is not among those shown; give SetPos a line, or Refresh() at lod 0",
+        f"Scroll: the line of {state.pos!r} is not among those shown; give SetPos a line, or"
+        " Refresh() at lod 0",
     )
 
 
 def lines_for_tokens(state: ViewState, delta_tokens: int) -> int:
-    """About how many lines ``delta_tokens`` are, by the average line of the present rendering; at least one."""
+    """About how many lines ``delta_tokens`` are, by the average line of the present rendering; at
+    least one.
+    """
     shown = max(state.rendering.last_line - state.rendering.first_line, 1)
     per_line = max(state.rendering.tokens / shown, 1.0)
     lines = max(round(abs(delta_tokens) / per_line), 1)

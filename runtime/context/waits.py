@@ -16,12 +16,16 @@ MOST_WAITS = 100
 
 
 def under(store: NodeStore, roots: Iterable[str]) -> list[str]:
-    """``roots`` and the members of the running groups among them, at any depth, in creation order."""
+    """``roots`` and the members of the running groups among them, at any depth, in creation
+    order.
+    """
     waiting = list(dict.fromkeys(roots))
     seen = set(waiting)
     for obj_id in waiting:
         state = store.nodes[obj_id]
-        for member in state.members if isinstance(state, GroupState) and state.mode is Mode.RUNNING else ():
+        for member in (
+            state.members if isinstance(state, GroupState) and state.mode is Mode.RUNNING else ()
+        ):
             if member not in seen:
                 seen.add(member)
                 waiting.append(member)
@@ -29,7 +33,9 @@ def under(store: NodeStore, roots: Iterable[str]) -> list[str]:
 
 
 def to_look_at(store: NodeStore, roots: Iterable[str]) -> list[str]:
-    """The views under ``roots`` that a look at them reads: those that run, but async ones, which are prepared instead."""
+    """The views under ``roots`` that a look at them reads: those that run, but async ones, which
+    are prepared instead.
+    """
     states = (store.nodes[obj_id] for obj_id in under(store, roots))
     return [s.obj_id for s in states if _is_running_view(s) and not s.runs(FreqKind.ASYNC)]
 
@@ -56,7 +62,10 @@ def can_change(store: NodeStore, obj_id: str) -> bool:
 
     It is a running view, or a running group that shows one; or something stands in for its summary.
     """
-    return any(_is_running_view(store.nodes[o]) or _will_be_summed_up(store, o) for o in under(store, [obj_id]))
+    return any(
+        _is_running_view(store.nodes[o]) or _will_be_summed_up(store, o)
+        for o in under(store, [obj_id])
+    )
 
 
 def _is_running_view(state: AnyNode) -> bool:
@@ -67,15 +76,19 @@ def _will_be_summed_up(store: NodeStore, obj_id: str) -> bool:
     state = store.nodes[obj_id]
     if state.dirty.explicit and state.base_lod == SUMMARY_LOD and store.writer:
         return True
-    # A paused group shows its members as they were: once they are others, nobody can sum those up any more.
+    # A paused group shows its members as they were: once they are others, nobody can sum those up
+    # any more.
     stuck = (
-        isinstance(state, GroupState) and state.mode is Mode.PAUSED and not groups.is_ripe(store, state, asleep=True)
+        isinstance(state, GroupState)
+        and state.mode is Mode.PAUSED
+        and not groups.is_ripe(store, state, asleep=True)
     )
     return state.awaits_summary and not stuck
 
 
 def signature(store: NodeStore, obj_id: str) -> str:
-    """What a node has to show, as a digest: its source's content or why it cannot be read, its members', its text.
+    """What a node has to show, as a digest: its source's content or why it cannot be read, its
+    members', its text.
 
     It does not depend on how much of that is shown: what the model sets is no change to wait for.
     """
@@ -88,7 +101,9 @@ def signature(store: NodeStore, obj_id: str) -> str:
 
 
 def next_due(store: NodeStore) -> float:
-    """The workflow time at which the next periodic tick of a view is due; infinity if there is none."""
+    """The workflow time at which the next periodic tick of a view is due; infinity if there is
+    none.
+    """
     running = (store.nodes[obj_id] for obj_id in store.index.running)
     times = (s.due_at() for s in running if isinstance(s, ViewState) and s.runs(FreqKind.PERIODIC))
     return min(times, default=float("inf"))

@@ -1,6 +1,7 @@
 """The JSON form of events: one object each, with its ``type`` and version ``v``.
 
-An event of a later release comes back as an ``UnknownEvent`` and is written out again as it was read.
+An event of a later release comes back as an ``UnknownEvent`` and is written out again as it was
+read.
 """
 
 from __future__ import annotations

@@ -8,10 +8,11 @@ from runtime.base.values import Compact, StepRef, Usage
 class CondensationRecord(Compact):
     """A condensation that took effect: recorded by the next step, or by the run's end.
 
-    ``forgotten`` are the ids of the events that left the View, ``unknown`` those that it named and nobody knew. ``stands_in`` is the id of the event that stands for
-    them, whose segment has the origin ``event:<id>``; ``None`` if nothing does. ``summary`` is the step in which a model
-    wrote it, ``failures`` why earlier requests for it were of no use; ``usage`` and ``cost_usd`` are those of all
-    requests together.
+    ``forgotten`` are the ids of the events that left the View, ``unknown`` those that it named and
+    nobody knew. ``stands_in`` is the id of the event that stands for them, whose segment has the
+    origin ``event:<id>``; ``None`` if nothing does. ``summary`` is the step in which a model wrote
+    it, ``failures`` why earlier requests for it were of no use; ``usage`` and ``cost_usd`` are
+    those of all requests together.
     """
 
     id: str

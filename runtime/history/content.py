@@ -1,4 +1,6 @@
-"""What messages and results are made of: text, and places where a live context object is rendered."""
+"""What messages and results are made of: text, and places where a live context object is
+rendered.
+"""
 
 from __future__ import annotations
 
@@ -33,5 +35,9 @@ def text_content(text: str) -> Content:
 
 
 def plain_text(content: Content) -> str:
-    """The text of ``content``; a node stands as ``<node ID>``, since its rendering is the projection's."""
-    return "".join(part.text if isinstance(part, TextPart) else f"<node {part.obj_id}>" for part in content)
+    """The text of ``content``; a node stands as ``<node ID>``, since its rendering is the
+    projection's.
+    """
+    return "".join(
+        part.text if isinstance(part, TextPart) else f"<node {part.obj_id}>" for part in content
+    )

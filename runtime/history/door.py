@@ -1,6 +1,7 @@
 """The door for condensations: ids must be known, units whole, nothing unfinished, nothing pinned.
 
-What asks for part of a unit is widened to the whole of it; what cannot be mended is rejected and has no effect.
+What asks for part of a unit is widened to the whole of it; what cannot be mended is rejected and
+has no effect.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The positions to forget, in order, the wanted offset of the summary, and what was changed on the way."""
+    """The positions to forget, in order, the wanted offset of the summary, and what was changed on
+    the way.
+    """
 
     positions: tuple[int, ...]
     offset: int | None
@@ -42,14 +45,17 @@ def rule_on(
     properties: Sequence[ViewProperty],
     last_index: int,
 ) -> Rejected | Admitted:
-    """Whether and how ``condensation`` takes effect on a View of ``events`` whose last index is ``last_index``.
+    """Whether and how ``condensation`` takes effect on a View of ``events`` whose last index is
+    ``last_index``.
 
-    Ids of events that are known and not in the View (forgotten before, or never shown) need nothing. Of ids that nobody
-    knows the rest takes effect, unless there is no rest.
+    Ids of events that are known and not in the View (forgotten before, or never shown) need
+    nothing. Of ids that nobody knows the rest takes effect, unless there is no rest.
     """
     unknown = tuple(i for i in condensation.forgotten_event_ids if i not in known)
     if unknown and len(unknown) == len(condensation.forgotten_event_ids):
-        return Rejected(RepairReason.REJECTED_UNKNOWN, unknown, "no such event before this condensation")
+        return Rejected(
+            RepairReason.REJECTED_UNKNOWN, unknown, "no such event before this condensation"
+        )
     if condensation.summary is not None and condensation.summary_event_id in known:
         taken = (condensation.summary_event_id,)
         return Rejected(RepairReason.REJECTED_ID_TAKEN, taken, "another event has the summary's id")
@@ -59,18 +65,30 @@ def rule_on(
     gone = _whole_units(seeds, trackers)
     unfinished = tuple(events[p].id for p in sorted(gone) if p >= last_index)
     if unfinished:
-        return Rejected(RepairReason.REJECTED_PENDING, unfinished, "at or behind a call that has no result yet")
+        return Rejected(
+            RepairReason.REJECTED_PENDING, unfinished, "at or behind a call that has no result yet"
+        )
     if condensation.summary is None and not gone:
-        return Rejected(RepairReason.REJECTED_EMPTY, (), "forgets nothing that is shown, and has no summary")
+        return Rejected(
+            RepairReason.REJECTED_EMPTY, (), "forgets nothing that is shown, and has no summary"
+        )
     if condensation.summary is not None and not condensation.summary.strip():
         return Rejected(RepairReason.REJECTED_EMPTY, (), "the summary is empty")
     notes: list[Note] = []
     if unknown:
-        notes.append((RepairReason.UNKNOWN_IGNORED, unknown, "no such event before this condensation"))
+        notes.append(
+            (RepairReason.UNKNOWN_IGNORED, unknown, "no such event before this condensation")
+        )
     if pinned:
         notes.append((RepairReason.PINNED_KEPT, tuple(events[p].id for p in sorted(pinned)), ""))
     if gone - seeds:
-        notes.append((RepairReason.WIDENED, tuple(events[p].id for p in sorted(gone - seeds)), "to whole units"))
+        notes.append(
+            (
+                RepairReason.WIDENED,
+                tuple(events[p].id for p in sorted(gone - seeds)),
+                "to whole units",
+            )
+        )
     offset = condensation.summary_offset
     if offset is None and gone:
         offset = min(gone)
@@ -78,7 +96,10 @@ def rule_on(
 
 
 def _whole_units(seeds: Set[int], trackers: Sequence[Tracker]) -> set[int]:
-    """``seeds`` and all that must leave with them, to a fixed point. Each unit is looked at once."""
+    """``seeds`` and all that must leave with them, to a fixed point.
+
+    Each unit is looked at once.
+    """
     gone = set(seeds)
     waiting = sorted(seeds)
     seen: set[tuple[int, int]] = set()

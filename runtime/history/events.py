@@ -1,11 +1,13 @@
 """The events of a job: one frozen value for each thing that happened (docs/design.md section 6).
 
-Three families. *Shown* events become messages of the prompt: messages, actions, their results, summaries. *Meta*
-events change which events are shown: condensations and requests for one. *Runtime* events record what the job did
-and are never messages. ``UnknownEvent`` keeps an event that a later release wrote, byte for byte in meaning.
+Three families. *Shown* events become messages of the prompt: messages, actions, their results,
+summaries. *Meta* events change which events are shown: condensations and requests for one.
+*Runtime* events record what the job did and are never messages. ``UnknownEvent`` keeps an event
+that a later release wrote, byte for byte in meaning.
 
-Every event has an ``id``, unique in its log and given by the caller (never random, so that a replay gives the same),
-and the ``turn`` in which it happened. ``v`` is the version of the event's JSON form.
+Every event has an ``id``, unique in its log and given by the caller (never random, so that a replay
+gives the same), and the ``turn`` in which it happened. ``v`` is the version of the event's JSON
+form.
 """
 
 from __future__ import annotations
@@ -42,7 +44,10 @@ class RequestSource(StrEnum):
 
 
 class RepairReason(StrEnum):
-    """Why the View differs from what the log's event asked for. ``REJECTED_*``: a condensation had no effect."""
+    """Why the View differs from what the log's event asked for.
+
+    ``REJECTED_*``: a condensation had no effect.
+    """
 
     CALL_WITHOUT_RESULT = "call_without_result"
     RESULT_WITHOUT_CALL = "result_without_call"
@@ -70,7 +75,9 @@ class BaseEvent(Value):
 
 
 class MessageEvent(BaseEvent):
-    """A message: the system prompt, the goal, a user's or the framework's words, or the agent's own prose."""
+    """A message: the system prompt, the goal, a user's or the framework's words, or the agent's own
+    prose.
+    """
 
     type: Literal["message"] = "message"
     source: MessageSource
@@ -78,11 +85,14 @@ class MessageEvent(BaseEvent):
 
 
 class ActionEvent(BaseEvent):
-    """One statement or tool call of a model's reply. Actions of one reply share ``llm_response_id``: a *batch*.
+    """One statement or tool call of a model's reply.
 
-    ``tool_call_id`` is ``None`` for a statement in a ``<script>`` block. ``thinking_blocks`` are the provider's,
-    unaltered; the first action of a reply carries them. ``source`` is the exact statement, ``text`` the reply's
-    text, ``tool_calls`` the reply's native calls; the one whose id is ``tool_call_id`` belongs to this action.
+    Actions of one reply share ``llm_response_id``: a *batch*.
+
+    ``tool_call_id`` is ``None`` for a statement in a ``<script>`` block. ``thinking_blocks`` are
+    the provider's, unaltered; the first action of a reply carries them. ``source`` is the exact
+    statement, ``text`` the reply's text, ``tool_calls`` the reply's native calls; the one whose id
+    is ``tool_call_id`` belongs to this action.
     """
 
     type: Literal["action"] = "action"
@@ -95,7 +105,9 @@ class ActionEvent(BaseEvent):
 
 
 class ResultEvent(BaseEvent):
-    """What answers an action: the call ``tool_call_id``, or, without an id, the last action without one."""
+    """What answers an action: the call ``tool_call_id``, or, without an id, the last action without
+    one.
+    """
 
     tool_call_id: str | None = None
     content: Content = ()
@@ -120,7 +132,9 @@ class AgentErrorEvent(ResultEvent):
 
 
 class CondensationSummaryEvent(BaseEvent):
-    """What stands in the View in place of forgotten events, until a later condensation names its id."""
+    """What stands in the View in place of forgotten events, until a later condensation names its
+    id.
+    """
 
     type: Literal["condensation_summary"] = "condensation_summary"
     summary: str
@@ -137,8 +151,9 @@ class CondensationRequest(BaseEvent):
 class Condensation(BaseEvent):
     """Forgets events of the View, and may put a summary in their place.
 
-    ``summary_offset`` is an index into the View as it is after forgetting; ``None`` is where the first forgotten
-    event stood. ``llm_response_id`` names the model reply that wrote the summary, ``condenser`` who decided.
+    ``summary_offset`` is an index into the View as it is after forgetting; ``None`` is where the
+    first forgotten event stood. ``llm_response_id`` names the model reply that wrote the summary,
+    ``condenser`` who decided.
     """
 
     type: Literal["condensation"] = "condensation"
@@ -156,14 +171,20 @@ class Condensation(BaseEvent):
 
     @property
     def summary_event(self) -> CondensationSummaryEvent | None:
-        """The event that stands in the View for what was forgotten, or ``None`` without a summary."""
+        """The event that stands in the View for what was forgotten, or ``None`` without a
+        summary.
+        """
         if self.summary is None:
             return None
-        return CondensationSummaryEvent(id=self.summary_event_id, turn=self.turn, summary=self.summary)
+        return CondensationSummaryEvent(
+            id=self.summary_event_id, turn=self.turn, summary=self.summary
+        )
 
 
 class HistoryRepaired(BaseEvent):
-    """The View left something out or changed a condensation: which events, caused by which, and why."""
+    """The View left something out or changed a condensation: which events, caused by which, and
+    why.
+    """
 
     type: Literal["history_repaired"] = "history_repaired"
     reason: RepairReason
@@ -182,7 +203,10 @@ class StatementExecuted(BaseEvent):
 
 
 class MethodCalled(BaseEvent):
-    """A method of a node was called. Arguments are short reprs; digests are the node's, before and after."""
+    """A method of a node was called.
+
+    Arguments are short reprs; digests are the node's, before and after.
+    """
 
     type: Literal["method_called"] = "method_called"
     obj_id: str
@@ -267,13 +291,19 @@ KnownEvent = (
     | AsyncPayloadApplied
     | GroupRecomputed
 )
-RESULT_TYPES: frozenset[type] = frozenset({ObservationEvent, UserRejectObservation, AgentErrorEvent})
+RESULT_TYPES: frozenset[type] = frozenset(
+    {ObservationEvent, UserRejectObservation, AgentErrorEvent}
+)
 SHOWN_TYPES: frozenset[type] = RESULT_TYPES | {MessageEvent, ActionEvent, CondensationSummaryEvent}
-KNOWN_TYPES: frozenset[str] = frozenset(event_type.model_fields["type"].default for event_type in KnownEvent.__args__)
+KNOWN_TYPES: frozenset[str] = frozenset(
+    event_type.model_fields["type"].default for event_type in KnownEvent.__args__
+)
 
 
 def _tag(data: Any) -> str:
-    """The union's tag of JSON data or of an event: ``known``, or ``unknown`` for a later type or version."""
+    """The union's tag of JSON data or of an event: ``known``, or ``unknown`` for a later type or
+    version.
+    """
     if isinstance(data, dict):
         ours = data.get("type") in KNOWN_TYPES and data.get("v", EVENT_VERSION) == EVENT_VERSION
         return "known" if ours else "unknown"

@@ -1,8 +1,10 @@
-"""Manipulation indices: the gaps of a View at which events may be inserted, and between which they may be forgotten.
+"""Manipulation indices: the gaps of a View at which events may be inserted, and between which they
+may be forgotten.
 
-The View keeps its indices as a stack that is never changed in place: an append only drops indices from its end and
-adds one, so a value handed out stays right for the View it was read from, and reading costs nothing. Every entry
-also knows one far below it (Myers, "An applicative random-access stack", 1983), so a search takes logarithmic time.
+The View keeps its indices as a stack that is never changed in place: an append only drops indices
+from its end and adds one, so a value handed out stays right for the View it was read from, and
+reading costs nothing. Every entry also knows one far below it (Myers, "An applicative random-access
+stack", 1983), so a search takes logarithmic time.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ BOTTOM = IndexNode(-1, None)
 
 
 class ManipulationIndices(Set[int]):
-    """A frozen, sorted set of gaps: ``0`` is before the first event, ``len(events)`` after the last."""
+    """A frozen, sorted set of gaps: ``0`` is before the first event, ``len(events)`` after the
+    last.
+    """
 
     __slots__ = ("_top",)
 

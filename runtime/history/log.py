@@ -1,7 +1,7 @@
 """The event log: the append-only list of all that happened in a job, and its one write path.
 
-``append`` updates the View in the same call, and nothing that could be changed is handed out, so there is no second
-list that someone could forget to update.
+``append`` updates the View in the same call, and nothing that could be changed is handed out, so
+there is no second list that someone could forget to update.
 """
 
 from __future__ import annotations
@@ -36,8 +36,12 @@ class EventLog(Sequence[Event]):
         self._view = LogView(properties)
 
     @classmethod
-    def from_events(cls, events: Iterable[Event], properties: Sequence[ViewProperty] = ALL_PROPERTIES) -> EventLog:
-        """A log restored from its own recorded events, repairs included, or made from events that have none."""
+    def from_events(
+        cls, events: Iterable[Event], properties: Sequence[ViewProperty] = ALL_PROPERTIES
+    ) -> EventLog:
+        """A log restored from its own recorded events, repairs included, or made from events that
+        have none.
+        """
         log = cls(properties)
         for event in events:
             log.append(event)
@@ -51,10 +55,11 @@ class EventLog(Sequence[Event]):
         unhandled_request: bool = False,
         properties: Sequence[ViewProperty] = ALL_PROPERTIES,
     ) -> EventLog:
-        """A log that goes on from a checkpoint: it begins with the events that the View showed there, in its order.
+        """A log that goes on from a checkpoint: it begins with the events that the View showed
+        there, in its order.
 
-        What was not shown is in the log before the checkpoint, and not in this one. ``shown`` is a sound View in which no
-        call waits for its result.
+        What was not shown is in the log before the checkpoint, and not in this one. ``shown`` is a
+        sound View in which no call waits for its result.
         """
         log = cls(properties)
         log._view._resume(shown, unhandled_request=unhandled_request)
@@ -65,8 +70,8 @@ class EventLog(Sequence[Event]):
     def append(self, event: Event) -> Repairs:
         """Add ``event``, and behind it what the View reports of it, and update the View.
 
-        An event that is in the log already, the same in all its parts, is not added again, nor is a repair that this
-        log has made itself: a log restored from its own events holds them once.
+        An event that is in the log already, the same in all its parts, is not added again, nor is a
+        repair that this log has made itself: a log restored from its own events holds them once.
 
         Returns:
             The repairs that were recorded; empty for a sound event.

@@ -1,7 +1,8 @@
 """Which result answers which call: by the order of the log and by response, never by a global id.
 
-A result answers an unanswered call of the newest response. When the next response begins, the calls of the one before
-that have no result never get one: providers take no new turn before all results are in. Ids may thus be used again.
+A result answers an unanswered call of the newest response. When the next response begins, the calls
+of the one before that have no result never get one: providers take no new turn before all results
+are in. Ids may thus be used again.
 """
 
 from __future__ import annotations
@@ -9,15 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from runtime.history.events import ActionEvent, Event, HistoryRepaired, RepairReason, Result, is_result
+from runtime.history.events import (
+    ActionEvent,
+    Event,
+    HistoryRepaired,
+    RepairReason,
+    Result,
+    is_result,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What must be done about an event beside letting it in.
 
-    ``refused`` says why it is left out of the View, ``abandoned`` which earlier events leave with its arrival: a
-    batch of which a call never got a result. ``unanswered`` are those calls.
+    ``refused`` says why it is left out of the View, ``abandoned`` which earlier events leave with
+    its arrival: a batch of which a call never got a result. ``unanswered`` are those calls.
     """
 
     refused: RepairReason | None = None
@@ -28,8 +36,8 @@ class Verdict:
 class Pairing:
     """The pairs of a log so far; constant time for each event.
 
-    It keeps few containers on purpose: with one set and one dictionary for each response, the garbage collector
-    takes half of the time of rebuilding a long log.
+    It keeps few containers on purpose: with one set and one dictionary for each response, the
+    garbage collector takes half of the time of rebuilding a long log.
     """
 
     def __init__(self) -> None:
@@ -54,7 +62,9 @@ class Pairing:
         return None
 
     def forget(self, response: str) -> None:
-        """A condensation forgot the batch ``response``: what still arrives of it is left out too."""
+        """A condensation forgot the batch ``response``: what still arrives of it is left out
+        too.
+        """
         self._refusing[response] = RepairReason.BATCH_FORGOTTEN
 
     def _take_action(self, action: ActionEvent) -> Verdict | None:
@@ -68,7 +78,10 @@ class Pairing:
         unanswered: tuple[str, ...] = ()
         if response != self._newest:
             if self._open and self._newest is not None:
-                abandoned, unanswered = tuple(self._members.pop(self._newest)), tuple(self._open.values())
+                abandoned, unanswered = (
+                    tuple(self._members.pop(self._newest)),
+                    tuple(self._open.values()),
+                )
                 self._refusing[self._newest] = RepairReason.BATCH_BROKEN
                 self._open.clear()
             self._newest = response
@@ -93,16 +106,19 @@ class Pairing:
             self.answers = action
             return None
         again = call in self._answered
-        return Verdict(refused=RepairReason.SECOND_RESULT if again else RepairReason.RESULT_WITHOUT_CALL)
+        return Verdict(
+            refused=RepairReason.SECOND_RESULT if again else RepairReason.RESULT_WITHOUT_CALL
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
     """What the pairing of a whole log found.
 
-    ``pairs`` are (action id, result id). ``unmatched`` are calls and results without their other half; a call that may
-    still get its result is none. ``duplicates`` are actions that repeat a call of their own response. ``left_out`` are
-    all events that are in no View: these, and what went with them.
+    ``pairs`` are (action id, result id). ``unmatched`` are calls and results without their other
+    half; a call that may still get its result is none. ``duplicates`` are actions that repeat a
+    call of their own response. ``left_out`` are all events that are in no View: these, and what
+    went with them.
     """
 
     pairs: tuple[tuple[str, str], ...]
@@ -112,7 +128,9 @@ class Pairs:
 
 
 def pairs_of(log: Iterable[Event]) -> Pairs:
-    """The pairs of a log, as it was recorded: its repairs say which late events a condensation kept out."""
+    """The pairs of a log, as it was recorded: its repairs say which late events a condensation kept
+    out.
+    """
     pairing = Pairing()
     pairs: list[tuple[str, str]] = []
     unmatched: set[str] = set()
@@ -132,5 +150,7 @@ def pairs_of(log: Iterable[Event]) -> Pairs:
         left_out.update(verdict.abandoned)
         if verdict.refused is not None:
             left_out.add(event.id)
-            (duplicates if verdict.refused is RepairReason.DUPLICATE_CALL else unmatched).add(event.id)
+            (duplicates if verdict.refused is RepairReason.DUPLICATE_CALL else unmatched).add(
+                event.id
+            )
     return Pairs(tuple(pairs), frozenset(unmatched), frozenset(duplicates), frozenset(left_out))

@@ -10,7 +10,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Prefix(Sequence[T_co], Generic[T_co]):
-    """The first ``length`` items of ``items``, without a copy. Equal to any sequence with the same items.
+    """The first ``length`` items of ``items``, without a copy.
+
+    Equal to any sequence with the same items.
 
     Whoever made it may append to ``items``, and must not change what is there already.
     """

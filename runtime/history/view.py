@@ -1,9 +1,10 @@
 """The View: the events of a log that the model is shown, right after every single event.
 
-A View is made by appending the log's events one by one, and in no other way, so a live View and one rebuilt from the
-log cannot differ. Appending and reading take constant time; a condensation takes time in proportion to the part of
-the View behind the first event it forgets. What the View leaves out or changes, it reports as ``HistoryRepaired``
-events, whose ids are made from the id of the event that was the cause.
+A View is made by appending the log's events one by one, and in no other way, so a live View and one
+rebuilt from the log cannot differ. Appending and reading take constant time; a condensation takes
+time in proportion to the part of the View behind the first event it forgets. What the View leaves
+out or changes, it reports as ``HistoryRepaired`` events, whose ids are made from the id of the
+event that was the cause.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class View(Sequence[ShownEvent]):
         self._unhandled_request = False
 
     @classmethod
-    def from_events(cls, events: Iterable[Event], properties: Sequence[ViewProperty] = ALL_PROPERTIES) -> View:
+    def from_events(
+        cls, events: Iterable[Event], properties: Sequence[ViewProperty] = ALL_PROPERTIES
+    ) -> View:
         """The View of a whole log: the same as appending its events one by one."""
         view = View(properties)
         for event in events:
@@ -55,7 +58,8 @@ class View(Sequence[ShownEvent]):
         return view
 
     def _resume(self, shown: Iterable[ShownEvent], *, unhandled_request: bool) -> None:
-        """Fill this empty View with the events of a sound one that is between two turns: no call waits for its result.
+        """Fill this empty View with the events of a sound one that is between two turns: no call
+        waits for its result.
 
         Ids of events that were forgotten before are not known any more.
         """
@@ -81,7 +85,9 @@ class View(Sequence[ShownEvent]):
 
     @property
     def manipulation_indices(self) -> ManipulationIndices:
-        """The gaps at which anything may be inserted, and between any two of which events may be forgotten."""
+        """The gaps at which anything may be inserted, and between any two of which events may be
+        forgotten.
+        """
         return ManipulationIndices.of_stack(self._stack)
 
     @property
@@ -90,7 +96,9 @@ class View(Sequence[ShownEvent]):
         return self._unhandled_request
 
     def forgettable(self, start: int, stop: int) -> tuple[str, ...]:
-        """The ids of the events between the indices ``start`` and ``stop`` that no property protects."""
+        """The ids of the events between the indices ``start`` and ``stop`` that no property
+        protects.
+        """
         return tuple(e.id for e in self._events[start:stop] if not self.protects(e))
 
     def protects(self, event: ShownEvent) -> bool:
@@ -132,7 +140,15 @@ class View(Sequence[ShownEvent]):
 
     def _extend(self, event: Event) -> Repairs:
         if event.id in self._known:
-            return (_repair(event, 0, RepairReason.DUPLICATE_EVENT, (event.id,), "an event with this id is known"),)
+            return (
+                _repair(
+                    event,
+                    0,
+                    RepairReason.DUPLICATE_EVENT,
+                    (event.id,),
+                    "an event with this id is known",
+                ),
+            )
         repairs: Repairs = ()
         if is_shown(event):
             repairs = self._show(event)
@@ -151,7 +167,9 @@ class View(Sequence[ShownEvent]):
         repairs: list[HistoryRepaired] = []
         if verdict.abandoned:
             self._drop(self._positions[i] for i in verdict.abandoned)
-            detail = "no result of " + ", ".join(verdict.unanswered) + " came before the next response"
+            detail = (
+                "no result of " + ", ".join(verdict.unanswered) + " came before the next response"
+            )
             reason = RepairReason.CALL_WITHOUT_RESULT
             repairs.append(_repair(event, len(repairs), reason, verdict.abandoned, detail))
         if verdict.refused is None:
@@ -190,7 +208,9 @@ class View(Sequence[ShownEvent]):
         return tuple(_repair(condensation, n, *note) for n, note in enumerate(notes))
 
     def _offset(self, wanted: int | None) -> int:
-        """The index at which a summary goes: the wanted one, or the nearest before it, or else the first."""
+        """The index at which a summary goes: the wanted one, or the nearest before it, or else the
+        first.
+        """
         indices = self.manipulation_indices
         if wanted is None:
             return self._stack.index
@@ -219,7 +239,10 @@ class View(Sequence[ShownEvent]):
         self._replay(start, tail)
 
     def _replay(self, index: int, tail: Sequence[ShownEvent]) -> None:
-        """Make the View end at ``index`` and append ``tail``. Nothing before an index depends on what is behind it."""
+        """Make the View end at ``index`` and append ``tail``.
+
+        Nothing before an index depends on what is behind it.
+        """
         if self._handed_out:
             self._events = self._events[:index]
             self._handed_out = False

@@ -1,4 +1,7 @@
-"""How large a value may be that leaves the interpreter. Walking a larger one would hold up the worker."""
+"""How large a value may be that leaves the interpreter.
+
+Walking a larger one would hold up the worker.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,14 @@ MAX_CHARS = 1 << 20
 
 _LONG_BITS = 64
 _BITS_A_DIGIT = 3
-"""Somewhat less than a decimal digit has. Writing a long number takes longer than its digits say, so it is counted by them."""
+"""Somewhat less than a decimal digit has.
 
-TOO_LARGE = f"too large to leave the statement (at most {MAX_ITEMS:,} values and {MAX_CHARS:,} characters)"
+Writing a long number takes longer than its digits say, so it is counted by them.
+"""
+
+TOO_LARGE = (
+    f"too large to leave the statement (at most {MAX_ITEMS:,} values and {MAX_CHARS:,} characters)"
+)
 
 
 def too_large(value: Any) -> bool:

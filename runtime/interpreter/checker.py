@@ -1,7 +1,9 @@
-"""The type checker's processes, kept warm: what a check needs but the statement is read once, not at each check.
+"""The type checker's processes, kept warm: what a check needs but the statement is read once, not
+at each check.
 
-A warm session must not remember what it checked. So what it is fed ends at a gate, a name that suspends before anything
-runs, and the gate is then answered by an error: the interpreter remembers the source of what succeeded, and only that.
+A warm session must not remember what it checked. So what it is fed ends at a gate, a name that
+suspends before anything runs, and the gate is then answered by an error: the interpreter remembers
+the source of what succeeded, and only that.
 """
 
 from __future__ import annotations
@@ -28,10 +30,15 @@ from runtime.interpreter.processor_time import watchdog
 GATE = "holdfast_gate"
 
 SECONDS = 1.0
-"""Processor seconds after which a live check is given up. The usual one takes 0.003 s, and 0.04 s in a new process."""
+"""Processor seconds after which a live check is given up.
+
+The usual one takes 0.003 s, and 0.04 s in a new process.
+"""
 
 REPLAY_SECONDS = 6.0
-"""The same for a check that is known to have come to an end: it may take longer on another processor."""
+"""The same for a check that is known to have come to an end: it may take longer on another
+processor.
+"""
 
 CHECKS = 500
 """Checks in one session. Each leaves about 0.4 kB behind."""
@@ -140,7 +147,9 @@ def _at_gate(snapshot: SyncSnapshot) -> None:
 
 
 def _take(stubs: str) -> _Warm:
-    """An idle session that knows ``stubs``, or a new one, in the place of the one that is idle for longest if need be."""
+    """An idle session that knows ``stubs``, or a new one, in the place of the one that is idle for
+    longest if need be.
+    """
     global _open, _pool
     replaced: _Warm | None = None
     with _lock:

@@ -1,4 +1,6 @@
-"""All that a job's variables hold, as the walk told it: digests of each, what the walk left out, and what they share."""
+"""All that a job's variables hold, as the walk told it: digests of each, what the walk left out,
+and what they share.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _VISITS: Final = 4
 
 @dataclass(frozen=True)
 class Told:
-    """What the walk tells of one variable: a digest of all it saw, and where it saw less than all there is."""
+    """What the walk tells of one variable: a digest of all it saw, and where it saw less than all
+    there is.
+    """
 
     digest: str
     partial: tuple[str, ...] = ()
@@ -34,7 +38,9 @@ class Told:
 
 @dataclass(frozen=True)
 class Contents:
-    """The variables' items by name, sorted, and the lines of the nodes to which items refer (``runtime.interpreter.walk``)."""
+    """The variables' items by name, sorted, and the lines of the nodes to which items refer
+    (``runtime.interpreter.walk``).
+    """
 
     roots: Mapping[str, str]
     lines: tuple[str, ...]
@@ -52,7 +58,9 @@ class Contents:
 
     @cached_property
     def aliases(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of places in two variables that hold one and the same changeable object: the later one, and the first."""
+        """Pairs of places in two variables that hold one and the same changeable object: the later
+        one, and the first.
+        """
         owners: dict[int, tuple[str, Reached]] = {}
         pairs: list[tuple[str, str]] = []
         for name, nodes in self._reached.items():
@@ -78,7 +86,9 @@ class Contents:
         return found
 
     def _changeable(self, node: int) -> bool:
-        """Whether the node is an object that a statement could change in place, as far as can be told."""
+        """Whether the node is an object that a statement could change in place, as far as can be
+        told.
+        """
         line = self.lines[node]
         match line[:1]:
             case "=":
@@ -93,7 +103,9 @@ class Contents:
                 return kind in "rdqi?"
 
     def parts(self, node: int) -> tuple[str, list[str], list[str]]:
-        """A node that refers to others: its kind and type, the labels of its parts, and the parts."""
+        """A node that refers to others: its kind and type, the labels of its parts, and the
+        parts.
+        """
         kind, (type_, *rest) = self.lines[node][:1], self.lines[node][1:].split("\t")
         match kind:
             case "m":
@@ -164,10 +176,13 @@ class Reached:
         at = 0
         while at < len(self.order):
             if at > bound:
-                # So many variables share so much that the digest is one of everything: it never misses a change.
+                # So many variables share so much that the digest is one of everything: it never
+                # misses a change.
                 self._cut = True
                 self._hash.update(
-                    "\n".join([*contents.roots.values(), *contents.lines]).encode("utf-8", "surrogatepass")
+                    "\n".join([*contents.roots.values(), *contents.lines]).encode(
+                        "utf-8", "surrogatepass"
+                    )
                 )
                 break
             self._node(self.order[at])
@@ -224,7 +239,9 @@ class Reached:
         return self._from[node][0]
 
     def place(self, node: int) -> str:
-        """Where a node is in its variable: ``[3].x['a']``; empty for what the variable itself holds."""
+        """Where a node is in its variable: ``[3].x['a']``; empty for what the variable itself
+        holds.
+        """
         steps: list[str] = []
         while (holder := self._from[node][0]) >= 0:
             steps.append(self._contents.label(holder, self._from[node][1]))
@@ -244,14 +261,22 @@ def parse(text: str, hidden: frozenset[str]) -> Contents:
 
 
 def items_of(text: str) -> list[object] | dict[object, object] | None:
-    """The value of a literal that is a list, tuple or dict; None of another, and of one that is too long to be read."""
+    """The value of a literal that is a list, tuple or dict; None of another, and of one that is too
+    long to be read.
+    """
     if len(text) > 200_000 or text[:1] not in ("[", "(", "{"):
         return None
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
-    return list(value) if isinstance(value, list | tuple) else value if isinstance(value, dict) else None
+    return (
+        list(value)
+        if isinstance(value, list | tuple)
+        else value
+        if isinstance(value, dict)
+        else None
+    )
 
 
 def _run(first_and_count: list[str]) -> list[str]:

@@ -1,7 +1,9 @@
-"""What the sources of a job's statements tell of its classes and functions, where the sandbox does not.
+"""What the sources of a job's statements tell of its classes and functions, where the sandbox does
+not.
 
-The sandbox neither lists an instance's attributes nor shows a function's code. So attributes are looked for by the names
-that some statement assigns, and a function or a class stands for its source.
+The sandbox neither lists an instance's attributes nor shows a function's code. So attributes are
+looked for by the names that some statement assigns, and a function or a class stands for its
+source.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from runtime.base.digests import digest_bytes
 from runtime.base.values import Compact
 
 MAX_SOURCE_CHARS: Final = 100_000
-"""Characters of a statement that is read for definitions. A longer one is taken to assign any attribute."""
+"""Characters of a statement that is read for definitions.
+
+A longer one is taken to assign any attribute.
+"""
 
 _DEFINES: Final = re.compile(r"\b(?:class|def|lambda|setattr|exec|eval)\b|\.\w")
 _FUNCTION: Final = re.compile(r"<function '(?P<name>[^']*)' at (?P<at>0x[0-9a-f]+)>")
@@ -27,10 +32,12 @@ _DYNAMIC: Final = frozenset({"setattr", "exec", "eval"})
 
 
 class Definitions(Compact):
-    """Classes with the attributes that they give themselves, attributes that others give, and sources' digests by name.
+    """Classes with the attributes that they give themselves, attributes that others give, and
+    sources' digests by name.
 
-    ``functions`` are those that variables held when the last statement ended, as the sandbox shows them. ``dynamic`` says
-    that a statement may have assigned attributes whose names no source tells.
+    ``functions`` are those that variables held when the last statement ended, as the sandbox shows
+    them. ``dynamic`` says that a statement may have assigned attributes whose names no source
+    tells.
     """
 
     classes: dict[str, tuple[str, ...]] = {}
@@ -51,7 +58,10 @@ class Definitions(Compact):
             return self
         found = _Found(source)
         found.visit(tree)
-        classes = {name: tuple(sorted({*self.classes.get(name, ()), *names})) for name, names in found.classes.items()}
+        classes = {
+            name: tuple(sorted({*self.classes.get(name, ()), *names}))
+            for name, names in found.classes.items()
+        }
         named = {name: _digest(texts) for name, texts in found.sources.items()}
         return Definitions(
             classes=self.classes | classes,
@@ -62,7 +72,8 @@ class Definitions(Compact):
         )
 
     def named(self, shown: Iterable[str], source: str) -> Definitions:
-        """With the functions that variables hold now, shown as the sandbox does; ``source`` is the statement that ended.
+        """With the functions that variables hold now, shown as the sandbox does; ``source`` is the
+        statement that ended.
 
         A function that was not there before is of this statement, if that defines one of its name.
         """
@@ -75,7 +86,11 @@ class Definitions(Compact):
                 functions[text] = known
             else:
                 functions[text] = new.get(name) or self.sources.get(name, name)
-        return self if functions == self.functions else self.model_copy(update={"functions": functions})
+        return (
+            self
+            if functions == self.functions
+            else self.model_copy(update={"functions": functions})
+        )
 
 
 NO_DEFINITIONS: Final = Definitions()
@@ -93,7 +108,9 @@ def _parts(shown: str) -> tuple[str, str]:
 
 
 def _digest(texts: list[str]) -> str:
-    return digest_bytes("\n".join(texts).encode("utf-8", "surrogatepass")).removeprefix("sha256:")[:16]
+    return digest_bytes("\n".join(texts).encode("utf-8", "surrogatepass")).removeprefix("sha256:")[
+        :16
+    ]
 
 
 class _Found(ast.NodeVisitor):
@@ -142,7 +159,9 @@ class _Found(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         match node:
-            case ast.Call(func=ast.Name(id="setattr"), args=[target, ast.Constant(value=str(name)), value]):
+            case ast.Call(
+                func=ast.Name(id="setattr"), args=[target, ast.Constant(value=str(name)), value]
+            ):
                 self.loose.add(name)
                 self.visit(target)
                 self.visit(value)

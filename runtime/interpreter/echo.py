@@ -23,14 +23,20 @@ def echo(complete: MontyComplete, handles: Handles) -> str:
 
 
 def text_of(value: Any) -> str:
-    """``repr`` that does not depend on the process: sets are sorted and sandbox objects are named by their class."""
+    """``repr`` that does not depend on the process: sets are sorted and sandbox objects are named
+    by their class.
+    """
     match value:
         case list():
             return "[" + ", ".join(map(text_of, value)) + "]"
         case tuple() if type(value) is tuple:
             return "(" + ", ".join(map(text_of, value)) + ("," if len(value) == 1 else "") + ")"
         case dict():
-            return "{" + ", ".join(f"{text_of(key)}: {text_of(item)}" for key, item in value.items()) + "}"
+            return (
+                "{"
+                + ", ".join(f"{text_of(key)}: {text_of(item)}" for key, item in value.items())
+                + "}"
+            )
         case set() | frozenset():
             shown = "{" + ", ".join(sorted(map(text_of, value))) + "}" if value else ""
             return f"frozenset({shown})" if isinstance(value, frozenset) else shown or "set()"

@@ -1,7 +1,7 @@
 """Handles: how nodes cross into the interpreter and back.
 
-A handle's id in the interpreter is derived from the node's (uuid5), so handles keep working when a session is restored
-in another process: calls on them are answered by id (docs/design.md section 4).
+A handle's id in the interpreter is derived from the node's (uuid5), so handles keep working when a
+session is restored in another process: calls on them are answered by id (docs/design.md section 4).
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Handles:
         self._by_id = {handle_id(obj_id): obj_id for obj_id in obj_ids}
 
     def outgoing(self, value: Any) -> Any:
-        """``value`` with every ``NodeRef`` in it replaced by what the interpreter makes a handle of."""
+        """``value`` with every ``NodeRef`` in it replaced by what the interpreter makes a handle
+        of.
+        """
         match value:
             case NodeRef(obj_id=obj_id):
                 return self._instance(obj_id)

@@ -1,7 +1,8 @@
 """What the interpreter asks of the program around it, and the answers it gets.
 
-A call is answered at once (``Given``, ``Failure``), or it is an ``Effect``: the statement is suspended, the effect becomes an
-activity, and ``Host.answered`` turns the activity's result into the answer that resumes the statement.
+A call is answered at once (``Given``, ``Failure``), or it is an ``Effect``: the statement is
+suspended, the effect becomes an activity, and ``Host.answered`` turns the activity's result into
+the answer that resumes the statement.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Given:
-    """The call's value: plain data, a ``NodeRef``, or an object Monty knows (a stat, a path, a file handle)."""
+    """The call's value: plain data, a ``NodeRef``, or an object Monty knows (a stat, a path, a file
+    handle).
+    """
 
     value: Any
 
@@ -42,8 +45,8 @@ class EffectKind(StrEnum):
 class Effect:
     """A call that leaves the interpreter.
 
-    ``request`` is the activity's question (a value of activities' contracts without the job's own fields); ``call`` is what the
-    host needs to go on when the result is there.
+    ``request`` is the activity's question (a value of activities' contracts without the job's own
+    fields); ``call`` is what the host needs to go on when the result is there.
     """
 
     kind: EffectKind
@@ -63,7 +66,9 @@ class Host(Protocol):
         """A call of a name that the namespace does not have."""
         ...
 
-    def method(self, obj_id: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostAnswer:
+    def method(
+        self, obj_id: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> HostAnswer:
         """A method call on a handle."""
         ...
 

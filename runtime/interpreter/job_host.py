@@ -1,4 +1,6 @@
-"""The program around a job's statements: context calls, tools, the workspace's files, the clock, and ``finish``."""
+"""The program around a job's statements: context calls, tools, the workspace's files, the clock,
+and ``finish``.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,15 @@ from runtime.context.graph import ContextGraph
 from runtime.context.outcomes import NeedsRead, NodeRef, Outcome, Raised, Returned
 from runtime.context.sources import ALL_TOKENS, ReadResult
 from runtime.interpreter.echo import text_of
-from runtime.interpreter.host import Answer, Effect, EffectKind, Failure, Given, HostAnswer, NotHandled
+from runtime.interpreter.host import (
+    Answer,
+    Effect,
+    EffectKind,
+    Failure,
+    Given,
+    HostAnswer,
+    NotHandled,
+)
 from runtime.interpreter.supplied import pure
 
 CONTEXT_FUNCTIONS = frozenset(signature.name for signature in api.FUNCTIONS)
@@ -28,24 +38,34 @@ _CLOCK = frozenset({"datetime.now", "date.today", "time.time"})
 _READS = frozenset({"Path.read_text", "Path.read_bytes"})
 
 MAX_EFFECTS = 1_000
-"""File reads and tool calls of one statement: each is a handful of events in the workflow's history."""
+"""File reads and tool calls of one statement: each is a handful of events in the workflow's
+history.
+"""
 
 MAX_NODES = 1_000
 """Views, groups and notes of one statement."""
 
 MAX_JOB_NODES = 2_000
-"""Views, groups and notes of a job: of this many, all of them new, a tick and a projection take 0.5 s of processor time."""
+"""Views, groups and notes of a job: of this many, all of them new, a tick and a projection take 0.5
+s of processor time.
+"""
 
 _MAKES = frozenset({"view", "group", "note"})
 
 MAX_REQUEST_BYTES = 512 * 1024
-"""JSON of one effect's question or of ``finish``'s result. Temporal refuses 2 MiB, and the job would hang."""
+"""JSON of one effect's question or of ``finish``'s result.
+
+Temporal refuses 2 MiB, and the job would hang.
+"""
 
 MAX_TEXT = 4_000
 """Characters of a text given to a node or to one of the contract's functions."""
 
 _WRITES = frozenset(
-    {"note", *(spelling for name in ("SetText", "Append") for spelling in (name, api.snake_case(name)))}
+    {
+        "note",
+        *(spelling for name in ("SetText", "Append") for spelling in (name, api.snake_case(name))),
+    }
 )
 """Calls that give a note its text."""
 
@@ -80,7 +100,10 @@ class Finished:
 
 @dataclass
 class JobHost:
-    """Answers the calls of one statement. ``now`` is workflow time in seconds; ``tools`` are the names of the job's tools."""
+    """Answers the calls of one statement.
+
+    ``now`` is workflow time in seconds; ``tools`` are the names of the job's tools.
+    """
 
     graph: ContextGraph
     tools: frozenset[str]
@@ -96,7 +119,10 @@ class JobHost:
     _output: list[str] = field(default_factory=list)
 
     def function(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostAnswer:
-        """A contract function, a tool, or a ``NameError``. No key that the statement put together leaves it."""
+        """A contract function, a tool, or a ``NameError``.
+
+        No key that the statement put together leaves it.
+        """
         args, kwargs = without_keys(args), without_keys(kwargs)
         if name == "finish":
             return self._finish(args, kwargs)
@@ -104,7 +130,9 @@ class JobHost:
             return self._condense(args, kwargs)
         if name == "view":
             args = (_source(args[0]), *args[1:]) if args else args
-            kwargs = {key: _source(value) if key == "path" else value for key, value in kwargs.items()}
+            kwargs = {
+                key: _source(value) if key == "path" else value for key, value in kwargs.items()
+            }
         if name in CONTEXT_FUNCTIONS:
             problem = _too_long(name, args, kwargs) or self._too_many(name)
             if problem is not None:
@@ -113,7 +141,9 @@ class JobHost:
         if name == pure.FUNCTION:
             return _computed(args, kwargs)
         if name in self.tools:
-            return self._asked(EffectKind.TOOL, name, lambda: ToolRequest(tool=name, **_arguments(args, kwargs)))
+            return self._asked(
+                EffectKind.TOOL, name, lambda: ToolRequest(tool=name, **_arguments(args, kwargs))
+            )
         return Failure("NameError", f"name '{name}' is not defined")
 
     def _too_many(self, name: str) -> Failure | None:
@@ -123,33 +153,45 @@ class JobHost:
         self._made += 1
         if len(self.graph.obj_ids) >= MAX_JOB_NODES:
             return Failure(
-                "RuntimeError", f"{name}(): a job may have {MAX_JOB_NODES:,} views, groups and notes; reuse them"
+                "RuntimeError",
+                f"{name}(): a job may have {MAX_JOB_NODES:,} views, groups and notes; reuse them",
             )
         if self._made > MAX_NODES:
             return Failure(
                 "RuntimeError",
-                f"{name}(): a statement may make {MAX_NODES:,} views, groups and notes; go on in the next one",
+                f"{name}(): a statement may make {MAX_NODES:,} views, groups and notes; go on in"
+                " the next one",
             )
         return None
 
-    def method(self, obj_id: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostAnswer:
+    def method(
+        self, obj_id: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> HostAnswer:
         """A method of a node."""
         args, kwargs = without_keys(args), without_keys(kwargs)
         if (problem := _too_long(name, args, kwargs)) is not None:
             return problem
-        return self._outcome(name, self.graph.call_method(obj_id, name, args, kwargs, turn=self.turn))
+        return self._outcome(
+            name, self.graph.call_method(obj_id, name, args, kwargs, turn=self.turn)
+        )
 
     def attribute(self, obj_id: str, name: str) -> Answer:
         """An attribute of a node."""
         answer = self._outcome(name, self.graph.get_attribute(obj_id, name))
-        return Failure("AttributeError", f"{name} cannot be read here") if isinstance(answer, Effect) else answer
+        return (
+            Failure("AttributeError", f"{name} cannot be read here")
+            if isinstance(answer, Effect)
+            else answer
+        )
 
     def name(self, name: str) -> Answer:
         """``All`` is the only value among the contract's names."""
         return Given(ALL_TOKENS) if name == "All" else NotHandled()
 
     def system(self, operation: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostAnswer:
-        """The clock at once; files as effects, inside the workspace; anything else as the interpreter sees fit."""
+        """The clock at once; files as effects, inside the workspace; anything else as the
+        interpreter sees fit.
+        """
         if operation in _CLOCK:
             return Given(self._clock(operation, args))
         if operation not in os_values.READ_OPERATIONS | os_values.WRITE_OPERATIONS:
@@ -159,7 +201,8 @@ class JobHost:
         if path.startswith("/"):
             return Failure(
                 "PermissionError",
-                f"{path!r} is outside the workspace, {os_values.VIRTUAL_ROOT!r}, to which paths are relative",
+                f"{path!r} is outside the workspace, {os_values.VIRTUAL_ROOT!r}, to which paths are"
+                " relative",
             )
         if os_values.would_write(operation, args[1:], kwargs):
             return Failure("PermissionError", f"{os_values.READ_ONLY}: {path!r}")
@@ -174,8 +217,14 @@ class JobHost:
     def answered(self, effect: Effect, result: Any) -> Answer:
         """Resume with a read's, a file call's or a tool's result."""
         if isinstance(result, ReadResult):
-            answer = self._outcome(effect.name, self.graph.complete(effect.call, result, turn=self.turn))
-            return Failure("RuntimeError", "a read led to another read") if isinstance(answer, Effect) else answer
+            answer = self._outcome(
+                effect.name, self.graph.complete(effect.call, result, turn=self.turn)
+            )
+            return (
+                Failure("RuntimeError", "a read led to another read")
+                if isinstance(answer, Effect)
+                else answer
+            )
         if result.error_type is not None:
             return Failure(result.error_type, result.error_message)
         if effect.kind is EffectKind.TOOL:
@@ -209,21 +258,28 @@ class JobHost:
             case NeedsRead(request=request, call=call):
                 return self._asked(EffectKind.READ, name, lambda: request, call)
 
-    def _asked(self, kind: EffectKind, name: str, request: Callable[[], Value], call: Any = None) -> Effect | Failure:
-        """The effect, unless its arguments are not plain, its question is too large, or it is one too many."""
+    def _asked(
+        self, kind: EffectKind, name: str, request: Callable[[], Value], call: Any = None
+    ) -> Effect | Failure:
+        """The effect, unless its arguments are not plain, its question is too large, or it is one
+        too many.
+        """
         try:
             question = request()
         except TypeError as error:
             return Failure("TypeError", f"{name}(): {error}")
         if _size(question.model_dump(mode="json")) > MAX_REQUEST_BYTES:
             return Failure(
-                "ValueError", f"{name}(): the arguments are too large: at most {MAX_REQUEST_BYTES:,} bytes of JSON"
+                "ValueError",
+                f"{name}(): the arguments are too large: at most {MAX_REQUEST_BYTES:,} bytes of"
+                " JSON",
             )
         self._effects += 1
         if self._effects > MAX_EFFECTS:
             return Failure(
                 "RuntimeError",
-                f"{name}(): a statement may read files and call tools {MAX_EFFECTS:,} times; go on in the next one",
+                f"{name}(): a statement may read files and call tools {MAX_EFFECTS:,} times; go on"
+                " in the next one",
             )
         return Effect(kind, name, question, call)
 
@@ -236,7 +292,8 @@ class JobHost:
             return Failure("TypeError", f"finish(): {error}")
         if _size(result) > MAX_REQUEST_BYTES:
             return Failure(
-                "ValueError", f"finish(): the result is too large: at most {MAX_REQUEST_BYTES:,} bytes of JSON"
+                "ValueError",
+                f"finish(): the result is too large: at most {MAX_REQUEST_BYTES:,} bytes of JSON",
             )
         if (problem := _schema_problem(result, self.result_schema)) is not None:
             return Failure("ValueError", f"finish(): {problem}; the job goes on")
@@ -258,7 +315,11 @@ class JobHost:
                 return moment.date()
             case _:
                 zone = args[0] if args else None
-                return moment.astimezone(zone) if isinstance(zone, datetime.tzinfo) else moment.replace(tzinfo=None)
+                return (
+                    moment.astimezone(zone)
+                    if isinstance(zone, datetime.tzinfo)
+                    else moment.replace(tzinfo=None)
+                )
 
 
 def _computed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
@@ -285,7 +346,8 @@ def plain(value: Any, where: str, depth: int = 0) -> Any:
     """``value`` as JSON data: paths as text, tuples as lists.
 
     Raises:
-        TypeError: for handles, sets, bytes and other values that JSON does not have, or not everywhere.
+        TypeError: for handles, sets, bytes and other values that JSON does not have, or not
+            everywhere.
     """
     if depth > MAX_DEPTH:
         raise TypeError(f"{where.partition('[')[0]} is nested more than {MAX_DEPTH} levels deep")
@@ -307,11 +369,20 @@ def plain(value: Any, where: str, depth: int = 0) -> Any:
         case dict():
             for key in value:
                 if not isinstance(key, str):
-                    raise TypeError(f"{where} has the key {text_of(key)[:80]}; keys must be strings")
-            return {key: plain(item, f"{where}[{key[:40]!r}]", depth + 1) for key, item in value.items()}
+                    raise TypeError(
+                        f"{where} has the key {text_of(key)[:80]}; keys must be strings"
+                    )
+            return {
+                key: plain(item, f"{where}[{key[:40]!r}]", depth + 1) for key, item in value.items()
+            }
         case _:
-            what = f"the handle {value.obj_id}" if isinstance(value, NodeRef) else f"a {_kind(value)}"
-            raise TypeError(f"{where} is {what}; only plain data (None, bool, int, float, str, list, dict) is taken")
+            what = (
+                f"the handle {value.obj_id}" if isinstance(value, NodeRef) else f"a {_kind(value)}"
+            )
+            raise TypeError(
+                f"{where} is {what}; only plain data (None, bool, int, float, str, list, dict) is"
+                " taken"
+            )
 
 
 def _kind(value: Any) -> str:
@@ -329,7 +400,9 @@ def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _too_long(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Failure | None:
-    """What a node is told stays in its state, its line of the handle table and every record of it; a note's text has its own bound."""
+    """What a node is told stays in its state, its line of the handle table and every record of it;
+    a note's text has its own bound.
+    """
     if name in _WRITES:
         return None
     if any(isinstance(value, str) and len(value) > MAX_TEXT for value in (*args, *kwargs.values())):
@@ -338,7 +411,9 @@ def _too_long(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Failu
 
 
 def _source(value: Any) -> Any:
-    """What a view is made of: an opened file or a path, as the workspace knows it; other values unchanged."""
+    """What a view is made of: an opened file or a path, as the workspace knows it; other values
+    unchanged.
+    """
     path = value.path if isinstance(value, MontyFileHandle) else value
     return os_values.workspace_path(str(path)) if isinstance(path, PurePosixPath | str) else path
 

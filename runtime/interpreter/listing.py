@@ -17,11 +17,16 @@ from runtime.interpreter.namespace import Namespace
 from runtime.interpreter.paths import changed_paths
 
 KEPT_CHARS: Final = 16_000_000
-"""Characters of contents that are kept, to tell what the next statement of a job changed in them."""
+"""Characters of contents that are kept, to tell what the next statement of a job changed in
+them.
+"""
 
 
 class _Kept:
-    """The contents that were listed last, by the digest of their namespace. What is not here is listed again."""
+    """The contents that were listed last, by the digest of their namespace.
+
+    What is not here is listed again.
+    """
 
     def __init__(self) -> None:
         self._contents: OrderedDict[str, Contents] = OrderedDict()
@@ -38,7 +43,9 @@ class _Kept:
                 self._drop(next(iter(self._contents)))
 
     def take(self, digest: str) -> Contents | None:
-        """The contents of a namespace, which are kept no longer: a job needs those of its last statement only."""
+        """The contents of a namespace, which are kept no longer: a job needs those of its last
+        statement only.
+        """
         with self._lock:
             found = self._contents.get(digest)
             self._drop(digest)
@@ -53,8 +60,12 @@ class _Kept:
 _kept = _Kept()
 
 
-def contents_of(session: MontySession, definitions: Definitions, source: str, hidden: frozenset[str]) -> Contents:
-    """All that the session's variables hold after the statement ``source``, whose definitions are in ``definitions``."""
+def contents_of(
+    session: MontySession, definitions: Definitions, source: str, hidden: frozenset[str]
+) -> Contents:
+    """All that the session's variables hold after the statement ``source``, whose definitions are
+    in ``definitions``.
+    """
     inputs = {
         "holdfast_classes": {name: list(names) for name, names in definitions.classes.items()},
         "holdfast_loose": list(definitions.loose),
@@ -76,7 +87,9 @@ def paths(
     load: Callable[[], AbstractContextManager[MontySession]],
     hidden: frozenset[str],
 ) -> dict[str, tuple[str, ...]]:
-    """The places that changed, by variable. ``load`` restores the session as it was, where its contents are not kept.
+    """The places that changed, by variable.
+
+    ``load`` restores the session as it was, where its contents are not kept.
 
     Raises:
         NoVerdict: if the session that was restored ended before it told them.
@@ -90,5 +103,7 @@ def paths(
             with load() as session:
                 was = contents_of(session, before.definitions, "", hidden)
         except (MontyError, RuntimeError) as error:
-            raise pool.NoVerdict(f"the variables before the statement could not be listed: {error}") from error
+            raise pool.NoVerdict(
+                f"the variables before the statement could not be listed: {error}"
+            ) from error
     return {name: changed_paths(name, was, now) for name in names}

@@ -1,8 +1,10 @@
-"""A statement as the interpreter can run it: what Monty has not is put in terms of what it has and of supplied pieces.
+"""A statement as the interpreter can run it: what Monty has not is put in terms of what it has and
+of supplied pieces.
 
-The statement's own text is what is recorded, checked and shown; the lowered one is only fed. Edits are made in the text, in
-place, so columns change where a line was edited and line numbers do not, but for what needs lines of its own: ``lines`` then tells
-of each line of the lowered text which line of the statement it came from.
+The statement's own text is what is recorded, checked and shown; the lowered one is only fed. Edits
+are made in the text, in place, so columns change where a line was edited and line numbers do not,
+but for what needs lines of its own: ``lines`` then tells of each line of the lowered text which
+line of the statement it came from.
 """
 
 from __future__ import annotations
@@ -35,9 +37,14 @@ _METHODS = frozenset(
     }
 )
 # fmt: on
-"""Methods of built-in types. A call of one needs nothing; one that is passed on as a value is made a function."""
+"""Methods of built-in types.
 
-_TYPES = frozenset({"str", "bytes", "list", "dict", "set", "frozenset", "tuple", "int", "float", "Path"})
+A call of one needs nothing; one that is passed on as a value is made a function.
+"""
+
+_TYPES = frozenset(
+    {"str", "bytes", "list", "dict", "set", "frozenset", "tuple", "int", "float", "Path"}
+)
 _METHOD_CALLS = {
     "sub": ("_sub", "holdfast_sub", ", False"),
     "subn": ("_sub", "holdfast_sub", ", True"),
@@ -70,7 +77,9 @@ _FUNCTION_CALLS = {
     "timedelta": ("_dates", "holdfast_timedelta", None),
     "print": ("_print", "holdfast_print", "file"),
 }
-"""Calls of builtins that a piece answers, given the builtin itself: the piece, its function, the keyword that asks for it."""
+"""Calls of builtins that a piece answers, given the builtin itself: the piece, its function, the
+keyword that asks for it.
+"""
 
 _BUILTINS = {"callable": ("_callable", "holdfast_callable"), "vars": ("_vars", "holdfast_vars")}
 _ATTRIBUTES = {
@@ -89,7 +98,9 @@ _NO_BASES = frozenset({"object", "ABC", "Protocol", "Generic"})
 
 @dataclass(frozen=True)
 class Lowered:
-    """The text to feed, the pieces that it needs (in order), and of each of its lines the statement's line, from 1."""
+    """The text to feed, the pieces that it needs (in order), and of each of its lines the
+    statement's line, from 1.
+    """
 
     source: str
     pieces: tuple[str, ...] = ()
@@ -97,7 +108,8 @@ class Lowered:
 
 
 def lower(source: str, before: tuple[str, ...] = ()) -> Lowered:
-    """``source`` in terms of what the interpreter has, and of the pieces that the session had ``before``.
+    """``source`` in terms of what the interpreter has, and of the pieces that the session had
+    ``before``.
 
     What the host's parser does not take is left as it is.
     """
@@ -134,7 +146,9 @@ class _Text:
 
     def at(self, line: int, column: int) -> int:
         text = self._lines[line - 1]
-        return self._starts[line - 1] + (column if text.isascii() else len(text.encode()[:column].decode()))
+        return self._starts[line - 1] + (
+            column if text.isascii() else len(text.encode()[:column].decode())
+        )
 
     def start(self, node: ast.expr | ast.stmt) -> int:
         return self.at(node.lineno, node.col_offset)
@@ -208,14 +222,20 @@ class _Lowering(ast.NodeVisitor):
         module = node.module or ""
         if node.level or any(alias.name == "*" for alias in node.names):
             return
-        given = [alias for alias in node.names if _supplied(f"{module}.{alias.name}") or _has(module, alias.name)]
+        given = [
+            alias
+            for alias in node.names
+            if _supplied(f"{module}.{alias.name}") or _has(module, alias.name)
+        ]
         if not given:
             return
         rest = [_alias(alias) for alias in node.names if alias not in given]
         parts = [f"from {module} import {', '.join(rest)}"] if rest else []
         for alias in given:
             inner = f"{module}.{alias.name}"
-            value = self._module(inner) if _supplied(inner) else f"{self._module(module)}.{alias.name}"
+            value = (
+                self._module(inner) if _supplied(inner) else f"{self._module(module)}.{alias.name}"
+            )
             parts.append(f"{alias.asname or alias.name} = {value}")
         self.edit(self.text.start(node), self.text.end(node), "; ".join(parts))
 
@@ -224,14 +244,18 @@ class _Lowering(ast.NodeVisitor):
         return supplied.variable(name)
 
     def visit_Delete(self, node: ast.Delete) -> None:
-        """``del d[k]`` takes an item out, ``del x`` binds the name to what the namespace does not show."""
+        """``del d[k]`` takes an item out, ``del x`` binds the name to what the namespace does not
+        show.
+        """
         if not all(isinstance(target, ast.Name | ast.Subscript) for target in node.targets):
             return
         self.need("_del")
         at = self.text.start(node)
         for index, target in enumerate(node.targets):
             if isinstance(target, ast.Name):
-                self.edit(at, self.text.end(target), f"{'; ' * (index > 0)}{target.id} = holdfast_gone")
+                self.edit(
+                    at, self.text.end(target), f"{'; ' * (index > 0)}{target.id} = holdfast_gone"
+                )
             elif isinstance(target, ast.Subscript):
                 self.edit(at, self.text.start(target.value), f"{'; ' * (index > 0)}holdfast_del(")
                 self.visit(target.value)
@@ -242,14 +266,22 @@ class _Lowering(ast.NodeVisitor):
     def _subscript(self, target: ast.Subscript) -> None:
         key = target.slice
         if isinstance(key, ast.Slice):
-            parts = [ast.unparse(part) if part else "None" for part in (key.lower, key.upper, key.step)]
-            self.edit(self.text.end(target.value), self.text.end(target) - 1, f", {_BUILT_IN}slice({', '.join(parts)})")
+            parts = [
+                ast.unparse(part) if part else "None" for part in (key.lower, key.upper, key.step)
+            ]
+            self.edit(
+                self.text.end(target.value),
+                self.text.end(target) - 1,
+                f", {_BUILT_IN}slice({', '.join(parts)})",
+            )
             return
         self.edit(self.text.end(target.value), self.text.start(key), ", ")
         self.visit(key)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """An f-string is written anew if something inside is lowered: the parser's positions inside are not to be relied on."""
+        """An f-string is written anew if something inside is lowered: the parser's positions inside
+        are not to be relied on.
+        """
         lowered = self._joined(node)
         if lowered is not None:
             self.edit(self.text.start(node), self.text.end(node), lowered)
@@ -265,10 +297,14 @@ class _Lowering(ast.NodeVisitor):
             inner = lower(text, ("_len",) if self.lengths else ())
             changed = changed or inner.source != text
             self.need(*inner.pieces)
-            shown = {114: f"{_BUILT_IN}repr", 97: "ascii", 115: f"{_BUILT_IN}str"}.get(value.conversion)
+            shown = {114: f"{_BUILT_IN}repr", 97: "ascii", 115: f"{_BUILT_IN}str"}.get(
+                value.conversion
+            )
             whole = f"{shown}({inner.source})" if shown else f"({inner.source})"
             spec = (
-                self._joined(value.format_spec, always=True) if isinstance(value.format_spec, ast.JoinedStr) else "''"
+                self._joined(value.format_spec, always=True)
+                if isinstance(value.format_spec, ast.JoinedStr)
+                else "''"
             )
             parts.append(f"{_BUILT_IN}format({whole}, {spec})")
         if changed:
@@ -298,7 +334,9 @@ class _Lowering(ast.NodeVisitor):
     def _method(self, node: ast.Attribute) -> None:
         self.need("_method")
         call = f"lambda o, *a, **k: o.{node.attr}(*a, **k)"
-        self._around(node.value, "holdfast_method(", self.text.end(node), f", {node.attr!r}, {call})")
+        self._around(
+            node.value, "holdfast_method(", self.text.end(node), f", {node.attr!r}, {call})"
+        )
 
     def _around(self, inner: ast.expr, before: str, end: int, after: str) -> None:
         start = self.text.start(inner)
@@ -311,9 +349,9 @@ class _Lowering(ast.NodeVisitor):
         self.edit(close, end, after)
 
     def _opens(self, at: int, inner: ast.expr, end: int) -> bool:
-        return self.source[self.text.end(inner) : end].count(")") > self.source[at + 1 : self.text.start(inner)].count(
-            "("
-        )
+        return self.source[self.text.end(inner) : end].count(")") > self.source[
+            at + 1 : self.text.start(inner)
+        ].count("(")
 
     def _closed(self, inner: ast.expr, end: int) -> int:
         """Where the operand ends, its own parentheses included."""
@@ -355,14 +393,24 @@ class _Lowering(ast.NodeVisitor):
         wanted = _FUNCTION_CALLS.get(function.id) if isinstance(function, ast.Name) else None
         if self.lengths and isinstance(function, ast.Name) and function.id == "len":
             wanted = ("_len", "holdfast_len", None)
-        if isinstance(function, ast.Name) and wanted and (wanted[2] is None or wanted[2] in keywords):
+        if (
+            isinstance(function, ast.Name)
+            and wanted
+            and (wanted[2] is None or wanted[2] in keywords)
+        ):
             self.need(wanted[0])
             self._called(node, f"{wanted[1]}({function.id}")
             return
         self.generic_visit(node)
 
-    def _method_call(self, node: ast.Call, function: ast.Attribute, keywords: set[str | None]) -> None:
-        unbound = isinstance(function.value, ast.Name) and function.value.id in _TYPES and function.attr in _METHODS
+    def _method_call(
+        self, node: ast.Call, function: ast.Attribute, keywords: set[str | None]
+    ) -> None:
+        unbound = (
+            isinstance(function.value, ast.Name)
+            and function.value.id in _TYPES
+            and function.attr in _METHODS
+        )
         answered = _METHOD_CALLS.get(function.attr)
         for keyword in keywords:
             if keyword is not None and (function.attr, keyword) in _KEYWORD_CALLS:
@@ -381,14 +429,18 @@ class _Lowering(ast.NodeVisitor):
             self._arguments(node)
 
     def _called(self, node: ast.Call, head: str) -> None:
-        """Replace a call's function and its opening parenthesis by ``head`` and a comma, and visit its arguments."""
+        """Replace a call's function and its opening parenthesis by ``head`` and a comma, and visit
+        its arguments.
+        """
         end = self.text.end(node.func)
         start = self.text.start(node.func) if head else end
         opening = self.source.index("(", end)
         empty = not node.args and not node.keywords
         self.edit(start, opening + 1, head + ("" if empty else ", "))
         # A generator expression that is the only argument stands in the call's own parentheses.
-        bare = len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and not node.keywords
+        bare = (
+            len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and not node.keywords
+        )
         bare = bare and self.text.start(node.args[0]) == opening
         if bare:
             self.edit(opening + 1, opening + 1, "(")
@@ -445,7 +497,11 @@ class _Lowering(ast.NodeVisitor):
     def visit_Return(self, node: ast.Return) -> None:
         """The end of a generator."""
         if self._functions and self._functions[-1]:
-            self.edit(self.text.start(node), self.text.end(node), f"return {_BUILT_IN}iter({generators.COLLECTED})")
+            self.edit(
+                self.text.start(node),
+                self.text.end(node),
+                f"return {_BUILT_IN}iter({generators.COLLECTED})",
+            )
             return
         self.generic_visit(node)
 
@@ -461,20 +517,30 @@ class _Lowering(ast.NodeVisitor):
         if not (self._functions and self._functions[-1]):
             return
         if value is None:
-            self.edit(self.text.start(node), self.text.end(node), f"{generators.COLLECTED}.{method}(None)")
+            self.edit(
+                self.text.start(node), self.text.end(node), f"{generators.COLLECTED}.{method}(None)"
+            )
             return
         # ``yield a, b`` is one tuple, which needs parentheses as an argument.
-        self.edit(self.text.start(node), self.text.start(value), f"{generators.COLLECTED}.{method}((")
+        self.edit(
+            self.text.start(node), self.text.start(value), f"{generators.COLLECTED}.{method}(("
+        )
         self.visit(value)
         self.edit(self.text.end(value), self.text.end(node), "))")
 
     def _line_before(self, node: ast.stmt, text: str) -> None:
         at = self.text.start(node)
-        self.edit(at, at, f"{text}; " if self.text.indent(node) == "" else f"{text}\n{self.text.indent(node)}")
+        self.edit(
+            at,
+            at,
+            f"{text}; " if self.text.indent(node) == "" else f"{text}\n{self.text.indent(node)}",
+        )
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         """Classes of the library's kinds become what the interpreter has."""
-        bases = [base.attr if isinstance(base, ast.Attribute) else _base(base) for base in node.bases]
+        bases = [
+            base.attr if isinstance(base, ast.Attribute) else _base(base) for base in node.bases
+        ]
         kinds = [base for base in bases if base not in _NO_BASES]
         wrapper = self._wrapper(node, kinds)
         if node.bases and not node.keywords and (not kinds or wrapper):
@@ -493,12 +559,18 @@ class _Lowering(ast.NodeVisitor):
         self._functions.pop()
         at = self.text.end(node.body[-1])
         if wrapper is not None and wrapper.startswith(_ENUM):
-            self.edit(at, at, "".join(f"\n{self.text.indent(node.body[-1])}{line}" for line in _shown(node)))
+            self.edit(
+                at,
+                at,
+                "".join(f"\n{self.text.indent(node.body[-1])}{line}" for line in _shown(node)),
+            )
         self.edit(at, at, "".join(f"\n{self.text.indent(node)}{line}" for line in after))
 
     def _wrapper(self, node: ast.ClassDef, kinds: Sequence[str]) -> str | None:
         """The decorator that makes a class of one of the library's kinds, if it is of one."""
-        if len(set(kinds) & _ENUMS) == 1 and all(kind in _ENUMS or kind in ("str", "int") for kind in kinds):
+        if len(set(kinds) & _ENUMS) == 1 and all(
+            kind in _ENUMS or kind in ("str", "int") for kind in kinds
+        ):
             kind = next(kind for kind in kinds if kind in _ENUMS)
             names = [
                 target.id
@@ -524,11 +596,17 @@ class _Lowering(ast.NodeVisitor):
         return None
 
     def _member(self, item: ast.stmt, owner: str) -> str | None:
-        """A static or class method loses its decorator, and is made one by a line after the class."""
+        """A static or class method loses its decorator, and is made one by a line after the
+        class.
+        """
         if not isinstance(item, ast.FunctionDef) or len(item.decorator_list) != 1:
             return None
         decorator = item.decorator_list[0]
-        if not isinstance(decorator, ast.Name) or decorator.id not in ("staticmethod", "classmethod", "abstractmethod"):
+        if not isinstance(decorator, ast.Name) or decorator.id not in (
+            "staticmethod",
+            "classmethod",
+            "abstractmethod",
+        ):
             return None
         start = self.text.start(decorator) - 1
         self.edit(start, self.text.line_start(item.lineno) + item.col_offset, "")
@@ -543,7 +621,9 @@ class _Lowering(ast.NodeVisitor):
 
 
 def _shown(node: ast.ClassDef) -> list[str]:
-    """Methods by which members of an enumeration are shown and compared, where the class has none of its own."""
+    """Methods by which members of an enumeration are shown and compared, where the class has none
+    of its own.
+    """
     own = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
     wanted = {"__repr__": "self", "__str__": "self", "__eq__": "self, other", "__hash__": "self"}
     return [
@@ -557,21 +637,32 @@ def _opens(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     function = node.func
-    return function.id == "open" if isinstance(function, ast.Name) else getattr(function, "attr", "") == "open"
+    return (
+        function.id == "open"
+        if isinstance(function, ast.Name)
+        else getattr(function, "attr", "") == "open"
+    )
 
 
 def _hands_files_on(tree: ast.AST) -> bool:
-    """Whether a file that is opened is an argument of something else than a loop, such as enumerate."""
+    """Whether a file that is opened is an argument of something else than a loop, such as
+    enumerate.
+    """
     opened: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.withitem) and _opens(node.context_expr) and isinstance(node.optional_vars, ast.Name):
+        if (
+            isinstance(node, ast.withitem)
+            and _opens(node.context_expr)
+            and isinstance(node.optional_vars, ast.Name)
+        ):
             opened.add(node.optional_vars.id)
         elif isinstance(node, ast.Assign) and _opens(node.value):
             opened |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return any(
         _opens(argument) or (isinstance(argument, ast.Name) and argument.id in opened)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id == "view")
+        if isinstance(node, ast.Call)
+        and not (isinstance(node.func, ast.Name) and node.func.id == "view")
         for argument in node.args
     )
 

@@ -75,25 +75,36 @@ def holdfast_short(v, type=type, len=len, sized=(str, bytes, list, tuple, dict, 
         return (t.__name__, None, "<no repr>", [])
     return (t.__name__, size, text, held)
 {walk.WALK}"""
-"""Fed once, before a session's first statement. It keeps the builtins that it needs: a statement may bind their names."""
+"""Fed once, before a session's first statement.
+
+It keeps the builtins that it needs: a statement may bind their names.
+"""
 
 LISTING = "[(k, holdfast_short(v)) for k, v in holdfast_locals().items()]"
-"""An expression whose value ``parse``, ``taken`` and ``altered`` read, with its handles as ``NodeRef``s."""
+"""An expression whose value ``parse``, ``taken`` and ``altered`` read, with its handles as
+``NodeRef``s.
+"""
 
 SHORT, WHOLE = 1, 2
-"""Schemes of digests: of short reprs alone, as sessions do that were begun before there was a walk, and of all content."""
+"""Schemes of digests: of short reprs alone, as sessions do that were begun before there was a walk,
+and of all content.
+"""
 
 _OWN = "holdfast_"
 _NAME = re.compile(r"\w+")
 _CONSTANTS = {"All": "-1"}
-"""Names of the contract that the interpreter keeps as variables once they were used, with their reprs."""
+"""Names of the contract that the interpreter keeps as variables once they were used, with their
+reprs.
+"""
 
 
 @dataclass(frozen=True)
 class Namespace:
-    """The variables after a statement: what they are, and which of them, or of their items, are handles of which node.
+    """The variables after a statement: what they are, and which of them, or of their items, are
+    handles of which node.
 
-    ``aliases`` are pairs of places that hold the same object; ``handles`` maps ``foo``, ``views[0]`` or ``by_path['a.py']`` to a node; variables come before items.
+    ``aliases`` are pairs of places that hold the same object; ``handles`` maps ``foo``,
+    ``views[0]`` or ``by_path['a.py']`` to a node; variables come before items.
     """
 
     variables: Mapping[str, TypeInfo]
@@ -104,7 +115,9 @@ class Namespace:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of names, types and all content, with what the variables share; by ``SHORT``, of the short reprs."""
+        """Digest of names, types and all content, with what the variables share; by ``SHORT``, of
+        the short reprs.
+        """
         if self.scheme == SHORT:
             return self.short_digest
         listed = {name: info.told for name, info in self.variables.items()}
@@ -112,7 +125,9 @@ class Namespace:
 
     @cached_property
     def short_digest(self) -> str:
-        """Digest of names, types, sizes, short reprs and handles, as histories have it that were begun with ``SHORT``."""
+        """Digest of names, types, sizes, short reprs and handles, as histories have it that were
+        begun with ``SHORT``.
+        """
         listed = {name: _short(info) for name, info in self.variables.items()}
         return digest_of([listed, dict(self.handles)])
 
@@ -121,15 +136,24 @@ EMPTY = Namespace(variables={}, handles={})
 
 
 def taken(listing: Iterable[Any], contract: frozenset[str]) -> list[str]:
-    """The contract's names that a statement bound to something of its own. There is no ``del``: it could never undo that."""
-    return sorted(name for name, (_, _, text, _) in listing if name in contract and _CONSTANTS.get(name) != text)
+    """The contract's names that a statement bound to something of its own.
+
+    There is no ``del``: it could never undo that.
+    """
+    return sorted(
+        name
+        for name, (_, _, text, _) in listing
+        if name in contract and _CONSTANTS.get(name) != text
+    )
 
 
 def altered(listing: Iterable[Any]) -> list[str]:
-    """The variables, and items of them, that hold a handle to which a statement assigned an attribute.
+    """The variables, and items of them, that hold a handle to which a statement assigned an
+    attribute.
 
-    The interpreter keeps such an attribute in its own copy of the handle, where it would hide the node's. A handle's repr
-    there lists what the copy holds: the ``obj_id`` that it was sent with, and what was assigned.
+    The interpreter keeps such an attribute in its own copy of the handle, where it would hide the
+    node's. A handle's repr there lists what the copy holds: the ``obj_id`` that it was sent with,
+    and what was assigned.
     """
     return sorted(
         name + place
@@ -140,7 +164,8 @@ def altered(listing: Iterable[Any]) -> list[str]:
 
 
 def parse(listing: Iterable[Any], hidden: frozenset[str], contents: Contents | None) -> Namespace:
-    """The namespace from ``LISTING``'s value, without framework names and those in ``hidden``, sorted by name.
+    """The namespace from ``LISTING``'s value, without framework names and those in ``hidden``,
+    sorted by name.
 
     ``contents`` is what the walk told; None in a session that was begun without one.
     """
@@ -164,13 +189,19 @@ def parse(listing: Iterable[Any], hidden: frozenset[str], contents: Contents | N
     )
 
 
-def diff(before: Namespace, after: Namespace, paths: Mapping[str, tuple[str, ...]]) -> NamespaceDiff:
-    """What a statement did to the variables; ``paths`` are the places that changed in those of ``changed``."""
+def diff(
+    before: Namespace, after: Namespace, paths: Mapping[str, tuple[str, ...]]
+) -> NamespaceDiff:
+    """What a statement did to the variables; ``paths`` are the places that changed in those of
+    ``changed``.
+    """
     old, new = before.variables, after.variables
     return NamespaceDiff(
         added={name: info for name, info in new.items() if name not in old},
         changed={
-            name: ChangeInfo(before=old[name], after=new[name], paths=_inner(name, paths.get(name, ())))
+            name: ChangeInfo(
+                before=old[name], after=new[name], paths=_inner(name, paths.get(name, ()))
+            )
             for name in changed(before, after)
         },
         deleted=tuple(name for name in old if name not in new),
@@ -178,11 +209,15 @@ def diff(before: Namespace, after: Namespace, paths: Mapping[str, tuple[str, ...
 
 
 def changed(before: Namespace, after: Namespace) -> list[str]:
-    """The variables that hold something else than before, or that share with another what they did not, or no more."""
+    """The variables that hold something else than before, or that share with another what they did
+    not, or no more.
+    """
     old, new = before.variables, after.variables
     names = {name for name, info in new.items() if name in old and old[name].told != info.told}
     stayed = (old.keys() & new.keys()) - names
-    was, now = ({pair for pair in one.aliases if {*map(_root, pair)} <= stayed} for one in (before, after))
+    was, now = (
+        {pair for pair in one.aliases if {*map(_root, pair)} <= stayed} for one in (before, after)
+    )
     names |= {_root(later) for later, _ in was ^ now}
     return [name for name in new if name in names]
 
@@ -199,7 +234,11 @@ def _told(name: str, info: TypeInfo, contents: Contents) -> TypeInfo:
 
 
 def _short(info: TypeInfo) -> dict[str, Any]:
-    return {"type": info.type, "repr": "" if info.type in HANDLE_TYPES else info.repr, "size": info.size}
+    return {
+        "type": info.type,
+        "repr": "" if info.type in HANDLE_TYPES else info.repr,
+        "size": info.size,
+    }
 
 
 def _inner(name: str, paths: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,9 +1,11 @@
-"""What becomes of the type checker's diagnostics: which refuse a statement before it runs, and which only warn.
+"""What becomes of the type checker's diagnostics: which refuse a statement before it runs, and
+which only warn.
 
-The checker reads a statement as a type-annotated program, and a statement is not one: ``json.loads(...)["a"]``, a dictionary of mixed
-values or a module that is there in one place only are sound Python. So a diagnostic refuses only where the statement is sure to
-fail, or where it is about a call that the contract declares: everything else is a warning, told with the
-exception if the statement then fails, and else to nobody.
+The checker reads a statement as a type-annotated program, and a statement is not one:
+``json.loads(...)["a"]``, a dictionary of mixed values or a module that is there in one place only
+are sound Python. So a diagnostic refuses only where the statement is sure to fail, or where it is
+about a call that the contract declares: everything else is a warning, told with the exception if
+the statement then fails, and else to nobody.
 """
 
 from __future__ import annotations
@@ -30,20 +32,27 @@ _OF_CALLS = frozenset(
         "unknown-argument",
     }
 )
-"""Rules that refuse a call of what the contract declares. Of other functions the interpreter itself has the last word."""
+"""Rules that refuse a call of what the contract declares.
+
+Of other functions the interpreter itself has the last word.
+"""
 
 _OF_HANDLES = frozenset({"unresolved-attribute", "invalid-assignment"})
 _RULE = re.compile(r"line (\d+), column \d+: (?:error|warning)\[([\w-]+)\] (.*)", re.DOTALL)
 _CALLED = re.compile(r"(?:function|bound method) `([\w.]+)`")
 _FOUND = re.compile(r"found `(.*)`", re.DOTALL)
 _HANDLE = re.compile(r"(?:Object|object) of type `(\w+)`")
-_IMPORTED = re.compile(r"\[unresolved-import\] (?:Cannot resolve imported module|Module) `([\w.]+)`")
+_IMPORTED = re.compile(
+    r"\[unresolved-import\] (?:Cannot resolve imported module|Module) `([\w.]+)`"
+)
 _DECLARED = re.compile(r"^def (\w+)\(", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Opinion:
-    """What the checker says of a statement: why it is refused, if it is, and what it only wonders about."""
+    """What the checker says of a statement: why it is refused, if it is, and what it only wonders
+    about.
+    """
 
     refusal: ExceptionInfo | None = None
     warnings: str = ""
@@ -52,8 +61,12 @@ class Opinion:
 NO_OBJECTION = Opinion()
 
 
-def opinion(diagnostics: Iterable[str], *, stubs: str, handle_types: frozenset[str], source: str) -> Opinion:
-    """The diagnostics (``line 3, column 1: error[rule] text``), sorted into those that refuse and those that warn."""
+def opinion(
+    diagnostics: Iterable[str], *, stubs: str, handle_types: frozenset[str], source: str
+) -> Opinion:
+    """The diagnostics (``line 3, column 1: error[rule] text``), sorted into those that refuse and
+    those that warn.
+    """
     declared = frozenset(_DECLARED.findall(stubs))
     refusing: list[str] = []
     warning: list[str] = []
@@ -66,18 +79,26 @@ def opinion(diagnostics: Iterable[str], *, stubs: str, handle_types: frozenset[s
         return Opinion(warnings=output.bounded("\n".join(warning), WARNING_CHARS))
     syntax = any("[invalid-syntax]" in line for line in refusing)
     message = output.bounded("\n".join(refusing), MESSAGE_CHARS)
-    return Opinion(refusal=ExceptionInfo(type="SyntaxError" if syntax else "TypeCheckError", message=message))
+    return Opinion(
+        refusal=ExceptionInfo(type="SyntaxError" if syntax else "TypeCheckError", message=message)
+    )
 
 
 def explained(exception: ExceptionInfo, warnings: str) -> ExceptionInfo:
-    """The exception with what the checker had wondered about before the statement ran, which often explains it."""
+    """The exception with what the checker had wondered about before the statement ran, which often
+    explains it.
+    """
     if not warnings:
         return exception
     told = exception.trace_summary.rstrip() or f"{exception.type}: {exception.message}"
-    return exception.model_copy(update={"trace_summary": f"{told}\n\nThe type checker had noted:\n{warnings}"})
+    return exception.model_copy(
+        update={"trace_summary": f"{told}\n\nThe type checker had noted:\n{warnings}"}
+    )
 
 
-def _refuses(diagnostic: str, declared: frozenset[str], handle_types: frozenset[str], source: str) -> bool:
+def _refuses(
+    diagnostic: str, declared: frozenset[str], handle_types: frozenset[str], source: str
+) -> bool:
     match = _RULE.match(diagnostic)
     if match is None:
         return False
@@ -104,6 +125,8 @@ def _of_supplied(diagnostic: str) -> bool:
 
 
 def _unsure(text: str) -> bool:
-    """Whether the argument has one of several types: the one that it has when it is passed may be a right one."""
+    """Whether the argument has one of several types: the one that it has when it is passed may be a
+    right one.
+    """
     found = _FOUND.search(text)
     return found is not None and " | " in found[1]

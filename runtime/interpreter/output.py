@@ -1,11 +1,15 @@
-"""Bounded stdout and stderr, with a marker where text was left out (docs/contract/executable-context.md section 4.2)."""
+"""Bounded stdout and stderr, with a marker where text was left out
+(docs/contract/executable-context.md section 4.2).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 SHOWN_CHARS = 8_000
-"""Characters of each stream that the model sees of one statement; fewer where the context is small."""
+"""Characters of each stream that the model sees of one statement; fewer where the context is
+small.
+"""
 
 OUTPUT_LIMIT_CHARS = 1 << 20
 """More output than this ends the statement, by a durable verdict."""

@@ -1,4 +1,6 @@
-"""Where two states of one variable differ: ``acc[40]``, ``p.x``, ``conf['a']['b']``, ``text[1200:1210]``."""
+"""Where two states of one variable differ: ``acc[40]``, ``p.x``, ``conf['a']['b']``,
+``text[1200:1210]``.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _MIN_SLICE: Final = 40
 
 
 def changed_paths(name: str, old: Contents, new: Contents) -> tuple[str, ...]:
-    """The places in ``name`` that differ, from the outside in; the name itself if no place within it can be told."""
+    """The places in ``name`` that differ, from the outside in; the name itself if no place within
+    it can be told.
+    """
     before, after = old.roots.get(name), new.roots.get(name)
     if before is None or after is None:
         return (name,)
@@ -46,11 +50,15 @@ class _Comparison:
                     seen.add((one, other))
                     yield from self._nodes(int(one[1:]), int(other[1:]), place, pairs)
             elif one.startswith("@") or other.startswith("@"):
-                yield from self._texts(self._text(self._old, one), self._text(self._new, other), place)
+                yield from self._texts(
+                    self._text(self._old, one), self._text(self._new, other), place
+                )
             elif one != other:
                 yield from self._texts(one, other, place)
 
-    def _nodes(self, one: int, other: int, place: str, pairs: deque[tuple[str, str, str]]) -> Iterator[str]:
+    def _nodes(
+        self, one: int, other: int, place: str, pairs: deque[tuple[str, str, str]]
+    ) -> Iterator[str]:
         kind, _, parts = self._old.parts(one)
         kind_now, _, parts_now = self._new.parts(other)
         if kind[0] in "mdic" and kind == kind_now:
@@ -58,27 +66,37 @@ class _Comparison:
                 yield from self._sequences(parts, parts_now, place, pairs)
             else:
                 yield from self._named(one, other, place, pairs)
-            if kind[0] == "c" and self._old.definitions.sources.get(kind[1:]) != self._new.definitions.sources.get(
+            if kind[0] == "c" and self._old.definitions.sources.get(
                 kind[1:]
-            ):
+            ) != self._new.definitions.sources.get(kind[1:]):
                 yield place
-        elif (kind[0] in "md" and kind_now.startswith("=")) or (kind.startswith("=") and kind_now[:1] in "md"):
+        elif (kind[0] in "md" and kind_now.startswith("=")) or (
+            kind.startswith("=") and kind_now[:1] in "md"
+        ):
             yield from self._mixed(one, other, place)
         elif self._old.leaf(one) != self._new.leaf(other):
-            yield from self._texts(self._text(self._old, f"@{one}"), self._text(self._new, f"@{other}"), place)
+            yield from self._texts(
+                self._text(self._old, f"@{one}"), self._text(self._new, f"@{other}"), place
+            )
 
     def _sequences(
         self, old: Sequence[str], new: Sequence[str], place: str, pairs: deque[tuple[str, str, str]]
     ) -> Iterator[str]:
-        """Items by index; where the lengths differ, the stretch that is not the same at both ends."""
+        """Items by index; where the lengths differ, the stretch that is not the same at both
+        ends.
+        """
         if len(old) == len(new):
-            pairs.extend((a, b, f"{place}[{i}]") for i, (a, b) in enumerate(zip(old, new, strict=True)))
+            pairs.extend(
+                (a, b, f"{place}[{i}]") for i, (a, b) in enumerate(zip(old, new, strict=True))
+            )
             return
         common = min(len(old), len(new))
         pairs.extend((old[i], new[i], f"{place}[{i}]") for i in range(common))
         yield _span(place, common, max(len(old), len(new)))
 
-    def _named(self, one: int, other: int, place: str, pairs: deque[tuple[str, str, str]]) -> Iterator[str]:
+    def _named(
+        self, one: int, other: int, place: str, pairs: deque[tuple[str, str, str]]
+    ) -> Iterator[str]:
         before = self._by_label(self._old, one)
         after = self._by_label(self._new, other)
         if list(before) != list(after) and before.keys() == after.keys():
@@ -92,7 +110,9 @@ class _Comparison:
     @staticmethod
     def _by_label(contents: Contents, node: int) -> dict[str, str]:
         _, labels, parts = contents.parts(node)
-        return {contents.label(node, label): part for label, part in zip(labels, parts, strict=True)}
+        return {
+            contents.label(node, label): part for label, part in zip(labels, parts, strict=True)
+        }
 
     def _mixed(self, one: int, other: int, place: str) -> Iterator[str]:
         """A container of plain values that became one of containers, or the other way round."""
@@ -109,7 +129,10 @@ class _Comparison:
             case "m":
                 return parts
             case "d":
-                return {contents.label(node, label): part for label, part in zip(labels, parts, strict=True)}
+                return {
+                    contents.label(node, label): part
+                    for label, part in zip(labels, parts, strict=True)
+                }
             case _:
                 return _reprs(contents.lines[node][1:])
 
@@ -127,18 +150,26 @@ class _Comparison:
         old, new = _reprs(before), _reprs(after)
         if old is not None and new is not None and before[0] == after[0]:
             yield from _compared(old, new, place)
-        elif before[:1] in ("'", '"') and after[:1] in ("'", '"') and min(len(before), len(after)) > _MIN_SLICE:
+        elif (
+            before[:1] in ("'", '"')
+            and after[:1] in ("'", '"')
+            and min(len(before), len(after)) > _MIN_SLICE
+        ):
             yield _slice(before, after, place)
         else:
             yield place
 
 
-def _compared(old: list[str] | dict[str, str], new: list[str] | dict[str, str], place: str) -> Iterator[str]:
+def _compared(
+    old: list[str] | dict[str, str], new: list[str] | dict[str, str], place: str
+) -> Iterator[str]:
     """The differing places of plain containers whose items are literals."""
     if isinstance(old, dict) and isinstance(new, dict):
         if old.keys() == new.keys() and list(old) != list(new):
             yield f"{place} (the order of its keys)"
-        yield from (place + key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key))
+        yield from (
+            place + key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key)
+        )
     elif isinstance(old, list) and isinstance(new, list):
         common = min(len(old), len(new))
         yield from (f"{place}[{i}]" for i in range(common) if old[i] != new[i])
@@ -162,7 +193,9 @@ def _reprs(text: str) -> list[str] | dict[str, str] | None:
 
 
 def _slice(before: str, after: str, place: str) -> str:
-    """The stretch of a text, as its literal counts characters, that is not the same at both ends."""
+    """The stretch of a text, as its literal counts characters, that is not the same at both
+    ends.
+    """
     old, new = before[1:-1], after[1:-1]
     start = _common(old, new)
     shortest = min(len(old), len(new)) - start

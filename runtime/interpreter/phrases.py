@@ -1,4 +1,6 @@
-"""What the interpreter says of Python that it does not have, told to the model: what to write instead."""
+"""What the interpreter says of Python that it does not have, told to the model: what to write
+instead.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,18 @@ import re
 _TABLE: tuple[tuple[str, str], ...] = (
     (
         r"The monty syntax parser does not yet support class inheritance and metaclasses",
-        "a class cannot inherit from another (nor from an exception): write the shared parts as functions, hold an "
-        "instance of the other class, and raise ValueError or another built-in exception",
+        (
+            "a class cannot inherit from another (nor from an exception): write the shared parts as"
+            " functions, hold an instance of the other class, and raise ValueError or another"
+            " built-in exception"
+        ),
     ),
     (
         r"The monty syntax parser does not yet support yield expressions",
-        "this generator cannot be run to its end (an endless loop, or a value that is sent to it): append to a list and return it",
+        (
+            "this generator cannot be run to its end (an endless loop, or a value that is sent to"
+            " it): append to a list and return it"
+        ),
     ),
     (
         r"The monty syntax parser does not yet support method decorators .*",
@@ -51,7 +59,10 @@ _TABLE: tuple[tuple[str, str], ...] = (
         r"\1: not supported, write it another way",
     ),
     (
-        r"(?:Internal error in monty: )?exceptions can only be called with zero or one string argument",
+        (
+            r"(?:Internal error in monty: )?exceptions can only be called with zero or one string"
+            r" argument"
+        ),
         "an exception takes one text: raise ValueError('what is wrong')",
     ),
     (
@@ -59,7 +70,10 @@ _TABLE: tuple[tuple[str, str], ...] = (
         r"attributes cannot be set on '\1' objects ('\2'): keep the value in a variable or a dict",
     ),
     (
-        r"No module named '(pandas|numpy|requests|yaml|toml|bs4|lxml|scipy|matplotlib|httpx|aiohttp)'",
+        (
+            r"No module named"
+            r" '(pandas|numpy|requests|yaml|toml|bs4|lxml|scipy|matplotlib|httpx|aiohttp)'"
+        ),
         r"No module named '\1': only the modules that the contract lists are there",
     ),
     (
@@ -67,8 +81,14 @@ _TABLE: tuple[tuple[str, str], ...] = (
         r"No module named '\1': view(path, lod=1) shows a file's symbols, re finds the rest",
     ),
     (
-        r"No module named '(subprocess|threading|multiprocessing|socket|concurrent|tempfile|shutil|logging|argparse|pickle|sqlite3)(\.\w+)*'.*",
-        r"No module named '\1': a statement has no processes, threads, network or files to write; call the job's tools",
+        (
+            r"No module named"
+            r" '(subprocess|threading|multiprocessing|socket|concurrent|tempfile|shutil|logging|argparse|pickle|sqlite3)(\.\w+)*'.*"
+        ),
+        (
+            r"No module named '\1': a statement has no processes, threads, network or files to"
+            r" write; call the job's tools"
+        ),
     ),
 )
 _COMPILED = tuple((re.compile(pattern), text) for pattern, text in _TABLE)

@@ -1,10 +1,14 @@
-"""The one seam to Monty: a pool of sandboxed interpreter processes. ``checker`` has another, for type checks.
+"""The one seam to Monty: a pool of sandboxed interpreter processes.
 
-A session is bytes between statements (``dump``), so no process is held across an ``await`` (docs/design.md section 4). Each pool
-holds as many processes as there are threads that run workflow tasks: a checkout then never waits.
+``checker`` has another, for type checks.
 
-What bounds a statement is counted: processor time (``processor_time``), calls, depth. The wall limit here is for a process
-that does not compute and does not answer either; where it strikes, nothing is known of the statement.
+A session is bytes between statements (``dump``), so no process is held across an ``await``
+(docs/design.md section 4). Each pool holds as many processes as there are threads that run workflow
+tasks: a checkout then never waits.
+
+What bounds a statement is counted: processor time (``processor_time``), calls, depth. The wall
+limit here is for a process that does not compute and does not answer either; where it strikes,
+nothing is known of the statement.
 """
 
 from __future__ import annotations
@@ -21,16 +25,24 @@ PROCESSES: Final = 8
 """Interpreter processes of each pool, and workflow tasks at a time, in one worker."""
 
 DECLARED_SECONDS: Final = 1.0
-"""Processor seconds that a statement may take, the calls that it makes included. One that took more when live is a timeout."""
+"""Processor seconds that a statement may take, the calls that it makes included.
+
+One that took more when live is a timeout.
+"""
 
 HARD_SECONDS: Final = 1.2
 """Processor seconds after which a live stretch is killed."""
 
 REPLAY_SECONDS: Final = 6.0
-"""Processor seconds after which a replayed stretch is killed: one that took 1 s when live may take longer on another processor."""
+"""Processor seconds after which a replayed stretch is killed: one that took 1 s when live may take
+longer on another processor.
+"""
 
 KEEPING_SECONDS: Final = 6.0
-"""Processor seconds that restoring a session, saving it and listing its variables may take each. The largest takes 0.3 s."""
+"""Processor seconds that restoring a session, saving it and listing its variables may take each.
+
+The largest takes 0.3 s.
+"""
 
 WALL_SECONDS: Final = 20.0
 """When a process that does not answer is killed, however little it has computed."""
@@ -42,7 +54,9 @@ REPLAY_MEMORY_BYTES: Final = 65 << 20
 """What a replay of a statement may use, so that one which kept within its limit does so again."""
 
 MAX_SESSION_BYTES: Final = 12 << 20
-"""What a session may weigh: its process has room for somewhat more, depending on what it did before."""
+"""What a session may weigh: its process has room for somewhat more, depending on what it did
+before.
+"""
 
 MAX_RECURSION: Final = 200
 
@@ -50,15 +64,22 @@ MAX_CALLS: Final = 10_000
 """Calls and attributes of the host that one statement may ask for."""
 
 _STOPPED: Final = re.compile(r"\(signal: (1|2|15) ")
-"""SIGHUP, SIGINT and SIGTERM: Ctrl-C reaches every process of the terminal, and systemd stops all of a service."""
+"""SIGHUP, SIGINT and SIGTERM: Ctrl-C reaches every process of the terminal, and systemd stops all
+of a service.
+"""
 
 
 class InterpreterStopped(Exception):
-    """The interpreter's process was told to end, as the whole worker is. The statement's task must be tried again."""
+    """The interpreter's process was told to end, as the whole worker is.
+
+    The statement's task must be tried again.
+    """
 
 
 class NoVerdict(Exception):
-    """The interpreter ended, or was too slow to answer, for a reason that is not the statement's: its task must be tried again."""
+    """The interpreter ended, or was too slow to answer, for a reason that is not the statement's:
+    its task must be tried again.
+    """
 
 
 @dataclass
@@ -73,7 +94,8 @@ _running = _Processes()
 
 
 def raise_if_stopped(error: Exception) -> None:
-    """Tells the end of a process by a signal to stop, which says nothing about the statement, from a crash.
+    """Tells the end of a process by a signal to stop, which says nothing about the statement, from
+    a crash.
 
     Raises:
         InterpreterStopped: if ``error`` is the former.
@@ -85,7 +107,10 @@ def raise_if_stopped(error: Exception) -> None:
 
 
 def limits(*, replay: bool = False) -> ResourceLimits:
-    """The limits that the interpreter knows itself. Depth counts deterministically; what hits the memory limit is for verdicts to tell."""
+    """The limits that the interpreter knows itself.
+
+    Depth counts deterministically; what hits the memory limit is for verdicts to tell.
+    """
     return ResourceLimits(
         max_memory=REPLAY_MEMORY_BYTES if replay else MAX_MEMORY_BYTES,
         max_recursion_depth=MAX_RECURSION,
@@ -122,8 +147,16 @@ def close() -> None:
 
 
 def session(*, seed: str = "", replay: bool = False) -> MontySession:
-    """A session for running statements. ``seed`` starts ``random``; the clock asks the host; sleeping takes no time."""
-    policy: OSPolicy = {"datetime": "call_host", "sleep": "zero", "timezone": "utc", "random_start": {"seed": seed}}
+    """A session for running statements.
+
+    ``seed`` starts ``random``; the clock asks the host; sleeping takes no time.
+    """
+    policy: OSPolicy = {
+        "datetime": "call_host",
+        "sleep": "zero",
+        "timezone": "utc",
+        "random_start": {"seed": seed},
+    }
     with _lock:
         if _running.pool is None:
             _running.pool = started()

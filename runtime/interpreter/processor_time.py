@@ -1,7 +1,8 @@
 """Processor time: what a statement has computed, on an idle machine and on a busy one alike.
 
-Wall time tells how busy the machine is. So an interpreter process is bounded by the time that it had on a processor; its
-stretch's verdict is made durable, and a replay does not ask what this one took.
+Wall time tells how busy the machine is. So an interpreter process is bounded by the time that it
+had on a processor; its stretch's verdict is made durable, and a replay does not ask what this one
+took.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ import time
 from collections.abc import Iterator
 
 LOOK_SECONDS = 0.1
-"""How often the processes that are computing are looked at. What one has computed beyond its limit by then is lost."""
+"""How often the processes that are computing are looked at.
+
+What one has computed beyond its limit by then is lost.
+"""
 
 
 if sys.platform == "linux":
 
     def _seconds(pid: int) -> float:
-        # CPUCLOCK_SCHED of a process (clock_getcpuclockid(3)): nanoseconds, where /proc/PID/stat counts in hundredths.
+        # CPUCLOCK_SCHED of a process (clock_getcpuclockid(3)): nanoseconds, where /proc/PID/stat
+        # counts in hundredths.
         return time.clock_gettime((~pid << 3) | 2)
 
 else:
@@ -49,7 +54,9 @@ def processor_seconds(pid: int) -> float:
 
 
 class Stopwatch:
-    """The processor time of an interpreter process and of the thread that answers its calls, from its creation."""
+    """The processor time of an interpreter process and of the thread that answers its calls, from
+    its creation.
+    """
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -65,7 +72,10 @@ class Stopwatch:
 
 
 class Limit:
-    """How much a process may compute from now on. ``struck`` tells that it was killed for computing more."""
+    """How much a process may compute from now on.
+
+    ``struck`` tells that it was killed for computing more.
+    """
 
     def __init__(self, pid: int, seconds: float) -> None:
         self.pid = pid
@@ -95,7 +105,9 @@ class Watchdog:
         with self._changed:
             self._limits.add(limit)
             if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._watch, name="holdfast-watchdog", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._watch, name="holdfast-watchdog", daemon=True
+                )
                 self._thread.start()
             self._changed.notify()
         try:

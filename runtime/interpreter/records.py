@@ -1,4 +1,6 @@
-"""Statements, executions and namespace diffs: the records of docs/contract/executable-context.md section 3."""
+"""Statements, executions and namespace diffs: the records of docs/contract/executable-context.md
+section 3.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +50,11 @@ class ExceptionInfo(Value):
 
 
 class TypeInfo(Value):
-    """A variable as the namespace listing shows it: type name, short repr, and length where it has one.
+    """A variable as the namespace listing shows it: type name, short repr, and length where it has
+    one.
 
-    ``digest`` is of all that it holds, and empty where the repr is all of it, or in records of releases that took no such
-    digest. ``partial`` names what the digest does not cover.
+    ``digest`` is of all that it holds, and empty where the repr is all of it, or in records of
+    releases that took no such digest. ``partial`` names what the digest does not cover.
     """
 
     type: str
@@ -62,12 +65,16 @@ class TypeInfo(Value):
 
     @property
     def told(self) -> tuple[str, str, int | None, tuple[str, ...]]:
-        """What tells one value from another: the repr of a set, which has its order, only where there is no digest."""
+        """What tells one value from another: the repr of a set, which has its order, only where
+        there is no digest.
+        """
         return self.type, self.digest or self.repr, self.size, self.partial
 
 
 class ChangeInfo(Value):
-    """A variable that changed: what it was, what it is, and at which places within it, where these can be told."""
+    """A variable that changed: what it was, what it is, and at which places within it, where these
+    can be told.
+    """
 
     before: TypeInfo
     after: TypeInfo
@@ -75,7 +82,9 @@ class ChangeInfo(Value):
 
 
 class NamespaceDiff(Value):
-    """Variables that a statement added, changed and deleted; changed is what holds anything else than before."""
+    """Variables that a statement added, changed and deleted; changed is what holds anything else
+    than before.
+    """
 
     added: dict[str, TypeInfo] = Field(default_factory=dict)
     changed: dict[str, ChangeInfo] = Field(default_factory=dict)
@@ -83,7 +92,8 @@ class NamespaceDiff(Value):
 
 
 class EffectRecord(Value):
-    """One call that left the interpreter: what was asked and digests of the question and the answer.
+    """One call that left the interpreter: what was asked and digests of the question and the
+    answer.
 
     ``path`` is the file that it was about, cut if it is long; None for a tool.
     """
@@ -97,7 +107,10 @@ class EffectRecord(Value):
 
 
 class Cost(Value):
-    """What an execution cost. ``time_ms`` is workflow time between start and end, so effects are in it."""
+    """What an execution cost.
+
+    ``time_ms`` is workflow time between start and end, so effects are in it.
+    """
 
     time_ms: int = 0
 
@@ -112,8 +125,9 @@ class Artifact(Value):
 class Execution(Value):
     """One result of one statement.
 
-    ``stdout`` and ``stderr`` are bounded, with a marker where text was left out; ``stdout_digest`` is of the bounded text.
-    ``unchecked`` tells that the type checker needed too much processor time for the statement, which ran all the same.
+    ``stdout`` and ``stderr`` are bounded, with a marker where text was left out; ``stdout_digest``
+    is of the bounded text. ``unchecked`` tells that the type checker needed too much processor time
+    for the statement, which ran all the same.
     """
 
     execution_id: str
@@ -133,7 +147,9 @@ class Execution(Value):
     unchecked: bool = False
 
     def archived(self) -> dict[str, Any]:
-        """The form that goes into the next step: digests for texts that stand in that step's segments already."""
+        """The form that goes into the next step: digests for texts that stand in that step's
+        segments already.
+        """
         record = self.model_dump(mode="json", exclude_defaults=True, exclude={"stdout", "stderr"})
         if self.stdout:
             record["stdout_digest"] = digest_of(self.stdout)

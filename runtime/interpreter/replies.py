@@ -1,8 +1,9 @@
 """What a model's reply says: a statement to execute, a text for the user, or what is wrong with it.
 
-A statement comes as a native tool call ``python`` with one argument ``code``, or as one
-``<script type="text/x-python">`` block. Models mix the two, so both are read whichever form was asked for; the form
-only decides how a problem is worded. The forms and the problems are those of issue 2, "The model's answer".
+A statement comes as a native tool call ``python`` with one argument ``code``, or as one ``<script
+type="text/x-python">`` block. Models mix the two, so both are read whichever form was asked for;
+the form only decides how a problem is worded. The forms and the problems are those of issue 2, "The
+model's answer".
 """
 
 from __future__ import annotations
@@ -34,15 +35,20 @@ CUT_OFF = frozenset({"length", "max_tokens", "model_length", "model_context_wind
 """Finish reasons of replies that had no room for more."""
 
 _REFUSED = frozenset({"content_filter", "refusal", "safety"})
-_AFTER_REFUSAL = "Nothing was executed. Do what the goal allows, or call finish(...) and say why not."
+_AFTER_REFUSAL = (
+    "Nothing was executed. Do what the goal allows, or call finish(...) and say why not."
+)
 
 
 @dataclass(frozen=True)
 class ParsedReply:
-    """A reply's meaning. With ``problem`` set nothing is executed, and ``problem`` is what to tell the model.
+    """A reply's meaning.
 
-    ``statement`` is None for a reply that only speaks to the user. ``tool_call_id`` is the id of the (first) native
-    call, also when there is a problem with it. ``user_text`` is the text outside the statement, stripped.
+    With ``problem`` set nothing is executed, and ``problem`` is what to tell the model.
+
+    ``statement`` is None for a reply that only speaks to the user. ``tool_call_id`` is the id of
+    the (first) native call, also when there is a problem with it. ``user_text`` is the text outside
+    the statement, stripped.
     """
 
     statement: str | None
@@ -66,19 +72,25 @@ def parse_reply(
     elif problem is None and (blocks or broken):
         statement, problem = (None, broken) if broken else (blocks[0], None)
         if statement is not None and not statement.strip():
-            statement, problem = None, f"Your script block is empty; nothing was executed. {how_to_write(form)}"
+            statement, problem = (
+                None,
+                f"Your script block is empty; nothing was executed. {how_to_write(form)}",
+            )
     elif problem is None and not user_text:
         problem = f"Your reply was empty. {how_to_write(form)}"
     if problem is not None and broken is None and not blocks:
         user_text = text.strip()
-    return ParsedReply(statement=statement, tool_call_id=call_id, user_text=user_text, problem=problem)
+    return ParsedReply(
+        statement=statement, tool_call_id=call_id, user_text=user_text, problem=problem
+    )
 
 
 def how_to_write(form: str) -> str:
     """One sentence that tells the model how to hand over its statement in ``form``."""
     if form == "tool":
         return (
-            f"Call the tool `{TOOL_NAME}` once, with your statement's Python source as its argument `{TOOL_ARGUMENT}`."
+            f"Call the tool `{TOOL_NAME}` once, with your statement's Python source as its argument"
+            f" `{TOOL_ARGUMENT}`."
         )
     return (
         f"Write one block {SCRIPT_OPEN} … {SCRIPT_CLOSE} with your statement's Python source,"
@@ -93,8 +105,8 @@ def _ending_problem(finish_reason: str, refusal: str | None, form: str) -> str |
         return f"Your reply was stopped by the provider ({finish_reason}). {_AFTER_REFUSAL}"
     if finish_reason in CUT_OFF:
         return (
-            "Your reply was cut off by the token limit, so nothing was executed. Write a shorter statement,"
-            f" and do the rest in later turns. {how_to_write(form)}"
+            "Your reply was cut off by the token limit, so nothing was executed. Write a shorter"
+            f" statement, and do the rest in later turns. {how_to_write(form)}"
         )
     return None
 
@@ -104,16 +116,22 @@ def _several(calls: int, blocks: int, form: str) -> str:
         found = f"{counted(calls, 'tool call')} and {counted(blocks, 'script block')}"
     else:
         found = counted(calls, "tool call") if calls else counted(blocks, "script block")
-    return f"Your reply has {found}; a turn executes one statement, so nothing was executed. {how_to_write(form)}"
+    return (
+        f"Your reply has {found}; a turn executes one statement, so nothing was executed."
+        f" {how_to_write(form)}"
+    )
 
 
 def _native_statement(call: ToolCall) -> tuple[str | None, str | None]:
     """The statement of one native call, or the problem with it."""
     usage = f"{how_to_write('tool')} Nothing was executed."
     if call.name != TOOL_NAME:
-        return None, (
-            f"There is no tool `{short(call.name)}` to call natively. {usage}"
-            " What the contract lists is called as a function inside the statement."
+        return (
+            None,
+            (
+                f"There is no tool `{short(call.name)}` to call natively. {usage}"
+                " What the contract lists is called as a function inside the statement."
+            ),
         )
     try:
         arguments = json.loads(call.arguments, strict=False)
@@ -122,10 +140,17 @@ def _native_statement(call: ToolCall) -> tuple[str | None, str | None]:
         where = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
         return None, f"The arguments of your call are not valid JSON ({reason}{where}). {usage}"
     if not isinstance(arguments, dict) or set(arguments) != {TOOL_ARGUMENT}:
-        got = ", ".join(f"`{short(name)}`" for name in arguments) if isinstance(arguments, dict) else ""
+        got = (
+            ", ".join(f"`{short(name)}`" for name in arguments)
+            if isinstance(arguments, dict)
+            else ""
+        )
         return (
             None,
-            f"Your call's arguments are {got or 'not an object with one key'}, not `{TOOL_ARGUMENT}` alone. {usage}",
+            (
+                f"Your call's arguments are {got or 'not an object with one key'}, not"
+                f" `{TOOL_ARGUMENT}` alone. {usage}"
+            ),
         )
     code = arguments[TOOL_ARGUMENT]
     if not isinstance(code, str):
@@ -133,12 +158,20 @@ def _native_statement(call: ToolCall) -> tuple[str | None, str | None]:
     if not code.strip():
         return None, f"Your call's argument `{TOOL_ARGUMENT}` is empty. {usage}"
     if any("\ud800" <= letter <= "\udfff" for letter in code):
-        return None, f"Your call's argument `{TOOL_ARGUMENT}` has lone surrogates, which are no characters. {usage}"
+        return (
+            None,
+            (
+                f"Your call's argument `{TOOL_ARGUMENT}` has lone surrogates, which are no"
+                f" characters. {usage}"
+            ),
+        )
     return code, None
 
 
 def _script_blocks(text: str) -> tuple[list[str], str, str | None]:
-    """The script blocks of ``text``, the text around them, and what is wrong with a block that is broken."""
+    """The script blocks of ``text``, the text around them, and what is wrong with a block that is
+    broken.
+    """
     blocks: list[str] = []
     outside: list[str] = []
     position = 0
@@ -150,7 +183,10 @@ def _script_blocks(text: str) -> tuple[list[str], str, str | None]:
             return (
                 blocks,
                 rest,
-                f"Your script block is not closed by {SCRIPT_CLOSE}; nothing was executed. {how_to_write('script')}",
+                (
+                    f"Your script block is not closed by {SCRIPT_CLOSE}; nothing was executed."
+                    f" {how_to_write('script')}"
+                ),
             )
         blocks.append(_body(text[opening.end() : closing.start()]))
         position = closing.end()
@@ -160,15 +196,18 @@ def _script_blocks(text: str) -> tuple[list[str], str, str | None]:
     broken = None
     if stray and not blocks:
         broken = (
-            f"Your script block is broken: the tag is {short(stray[0])}. Nothing was executed. {how_to_write('script')}"
+            f"Your script block is broken: the tag is {short(stray[0])}. Nothing was executed."
+            f" {how_to_write('script')}"
         )
     return blocks, rest, broken
 
 
 def _closing(text: str, start: int) -> re.Match[str] | None:
-    """The tag that closes a block: on the opening line, else the first on a line of its own, else the first.
+    """The tag that closes a block: on the opening line, else the first on a line of its own, else
+    the first.
 
-    So a statement may hold the closing tag in a string, as long as the block's own stands on its own line.
+    So a statement may hold the closing tag in a string, as long as the block's own stands on its
+    own line.
     """
     first = _CLOSE.search(text, start)
     if first is None or "\n" not in text[start : first.start()]:
@@ -177,7 +216,9 @@ def _closing(text: str, start: int) -> re.Match[str] | None:
 
 
 def _body(source: str) -> str:
-    """A block's source without the line breaks at its tags, and without an indentation that all lines share."""
+    """A block's source without the line breaks at its tags, and without an indentation that all
+    lines share.
+    """
     lines = source.removeprefix("\r").removeprefix("\n").rstrip()
     return textwrap.dedent(lines) if lines[:1] in (" ", "\t") else lines
 

@@ -1,18 +1,23 @@
-"""One statement, run in stretches: from the start or a resumption to the next effect or the end (docs/design.md section 4).
+"""One statement, run in stretches: from the start or a resumption to the next effect or the end
+(docs/design.md section 4).
 
-A stretch computes the same outcome from the same state and answers, but for the time limit: what is too slow here may be
-fast enough there. So each stretch gives a ``Verdict``, which the workflow makes durable before it acts on the outcome. When
-replaying, the recorded verdict is read first: one that ends the statement is obeyed without running anything
-(``abort``), an ok runs the stretch and must give the recorded digest.
+A stretch computes the same outcome from the same state and answers, but for the time limit: what is
+too slow here may be fast enough there. So each stretch gives a ``Verdict``, which the workflow
+makes durable before it acts on the outcome. When replaying, the recorded verdict is read first: one
+that ends the statement is obeyed without running anything (``abort``), an ok runs the stretch and
+must give the recorded digest.
 
-A stretch that asks much of the host is cut after ``CALLS_PER_STRETCH`` calls, and the next goes on with the call before which
-it was cut: no workflow task is ever near the SDK's limit. Its verdict tells the number, so a replay cuts at the same place.
+A stretch that asks much of the host is cut after ``CALLS_PER_STRETCH`` calls, and the next goes on
+with the call before which it was cut: no workflow task is ever near the SDK's limit. Its verdict
+tells the number, so a replay cuts at the same place.
 
-Time is processor time, so how busy the machine is makes no verdict. Where an interpreter ends for another reason than
-its statement, or cannot answer, there is none (``pool.NoVerdict``), and the workflow task is tried again.
+Time is processor time, so how busy the machine is makes no verdict. Where an interpreter ends for
+another reason than its statement, or cannot answer, there is none (``pool.NoVerdict``), and the
+workflow task is tried again.
 
-A statement that ends by a verdict (timeout, crash, too much output) leaves the namespace and the nodes as they were
-before it. One that raises an exception keeps what it did until then, as in any Python session.
+A statement that ends by a verdict (timeout, crash, too much output) leaves the namespace and the
+nodes as they were before it. One that raises an exception keeps what it did until then, as in any
+Python session.
 """
 
 from __future__ import annotations
@@ -40,7 +45,17 @@ from pydantic_monty import (
 from runtime.base.digests import digest_of
 from runtime.base.os_values import VIRTUAL_ROOT
 from runtime.base.values import Value
-from runtime.interpreter import checker, listing, namespace, output, phrases, pool, supplied, traces, typecheck
+from runtime.interpreter import (
+    checker,
+    listing,
+    namespace,
+    output,
+    phrases,
+    pool,
+    supplied,
+    traces,
+    typecheck,
+)
 from runtime.interpreter.bounds import TOO_LARGE, too_large
 from runtime.interpreter.definitions import NO_DEFINITIONS, Definitions
 from runtime.interpreter.echo import echo
@@ -51,13 +66,23 @@ from runtime.interpreter.objections import explained
 from runtime.interpreter.processor_time import Stopwatch, watchdog
 from runtime.interpreter.records import ExceptionInfo, TypeInfo
 from runtime.interpreter.supplied import pure
-from runtime.interpreter.verdicts import KEEPING, KEPT, Checked, InterpreterDrift, Verdict, VerdictStatus, exception_of
+from runtime.interpreter.verdicts import (
+    KEEPING,
+    KEPT,
+    Checked,
+    InterpreterDrift,
+    Verdict,
+    VerdictStatus,
+    exception_of,
+)
 
 __all__ = ["InterpreterDrift", "Session", "StatementRun", "Stretch", "Verdict", "VerdictStatus"]
 
 _EXCEPTIONS = frozenset(get_args(ExcType))
 _MESSAGE_CHARS = 2_000
-_MEMORY_LIMIT = re.compile(r"memory limit exceeded: \d+ bytes > |the worker exceeded its memory limit")
+_MEMORY_LIMIT = re.compile(
+    r"memory limit exceeded: \d+ bytes > |the worker exceeded its memory limit"
+)
 _TIME_LIMIT = re.compile(r"(feed|turn) time limit exceeded")
 """Of sessions that were saved when limits were wall time: the smaller limit holds."""
 _WHOLE = f"{namespace.WHOLE}:"
@@ -65,16 +90,23 @@ _GONE = (MontyError, RuntimeError, ProcessLookupError)
 """What a session raises that cannot go on; the last two say that its process has ended."""
 
 CALLS_PER_STRETCH = 100
-"""Calls of the host after which a stretch is cut: some 20 ms, where most calls take 0.2 ms; each is two changes of the process."""
+"""Calls of the host after which a stretch is cut: some 20 ms, where most calls take 0.2 ms; each is
+two changes of the process.
+"""
 
 _crashes: Counter[tuple[str, str, int]] = Counter()
-"""How often an interpreter ended at a stretch: a seed, a statement and the number of the stretch. The first time may be chance."""
+"""How often an interpreter ended at a stretch: a seed, a statement and the number of the stretch.
+
+The first time may be chance.
+"""
 _CRASHES_KNOWN = 1000
 _UNCUT = -1
 
 
 class SavedSession(Value):
-    """What a checkpoint has of a session: ``session`` is its dump in base64, ``supplied`` what it was supplied, the rest its namespace."""
+    """What a checkpoint has of a session: ``session`` is its dump in base64, ``supplied`` what it
+    was supplied, the rest its namespace.
+    """
 
     session: str | None = None
     supplied: tuple[str, ...] = ()
@@ -87,7 +119,9 @@ class SavedSession(Value):
 
 @dataclass(frozen=True)
 class Session:
-    """The interpreter between statements: its dump (None before the first statement), its namespace, and what it was supplied."""
+    """The interpreter between statements: its dump (None before the first statement), its
+    namespace, and what it was supplied.
+    """
 
     dump: bytes | None = None
     names: namespace.Namespace = namespace.EMPTY
@@ -126,7 +160,9 @@ class Session:
 
 @dataclass(frozen=True)
 class Stretch:
-    """The outcome of one stretch: its verdict, and the effect it waits for if the statement has not ended."""
+    """The outcome of one stretch: its verdict, and the effect it waits for if the statement has not
+    ended.
+    """
 
     verdict: Verdict
     effect: Effect | None = None
@@ -142,7 +178,8 @@ class _TakenBack(Exception):
 
 @dataclass(frozen=True)
 class _Bounds:
-    """What bounds a stretch: when it is cut, when it is killed, and whether its time is a reason to end the statement.
+    """What bounds a stretch: when it is cut, when it is killed, and whether its time is a reason to
+    end the statement.
 
     ``live`` is False where the outcome must be the recorded one.
     """
@@ -154,17 +191,24 @@ class _Bounds:
 
     @classmethod
     def of(cls, recorded: Verdict | None) -> _Bounds:
-        """Those of a stretch with the verdict ``recorded``: one without a digest tells of another run of the statement."""
+        """Those of a stretch with the verdict ``recorded``: one without a digest tells of another
+        run of the statement.
+        """
         if recorded is None:
             return cls(calls=CALLS_PER_STRETCH, seconds=pool.HARD_SECONDS, live=True, timed=True)
         if not recorded.digest:
             return cls(calls=CALLS_PER_STRETCH, seconds=pool.REPLAY_SECONDS, live=True, timed=False)
-        return cls(calls=recorded.cut or _UNCUT, seconds=pool.REPLAY_SECONDS, live=False, timed=False)
+        return cls(
+            calls=recorded.cut or _UNCUT, seconds=pool.REPLAY_SECONDS, live=False, timed=False
+        )
 
 
 @dataclass
 class StatementRun:
-    """The run of one statement. The workflow calls ``advance`` for each stretch, or ``abort`` when a verdict says so."""
+    """The run of one statement.
+
+    The workflow calls ``advance`` for each stretch, or ``abort`` when a verdict says so.
+    """
 
     source: str
     before: Session
@@ -195,13 +239,15 @@ class StatementRun:
         self._lowered = lower(self.source, self.before.pieces)
 
     def advance(self, answer: Answer | None = None, recorded: Verdict | None = None) -> Stretch:
-        """Run the next stretch: from the start, from the effect that ``answer`` answers, or from where the last was cut.
+        """Run the next stretch: from the start, from the effect that ``answer`` answers, or from
+        where the last was cut.
 
-        ``recorded`` is the ok verdict of this stretch when it is replayed: time is not measured then, and a check that it
-        passed is not repeated.
+        ``recorded`` is the ok verdict of this stretch when it is replayed: time is not measured
+        then, and a check that it passed is not repeated.
         """
         checked = self._check(recorded) if self._waiting is None else Checked.NO
-        # A verdict without a digest tells of another run of the statement: what is not its time is found out anew.
+        # A verdict without a digest tells of another run of the statement: what is not its time is
+        # found out anew.
         replayed = recorded is not None and bool(recorded.digest)
         self._ms = self._weight = self._cut = 0
         self._stretches += 1
@@ -221,7 +267,13 @@ class StatementRun:
             status, detail = VerdictStatus.MEMORY, KEPT
         warned = self._warnings if checked is Checked.PASSED else ""
         verdict = Verdict(
-            status=status, digest=digest, ms=self._ms, checked=checked, warned=warned, detail=detail, cut=self._cut
+            status=status,
+            digest=digest,
+            ms=self._ms,
+            checked=checked,
+            warned=warned,
+            detail=detail,
+            cut=self._cut,
         )
         return Stretch(verdict=verdict, effect=self._effect)
 
@@ -234,7 +286,9 @@ class StatementRun:
             self.abort(verdict)
 
     def abort(self, verdict: Verdict) -> None:
-        """End the statement as ``verdict`` says, with the session as it was before the statement."""
+        """End the statement as ``verdict`` says, with the session as it was before the
+        statement.
+        """
         self.session, self._waiting, self._effect = self.before, None, None
         self.parts.clear()
         self.exception = exception_of(verdict)
@@ -256,7 +310,8 @@ class StatementRun:
         """Ask the type checker, unless the recorded stretch tells that it had no objection.
 
         Raises:
-            GaveUp: if the checker has no time now for the objection that it had: whatever called must try again later.
+            GaveUp: if the checker has no time now for the objection that it had: whatever called
+                must try again later.
         """
         if recorded is not None and recorded.checked not in {Checked.REFUSED, Checked.UNKNOWN}:
             self._warnings = recorded.warned
@@ -303,7 +358,9 @@ class StatementRun:
             watch = Stopwatch(limit.pid)
             try:
                 if snapshot is None:
-                    snapshot = session.feed_start(self._lowered.source, print_callback=self._print, cwd=VIRTUAL_ROOT)
+                    snapshot = session.feed_start(
+                        self._lowered.source, print_callback=self._print, cwd=VIRTUAL_ROOT
+                    )
                 elif answer is not None:
                     snapshot = _resume(snapshot, answer, handles)
                 return self._drive(snapshot, handles, bounds, watch)
@@ -315,8 +372,11 @@ class StatementRun:
             except MontyError as error:
                 self.exception = explained(self._exception(error), self._warnings)
                 if _TIME_LIMIT.match(self.exception.message):
-                    raise pool.NoVerdict(f"the interpreter was slow: {self.exception.message}") from error
-                # Not left to the statement as an exception: its text tells bytes that are others in another process.
+                    raise pool.NoVerdict(
+                        f"the interpreter was slow: {self.exception.message}"
+                    ) from error
+                # Not left to the statement as an exception: its text tells bytes that are others in
+                # another process.
                 if _out_of_memory(self.exception):
                     raise _TakenBack(VerdictStatus.MEMORY) from error
                 return None
@@ -325,7 +385,9 @@ class StatementRun:
 
     @contextmanager
     def _keeping(self, session: MontySession) -> Iterator[None]:
-        """Around what restores and saves the session: what it takes is not the statement's time, and has a bound of its own."""
+        """Around what restores and saves the session: what it takes is not the statement's time,
+        and has a bound of its own.
+        """
         with self._ending(), watchdog.limiting(pool.pid_of(session), pool.KEEPING_SECONDS) as limit:
             try:
                 yield
@@ -351,7 +413,9 @@ class StatementRun:
         except _GONE as error:
             pool.raise_if_stopped(error)
             if isinstance(error, MontyCrashedError) and error.timed_out:
-                raise pool.NoVerdict(f"the interpreter had too little processor time to answer: {error}") from error
+                raise pool.NoVerdict(
+                    f"the interpreter had too little processor time to answer: {error}"
+                ) from error
             if len(_crashes) > _CRASHES_KNOWN:
                 _crashes.clear()
             here = (self.seed, self.source, self._stretches)
@@ -361,7 +425,9 @@ class StatementRun:
             raise _TakenBack(VerdictStatus.CRASHED) from error
 
     def _loaded(self, session: MontySession) -> SyncSnapshot | None:
-        """The session as the last stretch left it: the suspended statement, or None before the statement's start."""
+        """The session as the last stretch left it: the suspended statement, or None before the
+        statement's start.
+        """
         if self._waiting is not None:
             return session.load_snapshot(self._waiting, print_callback=self._print)
         if self.before.dump is None:
@@ -374,7 +440,8 @@ class StatementRun:
         return None
 
     def _listed(self, session: MontySession, handles: Handles) -> Session:
-        # The interpreter keeps the source of all it is fed: what is listed after the dump does not add to it.
+        # The interpreter keeps the source of all it is fed: what is listed after the dump does not
+        # add to it.
         dump = session.dump()
         self._weight = len(dump)
         listed = handles.incoming(session.feed_run(namespace.LISTING))
@@ -385,7 +452,9 @@ class StatementRun:
         pieces = tuple(dict.fromkeys((*self.before.pieces, *self._lowered.pieces)))
         before = self.before.names
         if before.scheme == namespace.SHORT:
-            return Session(dump=dump, names=namespace.parse(listed, self.hidden, None), pieces=pieces)
+            return Session(
+                dump=dump, names=namespace.parse(listed, self.hidden, None), pieces=pieces
+            )
         definitions = before.definitions.after(self.source)
         contents = listing.contents_of(session, definitions, self.source, self.hidden)
         names = namespace.parse(listed, self.hidden, contents)
@@ -400,8 +469,12 @@ class StatementRun:
             session.load_session(self.before.dump or b"")
             yield session
 
-    def _drive(self, snapshot: SyncSnapshot, handles: Handles, bounds: _Bounds, watch: Stopwatch) -> Effect | None:
-        """Answer host calls until the statement ends, one is an effect, or the stretch is cut before one."""
+    def _drive(
+        self, snapshot: SyncSnapshot, handles: Handles, bounds: _Bounds, watch: Stopwatch
+    ) -> Effect | None:
+        """Answer host calls until the statement ends, one is an effect, or the stretch is cut
+        before one.
+        """
         calls = 0
         while not isinstance(snapshot, MontyComplete):
             if calls == bounds.calls:
@@ -422,7 +495,10 @@ class StatementRun:
         return None
 
     def _print(self, stream: str, text: str) -> None:
-        """Keep what is printed, up to the limit. Output is flushed before each host call, so the order is right."""
+        """Keep what is printed, up to the limit.
+
+        Output is flushed before each host call, so the order is right.
+        """
         self._printed += len(text)
         if self._printed <= output.OUTPUT_LIMIT_CHARS:
             self.parts.append((stream, text))
@@ -440,7 +516,11 @@ class StatementRun:
         if not isinstance(snapshot, FunctionSnapshot):
             raise InterpreterDrift("a statement waits for futures, and the host makes none")
         if too_large((snapshot.args, snapshot.kwargs)):
-            name = snapshot.args[0] if snapshot.function_name == pure.FUNCTION else snapshot.function_name
+            name = (
+                snapshot.args[0]
+                if snapshot.function_name == pure.FUNCTION
+                else snapshot.function_name
+            )
             return Failure("ValueError", f"{name}(): the arguments are {TOO_LARGE}")
         args, kwargs = handles.incoming(snapshot.args), handles.incoming(snapshot.kwargs)
         if snapshot.is_os_function:
@@ -455,9 +535,12 @@ class StatementRun:
     def _exception(self, error: MontyError) -> ExceptionInfo:
         inner = error.exception()
         if isinstance(error, MontySyntaxError):
-            return ExceptionInfo(type="SyntaxError", message=output.bounded(str(error), _MESSAGE_CHARS))
+            return ExceptionInfo(
+                type="SyntaxError", message=output.bounded(str(error), _MESSAGE_CHARS)
+            )
         trace = error.display() if hasattr(error, "display") else ""
-        # The text has the name that the traceback has; the object is another where Python's class takes more than a message.
+        # The text has the name that the traceback has; the object is another where Python's class
+        # takes more than a message.
         named = str(error).partition(":")[0].rpartition(".")[2]
         message = phrases.told(str(inner))
         trace = traces.told(trace, self._lowered, self.source).replace(str(inner), message)
@@ -468,7 +551,9 @@ class StatementRun:
         )
 
     def _digest(self, recorded: Verdict | None) -> str:
-        """The digest of the outcome, by the scheme of the recorded one; it tells its scheme unless that is ``SHORT``."""
+        """The digest of the outcome, by the scheme of the recorded one; it tells its scheme unless
+        that is ``SHORT``.
+        """
         names = self.session.names if self.session is not None else None
         short = names is None or names.scheme == namespace.SHORT
         short = short or (recorded is not None and recorded.digest[:2] not in ("", _WHOLE))
@@ -476,14 +561,22 @@ class StatementRun:
         effect = self._effect
         asked = [effect.kind, effect.name, repr(effect.request)] if effect is not None else None
         asked = ["cut", str(self._cut)] if self._cut else asked
-        failed = [self.exception.type, self.exception.message] if self.exception is not None else None
+        failed = (
+            [self.exception.type, self.exception.message] if self.exception is not None else None
+        )
         printed = [output.joined(self.parts, stream) for stream in ("stdout", "stderr")]
-        return ("" if short else _WHOLE) + digest_of([held, asked, failed, printed]).removeprefix("sha256:")[:24]
+        return ("" if short else _WHOLE) + digest_of([held, asked, failed, printed]).removeprefix(
+            "sha256:"
+        )[:24]
 
 
 def _resume(snapshot: SyncSnapshot, answer: Answer, handles: Handles) -> SyncSnapshot:
     if isinstance(snapshot, NameLookupSnapshot):
-        return snapshot.resume(value=handles.outgoing(answer.value)) if isinstance(answer, Given) else snapshot.resume()
+        return (
+            snapshot.resume(value=handles.outgoing(answer.value))
+            if isinstance(answer, Given)
+            else snapshot.resume()
+        )
     if not isinstance(snapshot, FunctionSnapshot):
         raise InterpreterDrift(f"cannot resume {type(snapshot).__name__}")
     match answer:
@@ -492,7 +585,9 @@ def _resume(snapshot: SyncSnapshot, answer: Answer, handles: Handles) -> SyncSna
         case Failure(type=type_, message=message):
             known = type_ in _EXCEPTIONS
             text = message if known else f"{type_}: {message}"
-            return snapshot.resume({"exc_type": cast("ExcType", type_ if known else "RuntimeError"), "message": text})
+            return snapshot.resume(
+                {"exc_type": cast("ExcType", type_ if known else "RuntimeError"), "message": text}
+            )
         case _:
             return snapshot.resume_not_handled()
 

@@ -11,7 +11,9 @@ _FRAME = re.compile(r'  File "<python-input-\d+>", line (\d+)(, in .*)?$')
 
 
 def told(trace: str, lowered: Lowered, source: str) -> str:
-    """``trace`` without the frames of supplied pieces, and with the statement's own lines and line numbers."""
+    """``trace`` without the frames of supplied pieces, and with the statement's own lines and line
+    numbers.
+    """
     own, fed = source.split("\n"), lowered.source.split("\n")
     lines = trace.split("\n")
     kept: list[str] = []
@@ -24,13 +26,20 @@ def told(trace: str, lowered: Lowered, source: str) -> str:
         if frame is None:
             kept.append(lines[at])
         else:
-            kept += _frame(int(frame[1]), frame[2] or "", lines[at + 1 : end], lowered.lines, own, fed)
+            kept += _frame(
+                int(frame[1]), frame[2] or "", lines[at + 1 : end], lowered.lines, own, fed
+            )
         at = end
     return "\n".join(kept)
 
 
 def _frame(
-    line: int, where: str, shown: list[str], origins: tuple[int, ...], own: list[str], fed: list[str]
+    line: int,
+    where: str,
+    shown: list[str],
+    origins: tuple[int, ...],
+    own: list[str],
+    fed: list[str],
 ) -> list[str]:
     text = shown[0].strip() if shown else ""
     here = line <= len(fed) and fed[line - 1].strip() == text

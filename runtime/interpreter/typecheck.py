@@ -1,8 +1,10 @@
-"""Type-checking a statement before it runs, against the contract's stubs and the variables that exist.
+"""Type-checking a statement before it runs, against the contract's stubs and the variables that
+exist.
 
-Monty's own checker remembers the source of statements that succeeded, and only of those: names that a failed
-statement did bind would be unknown to it, and its memory would grow with the job. So one line before the statement binds the
-existing names to declarations of their types, and at its start stands the ``checker``'s gate, so nothing runs or is remembered.
+Monty's own checker remembers the source of statements that succeeded, and only of those: names that
+a failed statement did bind would be unknown to it, and its memory would grow with the job. So one
+line before the statement binds the existing names to declarations of their types, and at its start
+stands the ``checker``'s gate, so nothing runs or is remembered.
 """
 
 from __future__ import annotations
@@ -67,8 +69,8 @@ def check(
 ) -> Opinion:
     """What the parser or the checker has against ``source``.
 
-    ``names`` maps existing variables to their type names; types beyond the built-in ones and ``handle_types`` count as ``Any``.
-    ``seconds`` is the processor time that it may take.
+    ``names`` maps existing variables to their type names; types beyond the built-in ones and
+    ``handle_types`` count as ``Any``. ``seconds`` is the processor time that it may take.
 
     Raises:
         GaveUp: if the checker needs more.
@@ -77,15 +79,20 @@ def check(
     bindings = [f"{name} = {_DECLARED}{_kind(kind, handle_types)}" for name, kind in names.items()]
     preamble = "; ".join([GATE, *bindings]) + "\n"
     try:
-        checker.feed(_declared(stubs, handle_types), preamble + _FUTURE.sub("pass", source), seconds)
+        checker.feed(
+            _declared(stubs, handle_types), preamble + _FUTURE.sub("pass", source), seconds
+        )
     except MontyTypingError as error:
-        return opinion(_own_lines(str(error)), stubs=stubs, handle_types=handle_types, source=source)
+        return opinion(
+            _own_lines(str(error)), stubs=stubs, handle_types=handle_types, source=source
+        )
     except MontySyntaxError as error:
         return _refused("SyntaxError", str(error))
     except MontyError as error:
         inner = error.exception()
         if isinstance(inner, NotImplementedError):
-            # Parsed after the check: what is lowered may be run all the same, and what is not fails before anything ran.
+            # Parsed after the check: what is lowered may be run all the same, and what is not fails
+            # before anything ran.
             return NO_OBJECTION
         return _refused(type(inner).__name__, phrases.told(str(inner)))
     return NO_OBJECTION
@@ -97,7 +104,9 @@ def _refused(kind: str, message: str) -> Opinion:
 
 @lru_cache(maxsize=64)
 def _declared(stubs: str, handle_types: frozenset[str]) -> str:
-    """``stubs`` with a declaration of each type that a variable may have: the same for all statements of a job."""
+    """``stubs`` with a declaration of each type that a variable may have: the same for all
+    statements of a job.
+    """
     kinds = {**{kind: kind for kind in sorted(_PLAIN | handle_types)}, **_GENERIC, _ANY: _ANY}
     declarations = [f"{_DECLARED}{kind}: {annotation}" for kind, annotation in kinds.items()]
     return "\n".join(["from typing import Any", _MISSING, stubs, f"{GATE}: Any", *declarations, ""])

@@ -1,4 +1,6 @@
-"""Verdicts: what is made durable of a stretch, because computing it again might not give the same (docs/design.md section 4)."""
+"""Verdicts: what is made durable of a stretch, because computing it again might not give the same
+(docs/design.md section 4).
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,18 @@ KEPT = "kept"
 """The detail of a ``MEMORY`` verdict on variables that weigh too much."""
 
 KEEPING = "keeping"
-"""The detail of a ``MEMORY`` verdict on variables for which there is not enough memory to save them."""
+"""The detail of a ``MEMORY`` verdict on variables for which there is not enough memory to save
+them.
+"""
 
 
 class VerdictStatus(StrEnum):
     """How a stretch ended. All but ``OK`` end the statement and take it back.
 
-    ``TIMEOUT``: it took too much processor time. ``CALLS``: it asked too much of the host. ``CRASHED``: the interpreter did, twice.
-    ``MEMORY``: it used too much, or (detail ``KEPT`` or ``KEEPING``) left variables that weigh too much. ``NAMES``: it bound a name of the contract; ``ATTRIBUTES``: it assigned an attribute of a handle.
+    ``TIMEOUT``: it took too much processor time. ``CALLS``: it asked too much of the host.
+    ``CRASHED``: the interpreter did, twice. ``MEMORY``: it used too much, or (detail ``KEPT`` or
+    ``KEEPING``) left variables that weigh too much. ``NAMES``: it bound a name of the contract;
+    ``ATTRIBUTES``: it assigned an attribute of a handle.
     """
 
     OK = "ok"
@@ -35,10 +41,12 @@ class VerdictStatus(StrEnum):
 
 
 class Checked(StrEnum):
-    """What the type checker had to say before the stretch: nothing asked, no objection that refuses, one, or that it takes too long.
+    """What the type checker had to say before the stretch: nothing asked, no objection that
+    refuses, one, or that it takes too long.
 
-    Only the first stretch of a statement is checked. ``NO`` in one of an older history may be ``GAVE_UP``. ``UNKNOWN`` stands for a
-    stretch of which only the outcome is known, and is never recorded.
+    Only the first stretch of a statement is checked. ``NO`` in one of an older history may be
+    ``GAVE_UP``. ``UNKNOWN`` stands for a stretch of which only the outcome is known, and is never
+    recorded.
     """
 
     NO = "no"
@@ -51,10 +59,12 @@ class Checked(StrEnum):
 class Verdict(Compact):
     """What is made durable of a stretch.
 
-    ``ms`` is the processor time that it took when live, of the interpreter and of what it called, without the check and without
-    what it takes to restore and keep the session; ``digest`` that of the outcome, empty if there is none to come back to;
-    ``warned`` is what the checker noted without refusing the statement; ``detail`` names what a ``NAMES`` or ``ATTRIBUTES`` verdict is about. ``cut`` is the number of calls after which the stretch
-    was cut, because it is long; 0 for one that ends at an effect or with the statement.
+    ``ms`` is the processor time that it took when live, of the interpreter and of what it called,
+    without the check and without what it takes to restore and keep the session; ``digest`` that of
+    the outcome, empty if there is none to come back to; ``warned`` is what the checker noted
+    without refusing the statement; ``detail`` names what a ``NAMES`` or ``ATTRIBUTES`` verdict is
+    about. ``cut`` is the number of calls after which the stretch was cut, because it is long; 0 for
+    one that ends at an effect or with the statement.
     """
 
     status: VerdictStatus = VerdictStatus.OK
@@ -67,7 +77,10 @@ class Verdict(Compact):
 
 
 class InterpreterDrift(Exception):
-    """A replayed stretch gave another outcome than the recorded one. Fails the workflow task, never the job."""
+    """A replayed stretch gave another outcome than the recorded one.
+
+    Fails the workflow task, never the job.
+    """
 
 
 def exception_of(verdict: Verdict) -> ExceptionInfo:
@@ -82,27 +95,39 @@ def _told(verdict: Verdict) -> tuple[str, str]:
         case VerdictStatus.TIMEOUT:
             return (
                 "TimeoutError",
-                f"the statement computed for more than {pool.DECLARED_SECONDS:g} s of processor time, the calls that it made "
-                "included, and was stopped",
+                (
+                    f"the statement computed for more than {pool.DECLARED_SECONDS:g} s of processor"
+                    " time, the calls that it made included, and was stopped"
+                ),
             )
         case VerdictStatus.CALLS:
             return (
                 "RuntimeError",
-                f"the statement called functions, methods and attributes of the context more than {pool.MAX_CALLS:,} times "
-                "and was stopped",
+                (
+                    "the statement called functions, methods and attributes of the context more"
+                    f" than {pool.MAX_CALLS:,} times and was stopped"
+                ),
             )
         case VerdictStatus.OUTPUT:
             limit = output.OUTPUT_LIMIT_CHARS
-            return "MemoryError", f"the statement printed more than {limit} characters and was stopped"
+            return (
+                "MemoryError",
+                f"the statement printed more than {limit} characters and was stopped",
+            )
         case VerdictStatus.MEMORY:
             return "MemoryError", f"the statement {_memory(verdict.detail)}"
         case VerdictStatus.NAMES:
-            return "NameError", f"{verdict.detail} cannot be assigned: the job needs the name; choose another one"
+            return (
+                "NameError",
+                f"{verdict.detail} cannot be assigned: the job needs the name; choose another one",
+            )
         case VerdictStatus.ATTRIBUTES:
             return (
                 "AttributeError",
-                f"an attribute of {verdict.detail} was assigned: attributes of handles are read-only; "
-                "call methods to change a node (SetPos, SetTokens, SetLod, ...)",
+                (
+                    f"an attribute of {verdict.detail} was assigned: attributes of handles are"
+                    " read-only; call methods to change a node (SetPos, SetTokens, SetLod, ...)"
+                ),
             )
         case _:
             return "RuntimeError", "the interpreter's process crashed in the statement, twice"
@@ -113,5 +138,8 @@ def _memory(detail: str) -> str:
     if detail == KEPT:
         return f"left variables that take more than {pool.MAX_SESSION_BYTES >> 20} MB together"
     if detail == KEEPING:
-        return f"left variables too large to be kept: they and what it takes to save them need more than {limit} MB"
+        return (
+            "left variables too large to be kept: they and what it takes to save them need more"
+            f" than {limit} MB"
+        )
     return f"used more than {limit} MB of memory"

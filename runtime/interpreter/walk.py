@@ -1,30 +1,32 @@
-"""The walk over all variables inside the sandbox, in the sandbox's own Python: every value once, as one text.
+"""The walk over all variables inside the sandbox, in the sandbox's own Python: every value once, as
+one text.
 
-It is one text because each value that crosses to the host costs microseconds, and because a crossing value is copied as a
-tree: one that holds itself twice, thirty times over, would never arrive. A node of the walk is a container, a long text or
-number, an instance, or whatever else has an identity; each is one line, and refers to others by ``@`` and their number.
+It is one text because each value that crosses to the host costs microseconds, and because a
+crossing value is copied as a
+tree: one that holds itself twice, thirty times over, would never arrive. A node of the walk is a
+container, a long text or number, an instance, or whatever else has an identity; each is one line,
+and refers to others by ``@`` and their number.
 
-The first part has a line ``NAME<tab>ITEM`` for each variable, then comes an empty line, then the nodes:
+The first part has a line ``NAME<tab>ITEM`` for each variable, then comes an empty line, then the
+nodes:
 
 ========================================= ==========================================================
-``=TEXT``                                 plain data, as its literal
-``sTYPE<tab>TEXT``                        a set of plain values: the sorted list of their literals
-``#DIGEST<tab>TYPE<tab>SIZE``             a line too long to be sent: SHA-256 of it
-``bTYPE<tab>SIZE<tab>DIGEST``             a text or bytes too long to be sent: SHA-256 of it
-``mTYPE<tab>ITEM...``                     a sequence
+``=TEXT``                                 plain data, as its literal ``sTYPE<tab>TEXT``
+a set of plain values: the sorted list of their literals ``#DIGEST<tab>TYPE<tab>SIZE``             a
+line too long to be sent: SHA-256 of it ``bTYPE<tab>SIZE<tab>DIGEST``             a text or bytes
+too long to be sent: SHA-256 of it ``mTYPE<tab>ITEM...``                     a sequence
 ``rTYPE<tab>FIRST<tab>COUNT``             a sequence of that many nodes, one after the other
-``dTYPE<tab>KEY<tab>ITEM...``             a dict
-``qTYPE<tab>FIRST<tab>COUNT<tab>KEY...``  a dict of that many nodes, one after the other
-``iTYPE<tab>NAME<tab>ITEM...``            an instance of a class that a statement defined, by its attributes
-``cNAME<tab>NAME<tab>ITEM...``            such a class
-``fTEXT``                                 a function, as the interpreter shows it
-``hID``                                   a handle
-``oTYPE<tab>TEXT``                        anything else whose text is all of it
-``?TYPE``                                 what the interpreter does not show: an iterator, a generator
-``~TYPE<tab>SIZE``                        left out, because the bounds were reached
-========================================= ==========================================================
+``dTYPE<tab>KEY<tab>ITEM...``             a dict ``qTYPE<tab>FIRST<tab>COUNT<tab>KEY...``  a dict of
+that many nodes, one after the other ``iTYPE<tab>NAME<tab>ITEM...``            an instance of a
+class that a statement defined, by its attributes ``cNAME<tab>NAME<tab>ITEM...``            such a
+class ``fTEXT``                                 a function, as the interpreter shows it ``hID``
+a handle ``oTYPE<tab>TEXT``                        anything else whose text is all of it ``?TYPE``
+what the interpreter does not show: an iterator, a generator ``~TYPE<tab>SIZE``
+left out, because the bounds were reached =========================================
+==========================================================
 
-An item is the literal of a short plain value, or ``@`` and a node's number. Literals have neither tabs nor line ends.
+An item is the literal of a short plain value, or ``@`` and a node's number. Literals have neither
+tabs nor line ends.
 """
 
 from __future__ import annotations
@@ -33,13 +35,18 @@ LONG = 1_024
 """Characters from which a text is a node, so that a text with many holders is told once."""
 
 UNITS = 8_000
-"""How much a walk may do. A unit is some 20 microseconds: a container of other containers, an instance, 32 plain values."""
+"""How much a walk may do.
+
+A unit is some 20 microseconds: a container of other containers, an instance, 32 plain values.
+"""
 
 CHARS = 4_000_000
 """Characters after which lines are told by their digests."""
 
 LARGE = 256
-"""Items from which a container waits until all that is smaller was walked, so that it alone is left out."""
+"""Items from which a container waits until all that is smaller was walked, so that it alone is left
+out.
+"""
 
 SENT = 65_536
 """Characters of a single text that is sent."""
@@ -201,10 +208,16 @@ def holdfast_walk(variables, classes, loose, units, type=type, repr=repr, str=st
         lines[number] = line
     return "\\n".join(roots) + "\\n\\n" + "\\n".join(lines)
 """
-"""Fed once, with the rest of the prelude. It keeps the builtins that it needs: a statement may bind their names."""
+"""Fed once, with the rest of the prelude.
+
+It keeps the builtins that it needs: a statement may bind their names.
+"""
 
 CALL = (
     "holdfast_walk([(k, v) for k, v in holdfast_locals().items() if k[:9] != 'holdfast_'], "
     f"holdfast_classes, holdfast_loose, {UNITS})"
 )
-"""An expression whose value is the walk's text. Its inputs say which attributes instances may have."""
+"""An expression whose value is the walk's text.
+
+Its inputs say which attributes instances may have.
+"""

@@ -13,9 +13,10 @@ from runtime.history.condensed import CondensationRecord
 class Aftermath(Value):
     """What came of the last turn's statement, and of what else happened since its call.
 
-    ``execution`` is the statement's. ``nodes`` are the states of live nodes by their ``obj_id``: all of them or those that
-    changed since the call; one with ``"removed": true`` is gone. ``condensations`` are those that took effect. ``events`` are
-    the context's, None in archives from before they were recorded. All of it is JSON, and not interpreted here.
+    ``execution`` is the statement's. ``nodes`` are the states of live nodes by their ``obj_id``:
+    all of them or those that changed since the call; one with ``"removed": true`` is gone.
+    ``condensations`` are those that took effect. ``events`` are the context's, None in archives
+    from before they were recorded. All of it is JSON, and not interpreted here.
     """
 
     execution: dict[str, Any] | None = None
@@ -27,8 +28,8 @@ class Aftermath(Value):
 class BetweenCalls(Aftermath):
     """What a call is told, and its step says, of the time since the call before.
 
-    ``interim`` is what came between the statement and this prompt. ``reset_event_id`` is the event to which a Temporal reset
-    takes the run back to before this call.
+    ``interim`` is what came between the statement and this prompt. ``reset_event_id`` is the event
+    to which a Temporal reset takes the run back to before this call.
     """
 
     interim: Annotated[Interim, LeftOut(attrgetter("empty"))] = Interim()

@@ -1,9 +1,11 @@
-"""The whole of a job between two turns as one versioned JSON value, and the job that such a value gives back.
+"""The whole of a job between two turns as one versioned JSON value, and the job that such a value
+gives back.
 
-What the job shows and knows is in it: the View's events, the context graph, the interpreter's session (bytes of Monty, with
-the version that wrote them), budgets, and what the projection remembers. What only looks back is not: events that were
-forgotten stay in the checkpoints and steps before, and the previous prompt is there as the digests of its segments. So a
-checkpoint is as long as the context, however long the job has run.
+What the job shows and knows is in it: the View's events, the context graph, the interpreter's
+session (bytes of Monty, with the version that wrote them), budgets, and what the projection
+remembers. What only looks back is not: events that were forgotten stay in the checkpoints and steps
+before, and the previous prompt is there as the digests of its segments. So a checkpoint is as long
+as the context, however long the job has run.
 """
 
 from __future__ import annotations
@@ -23,16 +25,20 @@ from runtime.spec.models import JobSpec
 
 VERSION = 1
 INTERPRETER = f"monty {version('pydantic-monty')} supplied {supplied.VERSION}"
-"""The interpreter that writes sessions in this process, and the version of what it is supplied with.
+"""The interpreter that writes sessions in this process, and the version of what it is supplied
+with.
 
 Another version takes them over at a checkpoint or not at all.
 """
 
 
 class JobCheckpoint(SavedJob):
-    """A job after ``turn`` turns. ``key`` seeds random numbers, ``started`` is seconds since 1970, ``session`` base64.
+    """A job after ``turn`` turns.
 
-    Each part of a job says itself what is saved of it: ``saved`` makes those fields, and ``restore`` takes them.
+    ``key`` seeds random numbers, ``started`` is seconds since 1970, ``session`` base64.
+
+    Each part of a job says itself what is saved of it: ``saved`` makes those fields, and
+    ``restore`` takes them.
     """
 
     version: Literal[1] = 1
@@ -46,13 +52,17 @@ def dump(job: Job) -> dict[str, Any]:
 
 
 def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) -> Job:
-    """The job that ``dump`` was given. ``spec`` is the job's definition, ``count`` its token counter.
+    """The job that ``dump`` was given.
+
+    ``spec`` is the job's definition, ``count`` its token counter.
 
     Raises:
         InputError: if the checkpoint is of another version or damaged.
     """
     if data.get("version", VERSION) != VERSION:
-        raise InputError(f"checkpoint of version {data.get('version')!r}; this release reads version {VERSION}")
+        raise InputError(
+            f"checkpoint of version {data.get('version')!r}; this release reads version {VERSION}"
+        )
     try:
         saved = JobCheckpoint.model_validate(data)
         job = Job(spec, key=saved.key, started=saved.started, count=count)

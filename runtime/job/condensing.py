@@ -1,7 +1,8 @@
-"""A job's condensations: when one is due, what the configured condenser makes of it, and what is recorded of it.
+"""A job's condensations: when one is due, what the configured condenser makes of it, and what is
+recorded of it.
 
-A condenser that wants a summary written cannot go on by itself: then ``waiting`` is the request, and the job's prompt
-cannot be made before ``summarised`` was given the reply, or why there is none.
+A condenser that wants a summary written cannot go on by itself: then ``waiting`` is the request,
+and the job's prompt cannot be made before ``summarised`` was given the reply, or why there is none.
 """
 
 from __future__ import annotations
@@ -33,7 +34,14 @@ from runtime.history.condensers import (
     plan,
     triggers_of,
 )
-from runtime.history.events import ActionEvent, Condensation, MessageEvent, MessageSource, RepairReason, ShownEvent
+from runtime.history.events import (
+    ActionEvent,
+    Condensation,
+    MessageEvent,
+    MessageSource,
+    RepairReason,
+    ShownEvent,
+)
 from runtime.history.view import View
 from runtime.job.desk import Desk
 from runtime.job.dropped import Dropped
@@ -53,7 +61,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 4, 64
 
 @dataclass(frozen=True)
 class SummaryTask:
-    """A summary to be written by a model. ``name`` is unique in the job; ``delta`` makes its prompt from the last step's.
+    """A summary to be written by a model.
+
+    ``name`` is unique in the job; ``delta`` makes its prompt from the last step's.
 
     ``model`` is None for the job's own.
     """
@@ -84,7 +94,8 @@ class Backoff(Value):
     def failed(self, turn: int) -> Backoff:
         """One more has failed, at ``turn``."""
         return Backoff(
-            failures=self.failures + 1, until=turn + min(FIRST_PAUSE << min(self.failures, 8), LONGEST_PAUSE)
+            failures=self.failures + 1,
+            until=turn + min(FIRST_PAUSE << min(self.failures, 8), LONGEST_PAUSE),
         )
 
 
@@ -97,7 +108,10 @@ class SavedCondensing(Value):
 
 
 class Condensing:
-    """The condensations of one job. ``taken`` are those since the last step, ``dropped`` is what no summary stands for."""
+    """The condensations of one job.
+
+    ``taken`` are those since the last step, ``dropped`` is what no summary stands for.
+    """
 
     def __init__(self, specs: tuple[CondenserSpec, ...]) -> None:
         self.never = not specs
@@ -118,11 +132,17 @@ class Condensing:
 
     def saved(self) -> SavedCondensing:
         """For a checkpoint."""
-        return SavedCondensing(cached_tokens=self.cached_tokens, dropped=self.dropped, backoff=self.backoff)
+        return SavedCondensing(
+            cached_tokens=self.cached_tokens, dropped=self.dropped, backoff=self.backoff
+        )
 
     def restore(self, saved: SavedCondensing) -> None:
         """As it was saved."""
-        self.cached_tokens, self.dropped, self.backoff = saved.cached_tokens, saved.dropped, saved.backoff
+        self.cached_tokens, self.dropped, self.backoff = (
+            saved.cached_tokens,
+            saved.dropped,
+            saved.backoff,
+        )
 
     @property
     def waiting(self) -> SummaryTask | None:
@@ -134,11 +154,16 @@ class Condensing:
         self._number = 0
 
     def called(self, usage: Usage) -> None:
-        """The step of a model call holds what was taken until now. ``usage`` says what of its prompt is in a cache."""
+        """The step of a model call holds what was taken until now.
+
+        ``usage`` says what of its prompt is in a cache.
+        """
         self.taken = ()
         self.cached_tokens = usage.cache_read + usage.cache_write
 
-    def due(self, desk: Desk, prompt_tokens: int, window: int, *, refused: bool) -> bool | SummaryTask:
+    def due(
+        self, desk: Desk, prompt_tokens: int, window: int, *, refused: bool
+    ) -> bool | SummaryTask:
         """Condense if something asks for it: events, tokens, a request, or a provider's refusal.
 
         What the model has not been shown yet stays. False if nothing came of it.
@@ -147,7 +172,9 @@ class Condensing:
         triggers = triggers_of(desk.log.view, limits, prompt_tokens, window_error=refused)
         if not triggers:
             return False
-        situation = self._situation(desk, prompt_tokens, window, triggers, unseen_from=unseen_from(desk.log.view))
+        situation = self._situation(
+            desk, prompt_tokens, window, triggers, unseen_from=unseen_from(desk.log.view)
+        )
         return self._carry_out(desk, situation, plan(desk.log, self._condenser, situation))
 
     def reset(self, desk: Desk, prompt_tokens: int, window: int) -> bool | SummaryTask:
@@ -156,7 +183,9 @@ class Condensing:
         return self._carry_out(desk, situation, HardReset().condense(desk.log.view, situation))
 
     def last_resort(self, desk: Desk, prompt_tokens: int, window: int) -> bool | SummaryTask:
-        """Forget what the model has not been shown, too: one endless tool loop, a result larger than the window."""
+        """Forget what the model has not been shown, too: one endless tool loop, a result larger
+        than the window.
+        """
         situation = self._forced(desk, prompt_tokens, window, None)
         outcome = plan(desk.log, self._condenser, situation)
         if isinstance(outcome, GiveUp):
@@ -172,9 +201,17 @@ class Condensing:
         situation, request = writing.situation, writing.task.request
         answer = SummaryReply(failure=reply) if isinstance(reply, str) else _answer(writing, reply)
         if isinstance(reply, ModelReply):
-            writing = replace(writing, usage=writing.usage + reply.usage, cost_usd=writing.cost_usd + reply.cost_usd)
+            writing = replace(
+                writing,
+                usage=writing.usage + reply.usage,
+                cost_usd=writing.cost_usd + reply.cost_usd,
+            )
         outcome = self._condenser.resume(desk.log.view, situation, request, answer)
-        if isinstance(outcome, Ask) and isinstance(reply, str) and not reply.startswith(WINDOW_EXCEEDED):
+        if (
+            isinstance(outcome, Ask)
+            and isinstance(reply, str)
+            and not reply.startswith(WINDOW_EXCEEDED)
+        ):
             # Nobody writes it now; only where the prompt was too long, a smaller one may help.
             outcome = self._unasked(desk, situation, outcome, reply)
         if isinstance(outcome, Ask):
@@ -192,7 +229,9 @@ class Condensing:
             cost_usd=round(writing.cost_usd, 9),
         )
 
-    def _carry_out(self, desk: Desk, situation: Situation, outcome: Outcome, **record: Any) -> bool | SummaryTask:
+    def _carry_out(
+        self, desk: Desk, situation: Situation, outcome: Outcome, **record: Any
+    ) -> bool | SummaryTask:
         match outcome:
             case Keep() | GiveUp():
                 return False
@@ -205,14 +244,20 @@ class Condensing:
             case Forget(condensation=condensation):
                 return self._forget(desk, condensation, record)
 
-    def _unasked(self, desk: Desk, situation: Situation, asked: Ask, words: str) -> Keep | GiveUp | Forget:
+    def _unasked(
+        self, desk: Desk, situation: Situation, asked: Ask, words: str
+    ) -> Keep | GiveUp | Forget:
         """What the condenser does without the summary that it asks for."""
         outcome: Outcome = asked
         while isinstance(outcome, Ask):
-            outcome = self._condenser.resume(desk.log.view, situation, outcome.request, SummaryReply(failure=words))
+            outcome = self._condenser.resume(
+                desk.log.view, situation, outcome.request, SummaryReply(failure=words)
+            )
         return outcome
 
-    def _ask(self, desk: Desk, situation: Situation, request: SummaryRequest, before: _Writing | None) -> SummaryTask:
+    def _ask(
+        self, desk: Desk, situation: Situation, request: SummaryRequest, before: _Writing | None
+    ) -> SummaryTask:
         number = before.number if before is not None else 1
         name = request.condensation_id if number == 1 else f"{request.condensation_id}-{number}"
         delta = summary_delta(desk, request, situation)
@@ -237,7 +282,9 @@ class Condensing:
             condenser=condensation.condenser,
             reason=condensation.reason.partition(";")[0],
             forgotten=forgotten,
-            unknown=tuple(i for r in repairs if r.reason is RepairReason.UNKNOWN_IGNORED for i in r.event_ids),
+            unknown=tuple(
+                i for r in repairs if r.reason is RepairReason.UNKNOWN_IGNORED for i in r.event_ids
+            ),
             stands_in=stands_in,
             **record,
         )
@@ -258,7 +305,11 @@ class Condensing:
         unseen_from: int | None,
     ) -> Situation:
         def count(event: ShownEvent) -> int:
-            if isinstance(event, ActionEvent) and event.tool_calls and event.tool_call_id != event.tool_calls[0].id:
+            if (
+                isinstance(event, ActionEvent)
+                and event.tool_calls
+                and event.tool_call_id != event.tool_calls[0].id
+            ):
                 return 0
             return tokens_of(desk.projector.told(event, desk.replies))
 
@@ -271,7 +322,8 @@ class Condensing:
             prompt_tokens=prompt_tokens,
             window=window,
             cached_tokens=0 if self.taken else self.cached_tokens,
-            fixed_tokens=prompt_tokens - sum(count(event) for event in view if not view.protects(event)),
+            fixed_tokens=prompt_tokens
+            - sum(count(event) for event in view if not view.protects(event)),
             unseen_from=unseen_from,
         )
 
@@ -290,15 +342,22 @@ def _condenser(spec: CondenserSpec) -> Condenser:
         case CondenserKind.ROLLING:
             return RollingWindow(max_size=size, keep_first=first)
         case CondenserKind.EXTRACT:
-            return ExtractSummary(max_size=size, keep_first=first, summary_tokens=spec.summary_tokens)
+            return ExtractSummary(
+                max_size=size, keep_first=first, summary_tokens=spec.summary_tokens
+            )
         case CondenserKind.SUMMARY:
             return LLMSummary(
-                max_size=size, keep_first=first, input_tokens=spec.input_tokens, summary_tokens=spec.summary_tokens
+                max_size=size,
+                keep_first=first,
+                input_tokens=spec.input_tokens,
+                summary_tokens=spec.summary_tokens,
             )
 
 
 def unseen_from(view: View) -> int:
-    """The View's position from which the model has not been shown the events: the last reply, and what came after it."""
+    """The View's position from which the model has not been shown the events: the last reply, and
+    what came after it.
+    """
     start = len(view)
     response: str | None = None
     while start > 0:
@@ -316,4 +375,6 @@ def unseen_from(view: View) -> int:
 
 
 def _answer(writing: _Writing, reply: ModelReply) -> SummaryReply:
-    return SummaryReply(text=reply.text, llm_response_id=f"summary-{writing.task.name}:{reply.response_id}")
+    return SummaryReply(
+        text=reply.text, llm_response_id=f"summary-{writing.task.name}:{reply.response_id}"
+    )

@@ -1,4 +1,6 @@
-"""What the parts of a job share: none of them is handed the job itself (docs/design.md section 3)."""
+"""What the parts of a job share: none of them is handed the job itself (docs/design.md section
+3).
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,10 @@ from runtime.spec.models import JobSpec
 
 
 class SavedDesk(SavedSession, SavedSurface, SavedPlaces):
-    """What a checkpoint has of a desk. What only looks back is not in it: events that were forgotten stay in the checkpoints and
-    steps before, and the previous prompt is there as the digests of its segments.
+    """What a checkpoint has of a desk.
+
+    What only looks back is not in it: events that were forgotten stay in the checkpoints and steps
+    before, and the previous prompt is there as the digests of its segments.
     """
 
     key: str
@@ -37,8 +41,8 @@ class SavedDesk(SavedSession, SavedSurface, SavedPlaces):
 class Desk:
     """The conversation, the nodes and how they are shown, the interpreter, and the last prompt.
 
-    ``key`` seeds the interpreter's random numbers; ``count`` counts tokens. ``replies`` are the segments of the
-    model's replies by turn, ``shown`` the digests of the last prompt's segments.
+    ``key`` seeds the interpreter's random numbers; ``count`` counts tokens. ``replies`` are the
+    segments of the model's replies by turn, ``shown`` the digests of the last prompt's segments.
     """
 
     def __init__(self, spec: JobSpec, key: str, count: Callable[[str], int]) -> None:
@@ -61,7 +65,11 @@ class Desk:
     def saved(self) -> SavedDesk:
         """For a checkpoint."""
         shown = list(self.log.view)
-        parts = (self.session.saved(), self.surface.saved(), self.places.saved(event.id for event in shown))
+        parts = (
+            self.session.saved(),
+            self.surface.saved(),
+            self.places.saved(event.id for event in shown),
+        )
         return SavedDesk(
             **fields_of(*parts),
             key=self.key,
@@ -83,7 +91,9 @@ class Desk:
         self.key, self.turn = saved.key, saved.turn
         events = [event for event in map(event_from_json, saved.events) if is_shown(event)]
         self.log = EventLog.resumed(
-            events, unhandled_request=saved.condensation_requested, properties=self.log.view.properties
+            events,
+            unhandled_request=saved.condensation_requested,
+            properties=self.log.view.properties,
         )
         self.graph = ContextGraph.load(saved.graph, self.count, writer=self.spec.writer is not None)
         self.session = Session.restored(saved)

@@ -1,7 +1,9 @@
-"""Where a statement that is executed again differs from its record (docs/contract/executable-context.md section 10.3).
+"""Where a statement that is executed again differs from its record
+(docs/contract/executable-context.md section 10.3).
 
-Compared is what the statement did, not where it began: a variable or a node that was different before and is not touched is
-no divergence of this statement. So the statement that read a changed file is named, and not all that come after it.
+Compared is what the statement did, not where it began: a variable or a node that was different
+before and is not touched is no divergence of this statement. So the statement that read a changed
+file is named, and not all that come after it.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class Aspect(StrEnum):
 
 
 class Divergence(Value):
-    """One difference of the statement of ``turn``: ``subject`` names the effect, variable or node it is about."""
+    """One difference of the statement of ``turn``: ``subject`` names the effect, variable or node
+    it is about.
+    """
 
     turn: int
     aspect: Aspect
@@ -52,17 +56,24 @@ class Divergence(Value):
     @property
     def place(self) -> str:
         """What it is about: the statement, the aspect and the subject."""
-        return f"statement {self.turn}, {self.aspect}" + (f" {self.subject}" if self.subject else "")
+        return f"statement {self.turn}, {self.aspect}" + (
+            f" {self.subject}" if self.subject else ""
+        )
 
     def line(self) -> str:
         """The difference in one line, with the beginnings of digests."""
-        return f"{self.place}: {_DIGEST.sub(_begun, self.now)}; recorded was {_DIGEST.sub(_begun, self.recorded)}"
+        return (
+            f"{self.place}: {_DIGEST.sub(_begun, self.now)}; recorded was"
+            f" {_DIGEST.sub(_begun, self.recorded)}"
+        )
 
 
 def compare_executions(
     turn: int, recorded: Mapping[str, Any] | None, now: Mapping[str, Any] | None
 ) -> tuple[Divergence, ...]:
-    """The differences between two executions as steps or ends record them; causes come before what they cause."""
+    """The differences between two executions as steps or ends record them; causes come before what
+    they cause.
+    """
     if recorded is None or now is None:
         if (recorded is None) == (now is None):
             return ()
@@ -75,7 +86,8 @@ def compare_nodes(
 ) -> tuple[Divergence, ...]:
     """The differences between the records of the nodes that changed.
 
-    When a summary that a model writes in the background is there is chance, and so are its words: neither is a difference.
+    When a summary that a model writes in the background is there is chance, and so are its words:
+    neither is a difference.
     """
     before = {record["obj_id"]: record for record in recorded}
     after = {record["obj_id"]: record for record in now}
@@ -87,9 +99,14 @@ def compare_nodes(
 
 
 def compare_events(
-    turn: int, recorded: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]], known: Collection[str]
+    turn: int,
+    recorded: Iterable[Mapping[str, Any]],
+    now: Iterable[Mapping[str, Any]],
+    known: Collection[str],
 ) -> tuple[Divergence, ...]:
-    """The first differing event of each node that is not ``known`` to differ: what happened, whatever the events' ids are."""
+    """The first differing event of each node that is not ``known`` to differ: what happened,
+    whatever the events' ids are.
+    """
     before, after = _happened(recorded), _happened(now)
     found: list[Divergence] = []
     for subject in dict.fromkeys([*before, *after]):
@@ -103,7 +120,10 @@ def compare_events(
 
 
 def _happened(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """What happened to each node, in order. When the background prepared it is no matter: nobody decides that."""
+    """What happened to each node, in order.
+
+    When the background prepared it is no matter: nobody decides that.
+    """
     found: dict[str, list[str]] = {}
     for record in records:
         if record["type"] != "async_payload_prepared":
@@ -117,7 +137,9 @@ _BASIS = ("basis", "rewritten")
 
 
 def summed_up(recorded: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The nodes that a model sums up in the background: what happens to them, and when, is chance."""
+    """The nodes that a model sums up in the background: what happens to them, and when, is
+    chance.
+    """
     return {record["obj_id"] for record in (*recorded, *now) if "basis" in record}
 
 
@@ -129,11 +151,16 @@ def _alike(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) ->
         return bool(before["basis"] == after["basis"])
     after = as_recorded(before, after)
     # Records of earlier releases have no basis.
-    sides = [{name: value for name, value in side.items() if name not in _BASIS} for side in (before, after)]
+    sides = [
+        {name: value for name, value in side.items() if name not in _BASIS}
+        for side in (before, after)
+    ]
     return sides[0] == sides[1]
 
 
-def _differences(turn: int, recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Divergence]:
+def _differences(
+    turn: int, recorded: Mapping[str, Any], now: Mapping[str, Any]
+) -> Iterator[Divergence]:
     effects = zip_longest(recorded.get("effects", ()), now.get("effects", ()))
     for number, (before, after) in enumerate(effects):
         yield from _effect(turn, number, before, after)
@@ -156,7 +183,11 @@ def _effect(
 ) -> Iterator[Divergence]:
     if _asked(before) != _asked(after):
         yield _made(turn, Aspect.EFFECT_CALL, str(number), _asked(before), _asked(after))
-    elif before is not None and after is not None and before.get("result_digest") != after.get("result_digest"):
+    elif (
+        before is not None
+        and after is not None
+        and before.get("result_digest") != after.get("result_digest")
+    ):
         results = (effect.get("error") or effect.get("result_digest") for effect in (before, after))
         subject = " ".join([str(number), after["name"], *filter(None, [after.get("path")])])
         yield _made(turn, Aspect.EFFECT_RESULT, subject, *results)
@@ -168,8 +199,12 @@ def _asked(effect: Mapping[str, Any] | None) -> str | None:
     return " ".join(filter(None, [effect["name"], effect.get("path"), effect["request_digest"]]))
 
 
-def _namespace(turn: int, recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Divergence]:
-    """Variables that a statement made something else of, at the places within them that it changed."""
+def _namespace(
+    turn: int, recorded: Mapping[str, Any], now: Mapping[str, Any]
+) -> Iterator[Divergence]:
+    """Variables that a statement made something else of, at the places within them that it
+    changed.
+    """
     before, after = _made_of(recorded), _made_of(now)
     for name in dict.fromkeys([*before, *after]):
         old, new = before.get(name), after.get(name)
@@ -181,11 +216,17 @@ def _namespace(turn: int, recorded: Mapping[str, Any], now: Mapping[str, Any]) -
 def _made_of(diff: Mapping[str, Any]) -> dict[str, Any]:
     """What each variable that was touched is afterwards."""
     changed = {name: change["after"] for name, change in diff.get("changed", {}).items()}
-    return {**diff.get("added", {}), **changed, **dict.fromkeys(diff.get("deleted", ()), "(deleted)")}
+    return {
+        **diff.get("added", {}),
+        **changed,
+        **dict.fromkeys(diff.get("deleted", ()), "(deleted)"),
+    }
 
 
 def _content(info: Any, other: Any) -> Any:
-    """What can be compared of a variable: records of earlier releases have no digests, and no reprs of handles."""
+    """What can be compared of a variable: records of earlier releases have no digests, and no reprs
+    of handles.
+    """
     if not (isinstance(info, Mapping) and isinstance(other, Mapping)):
         return info
     told = next((name for name in ("digest", "repr") if info.get(name) and other.get(name)), "type")
@@ -213,7 +254,9 @@ def _status(execution: Mapping[str, Any] | None) -> Any:
 
 
 def _made(turn: int, aspect: Aspect, subject: str, recorded: Any, now: Any) -> Divergence:
-    return Divergence(turn=turn, aspect=aspect, subject=subject, recorded=_shown(recorded), now=_shown(now))
+    return Divergence(
+        turn=turn, aspect=aspect, subject=subject, recorded=_shown(recorded), now=_shown(now)
+    )
 
 
 def _begun(digest: re.Match[str]) -> str:
@@ -228,7 +271,9 @@ def _shown(value: Any) -> str:
         case {"type": kind, "message": message}:
             text = f"{kind}: {message}"
         case {"obj_id": _, "digest": digest}:
-            text = " ".join([*(f"{k}={value[k]}" for k in ("type", "path", "pos") if k in value), str(digest)])
+            text = " ".join(
+                [*(f"{k}={value[k]}" for k in ("type", "path", "pos") if k in value), str(digest)]
+            )
         case {"type": kind, **rest}:
             size = f" of {rest['size']}" if rest.get("size") is not None else ""
             digest = f" ({rest['digest']})" if rest.get("digest") else ""

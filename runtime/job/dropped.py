@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from runtime.base.plurals import counted
 from runtime.base.values import Value
 from runtime.history.content import plain_text
-from runtime.history.events import AgentErrorEvent, Event, MessageEvent, MessageSource, ObservationEvent
+from runtime.history.events import (
+    AgentErrorEvent,
+    Event,
+    MessageEvent,
+    MessageSource,
+    ObservationEvent,
+)
 
 
 class Dropped(Value):
@@ -30,10 +36,17 @@ class Dropped(Value):
         """A line of the prompt, or nothing if nothing was dropped."""
         if not self.events:
             return ""
-        among = [counted(self.messages, "message of the user", "messages of the user")] if self.messages else []
+        among = (
+            [counted(self.messages, "message of the user", "messages of the user")]
+            if self.messages
+            else []
+        )
         among += [counted(self.errors, "error")] if self.errors else []
         which = f", among them {' and '.join(among)}" if among else ""
-        return f"[forgotten for room, with nothing in their place: {counted(self.events, 'event')}{which}]"
+        return (
+            "[forgotten for room, with nothing in their place:"
+            f" {counted(self.events, 'event')}{which}]"
+        )
 
 
 def _is_users(event: Event) -> bool:

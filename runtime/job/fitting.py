@@ -1,8 +1,10 @@
-"""Keeping a prompt within its size, by the least loss first, and never silently (docs/contract/executable-context.md section 8.3).
+"""Keeping a prompt within its size, by the least loss first, and never silently
+(docs/contract/executable-context.md section 8.3).
 
-Views shown on their own give way first, the oldest first, each leaving a mark; then the older events are condensed by the
-job's condenser, and if that does not help by a hard reset; then what the last statement asked for gives way, and what must
-stay is cut to smaller budgets. The contract, the goal and what is pinned stay.
+Views shown on their own give way first, the oldest first, each leaving a mark; then the older
+events are condensed by the job's condenser, and if that does not help by a hard reset; then what
+the last statement asked for gives way, and what must stay is cut to smaller budgets. The contract,
+the goal and what is pinned stay.
 """
 
 from __future__ import annotations
@@ -27,10 +29,17 @@ LARGEST = 3
 """Kinds of segments that are named where a prompt cannot be made."""
 
 BAD_REQUEST, WINDOW_FULL = "BadRequestError", "WindowFull"
-"""Types of errors of calls whose prompt may have been too long, though nobody says so: a refusal of another kind, and an empty
-reply that was cut off."""
+"""Types of errors of calls whose prompt may have been too long, though nobody says so: a refusal of
+another kind, and an empty reply that was cut off.
+"""
 
-_CUTTABLE = (SegmentKind.VIEW, SegmentKind.GROUP, SegmentKind.NOTE, SegmentKind.DELTA, SegmentKind.HANDLES)
+_CUTTABLE = (
+    SegmentKind.VIEW,
+    SegmentKind.GROUP,
+    SegmentKind.NOTE,
+    SegmentKind.DELTA,
+    SegmentKind.HANDLES,
+)
 
 
 class SavedFitter(Value):
@@ -42,7 +51,10 @@ class SavedFitter(Value):
 
 
 class Fitter:
-    """Makes layouts of at most ``limit`` tokens. ``accepted`` is the size of the largest that a model has answered, 0 for none."""
+    """Makes layouts of at most ``limit`` tokens.
+
+    ``accepted`` is the size of the largest that a model has answered, 0 for none.
+    """
 
     def __init__(self, limit: int, condensing: Condensing) -> None:
         self.limit = limit
@@ -64,12 +76,15 @@ class Fitter:
         self.limit, self.size, self.accepted = saved.limit, saved.size, saved.accepted
 
     def learned(self, words: str) -> int:
-        """The most tokens that a layout may have, since a provider found the last one too long, and said ``words``."""
+        """The most tokens that a layout may have, since a provider found the last one too long, and
+        said ``words``.
+        """
         return learned_limit(words, min(self.size, self.limit))
 
     def doubted(self, kind: str) -> int | None:
-        """The most tokens that a layout may have, since the last may have been too long by an error of type ``kind``, which does not
-        say so. None where that is not likely: a prompt that is no larger than others is refused for something else.
+        """The most tokens that a layout may have, since the last may have been too long by an error
+        of type ``kind``, which does not say so. None where that is not likely: a prompt that is no
+        larger than others is refused for something else.
         """
         if kind == WINDOW_FULL:
             return int(self.size * SMALLER)
@@ -89,8 +104,11 @@ class Fitter:
         self.accepted = max(self.accepted, self.size)
         self.condensing.called(usage)
 
-    def fit(self, desk: Desk, tail: Callable[[], Sequence[TailPart]]) -> tuple[Segment, ...] | SummaryTask:
-        """The job's layout, with less in it until it fits; or a summary that must be written before it can be made.
+    def fit(
+        self, desk: Desk, tail: Callable[[], Sequence[TailPart]]
+    ) -> tuple[Segment, ...] | SummaryTask:
+        """The job's layout, with less in it until it fits; or a summary that must be written before
+        it can be made.
 
         Each step leaves less that could be left out, so it ends.
 
@@ -116,7 +134,10 @@ class Fitter:
                 if desk.places.behind(desk.surface) and desk.places.flush(desk.surface, ROOM):
                     continue
                 if sections.collapse(
-                    desk.surface, layout, self.size - target, kept=sections.made_last(desk.surface, layout)
+                    desk.surface,
+                    layout,
+                    self.size - target,
+                    kept=sections.made_last(desk.surface, layout),
                 ):
                     desk.places.flush(desk.surface, ROOM)
                     continue
@@ -136,16 +157,21 @@ class Fitter:
         outcome = outcome or self._less_history(desk, layout)
         if outcome or over <= 0:
             return outcome
-        # A window that turned out to be smaller is not what the user chose, so it may cost what "none" would keep.
+        # A window that turned out to be smaller is not what the user chose, so it may cost what
+        # "none" would keep.
         may_forget = not condensing.never or limit < self._stated
         outcome = (
             (may_forget and condensing.reset(desk, size, limit))
             or sections.collapse(desk.surface, layout, over, kept=frozenset())
             or sections.thin_out(desk.surface, layout, limit // 2)
-            or sections.shrink(desk.surface, layout, _CUTTABLE, least=max(LEAST_SECTION, limit // 8))
+            or sections.shrink(
+                desk.surface, layout, _CUTTABLE, least=max(LEAST_SECTION, limit // 8)
+            )
             or (may_forget and condensing.last_resort(desk, size, limit))
             or sections.shrink(desk.surface, layout, _CUTTABLE, least=LEAST_SECTION)
-            or sections.collapse(desk.surface, layout, over, kept=frozenset(), kind=SegmentKind.GROUP)
+            or sections.collapse(
+                desk.surface, layout, over, kept=frozenset(), kind=SegmentKind.GROUP
+            )
             or sections.give_up(desk.surface, layout, over, sections.NODES)
         )
         if outcome:
@@ -153,18 +179,26 @@ class Fitter:
         raise JobFailed(self._too_large(may_forget, layout))
 
     def _less_history(self, desk: Desk, layout: Sequence[Segment]) -> bool | SummaryTask:
-        """Condense what was said, where that alone is larger than its section; once before each call."""
+        """Condense what was said, where that alone is larger than its section; once before each
+        call.
+        """
         most = desk.spec.sections.history
         if most is None or self.condensing.taken or (said := sections.history_of(layout)) <= most:
             return False
         return self.condensing.due(desk, said, most, refused=False)
 
     def _too_large(self, may_forget: bool, layout: Sequence[Segment]) -> str:
-        allows = "context_tokens allows" if self.limit == self._stated else "the model's window leaves room for"
+        allows = (
+            "context_tokens allows"
+            if self.limit == self._stated
+            else "the model's window leaves room for"
+        )
         kept = "" if may_forget else "; condenser: none keeps all turns"
         sizes: dict[str, int] = {}
         for segment in layout:
-            sizes[segment.kind.value] = sizes.get(segment.kind.value, 0) + segment.tokens + MESSAGE_TOKENS
+            sizes[segment.kind.value] = (
+                sizes.get(segment.kind.value, 0) + segment.tokens + MESSAGE_TOKENS
+            )
         largest = sorted(sizes.items(), key=lambda size: -size[1])[:LARGEST]
         named = ", ".join(f"{kind} {tokens:,}" for kind, tokens in largest)
         return (

@@ -1,4 +1,6 @@
-"""What the step of a turn records of the context's events (docs/contract/executable-context.md section 3.3): those since the last call."""
+"""What the step of a turn records of the context's events (docs/contract/executable-context.md
+section 3.3): those since the last call.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,10 @@ from runtime.base.values import Value
 from runtime.history.events import BaseEvent
 
 MAX_EVENTS: Final = 500
-"""Events that a step records. A loop may call methods by the thousand: what is beyond is counted."""
+"""Events that a step records.
+
+A loop may call methods by the thousand: what is beyond is counted.
+"""
 
 LEFT_OUT: Final = "left_out"
 """The type of the record that counts those beyond, in place of an id and the rest."""
@@ -90,5 +95,7 @@ def said_of(record: dict[str, Any]) -> str:
             return f"{obj_id}  {kind}: {record.get('delta', '')}"
         case _:
             subject = record.get("obj_id") or record.get("group_id", "")
-            meta = " ".join(f"{name}={value}" for name, value in record.get("payload_meta", {}).items())
+            meta = " ".join(
+                f"{name}={value}" for name, value in record.get("payload_meta", {}).items()
+            )
             return "  ".join(filter(None, [subject, record.get("delta", ""), meta and f"({meta})"]))

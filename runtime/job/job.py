@@ -1,7 +1,8 @@
-"""The job between its turns' effects: what it knows, and the steps of a turn as methods (docs/design.md section 3).
+"""The job between its turns' effects: what it knows, and the steps of a turn as methods
+(docs/design.md section 3).
 
-Pure: no clock (``now`` is given, in seconds since the epoch), no I/O. The workflow calls the methods in order and carries
-out what they ask for; a plain loop can do the same.
+Pure: no clock (``now`` is given, in seconds since the epoch), no I/O. The workflow calls the
+methods in order and carries out what they ask for; a plain loop can do the same.
 """
 
 from __future__ import annotations
@@ -57,10 +58,12 @@ NONE_FAILED = Failed()
 
 @dataclass(frozen=True)
 class Prompt:
-    """One turn's prompt: its layout, the delta that makes it from the last one, and what the step records beside it.
+    """One turn's prompt: its layout, the delta that makes it from the last one, and what the step
+    records beside it.
 
-    ``moved`` says why it does not begin as the last one, if so. ``suffix`` tells projections of the same turn apart, after the provider found one too long.
-    ``told`` is how much of the ledger's background spending ``interim`` tells.
+    ``moved`` says why it does not begin as the last one, if so. ``suffix`` tells projections of the
+    same turn apart, after the provider found one too long. ``told`` is how much of the ledger's
+    background spending ``interim`` tells.
     """
 
     layout: tuple[Segment, ...]
@@ -75,7 +78,9 @@ class Prompt:
     events: tuple[dict[str, Any], ...] = ()
 
 
-class SavedJob(SavedDesk, SavedLedger, SavedFitter, SavedCondensing, SavedSleeping, SavedHappenings):
+class SavedJob(
+    SavedDesk, SavedLedger, SavedFitter, SavedCondensing, SavedSleeping, SavedHappenings
+):
     """What a checkpoint has of a job after ``turn`` turns."""
 
     last_statement: str
@@ -85,9 +90,14 @@ class SavedJob(SavedDesk, SavedLedger, SavedFitter, SavedCondensing, SavedSleepi
 
 
 class Job:
-    """The state of one job. ``key`` seeds the interpreter's random numbers; ``count`` counts tokens."""
+    """The state of one job.
 
-    def __init__(self, spec: JobSpec, *, key: str, started: float, count: Callable[[str], int]) -> None:
+    ``key`` seeds the interpreter's random numbers; ``count`` counts tokens.
+    """
+
+    def __init__(
+        self, spec: JobSpec, *, key: str, started: float, count: Callable[[str], int]
+    ) -> None:
         self.desk = Desk(spec, key, count)
         self.ledger = Ledger(spec.budget, started)
         self.condensing = Condensing(spec.condenser)
@@ -119,12 +129,29 @@ class Job:
 
     # They are of the turn that begins next, or of an end, after which there is no checkpoint.
     MADE_ANEW: ClassVar[frozenset[str]] = frozenset(
-        ("_settled", "_finished", "_deltas", "_nodes", "_projections", "_tick_at", "_interim", "limits", "_condense")
+        (
+            "_settled",
+            "_finished",
+            "_deltas",
+            "_nodes",
+            "_projections",
+            "_tick_at",
+            "_interim",
+            "limits",
+            "_condense",
+        )
     )
 
     def saved(self) -> SavedJob:
         """For a checkpoint, between two turns: after ``record`` and before ``ingest``."""
-        parts = (self.desk, self.ledger, self.fitter, self.condensing, self.sleeping, self.happenings)
+        parts = (
+            self.desk,
+            self.ledger,
+            self.fitter,
+            self.condensing,
+            self.sleeping,
+            self.happenings,
+        )
         return SavedJob(
             **fields_of(*(part.saved() for part in parts)),
             last_statement=self.last_statement,
@@ -238,26 +265,40 @@ class Job:
         self._append(CondensationRequest(id=self.next_id(), turn=self.turn, source=source))
 
     def due_reads(self, now: float, also: Sequence[str] = ()) -> tuple[ReadRequest, ...]:
-        """What a tick must read, with the views of ``also``. The tick's time is ``now``, however long the reading takes."""
+        """What a tick must read, with the views of ``also``.
+
+        The tick's time is ``now``, however long the reading takes.
+        """
         self._tick_at = now
         return self.graph.due_reads(turn=self.turn, now=now, also=also)
 
     def due_asleep(self, now: float, *, all_of_them: bool = False) -> tuple[ReadRequest, ...]:
         """What the sleeping job's tick at ``now`` must read."""
-        return self.due_reads(now, also=self.sleeping.look(self.graph, now, all_of_them=all_of_them))
+        return self.due_reads(
+            now, also=self.sleeping.look(self.graph, now, all_of_them=all_of_them)
+        )
 
-    def tick_asleep(self, results: Sequence[ReadResult], now: float, *, repeated: bool = False) -> None:
-        """A tick between two turns: what changed becomes events at once, and deltas when the job is awake.
+    def tick_asleep(
+        self, results: Sequence[ReadResult], now: float, *, repeated: bool = False
+    ) -> None:
+        """A tick between two turns: what changed becomes events at once, and deltas when the job is
+        awake.
 
         A ``repeated`` sleep ends as recorded.
         """
-        self.graph.apply_tick_asleep(results, turn=self.turn, now=self._tick_at, also=self.sleeping.looking)
+        self.graph.apply_tick_asleep(
+            results, turn=self.turn, now=self._tick_at, also=self.sleeping.looking
+        )
         self._take_graph_events()
         self.sleeping.ticked(self.graph, results, now, repeated=repeated)
 
     def recorded_payloads(self, interim: Interim) -> tuple[tuple[str, int, int], ...]:
-        """What the tick that comes next, of the turn or of the sleep before it, applied in the record that is followed."""
-        return interim.payloads if self.sleeping.state is None else self.sleeping.payloads_of(interim)
+        """What the tick that comes next, of the turn or of the sleep before it, applied in the
+        record that is followed.
+        """
+        return (
+            interim.payloads if self.sleeping.state is None else self.sleeping.payloads_of(interim)
+        )
 
     def repeat_payloads(self, results: Sequence[ReadResult], interim: Interim, now: float) -> None:
         """The first part of a tick as a record has it, with what its payloads had brought."""
@@ -268,21 +309,30 @@ class Job:
             # What was dropped and spent is told of the turn and of all before it since the last.
             dropped = interim.dropped
             self.ledger.add_background(interim.usage, interim.cost_usd)
-        self._landed([Applied(obj_id=node, turn=turn, effect=effect) for node, turn, effect in payloads], dropped)
+        self._landed(
+            [Applied(obj_id=node, turn=turn, effect=effect) for node, turn, effect in payloads],
+            dropped,
+        )
 
     def apply_payloads(self, now: float) -> None:
-        """The first part of a tick, of the turn or of a sleeping job: what was prepared in the background."""
+        """The first part of a tick, of the turn or of a sleeping job: what was prepared in the
+        background.
+        """
         background = self.graph.background
         before = background.tally
         applied = background.apply(turn=self.turn, now=now)
-        dropped = background.tally.stale + background.tally.superseded - before.stale - before.superseded
+        dropped = (
+            background.tally.stale + background.tally.superseded - before.stale - before.superseded
+        )
         self._landed(applied, dropped)
 
     def _landed(self, applied: Sequence[Applied], dropped: int) -> None:
         if self.sleeping.state is not None:
             self.sleeping.landed(applied, dropped)
         else:
-            self._interim = Interim(payloads=tuple((p.obj_id, p.turn, p.effect) for p in applied), dropped=dropped)
+            self._interim = Interim(
+                payloads=tuple((p.obj_id, p.turn, p.effect) for p in applied), dropped=dropped
+            )
 
     def apply_tick(self, results: Sequence[ReadResult]) -> None:
         """The tick: readings, then dirty groups; what changed becomes events and deltas."""
@@ -292,11 +342,15 @@ class Job:
         timed = self.graph.next_due() != float("inf")
         landed, slept = self._interim, self.sleeping.take()
         payloads = {"payloads": landed.payloads, "dropped": landed.dropped + slept.dropped}
-        self._interim = slept.model_copy(update={"at": self._tick_at if timed else None, **payloads})
+        self._interim = slept.model_copy(
+            update={"at": self._tick_at if timed else None, **payloads}
+        )
         self._nodes = self.graph.records(changed_only=True)
 
     def project(self, now: float) -> Prompt | SummaryTask:
-        """This turn's prompt, within the context budget; or a summary that must be written before it can be made."""
+        """This turn's prompt, within the context budget; or a summary that must be written before
+        it can be made.
+        """
         if not self._settled:
             self._settle()
         budget_line = self.ledger.spending(self.turn, now).line()
@@ -306,7 +360,12 @@ class Job:
         self._projections += 1
         previous = self.replies.get(self.turn - 1)
         usage, cost = self.ledger.to_tell()
-        before = {"usage": usage, "cost_usd": cost, "condense": self._condense, "limits": self.limits}
+        before = {
+            "usage": usage,
+            "cost_usd": cost,
+            "condense": self._condense,
+            "limits": self.limits,
+        }
         return Prompt(
             layout=layout,
             delta=delta_from(self.shown, previous, layout),
@@ -327,7 +386,9 @@ class Job:
         return (TailPart(SegmentKind.MARK, "tail", dropped), *parts) if dropped else parts
 
     def _settle(self) -> None:
-        """Decide, once a turn, which views are shown anew at their places and which changes are told further down."""
+        """Decide, once a turn, which views are shown anew at their places and which changes are
+        told further down.
+        """
         self._settled = True
         view = self.log.view
         self.surface.look(view, self.turn)
@@ -344,18 +405,28 @@ class Job:
         return self._message(MessageSource.FRAMEWORK, text)
 
     def refused(self, words: str) -> None:
-        """Project smaller from now on, since a provider found the prompt too long, and said ``words``."""
+        """Project smaller from now on, since a provider found the prompt too long, and said
+        ``words``.
+        """
         self.limited(self.fitter.learned(words))
 
     def limited(self, limit: int) -> None:
-        """Project to at most ``limit`` tokens from now on, since a provider found the prompt too long."""
+        """Project to at most ``limit`` tokens from now on, since a provider found the prompt too
+        long.
+        """
         self.fitter.refused(limit)
         self.limits += (limit,)
 
-    def summarised(self, reply: ModelReply | str, step: StepRef | None = None, failed: Failed = NONE_FAILED) -> None:
-        """Go on with the summary that was waited for, archived at ``step``; or with why there is none, and what that cost."""
+    def summarised(
+        self, reply: ModelReply | str, step: StepRef | None = None, failed: Failed = NONE_FAILED
+    ) -> None:
+        """Go on with the summary that was waited for, archived at ``step``; or with why there is
+        none, and what that cost.
+        """
         if isinstance(reply, ModelReply):
-            self.ledger.add(reply.usage + reply.failed.usage, reply.cost_usd + reply.failed.cost_usd)
+            self.ledger.add(
+                reply.usage + reply.failed.usage, reply.cost_usd + reply.failed.cost_usd
+            )
         else:
             self.ledger.add_background(failed.usage, failed.cost_usd)
         self.condensing.summarised(self.desk, reply, step)
@@ -378,8 +449,13 @@ class Job:
         self.fitter.called(reply.usage)
 
     def receive(self, reply: ModelReply, now: float) -> JobStatement | None:
-        """The statement that the reply asks for. Without one, the model is told what is wrong or that nobody is there."""
-        parsed = parse_reply(reply.text, reply.tool_calls, reply.finish_reason, reply.refusal, self.spec.form)
+        """The statement that the reply asks for.
+
+        Without one, the model is told what is wrong or that nobody is there.
+        """
+        parsed = parse_reply(
+            reply.text, reply.tool_calls, reply.finish_reason, reply.refusal, self.spec.form
+        )
         if parsed.problem is not None:
             self._bad_replies.append(f"could not be used; the last: {parsed.problem}")
             self._refuse(reply, parsed.problem)
@@ -395,7 +471,9 @@ class Job:
         return JobStatement(self.desk, parsed.statement, parsed.tool_call_id, now)
 
     def record(self, statement: JobStatement, now: float) -> None:
-        """Append the statement's execution and its events; a ``finish`` in a statement that ended well ends the job."""
+        """Append the statement's execution and its events; a ``finish`` in a statement that ended
+        well ends the job.
+        """
         execution, views = statement.close(now)
         self.desk.session = statement.session
         self.surface.names = self.session.names.handles
@@ -406,7 +484,9 @@ class Job:
         execution = execution.model_copy(update={"events": self.happenings.since(before)})
         held = frozenset(self.surface.names.values())
         content = result_content(
-            execution_text(execution, self.turn), views, lambda v: v in held or self.surface.is_pinned(v)
+            execution_text(execution, self.turn),
+            views,
+            lambda v: v in held or self.surface.is_pinned(v),
         )
         self._append(
             StatementExecuted(
@@ -418,7 +498,12 @@ class Job:
             )
         )
         self._append(
-            ObservationEvent(id=self.next_id(), turn=self.turn, tool_call_id=statement.tool_call_id, content=content)
+            ObservationEvent(
+                id=self.next_id(),
+                turn=self.turn,
+                tool_call_id=statement.tool_call_id,
+                content=content,
+            )
         )
         self.execution = execution
         if statement.asked_to_condense:
@@ -429,8 +514,14 @@ class Job:
             self._finished = Stop(JobStatus.SUCCEEDED, "finished", result.result)
 
     def closing(self) -> tuple[dict[str, Any] | None, tuple[dict[str, Any], ...]]:
-        """The last statement's execution and the nodes it changed, which no further step will record."""
-        execution = self.execution.model_dump(mode="json", exclude_defaults=True) if self.execution else None
+        """The last statement's execution and the nodes it changed, which no further step will
+        record.
+        """
+        execution = (
+            self.execution.model_dump(mode="json", exclude_defaults=True)
+            if self.execution
+            else None
+        )
         return execution, self.graph.records(changed_only=True)
 
     def _refuse(self, reply: ModelReply, problem: str) -> None:
@@ -449,7 +540,11 @@ class Job:
                 )
             )
         for call in reply.tool_calls:
-            self._append(AgentErrorEvent(id=self.next_id(), turn=self.turn, tool_call_id=call.id, content=content))
+            self._append(
+                AgentErrorEvent(
+                    id=self.next_id(), turn=self.turn, tool_call_id=call.id, content=content
+                )
+            )
         if reply.tool_calls:
             return
         if reply.text.strip():
@@ -469,11 +564,16 @@ class Job:
         )
 
     def _response_id(self, reply: ModelReply) -> str:
-        """The response an action belongs to. Providers reuse and omit ids, so the turn makes it unique."""
+        """The response an action belongs to.
+
+        Providers reuse and omit ids, so the turn makes it unique.
+        """
         return f"turn-{self.turn}:{reply.response_id}"
 
     def _message(self, source: MessageSource, text: str) -> str:
-        event = MessageEvent(id=self.next_id(), turn=self.turn, source=source, content=text_content(text))
+        event = MessageEvent(
+            id=self.next_id(), turn=self.turn, source=source, content=text_content(text)
+        )
         self._append(event)
         return event.id
 

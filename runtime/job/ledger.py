@@ -15,7 +15,10 @@ from runtime.spec.models import Budget
 
 
 class SavedLedger(Value):
-    """What a checkpoint has of a ledger. Jobs that were saved before work was counted have none of it behind them."""
+    """What a checkpoint has of a ledger.
+
+    Jobs that were saved before work was counted have none of it behind them.
+    """
 
     started: float
     budget: Budget
@@ -27,10 +30,13 @@ class SavedLedger(Value):
 
 @dataclass
 class Ledger:
-    """Spending against ``budget``. ``started`` is seconds since the epoch, ``worked`` the seconds that were worked for the job.
+    """Spending against ``budget``.
 
-    ``untold`` is what was spent in the background and no step records yet, ``failed`` what of the turn's spending came to nothing.
-    ``repeats``: all that the job does now is answered from a record. The record says how long that goes on, and no time does.
+    ``started`` is seconds since the epoch, ``worked`` the seconds that were worked for the job.
+
+    ``untold`` is what was spent in the background and no step records yet, ``failed`` what of the
+    turn's spending came to nothing. ``repeats``: all that the job does now is answered from a
+    record. The record says how long that goes on, and no time does.
     """
 
     budget: Budget
@@ -72,7 +78,9 @@ class Ledger:
         self.cost_usd = round(self.cost_usd + cost_usd, 9)
 
     def add_failed(self, failed: Failed) -> None:
-        """Book the failed attempts of the turn's calls, of which there have been ``failed`` in all until now."""
+        """Book the failed attempts of the turn's calls, of which there have been ``failed`` in all
+        until now.
+        """
         if failed.attempts <= self.failed.attempts:
             return
         more, before = failed.usage, self.failed.usage
@@ -89,7 +97,9 @@ class Ledger:
         self.failed = failed
 
     def add_background(self, usage: Usage, cost_usd: float) -> None:
-        """Book what has no step of its own in the job. The next step says so: a replay has no other way to know.
+        """Book what has no step of its own in the job.
+
+        The next step says so: a replay has no other way to know.
 
         That are calls that nobody waited for, and summaries that came to nothing.
         """
@@ -113,7 +123,10 @@ class Ledger:
         return self.budget.tokens - self.usage.total, round(self.budget.usd - self.cost_usd, 9)
 
     def work(self, seconds: float) -> None:
-        """Book time that somebody worked for the job, or that it asked to let pass. Time in which nobody was there is none."""
+        """Book time that somebody worked for the job, or that it asked to let pass.
+
+        Time in which nobody was there is none.
+        """
         self.worked = round(self.worked + max(seconds, 0.0), 3)
 
     def wall_left(self) -> float:
@@ -125,7 +138,11 @@ class Ledger:
         deadline = self.budget.deadline
         if deadline is None:
             return None
-        at = datetime.fromisoformat(deadline).timestamp() if isinstance(deadline, str) else self.started + deadline
+        at = (
+            datetime.fromisoformat(deadline).timestamp()
+            if isinstance(deadline, str)
+            else self.started + deadline
+        )
         return at - now
 
     def time_left(self, now: float) -> float:
@@ -143,7 +160,11 @@ class Ledger:
     def deadline_reason(self) -> str:
         """The reason of a job whose deadline ended it."""
         deadline = self.budget.deadline
-        of = f"{format_duration(deadline)} after the job's start" if isinstance(deadline, float) else deadline
+        of = (
+            f"{format_duration(deadline)} after the job's start"
+            if isinstance(deadline, float)
+            else deadline
+        )
         return f"the deadline ({of}) has passed"
 
     def stop(self, turns: int, now: float) -> Stop | None:
@@ -154,16 +175,23 @@ class Ledger:
         if self.usage.total >= budget.tokens:
             return Stop(
                 JobStatus.BUDGET,
-                f"the budget of {counted(budget.tokens, 'token')} is spent ({self.usage.total:,} used)",
+                f"the budget of {counted(budget.tokens, 'token')} is spent ({self.usage.total:,}"
+                " used)",
             )
         if self.cost_usd >= budget.usd:
-            return Stop(JobStatus.BUDGET, f"the budget of ${budget.usd:.2f} is spent (${self.cost_usd:.2f} used)")
+            return Stop(
+                JobStatus.BUDGET,
+                f"the budget of ${budget.usd:.2f} is spent (${self.cost_usd:.2f} used)",
+            )
         if not self.repeats and self.time_left(now) <= 0:
             return Stop(JobStatus.BUDGET, self.time_reason(now))
         return None
 
     def spending(self, turn: int, now: float) -> Spending:
-        """For the budget line of turn ``turn``'s prompt. What failed in the turn is told in the next, as in a replay, where none fails."""
+        """For the budget line of turn ``turn``'s prompt.
+
+        What failed in the turn is told in the next, as in a replay, where none fails.
+        """
         return Spending(
             turn=turn,
             turns=self.budget.turns,

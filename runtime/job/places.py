@@ -1,11 +1,14 @@
-"""Where views stand in the prompt, and when what stands there is rewritten (docs/design.md section 7, docs/contract/executable-context.md section 1.2).
+"""Where views stand in the prompt, and when what stands there is rewritten (docs/design.md section
+7, docs/contract/executable-context.md section 1.2).
 
-A view stands where the statement that made it stands, and is re-evaluated there. Providers bill a prefix that they know at a
-tenth, so a rewrite in the middle costs about as much as all that stands behind it. Three policies:
+A view stands where the statement that made it stands, and is re-evaluated there. Providers bill a
+prefix that they know at a tenth, so a rewrite in the middle costs about as much as all that stands
+behind it. Three policies:
 
-``inline``  rewrites a place in the turn in which its view changed.
-``append``  never rewrites: what changed is told further down, in a message of its own, and only for room are places rewritten.
-``auto``    does in each turn what costs less until the job's end, as far as that can be foreseen, and rewrites several places at
+``inline``  rewrites a place in the turn in which its view changed. ``append``  never rewrites: what
+changed is told further down, in a message of its own, and only for room are places rewritten.
+``auto``    does in each turn what costs less until the job's end, as far as that can be foreseen,
+and rewrites several places at
             one cut: behind a place that is rewritten all the others cost nothing more.
 """
 
@@ -24,7 +27,9 @@ from runtime.projection.project import MESSAGE_TOKENS, Changes, Standing
 from runtime.spec.models import ProjectionPolicy
 
 LEAST_HORIZON = 8
-"""Turns that a job is expected to have left at least, if its budget has them; else as many as it has had."""
+"""Turns that a job is expected to have left at least, if its budget has them; else as many as it
+has had.
+"""
 
 WHY_CHARS = 300
 """Characters of the line that says why a prefix moved: it is part of the turn's history."""
@@ -34,7 +39,8 @@ SHOWN_CAUSES = 3
 
 
 class Placed(Value):
-    """What stands at a view's place: its text under its header, or (not ``shown``) a mark that says why it is not there.
+    """What stands at a view's place: its text under its header, or (not ``shown``) a mark that says
+    why it is not there.
 
     ``first_line`` is the source's line with which the text begins.
     """
@@ -45,7 +51,8 @@ class Placed(Value):
 
 
 class Place(Value):
-    """A view's place as the model has seen it: what stands there, what it was told since, and by which messages.
+    """A view's place as the model has seen it: what stands there, what it was told since, and by
+    which messages.
 
     ``told`` is None if that is what stands there.
     """
@@ -82,7 +89,10 @@ class Current(Protocol):
 
 
 class SavedPlaces(Value):
-    """What a checkpoint has of places. ``superseded`` are the messages of the framework that the prompt shows no more."""
+    """What a checkpoint has of places.
+
+    ``superseded`` are the messages of the framework that the prompt shows no more.
+    """
 
     places: dict[str, Place] = {}
     superseded: tuple[str, ...] = ()
@@ -92,7 +102,10 @@ class SavedPlaces(Value):
 
 @dataclass
 class Places:
-    """The places of one job. ``reason`` says why places were rewritten in this turn, or is empty."""
+    """The places of one job.
+
+    ``reason`` says why places were rewritten in this turn, or is empty.
+    """
 
     policy: ProjectionPolicy
     count: Callable[[str], int]
@@ -151,7 +164,9 @@ class Places:
         horizon: int,
         tell: Callable[[str], str],
     ) -> None:
-        """Decide once a turn, before its first prompt: rewrite, or tell. ``tell`` appends a message and returns its event's id.
+        """Decide once a turn, before its first prompt: rewrite, or tell.
+
+        ``tell`` appends a message and returns its event's id.
 
         ``stable`` tells how the prompt's segments without the tail stand before that.
         """
@@ -159,7 +174,9 @@ class Places:
         stale = list(now)
         if not stale:
             return
-        updates = {o: self._update(self.known[o].known, now[o], whole=surface.is_pinned(o)) for o in stale}
+        updates = {
+            o: self._update(self.known[o].known, now[o], whole=surface.is_pinned(o)) for o in stale
+        }
         cut = self._cut(stale, now, updates, stable, horizon)
         self._rewrite(stale[cut:], now)
         told = set()
@@ -168,12 +185,17 @@ class Places:
             if place.known != now[obj_id]:
                 event = tell(updates[obj_id])
                 told.add(obj_id)
-                self.known[obj_id] = place.model_copy(update={"told": now[obj_id], "updates": (*place.updates, event)})
+                self.known[obj_id] = place.model_copy(
+                    update={"told": now[obj_id], "updates": (*place.updates, event)}
+                )
         self._open = set(stale[:cut])
         self.told_this_turn = frozenset(told)
 
     def flush(self, surface: Current, why: str) -> bool:
-        """Rewrite all places that are behind, since the prompt is rewritten before them anyway. False if none is."""
+        """Rewrite all places that are behind, since the prompt is rewritten before them anyway.
+
+        False if none is.
+        """
         now = self._stale(surface)
         if why not in self.reasons:
             self.reasons.append(why)
@@ -186,18 +208,29 @@ class Places:
         return any(place.told is not None for place in self.known.values())
 
     def changes(self) -> Changes:
-        """Where another text stands, and whether messages were superseded, since this was asked last."""
+        """Where another text stands, and whether messages were superseded, since this was asked
+        last.
+        """
         made = Changes(frozenset(self._moved), len(self.dropped) > self._superseded)
         self._moved, self._superseded = set(), len(self.dropped)
         return made
 
     def _stale(self, surface: Current) -> dict[str, Placed]:
-        """The places of which the model knows another state than the present one, or knows it from a message; with that state."""
+        """The places of which the model knows another state than the present one, or knows it from
+        a message; with that state.
+        """
         touched = surface.to_place()
         self._follow(surface, touched)
-        asked = sorted((touched & self.known.keys()) | self._open & self.known.keys(), key=surface.places.__getitem__)
+        asked = sorted(
+            (touched & self.known.keys()) | self._open & self.known.keys(),
+            key=surface.places.__getitem__,
+        )
         now = {obj_id: surface.current(obj_id) for obj_id in asked}
-        return {o: at for o, at in now.items() if self.known[o].placed != at or self.known[o].known != at}
+        return {
+            o: at
+            for o, at in now.items()
+            if self.known[o].placed != at or self.known[o].known != at
+        }
 
     def _follow(self, surface: Current, touched: set[str]) -> None:
         """Take in places that are new, and let go those that are gone with their events."""
@@ -222,7 +255,9 @@ class Places:
             self._stands(obj_id, now[obj_id])
 
     def _why(self, obj_id: str, now: Placed) -> str:
-        """Why another text is to stand at a view's place: what became of the view there, else what changed the view itself."""
+        """Why another text is to stand at a view's place: what became of the view there, else what
+        changed the view itself.
+        """
         place, cause = self.known[obj_id], self.causes.get(obj_id)
         name, was = _name(now.text), _name(place.placed.text)
         if not now.shown:
@@ -232,10 +267,16 @@ class Places:
             return f"{name}: shown on its own again"
         if cause is not None:
             return f"{cause}, told further down until now" if place.told == now else cause
-        return f"{name}: another variable holds it, before it was {was}" if name != was else f"{name}: cut for room"
+        return (
+            f"{name}: another variable holds it, before it was {was}"
+            if name != was
+            else f"{name}: cut for room"
+        )
 
     def _update(self, before: Placed, after: Placed, *, whole: bool) -> str:
-        """The message that tells of a change: the diff, or the ``whole``, also where that is shorter."""
+        """The message that tells of a change: the diff, or the ``whole``, also where that is
+        shorter.
+        """
         if before == after or not after.shown:
             return after.text
         head, body = _parts(after.text)
@@ -246,9 +287,12 @@ class Places:
         if old == body:
             return f"[now, the text being the same as above]\n{head}"
         lines = line_diff(
-            RenderedView(text=old, first_line=before.first_line), RenderedView(text=body, first_line=after.first_line)
+            RenderedView(text=old, first_line=before.first_line),
+            RenderedView(text=body, first_line=after.first_line),
         ).lines
-        diff = "\n".join(["[changed since it was last shown above]", head, fenced("\n".join(lines))])
+        diff = "\n".join(
+            ["[changed since it was last shown above]", head, fenced("\n".join(lines))]
+        )
         return diff if lines and not whole and self.count(diff) < self.count(text) else text
 
     def _cut(
@@ -259,7 +303,10 @@ class Places:
         stable: Callable[[], Standing],
         horizon: int,
     ) -> int:
-        """The first of the ``stale`` places that is rewritten; all behind it are too. ``len(stale)``: none is."""
+        """The first of the ``stale`` places that is rewritten; all behind it are too.
+
+        ``len(stale)``: none is.
+        """
         if self.policy is ProjectionPolicy.INLINE:
             return 0
         if self.policy is ProjectionPolicy.APPEND:

@@ -12,17 +12,25 @@ from runtime.projection.segments import Segment, reply_segment
 
 
 class SavedReply(Value):
-    """A reply's segment: how many tokens it has, and all of it where its action does not tell the rest."""
+    """A reply's segment: how many tokens it has, and all of it where its action does not tell the
+    rest.
+    """
 
     turn: int
     tokens: int
     segment: dict[str, Any] | None = None
 
 
-def saved_replies(replies: Mapping[int, Segment], shown: Sequence[ShownEvent], turn: int) -> tuple[SavedReply, ...]:
-    """The replies that later prompts may show: those of the View's events, and that of ``turn``, which the next delta names."""
+def saved_replies(
+    replies: Mapping[int, Segment], shown: Sequence[ShownEvent], turn: int
+) -> tuple[SavedReply, ...]:
+    """The replies that later prompts may show: those of the View's events, and that of ``turn``,
+    which the next delta names.
+    """
     actions = _actions_of(shown)
-    turns = {event.turn for event in shown if isinstance(event, ActionEvent | MessageEvent)} | {turn}
+    turns = {event.turn for event in shown if isinstance(event, ActionEvent | MessageEvent)} | {
+        turn
+    }
     saved: list[SavedReply] = []
     for number in sorted(turns & replies.keys()):
         segment = replies[number]
@@ -32,13 +40,17 @@ def saved_replies(replies: Mapping[int, Segment], shown: Sequence[ShownEvent], t
     return tuple(saved)
 
 
-def restored_replies(replies: Sequence[SavedReply], shown: Sequence[ShownEvent]) -> dict[int, Segment]:
+def restored_replies(
+    replies: Sequence[SavedReply], shown: Sequence[ShownEvent]
+) -> dict[int, Segment]:
     """The segments of the replies, by turn."""
     actions = _actions_of(shown)
     return {
-        reply.turn: _segment_of(actions[reply.turn], reply.tokens)
-        if reply.segment is None
-        else Segment.model_validate(reply.segment)
+        reply.turn: (
+            _segment_of(actions[reply.turn], reply.tokens)
+            if reply.segment is None
+            else Segment.model_validate(reply.segment)
+        )
         for reply in replies
     }
 
@@ -60,7 +72,9 @@ def _segment_of(action: ActionEvent, tokens: int) -> Segment:
 
 def packed(digests: tuple[str, ...]) -> str:
     """Digests (``sha256:…``) as base64 of their bytes, one after the other."""
-    return base64.b64encode(b"".join(bytes.fromhex(digest.removeprefix("sha256:")) for digest in digests)).decode()
+    return base64.b64encode(
+        b"".join(bytes.fromhex(digest.removeprefix("sha256:")) for digest in digests)
+    ).decode()
 
 
 def unpacked(text: str) -> tuple[str, ...]:

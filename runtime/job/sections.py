@@ -1,7 +1,9 @@
-"""What the parts of a prompt may take, beside what all of it may (``sections:`` of the jobs file, docs/design.md section 7).
+"""What the parts of a prompt may take, beside what all of it may (``sections:`` of the jobs file,
+docs/design.md section 7).
 
-A part that is larger than its section gives way by itself, in the way in which it would for the whole prompt: views are left
-out, the oldest first, and what must stay is shown smaller; of what was said, the older part is condensed.
+A part that is larger than its section gives way by itself, in the way in which it would for the
+whole prompt: views are left out, the oldest first, and what must stay is shown smaller; of what was
+said, the older part is condensed.
 """
 
 from __future__ import annotations
@@ -14,23 +16,37 @@ from runtime.projection.segments import Segment, SegmentKind
 from runtime.spec.models import LEAST_SECTION, Sections
 
 TARGET = 0.8
-"""What is aimed at once a bound is passed: one larger rewrite is cheaper than a small one in every turn."""
+"""What is aimed at once a bound is passed: one larger rewrite is cheaper than a small one in every
+turn.
+"""
 
 TAIL_SHARE = 0.125
-"""What the delta feed and the handle table may each take of a prompt: the tail is paid for in full in every turn."""
+"""What the delta feed and the handle table may each take of a prompt: the tail is paid for in full
+in every turn.
+"""
 
 NODES = {SegmentKind.VIEW: "views", SegmentKind.GROUP: "groups", SegmentKind.NOTE: "notes"}
 """The sections of nodes."""
 
 _NO_HISTORY = frozenset(
-    {SegmentKind.CONTRACT, SegmentKind.GOAL, SegmentKind.DELTA, SegmentKind.HANDLES, SegmentKind.BUDGET, *NODES}
+    {
+        SegmentKind.CONTRACT,
+        SegmentKind.GOAL,
+        SegmentKind.DELTA,
+        SegmentKind.HANDLES,
+        SegmentKind.BUDGET,
+        *NODES,
+    }
 )
 
 
 def tail_budgets(sections: Sections, limit: int) -> dict[SegmentKind, int]:
     """The budgets of the tail's lists in a prompt of ``limit`` tokens."""
     share = max(LEAST_SECTION, int(limit * TAIL_SHARE))
-    return {SegmentKind.DELTA: min(sections.feed, share), SegmentKind.HANDLES: min(sections.handles, share)}
+    return {
+        SegmentKind.DELTA: min(sections.feed, share),
+        SegmentKind.HANDLES: min(sections.handles, share),
+    }
 
 
 def history_of(layout: Sequence[Segment]) -> int:
@@ -39,10 +55,14 @@ def history_of(layout: Sequence[Segment]) -> int:
 
 
 def beyond(sections: Sections, layout: Sequence[Segment]) -> tuple[SegmentKind, int] | None:
-    """The first section of nodes that is too large, and by how many tokens it is larger than what is then aimed at."""
+    """The first section of nodes that is too large, and by how many tokens it is larger than what
+    is then aimed at.
+    """
     for kind, name in NODES.items():
         most: int | None = getattr(sections, name)
-        size = 0 if most is None else tokens_of(segment for segment in layout if segment.kind is kind)
+        size = (
+            0 if most is None else tokens_of(segment for segment in layout if segment.kind is kind)
+        )
         if most is not None and size > most:
             return kind, size - int(most * TARGET)
     return None
@@ -56,30 +76,51 @@ def collapse(
     kept: frozenset[str],
     kind: SegmentKind = SegmentKind.VIEW,
 ) -> bool:
-    """Leave out views, or nodes of another kind, the oldest first, but those in ``kept`` and pinned ones."""
-    nodes = [(obj_id, segment) for obj_id, segment in _nodes(layout) if segment.kind is kind and obj_id not in kept]
+    """Leave out views, or nodes of another kind, the oldest first, but those in ``kept`` and pinned
+    ones.
+    """
+    nodes = [
+        (obj_id, segment)
+        for obj_id, segment in _nodes(layout)
+        if segment.kind is kind and obj_id not in kept
+    ]
     free = [(obj_id, segment.tokens) for obj_id, segment in nodes if not surface.is_pinned(obj_id)]
     return _leave_out(surface, free, over)
 
 
 def thin_out(surface: Surface, layout: Sequence[Segment], most: int) -> bool:
-    """Leave out nodes if there are so many that even the least of each is more than ``most`` tokens: pinned ones last.
+    """Leave out nodes if there are so many that even the least of each is more than ``most``
+    tokens: pinned ones last.
 
     What is left can be made smaller until it fits, one by one.
     """
-    least = [(o, min(segment.tokens, LEAST_SECTION) + MESSAGE_TOKENS) for o, segment in _nodes(layout)]
-    return _leave_out(surface, _pinned_last(surface, least), sum(tokens for _, tokens in least) - most)
+    least = [
+        (o, min(segment.tokens, LEAST_SECTION) + MESSAGE_TOKENS) for o, segment in _nodes(layout)
+    ]
+    return _leave_out(
+        surface, _pinned_last(surface, least), sum(tokens for _, tokens in least) - most
+    )
 
 
-def give_up(surface: Surface, layout: Sequence[Segment], over: int, kinds: Container[SegmentKind]) -> bool:
-    """Leave out nodes of these kinds, pinned ones and notes too, the oldest first: no job ends for the number of its nodes."""
+def give_up(
+    surface: Surface, layout: Sequence[Segment], over: int, kinds: Container[SegmentKind]
+) -> bool:
+    """Leave out nodes of these kinds, pinned ones and notes too, the oldest first: no job ends for
+    the number of its nodes.
+    """
     nodes = [(obj_id, s.tokens + MESSAGE_TOKENS) for obj_id, s in _nodes(layout) if s.kind in kinds]
     return _leave_out(surface, _pinned_last(surface, nodes), over)
 
 
 def _nodes(layout: Sequence[Segment]) -> list[tuple[str, Segment]]:
-    """The nodes that are shown, those in front of the tail first, then the one that changed longest ago."""
-    return [(segment.origin.removeprefix("node:"), segment) for segment in layout if segment.kind in NODES]
+    """The nodes that are shown, those in front of the tail first, then the one that changed longest
+    ago.
+    """
+    return [
+        (segment.origin.removeprefix("node:"), segment)
+        for segment in layout
+        if segment.kind in NODES
+    ]
 
 
 def _pinned_last(surface: Surface, nodes: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -87,7 +128,9 @@ def _pinned_last(surface: Surface, nodes: Sequence[tuple[str, int]]) -> list[tup
 
 
 def _leave_out(surface: Surface, nodes: Sequence[tuple[str, int]], over: int) -> bool:
-    """Leave out the first of ``nodes``, given with their tokens, that have ``over`` tokens together."""
+    """Leave out the first of ``nodes``, given with their tokens, that have ``over`` tokens
+    together.
+    """
     before = len(surface.collapsed)
     for obj_id, tokens in nodes:
         if over <= 0:
@@ -108,8 +151,12 @@ def made_last(surface: Surface, layout: Sequence[Segment]) -> frozenset[str]:
     return frozenset(views.intersection(surface.places))
 
 
-def shrink(surface: Surface, layout: Sequence[Segment], kinds: Sequence[SegmentKind], *, least: int) -> bool:
-    """Halve the budget of the largest text of these kinds that is still cut, down to ``least`` tokens."""
+def shrink(
+    surface: Surface, layout: Sequence[Segment], kinds: Sequence[SegmentKind], *, least: int
+) -> bool:
+    """Halve the budget of the largest text of these kinds that is still cut, down to ``least``
+    tokens.
+    """
     for segment in sorted(layout, key=lambda segment: -segment.tokens):
         if segment.kind not in kinds or segment.tokens <= least + MESSAGE_TOKENS:
             continue
@@ -128,13 +175,19 @@ def shrink(surface: Surface, layout: Sequence[Segment], kinds: Sequence[SegmentK
 
 
 def keep_within(sections: Sections, surface: Surface, layout: Sequence[Segment]) -> bool:
-    """Leave out or shrink nodes of a section that is too large. False if none is, or nothing of it can give way."""
+    """Leave out or shrink nodes of a section that is too large.
+
+    False if none is, or nothing of it can give way.
+    """
     found = beyond(sections, layout)
     if found is None:
         return False
     kind, over = found
     return (
-        (kind is SegmentKind.VIEW and collapse(surface, layout, over, kept=made_last(surface, layout)))
+        (
+            kind is SegmentKind.VIEW
+            and collapse(surface, layout, over, kept=made_last(surface, layout))
+        )
         or shrink(surface, layout, (kind,), least=LEAST_SECTION)
         or collapse(surface, layout, over, kept=frozenset(), kind=kind)
         or (kind is SegmentKind.NOTE and give_up(surface, layout, over, (kind,)))

@@ -1,11 +1,14 @@
-"""A job's sleep: what ``wait`` and ``wait_for`` ask for, carried out when the statement has ended (docs/design.md section 5).
+"""A job's sleep: what ``wait`` and ``wait_for`` ask for, carried out when the statement has ended
+(docs/design.md section 5).
 
-Asleep, a job is timers: no model call of its own, no activity that runs on. Periodic nodes are read when they are due, and
-nodes that are waited for also when they have no interval of their own, ever more seldom: a tenth of the time waited so far
-lies between two readings, at least ``LEAST_SECONDS`` and at most ``MOST_SECONDS``, and the last is at the deadline. Each reading is a tick like any other.
-Summaries that are still to be written when the job falls asleep are begun then, and async nodes that are waited for are
-prepared where others would be read; what is ready is applied at a tick of its own.
-A user's message ends the sleep, all of it; the time that was set, or a change that was waited for, ends one wait.
+Asleep, a job is timers: no model call of its own, no activity that runs on. Periodic nodes are read
+when they are due, and nodes that are waited for also when they have no interval of their own, ever
+more seldom: a tenth of the time waited so far lies between two readings, at least ``LEAST_SECONDS``
+and at most ``MOST_SECONDS``, and the last is at the deadline. Each reading is a tick like any
+other. Summaries that are still to be written when the job falls asleep are begun then, and async
+nodes that are waited for are prepared where others would be read; what is ready is applied at a
+tick of its own. A user's message ends the sleep, all of it; the time that was set, or a change that
+was waited for, ends one wait.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ MOST_SECONDS = 300.0
 """Between two readings of a node that is waited for."""
 
 MOST_TICKS = 10_000
-"""Ticks with news after which a sleep is over: each stands in the archive, and the list of them in a step."""
+"""Ticks with news after which a sleep is over: each stands in the archive, and the list of them in
+a step.
+"""
 
 NEVER = float("-inf")
 
@@ -37,10 +42,11 @@ NEVER = float("-inf")
 class Sleep(Value):
     """A sleep that has begun, between two of its ticks. Times are workflow time, in seconds.
 
-    ``waits`` are still to be slept through, the first of them since ``began``; ``known`` are the signatures of the nodes that
-    it waits for, as they were then, and ``unwritten`` those of them for whose summaries something else stands in. ``news`` are
-    the times of the ticks that brought something new, ``payloads`` what these applied, as ``Interim.asleep`` has it, and
-    ``dropped`` is how many were dropped.
+    ``waits`` are still to be slept through, the first of them since ``began``; ``known`` are the
+    signatures of the nodes that it waits for, as they were then, and ``unwritten`` those of them
+    for whose summaries something else stands in. ``news`` are the times of the ticks that brought
+    something new, ``payloads`` what these applied, as ``Interim.asleep`` has it, and ``dropped`` is
+    how many were dropped.
     """
 
     waits: tuple[Wait, ...]
@@ -66,7 +72,9 @@ class Sleep(Value):
         return float("inf") if self.wait.seconds is None else self.began + self.wait.seconds
 
     def look_at(self) -> float:
-        """When the nodes that are waited for are to be read next; the first time at once, the last at the deadline."""
+        """When the nodes that are waited for are to be read next; the first time at once, the last
+        at the deadline.
+        """
         if not self.wait.change:
             return float("inf")
         if self.last_look is None:
@@ -75,12 +83,18 @@ class Sleep(Value):
         return min(self.last_look + pause, self.deadline)
 
     def is_over(self, now: float) -> bool:
-        """Whether the time of the wait is over, and a wait for a change has looked then: it may have come at the last moment."""
-        looked = not self.wait.change or (self.last_look is not None and self.last_look >= self.deadline)
+        """Whether the time of the wait is over, and a wait for a change has looked then: it may
+        have come at the last moment.
+        """
+        looked = not self.wait.change or (
+            self.last_look is not None and self.last_look >= self.deadline
+        )
         return now >= self.deadline and looked
 
     def alarm(self, next_due: float, *, ready: bool) -> float:
-        """When something is to be done next, if a periodic tick is due at ``next_due``, and at once if payloads are ``ready``."""
+        """When something is to be done next, if a periodic tick is due at ``next_due``, and at once
+        if payloads are ``ready``.
+        """
         earliest = NEVER if self.last_tick is None else self.last_tick + LEAST_SECONDS
         soon = NEVER if ready else min(self.look_at(), next_due)
         return min(self.deadline, max(soon, earliest))
@@ -103,7 +117,9 @@ class Sleeping:
         self._fell_asleep = True
 
     # A checkpoint is made before a sleep's first tick.
-    MADE_ANEW: ClassVar[frozenset[str]] = frozenset({"_over", "_looking", "_looked", "_fell_asleep"})
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset(
+        {"_over", "_looking", "_looked", "_fell_asleep"}
+    )
 
     def saved(self) -> SavedSleeping:
         """For a checkpoint."""
@@ -117,7 +133,9 @@ class Sleeping:
         """Begin with what a statement asked for."""
         known = graph.awaited(waits[0])
         self._fell_asleep = True
-        self.state = Sleep(waits=waits, since=now, began=now, known=known, unwritten=graph.unwritten(known))
+        self.state = Sleep(
+            waits=waits, since=now, began=now, known=known, unwritten=graph.unwritten(known)
+        )
 
     def alarm(self, graph: ContextGraph) -> float | None:
         """The workflow time at which there is something to do; None if the job is awake."""
@@ -133,7 +151,10 @@ class Sleeping:
     def repeat(self, interim: Interim) -> None:
         """End a sleep as it ended in the record that is followed."""
         if self.state is not None:
-            self._end(self.state, interim.woken or "did not sleep: the record that is followed did not either")
+            self._end(
+                self.state,
+                interim.woken or "did not sleep: the record that is followed did not either",
+            )
 
     def left_of(self, interim: Interim) -> tuple[float, ...]:
         """The ticks of the recorded sleep that this one has not repeated yet."""
@@ -142,7 +163,9 @@ class Sleeping:
     def payloads_of(self, interim: Interim) -> tuple[tuple[str, int, int], ...]:
         """What the next tick of the recorded sleep applied."""
         number = len(self._asleep().news)
-        return tuple((node, turn, effect) for tick, node, turn, effect in interim.asleep if tick == number)
+        return tuple(
+            (node, turn, effect) for tick, node, turn, effect in interim.asleep if tick == number
+        )
 
     def is_over(self, graph: ContextGraph, now: float) -> bool:
         """Whether the time of the wait is over, which then ends."""
@@ -157,10 +180,13 @@ class Sleeping:
         state = self._asleep()
         tick = len(state.news)
         new = tuple((tick, payload.obj_id, payload.turn, payload.effect) for payload in applied)
-        self.state = state.model_copy(update={"payloads": (*state.payloads, *new), "dropped": state.dropped + dropped})
+        self.state = state.model_copy(
+            update={"payloads": (*state.payloads, *new), "dropped": state.dropped + dropped}
+        )
 
     def to_prepare(self, graph: ContextGraph) -> tuple[str, ...] | None:
-        """The nodes for which payloads are prepared now: when the job falls asleep, also in another run, and after each look.
+        """The nodes for which payloads are prepared now: when the job falls asleep, also in another
+        run, and after each look.
 
         None if the job is awake.
         """
@@ -171,15 +197,20 @@ class Sleeping:
             return ()
         return graph.to_prepare_asleep(self.state.known, falling=falling)
 
-    def look(self, graph: ContextGraph, now: float, *, all_of_them: bool = False) -> tuple[str, ...]:
+    def look(
+        self, graph: ContextGraph, now: float, *, all_of_them: bool = False
+    ) -> tuple[str, ...]:
         """The nodes that the sleeping job's tick at ``now`` looks at, beside those that are due."""
         state = self._asleep()
         self._looked = all_of_them or now >= state.look_at()
         self._looking = graph.to_look_at(state.known) if self._looked else ()
         return self._looking
 
-    def ticked(self, graph: ContextGraph, results: Sequence[ReadResult], now: float, *, repeated: bool) -> None:
-        """Take the tick's readings, which the graph has: the wait is over if a node that was waited for has changed.
+    def ticked(
+        self, graph: ContextGraph, results: Sequence[ReadResult], now: float, *, repeated: bool
+    ) -> None:
+        """Take the tick's readings, which the graph has: the wait is over if a node that was waited
+        for has changed.
 
         A ``repeated`` sleep ends as recorded.
         """
@@ -234,9 +265,17 @@ class Sleeping:
             return
         known = graph.awaited(rest[0])
         unwritten = graph.unwritten(known)
-        changes = {"waits": rest, "began": now, "known": known, "unwritten": unwritten, "last_look": None}
+        changes = {
+            "waits": rest,
+            "began": now,
+            "known": known,
+            "unwritten": unwritten,
+            "last_look": None,
+        }
         self.state = state.model_copy(update=changes)
 
     def _end(self, state: Sleep, woken: str) -> None:
         self.state = None
-        self._over = Interim(woken=woken, ticks=state.news, asleep=state.payloads, dropped=state.dropped)
+        self._over = Interim(
+            woken=woken, ticks=state.news, asleep=state.payloads, dropped=state.dropped
+        )

@@ -1,4 +1,6 @@
-"""One statement of a job: its run, its effects, and the records it leaves (docs/contract/executable-context.md section 3)."""
+"""One statement of a job: its run, its effects, and the records it leaves
+(docs/contract/executable-context.md section 3).
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ class JobStatement:
         return self._run.advance(answer, recorded)
 
     def settle(self, verdict: Verdict) -> None:
-        """Take a stretch's durable verdict; one that ends the statement takes the nodes back too."""
+        """Take a stretch's durable verdict; one that ends the statement takes the nodes back
+        too.
+        """
         self._run.settle(verdict)
         if verdict.status is not VerdictStatus.OK:
             self._aborted = True
@@ -131,11 +135,17 @@ class JobStatement:
             state_diff=namespace.diff(run.before.names, self.session.names, run.paths),
             namespace_digest=self.session.names.digest,
             effects=tuple(self.effects),
-            artifacts=(Artifact(name="result", digest=digest_of(result.result)),) if result is not None else (),
+            artifacts=(
+                (Artifact(name="result", digest=digest_of(result.result)),)
+                if result is not None
+                else ()
+            ),
             cost=Cost(time_ms=int((now - self._started) * 1000)),
         )
         # All that is told of a statement is made here: what it printed, raised and holds.
-        return Execution.model_validate(without_keys(execution.model_dump())), tuple(self._host.touched)
+        return Execution.model_validate(without_keys(execution.model_dump())), tuple(
+            self._host.touched
+        )
 
 
 def _status(run: StatementRun, *, aborted: bool) -> ExecutionStatus:

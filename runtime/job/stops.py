@@ -7,7 +7,9 @@ from enum import StrEnum
 from typing import Any
 
 BAD_REPLIES = 3
-"""Turns in a row without a usable reply, or with a text and no statement, after which a job has failed."""
+"""Turns in a row without a usable reply, or with a text and no statement, after which a job has
+failed.
+"""
 
 
 class JobStatus(StrEnum):
@@ -22,7 +24,9 @@ class JobStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Stop:
-    """The end of a job: its status, the reason in words, and the result that ``finish`` was given."""
+    """The end of a job: its status, the reason in words, and the result that ``finish`` was
+    given.
+    """
 
     status: JobStatus
     reason: str

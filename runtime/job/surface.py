@@ -1,8 +1,9 @@
-"""Which nodes the prompt shows, and where (docs/contract/executable-context.md sections 5.3 and 8, docs/design.md section 5).
+"""Which nodes the prompt shows, and where (docs/contract/executable-context.md sections 5.3 and 8,
+docs/design.md section 5).
 
-A group is the default surface: its members are shown by it, and on their own only if pinned. A view outside any group is
-shown where the statement that made it stands, as it is now, as long as a variable holds it; once that statement has been
-condensed away, it is shown in the tail.
+A group is the default surface: its members are shown by it, and on their own only if pinned. A view
+outside any group is shown where the statement that made it stands, as it is now, as long as a
+variable holds it; once that statement has been condensed away, it is shown in the tail.
 """
 
 from __future__ import annotations
@@ -34,7 +35,19 @@ SHOWN_GROUPS = 5
 HANDLES_TITLE = "[handles]"
 
 _SHOWS_AGAIN = frozenset(
-    {"SetLod", "SetTokens", "SetPos", "Scroll", "Refresh", "Run", "Add", "Remove", "SetText", "Append", "pin"}
+    {
+        "SetLod",
+        "SetTokens",
+        "SetPos",
+        "Scroll",
+        "Refresh",
+        "Run",
+        "Add",
+        "Remove",
+        "SetText",
+        "Append",
+        "pin",
+    }
 )
 
 
@@ -47,7 +60,10 @@ class _Facts:
 
 
 class SavedSurface(Value):
-    """What a checkpoint has of a surface. ``changed`` is of nodes whose changes the prompt tells."""
+    """What a checkpoint has of a surface.
+
+    ``changed`` is of nodes whose changes the prompt tells.
+    """
 
     collapsed: tuple[str, ...] = ()
     node_budgets: dict[str, int] = {}
@@ -58,11 +74,13 @@ class SavedSurface(Value):
 class Surface:
     """The graph as the projection sees it.
 
-    ``names`` are the variables that hold handles. ``collapsed`` are nodes left out for room and ``shrunk`` smaller budgets of
-    nodes, both until the node is called again; ``tail_budgets`` bound the delta feed and the handle table of this turn.
-    ``places`` are the views that have a place among the events, in its order.
+    ``names`` are the variables that hold handles. ``collapsed`` are nodes left out for room and
+    ``shrunk`` smaller budgets of nodes, both until the node is called again; ``tail_budgets`` bound
+    the delta feed and the handle table of this turn. ``places`` are the views that have a place
+    among the events, in its order.
 
-    What is known of nodes is kept from prompt to prompt; ``look`` brings it up to date where something changed.
+    What is known of nodes is kept from prompt to prompt; ``look`` brings it up to date where
+    something changed.
     """
 
     graph: ContextGraph
@@ -87,13 +105,26 @@ class Surface:
 
     # The rest is looked up in the graph, the events and the interpreter's names.
     MADE_ANEW: ClassVar[frozenset[str]] = frozenset(
-        {"graph", "count", "at", "names", "tail_budgets", "places", "_clock", "_events", "_named", "_held_as"}
+        {
+            "graph",
+            "count",
+            "at",
+            "names",
+            "tail_budgets",
+            "places",
+            "_clock",
+            "_events",
+            "_named",
+            "_held_as",
+        }
         | {"_groups", "_shown_by", "_called", "_to_place", "_rendered", "_in_tail"}
     )
 
     def saved(self) -> SavedSurface:
         """For a checkpoint."""
-        return SavedSurface(collapsed=tuple(self.collapsed), node_budgets=self.shrunk, changed=self._changed)
+        return SavedSurface(
+            collapsed=tuple(self.collapsed), node_budgets=self.shrunk, changed=self._changed
+        )
 
     def restore(self, saved: SavedSurface) -> None:
         """As it was saved."""
@@ -119,7 +150,9 @@ class Surface:
         self._called.add(obj_id)
 
     def look(self, events: Sequence[ShownEvent], turn: int) -> None:
-        """Learn what this projection goes by: which views have a place among the events, and which groups show which nodes."""
+        """Learn what this projection goes by: which views have a place among the events, and which
+        groups show which nodes.
+        """
         changed = set(self.graph.touched_since(self._clock)) | self._called
         self._clock = self.graph.clock
         self._called.clear()
@@ -143,7 +176,9 @@ class Surface:
         self._held_as = {obj_id: name for name, obj_id in reversed(list(self.names.items()))}
         renamed = {obj_id for obj_id, _ in self._held_as.items() ^ before.items()}
         # A group's header names its members.
-        return renamed | {group for group, facts in self._groups.items() if not renamed.isdisjoint(facts.members)}
+        return renamed | {
+            group for group, facts in self._groups.items() if not renamed.isdisjoint(facts.members)
+        }
 
     def _find_places(self, events: Sequence[ShownEvent]) -> set[str]:
         """The views that have a place and had none, or the other way round."""
@@ -165,7 +200,9 @@ class Surface:
         for obj_id in self.graph.groups:
             state = self.graph.state(obj_id)
             if isinstance(state, GroupState):
-                groups[obj_id] = _Facts(state.members, obj_id in self._held_as or state.pinned is not None)
+                groups[obj_id] = _Facts(
+                    state.members, obj_id in self._held_as or state.pinned is not None
+                )
         if groups == self._groups and renamed.isdisjoint(groups):
             return set()
         before, self._groups, self._shown_by = self._shown_by, groups, {}
@@ -178,8 +215,12 @@ class Surface:
                     seen.add(member)
                     waiting.append(member)
         now = self._shown_by
-        changed = {obj_id for obj_id in before.keys() | now.keys() if before.get(obj_id) != now.get(obj_id)}
-        return changed | {member for group in renamed & groups.keys() for member in groups[group].members}
+        changed = {
+            obj_id for obj_id in before.keys() | now.keys() if before.get(obj_id) != now.get(obj_id)
+        }
+        return changed | {
+            member for group in renamed & groups.keys() for member in groups[group].members
+        }
 
     def _sort_in(self, obj_id: str, turn: int) -> None:
         """Learn when a node last changed, and whether it is shown in the tail."""
@@ -197,7 +238,9 @@ class Surface:
         return self.at.changes()
 
     def in_place(self, obj_id: str) -> str | None:
-        """The text at the view's place; None for a mark: it is shown by a group, left out for room, or held by nobody."""
+        """The text at the view's place; None for a mark: it is shown by a group, left out for room,
+        or held by nobody.
+        """
         placed = self._placed(obj_id)
         return placed.text if placed.shown else None
 
@@ -236,10 +279,15 @@ class Surface:
             return f"[{what}; summarised by {listed(list(map(self.name, groups)), SHOWN_GROUPS)}]"
         if obj_id not in self._held_as:
             return f"[{what}; no variable holds it]"
-        return f"[{what}; left out for room: {name}.Refresh() brings it back, show({name}) prints it once]"
+        return (
+            f"[{what}; left out for room: {name}.Refresh() brings it back, show({name}) prints it"
+            " once]"
+        )
 
     def tail(self, deltas: Sequence[Delta], budget_line: str) -> tuple[TailPart, ...]:
-        """The prompt's tail: nodes by age of their last change, pinned ones first, then deltas, handles, budgets."""
+        """The prompt's tail: nodes by age of their last change, pinned ones first, then deltas,
+        handles, budgets.
+        """
         parts = [self._in_tail[obj_id] or self._tail_part(obj_id) for obj_id in self._tail_nodes()]
         if missing := self._left_out():
             named = first_names(missing, self.count, self.tail_budgets.get(SegmentKind.HANDLES))
@@ -257,9 +305,15 @@ class Surface:
         return tuple(parts)
 
     def _left_out(self) -> list[str]:
-        """The nodes without a place that are left out for room: in their tail nothing else would tell of them."""
+        """The nodes without a place that are left out for room: in their tail nothing else would
+        tell of them.
+        """
         gone = [o for o in self.collapsed if o not in self.places and self.graph.has(o)]
-        return [self.name(o) for o in gone if self.is_pinned(o) or (o in self._held_as and o not in self._shown_by)]
+        return [
+            self.name(o)
+            for o in gone
+            if self.is_pinned(o) or (o in self._held_as and o not in self._shown_by)
+        ]
 
     def _tail_part(self, obj_id: str) -> TailPart:
         budget = self.shrunk.get(obj_id)
@@ -276,15 +330,24 @@ class Surface:
         # What a message of this turn tells in full is not told twice.
         briefly = [replace(delta, detail="") if delta.obj_id in told else delta for delta in deltas]
         items = [Item(delta, self._rank(delta), self._group_of(delta)) for delta in briefly]
-        lines = compressed(items, self.tail_budgets.get(SegmentKind.DELTA), SHOWN_DELTAS, self.count)
-        return TailPart(SegmentKind.DELTA, "tail", "\n".join(["[changed since the last turn]", *lines]))
+        lines = compressed(
+            items, self.tail_budgets.get(SegmentKind.DELTA), SHOWN_DELTAS, self.count
+        )
+        return TailPart(
+            SegmentKind.DELTA, "tail", "\n".join(["[changed since the last turn]", *lines])
+        )
 
     def _rank(self, delta: Delta) -> int:
         """What is not about a node, and what is pinned or cannot be read, gives way last."""
         if not self.graph.has(delta.obj_id):
             return 0
         state = self.graph.state(delta.obj_id)
-        return 1 if state.pinned is not None or (isinstance(state, ViewState) and state.fault is not None) else 2
+        return (
+            1
+            if state.pinned is not None
+            or (isinstance(state, ViewState) and state.fault is not None)
+            else 2
+        )
 
     def _group_of(self, delta: Delta) -> str | None:
         return next(map(self.name, self._shown_by.get(delta.obj_id, ())), None)
@@ -310,7 +373,9 @@ class Surface:
 
 
 def first_names(names: Sequence[str], count: Callable[[str], int], budget: int | None) -> str:
-    """The first of ``names``, within ``budget`` tokens (None: no bound) and ``SHOWN_DELTAS``, and how many there are more."""
+    """The first of ``names``, within ``budget`` tokens (None: no bound) and ``SHOWN_DELTAS``, and
+    how many there are more.
+    """
     shown = min(len(names), SHOWN_DELTAS)
     while shown > 0 and budget is not None and count(", ".join(names[:shown])) > budget:
         shown //= 2

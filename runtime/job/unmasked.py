@@ -1,7 +1,9 @@
-"""Comparing what a job has now with a record in which a worker masked the values that it alone knows.
+"""Comparing what a job has now with a record in which a worker masked the values that it alone
+knows.
 
-A statement may put such a value together; the workflow has no environment to know it by, and the archive has a mark in its place.
-What differs from its record by marks alone is the same, as far as anybody can tell without the key.
+A statement may put such a value together; the workflow has no environment to know it by, and the
+archive has a mark in its place. What differs from its record by marks alone is the same, as far as
+anybody can tell without the key.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from runtime.base.marks import MARK
 
 
 def as_recorded(recorded: Any, now: Any) -> Any:
-    """``now`` with each text as the record has it where that differs by its marks alone; of JSON's kinds, compared place by place."""
+    """``now`` with each text as the record has it where that differs by its marks alone; of JSON's
+    kinds, compared place by place.
+    """
     match recorded, now:
         case str(), str():
             return recorded if differs_by_marks(recorded, now) else now
@@ -27,7 +31,8 @@ def as_recorded(recorded: Any, now: Any) -> Any:
 
 
 def differs_by_marks(recorded: str, now: str) -> bool:
-    """Whether ``now`` is the record's text with something unmasked in place of some of its marks: equal marks, equal texts.
+    """Whether ``now`` is the record's text with something unmasked in place of some of its marks:
+    equal marks, equal texts.
 
     Of marks with nothing between them it is not known where one value ends: that is a difference.
     """
@@ -45,7 +50,11 @@ def differs_by_marks(recorded: str, now: str) -> bool:
         if known is None:
             following = MARK.search(recorded, done)
             piece = recorded[done : following.start() if following else None]
-            end = (now.find(piece, at + 1) if following else len(now) - len(piece)) if piece else len(now)
+            end = (
+                (now.find(piece, at + 1) if following else len(now) - len(piece))
+                if piece
+                else len(now)
+            )
             known = now[at : max(end, at)]
             if not known or MARK.search(known):
                 return False

@@ -23,9 +23,11 @@ _SIZES = (
 
 
 def learned_limit(refusal: str, size: int) -> int:
-    """The most that prompts may have from now on, in our tokens, after one of ``size`` was refused with these words.
+    """The most that prompts may have from now on, in our tokens, after one of ``size`` was refused
+    with these words.
 
-    Where the provider names its limit and its count of the prompt, the share between the two; always less than ``size``.
+    Where the provider names its limit and its count of the prompt, the share between the two;
+    always less than ``size``.
     """
     for pattern, (limit_group, size_group) in _SIZES:
         if found := pattern.search(refusal):

@@ -1,8 +1,9 @@
 """Whether a job's definition is the one it was started with, and what is different if not.
 
-Everything in a ``JobSpec`` affects the run, so everything counts. What only affects the batch (its concurrency, its
-archive's address, which other jobs it has) is not in a ``JobSpec`` and does not. A tool counts by its place, signature
-and description, a script by its path: code may be mended under a job that is under way.
+Everything in a ``JobSpec`` affects the run, so everything counts. What only affects the batch (its
+concurrency, its archive's address, which other jobs it has) is not in a ``JobSpec`` and does not. A
+tool counts by its place, signature and description, a script by its path: code may be mended under
+a job that is under way.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def definition_digest(job: JobSpec) -> str:
 
 
 def changes(old: JobSpec, new: JobSpec) -> list[str]:
-    """What is different in ``new``, a line each (``budget.turns: 40 -> 60``, ``goal changed``); empty if nothing is."""
+    """What is different in ``new``, a line each (``budget.turns: 40 -> 60``, ``goal changed``);
+    empty if nothing is.
+    """
     return list(_changes(_comparable(old), _comparable(new), ""))
 
 
@@ -57,7 +60,9 @@ def _changes(old: Any, new: Any, path: str) -> Iterator[str]:
         return
     if isinstance(old, dict) and isinstance(new, dict) and path not in _WHOLE:
         for key in sorted(old.keys() | new.keys()):
-            yield from _changes(old.get(key, _ABSENT), new.get(key, _ABSENT), f"{path}.{key}" if path else key)
+            yield from _changes(
+                old.get(key, _ABSENT), new.get(key, _ABSENT), f"{path}.{key}" if path else key
+            )
         return
     if path.startswith("tools.") and _ABSENT in (old, new):
         yield f"{path} {'added' if old is _ABSENT else 'removed'}"
@@ -80,5 +85,7 @@ def _text(value: Any) -> str | None:
     """``value`` in a few characters of one line, or None where that cannot be."""
     if value is _ABSENT:
         return "not set"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    text = (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    )
     return text if text.isprintable() and 0 < len(text) <= _LONGEST_SHOWN else None

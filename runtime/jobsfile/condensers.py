@@ -1,4 +1,6 @@
-"""A job's condensers as a jobs file writes them: for the printed configuration and for what changed."""
+"""A job's condensers as a jobs file writes them: for the printed configuration and for what
+changed.
+"""
 
 from __future__ import annotations
 

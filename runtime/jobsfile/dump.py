@@ -14,7 +14,9 @@ from runtime.spec.models import BatchSpec, JobSpec
 
 
 def resolved_yaml(batch: BatchSpec) -> str:
-    """The YAML of ``batch``, every default written out and every path absolute; loading it gives ``batch`` again."""
+    """The YAML of ``batch``, every default written out and every path absolute; loading it gives
+    ``batch`` again.
+    """
     value: dict[str, Any] = {"batch": batch.batch, "concurrency": batch.concurrency}
     if batch.store is not None:
         value["store"] = batch.store
@@ -43,11 +45,18 @@ def _job(job: JobSpec) -> dict[str, Any]:
             "tokens": job.budget.tokens,
             "usd": job.budget.usd,
             "wall": format_duration(job.budget.wall_seconds),
-            **({} if job.budget.deadline is None else {"deadline": format_deadline(job.budget.deadline)}),
+            **(
+                {}
+                if job.budget.deadline is None
+                else {"deadline": format_deadline(job.budget.deadline)}
+            ),
         },
         "retry": {
             "attempts": job.retry.attempts,
-            **{key: format_duration(getattr(job.retry, key)) for key in ("time", "first_byte", "stall")},
+            **{
+                key: format_duration(getattr(job.retry, key))
+                for key in ("time", "first_byte", "stall")
+            },
         },
         "context_tokens": job.context_tokens,
         "sections": job.sections.model_dump(exclude_none=True),
@@ -57,7 +66,9 @@ def _job(job: JobSpec) -> dict[str, Any]:
         "tools": [tool.target for tool in job.tools],
     }
     if job.summary_model is not None:
-        value["summary_model"] = _exact({"name": job.summary_model.name, **job.summary_model.options})
+        value["summary_model"] = _exact(
+            {"name": job.summary_model.name, **job.summary_model.options}
+        )
     if job.urls:
         value["urls"] = _exact(list(job.urls))
     if redact := job.redact.model_dump(mode="json"):
@@ -70,12 +81,16 @@ def _job(job: JobSpec) -> dict[str, Any]:
 def _text(text: str) -> Any:
     """``text`` as a literal block where it has several lines that a block can hold exactly."""
     lines = text.split("\n")
-    plain = all(line.isprintable() and line == line.rstrip() for line in lines) and not text.startswith((" ", "\n"))
+    plain = all(
+        line.isprintable() and line == line.rstrip() for line in lines
+    ) and not text.startswith((" ", "\n"))
     return LiteralScalarString(text) if len(lines) > 1 and plain else _exact(text)
 
 
 def _exact(value: Any) -> Any:
-    """``value`` with every text that has line breaks or control characters in double quotes, which escape them."""
+    """``value`` with every text that has line breaks or control characters in double quotes, which
+    escape them.
+    """
     if isinstance(value, str):
         return value if value.isprintable() else DoubleQuotedScalarString(value)
     if isinstance(value, dict):

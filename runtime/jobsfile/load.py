@@ -1,4 +1,6 @@
-"""From a jobs file to a ``BatchSpec``: read, check every part, resolve, or one error with all that is wrong."""
+"""From a jobs file to a ``BatchSpec``: read, check every part, resolve, or one error with all that
+is wrong.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ W = TypeVar("W", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Loaded:
-    """A batch without a problem so far, and what takes further ones, which knows the file's lines."""
+    """A batch without a problem so far, and what takes further ones, which knows the file's
+    lines.
+    """
 
     batch: BatchSpec
     problems: Problems
@@ -33,7 +37,9 @@ def load_jobs_file(path: Path | str) -> BatchSpec:
 
 
 def load(path: Path | str) -> Loaded:
-    """The batch that the jobs file at ``path`` describes: YAML, or JSONL by its suffix. Tools are imported.
+    """The batch that the jobs file at ``path`` describes: YAML, or JSONL by its suffix.
+
+    Tools are imported.
 
     Raises:
         InputError: with every problem, by line.
@@ -43,7 +49,9 @@ def load(path: Path | str) -> Loaded:
     raw = _read(path, problems)
     header = checked(WrittenHeader, {k: v for k, v in raw.items() if k != "jobs"}, (), problems)
     written = _jobs(raw, problems)
-    if header is None:  # what the jobs would inherit is not known: resolving them would report consequences
+    if (
+        header is None
+    ):  # what the jobs would inherit is not known: resolving them would report consequences
         problems.raise_if_any()
         raise AssertionError("a header that does not validate has a problem")
     batch = header.batch or _stem(path, problems)
@@ -52,7 +60,9 @@ def load(path: Path | str) -> Loaded:
         jobs = tuple(resolver.jobs(written))
     store = resolver.store()
     problems.raise_if_any()
-    return Loaded(BatchSpec(batch=batch, concurrency=header.concurrency, store=store, jobs=jobs), problems)
+    return Loaded(
+        BatchSpec(batch=batch, concurrency=header.concurrency, store=store, jobs=jobs), problems
+    )
 
 
 def _read(path: Path, problems: Problems) -> dict[str, Any]:
@@ -72,7 +82,10 @@ def _stem(path: Path, problems: Problems) -> str:
     """The batch's name where the file gives none."""
     if not is_name(path.stem):
         way = "rename the file" if is_jsonl(path) else "give 'batch' or rename the file"
-        problems.add(("batch",), f"expected a name ({NAME_RULE}), got the file's stem {shown(path.stem)}; {way}")
+        problems.add(
+            ("batch",),
+            f"expected a name ({NAME_RULE}), got the file's stem {shown(path.stem)}; {way}",
+        )
     return path.stem
 
 
@@ -86,9 +99,13 @@ def _jobs(raw: dict[str, Any], problems: Problems) -> dict[int, WrittenJob]:
     elif not items:
         problems.add(("jobs",), "expected at least one job, got none")
     elif len(items) > MAX_JOBS:
-        problems.add(("jobs",), f"expected at most {MAX_JOBS} jobs, got {len(items)}; split the batch")
+        problems.add(
+            ("jobs",), f"expected at most {MAX_JOBS} jobs, got {len(items)}; split the batch"
+        )
     else:
-        found = {i: checked(WrittenJob, item, ("jobs", i), problems) for i, item in enumerate(items)}
+        found = {
+            i: checked(WrittenJob, item, ("jobs", i), problems) for i, item in enumerate(items)
+        }
         _unique_ids(items, problems)
         return {index: job for index, job in found.items() if job is not None}
     return {}
@@ -101,7 +118,9 @@ def _unique_ids(items: list[Any], problems: Problems) -> None:
         id_ = item.get("id") if isinstance(item, dict) else None
         if isinstance(id_, str) and id_ in seen:
             line = problems.lines.of(("jobs", seen[id_], "id"))
-            problems.add(("jobs", index, "id"), f"expected a unique id, got {shown(id_)} as on line {line}")
+            problems.add(
+                ("jobs", index, "id"), f"expected a unique id, got {shown(id_)} as on line {line}"
+            )
         elif isinstance(id_, str):
             seen[id_] = index
 
@@ -119,7 +138,11 @@ def checked(model: type[W], value: Any, at: Location, problems: Problems) -> W |
 def _as_written(location: Location, value: Any) -> Location:
     """``location`` without the list that one condenser alone was put into."""
     for place, part in enumerate(location):
-        if part == "condenser" and isinstance(value, dict) and not isinstance(value.get(part), list):
+        if (
+            part == "condenser"
+            and isinstance(value, dict)
+            and not isinstance(value.get(part), list)
+        ):
             return (*location[: place + 1], *location[place + 2 :])
         value = value.get(part) if isinstance(value, dict) else None
     return location

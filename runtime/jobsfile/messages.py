@@ -72,14 +72,18 @@ def describe(error: ErrorDetails, root: type[BaseModel]) -> str:
 
 
 def without_consequences(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """``errors`` without the missing keys that are there under a misspelt name: the unknown key says so."""
+    """``errors`` without the missing keys that are there under a misspelt name: the unknown key
+    says so.
+    """
     unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
 
     def misspelt(location: Location) -> bool:
         beside = [str(other[-1]) for other in unknown if other[:-1] == location[:-1]]
         return any(nearest(name, [str(location[-1])]) for name in beside)
 
-    return [error for error in errors if not (error["type"] == "missing" and misspelt(error["loc"]))]
+    return [
+        error for error in errors if not (error["type"] == "missing" and misspelt(error["loc"]))
+    ]
 
 
 def _unknown(location: Location, root: type[BaseModel]) -> str:

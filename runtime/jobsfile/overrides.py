@@ -15,7 +15,8 @@ from runtime.spec.models import Budget
 
 
 def model_override(text: str, directory: Path) -> dict[str, Any]:
-    """What litellm is called with for ``text``: a model's name, or a YAML mapping with its name and options.
+    """What litellm is called with for ``text``: a model's name, or a YAML mapping with its name and
+    options.
 
     Raises:
         InputError: if it is neither; paths of scripts are relative to ``directory``.

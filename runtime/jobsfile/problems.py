@@ -45,7 +45,9 @@ class Problems:
     file: str
     lines: Lines = field(default_factory=Lines)
     hidden: int = 0
-    """How many leading parts of a location are not shown: two for JSONL, where the line says which job it is."""
+    """How many leading parts of a location are not shown: two for JSONL, where the line says which
+    job it is.
+    """
     found: dict[Location, Problem] = field(default_factory=dict)
 
     def add(self, location: Location, text: str) -> None:
@@ -60,7 +62,9 @@ class Problems:
             InputError: if there is any.
         """
         if self.found:
-            raise InputError("\n".join(self._told(problem) for problem in sorted(self.found.values())))
+            raise InputError(
+                "\n".join(self._told(problem) for problem in sorted(self.found.values()))
+            )
 
     def _told(self, problem: Problem) -> str:
         parts = [f"{self.file}:{problem.line}", problem.key, problem.text]
@@ -81,7 +85,9 @@ def key_path(location: Location) -> str:
 
 
 def shown(value: object) -> str:
-    """``value`` as it is quoted in an error: escaped, on one line, at most ``SHOWN_VALUE`` characters."""
+    """``value`` as it is quoted in an error: escaped, on one line, at most ``SHOWN_VALUE``
+    characters.
+    """
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -97,7 +103,9 @@ def shown(value: object) -> str:
 
 
 def unknown_key(key: str, known: Iterable[str], *, elsewhere: str = "") -> str:
-    """The text for an unknown key: the nearest known one, else where it belongs, else all that are known."""
+    """The text for an unknown key: the nearest known one, else where it belongs, else all that are
+    known.
+    """
     known = list(known)
     if elsewhere:
         return f"unknown key here; {elsewhere}"

@@ -1,4 +1,6 @@
-"""Filling in what a checked jobs file leaves out, and checking what it names: directories, scripts, tools, schemas."""
+"""Filling in what a checked jobs file leaves out, and checking what it names: directories, scripts,
+tools, schemas.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ SCRIPTED = "scripted/"
 
 
 class Resolver:
-    """The resolution of one file's jobs. What the disk says is asked once for each value, not for each job.
+    """The resolution of one file's jobs.
+
+    What the disk says is asked once for each value, not for each job.
 
     Args:
         directory: the absolute directory that the file's paths are relative to.
@@ -80,15 +84,21 @@ class Resolver:
         if not separator:
             return self._path(store)
         if _has_userinfo(store):
-            self._problems.add(("store",), "expected no credentials in the URL; set AWS_ACCESS_KEY_ID and its like")
+            self._problems.add(
+                ("store",), "expected no credentials in the URL; set AWS_ACCESS_KEY_ID and its like"
+            )
         elif scheme not in STORE_SCHEMES:
             self._problems.add(
-                ("store",), f"expected a directory or a URL of {' or '.join(STORE_SCHEMES)}, got {shown(store)}"
+                ("store",),
+                f"expected a directory or a URL of {' or '.join(STORE_SCHEMES)}, got"
+                f" {shown(store)}",
             )
         return store
 
     def jobs(self, written: Mapping[int, WrittenJob]) -> Iterator[JobSpec]:
-        """The resolved jobs; those that cannot be are left out, and what is wrong with them is noted."""
+        """The resolved jobs; those that cannot be are left out, and what is wrong with them is
+        noted.
+        """
         if self._header.tools_path and not Path(self._tools_path).is_dir():
             self._problems.add(("tools_path",), f"no such directory: {shown(self._tools_path)}")
         if self._defaults.model is not None:
@@ -110,7 +120,9 @@ class Resolver:
         for key in ("model", "workspace"):
             if setting(key)[0] is None:
                 missing = True
-                self._problems.add(("jobs", index, key), "required key is missing, here and in 'defaults'")
+                self._problems.add(
+                    ("jobs", index, key), "required key is missing, here and in 'defaults'"
+                )
         tools = self._job_tools(*setting("tools"))
         schema, at = setting("result")
         self._result(schema, at)
@@ -136,16 +148,23 @@ class Resolver:
             summary_model=self._summary_model(*setting("summary_model")),
             urls=tuple(setting("urls")[0]),
             projection=ProjectionPolicy(setting("projection")[0]),
-            redact=Redaction(**{name: tuple(texts) for name, texts in setting("redact")[0].model_dump().items()}),
+            redact=Redaction(
+                **{name: tuple(texts) for name, texts in setting("redact")[0].model_dump().items()}
+            ),
         )
 
     def _path(self, text: str) -> str:
-        """``text`` as an absolute path. Links stay links, so a workspace may be moved by re-pointing one."""
+        """``text`` as an absolute path.
+
+        Links stay links, so a workspace may be moved by re-pointing one.
+        """
         return os.path.normpath(self._directory / Path(text).expanduser())
 
     def _workspace(self, text: str, at: Location) -> str:
         path = self._path(text)
-        fault = "which is none" if "\0" in text or not Path(path).is_dir() else workspace_fault(path)
+        fault = (
+            "which is none" if "\0" in text or not Path(path).is_dir() else workspace_fault(path)
+        )
         if fault is not None:
             self._problems.add(at, f"expected a directory, got {shown(text)}, {fault}")
         return path
@@ -162,7 +181,9 @@ class Resolver:
             path = self._path(script)
             name = SCRIPTED + path
             if "\0" in path or not Path(path).is_file():
-                self._problems.add(at, f"expected the file of a script, got {shown(script)}, which is none")
+                self._problems.add(
+                    at, f"expected the file of a script, got {shown(script)}, which is none"
+                )
         return ModelSettings(name=name, options=options)
 
     def _summary_model(self, written: WrittenModel | None, at: Location) -> ModelSettings | None:
@@ -175,18 +196,26 @@ class Resolver:
     ) -> tuple[CondenserSpec, ...]:
         """The condensers in order of preference; none for ``none``."""
         if [condenser.kind for condenser in written] == ["none"]:
-            self._ignored(written[0], {"max_size", "keep_first", "model", "input_tokens", "summary_tokens"}, at)
+            self._ignored(
+                written[0],
+                {"max_size", "keep_first", "model", "input_tokens", "summary_tokens"},
+                at,
+            )
             return ()
         specs = []
         for index, condenser in enumerate(written):
             where = (*at, index) if len(written) > 1 else at
             if condenser.kind == "none":
-                self._problems.add(where, "'none' stands alone: it forgets nothing, and others would")
+                self._problems.add(
+                    where, "'none' stands alone: it forgets nothing, and others would"
+                )
                 continue
             specs.append(self._condenser(condenser, where, model))
         return tuple(specs)
 
-    def _condenser(self, written: WrittenCondenser, at: Location, model: ModelSettings) -> CondenserSpec:
+    def _condenser(
+        self, written: WrittenCondenser, at: Location, model: ModelSettings
+    ) -> CondenserSpec:
         own = self.model(written.model, (*at, "model")) if written.model is not None else None
         kind = auto(own or model) if written.kind == "auto" else CondenserKind(written.kind)
         if written.kind in {"rolling", "extract"}:
@@ -207,13 +236,19 @@ class Resolver:
             keep_first=written.keep_first,
             model=own if kind is CondenserKind.SUMMARY else None,
             **({"input_tokens": written.input_tokens} if kind is CondenserKind.SUMMARY else {}),
-            **({"summary_tokens": written.summary_tokens} if kind is not CondenserKind.ROLLING else {}),
+            **(
+                {"summary_tokens": written.summary_tokens}
+                if kind is not CondenserKind.ROLLING
+                else {}
+            ),
         )
 
     def _ignored(self, written: WrittenCondenser, keys: set[str], at: Location) -> None:
         """Refuse keys that mean nothing for the condenser's kind."""
         for key in sorted(keys & written.model_fields_set):
-            self._problems.add((*at, key), f"a condenser of the kind {written.kind!r} has no {key!r}")
+            self._problems.add(
+                (*at, key), f"a condenser of the kind {written.kind!r} has no {key!r}"
+            )
 
     def _options(self, options: dict[str, Any], at: Location) -> None:
         """Refuse options that are secrets, that Holdfast sets itself, or that are no JSON."""
@@ -243,7 +278,9 @@ class Resolver:
             self._problems.add(at, "expected JSON values, got a number that is not finite")
         else:
             if size > MAX_OPTION_BYTES:
-                self._problems.add(at, f"expected at most {MAX_OPTION_BYTES} bytes of options, got {size}")
+                self._problems.add(
+                    at, f"expected at most {MAX_OPTION_BYTES} bytes of options, got {size}"
+                )
 
     def _result(self, schema: dict[str, Any] | None, at: Location) -> None:
         if schema is not None and (fault := schema_fault(schema)):
@@ -258,7 +295,8 @@ class Resolver:
                 self._problems.add((*at, index), spec)
             elif spec.name in specs:
                 self._problems.add(
-                    (*at, index), f"expected tools of different names, got {spec.name!r} from {target!r} again"
+                    (*at, index),
+                    f"expected tools of different names, got {spec.name!r} from {target!r} again",
                 )
             else:
                 specs[spec.name] = spec
@@ -294,12 +332,16 @@ def _budget(defaults: WrittenBudget, own: WrittenBudget) -> Budget:
 
 def _retry(defaults: WrittenRetry, own: WrittenRetry) -> Retry:
     """The job's own bounds, then the defaults' ones."""
-    return Retry(**{**defaults.model_dump(exclude_unset=True), **own.model_dump(exclude_unset=True)})
+    return Retry(
+        **{**defaults.model_dump(exclude_unset=True), **own.model_dump(exclude_unset=True)}
+    )
 
 
 def _sections(defaults: WrittenSections, own: WrittenSections) -> Sections:
     """The job's own bounds, then the defaults' ones."""
-    return Sections(**{**defaults.model_dump(exclude_unset=True), **own.model_dump(exclude_unset=True)})
+    return Sections(
+        **{**defaults.model_dump(exclude_unset=True), **own.model_dump(exclude_unset=True)}
+    )
 
 
 def _keys(value: Any, at: Location) -> Iterator[tuple[Location, str]]:
@@ -326,5 +368,7 @@ def _texts(value: Any, at: Location) -> Iterator[tuple[Location, str]]:
 
 
 def _has_userinfo(url: str) -> bool:
-    """Whether ``url`` names a user or password, with or without a scheme; errors must not repeat those."""
+    """Whether ``url`` names a user or password, with or without a scheme; errors must not repeat
+    those.
+    """
     return "@" in url.partition("://")[2].partition("/")[0] or "@" in url.partition("/")[0]

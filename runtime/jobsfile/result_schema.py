@@ -1,4 +1,6 @@
-"""Whether a job's ``result`` is a JSON Schema that ``finish`` can check values against, without a network."""
+"""Whether a job's ``result`` is a JSON Schema that ``finish`` can check values against, without a
+network.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ _DATA_KEYWORDS = frozenset({"const", "enum", "default", "examples"})
 
 
 def schema_fault(schema: dict[str, Any]) -> str | None:
-    """What is wrong with ``schema``, or None. Its ``$schema`` gives the draft, 2020-12 without one."""
+    """What is wrong with ``schema``, or None.
+
+    Its ``$schema`` gives the draft, 2020-12 without one.
+    """
     try:
         size = len(json.dumps(schema, allow_nan=False))
     except ValueError:
@@ -49,7 +54,10 @@ def _reference_fault(schema: dict[str, Any]) -> str | None:
         try:
             resolver.lookup(reference)
         except (Unresolvable, ValueError, TypeError):
-            return f"expected a JSON Schema: $ref {shown(reference)} leads to nothing in the schema itself"
+            return (
+                f"expected a JSON Schema: $ref {shown(reference)} leads to nothing in the schema"
+                " itself"
+            )
     return None
 
 

@@ -1,7 +1,8 @@
 """Reading a jobs file: bytes to plain JSON values with the line of every key.
 
-YAML is composed into nodes by ruamel.yaml and converted here, since nodes know their lines, show duplicate keys and
-share aliased parts: an alias costs nothing until it is expanded, and the expansion is counted (``MAX_VALUES``).
+YAML is composed into nodes by ruamel.yaml and converted here, since nodes know their lines, show
+duplicate keys and share aliased parts: an alias costs nothing until it is expanded, and the
+expansion is counted (``MAX_VALUES``).
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def read_text(path: Path) -> str:
     """The text of the jobs file at ``path``.
 
     Raises:
-        InputError: no file, not a regular file, unreadable, longer than ``MAX_FILE_BYTES``, or not UTF-8.
+        InputError: no file, not a regular file, unreadable, longer than ``MAX_FILE_BYTES``, or not
+            UTF-8.
     """
     try:
         status = path.stat()
@@ -47,7 +49,10 @@ def read_text(path: Path) -> str:
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{path}: expected a jobs file, got something that is no regular file")
         if status.st_size > MAX_FILE_BYTES:
-            raise InputError(f"{path}: expected at most {MAX_FILE_BYTES} bytes, got {status.st_size}; split the batch")
+            raise InputError(
+                f"{path}: expected at most {MAX_FILE_BYTES} bytes, got {status.st_size}; split the"
+                " batch"
+            )
         data = path.read_bytes()
     except FileNotFoundError:
         raise InputError(f"{path}: no such jobs file") from None
@@ -58,7 +63,9 @@ def read_text(path: Path) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}:{line}: expected UTF-8, got the byte 0x{data[error.start]:02x}") from None
+        raise InputError(
+            f"{path}:{line}: expected UTF-8, got the byte 0x{data[error.start]:02x}"
+        ) from None
 
 
 def read_yaml(text: str, problems: Problems) -> Any:
@@ -78,13 +85,19 @@ def read_yaml(text: str, problems: Problems) -> Any:
         what = " ".join(str(error.problem or error.context or "not YAML").split())
         if error.context_mark and str(error.context).startswith("while "):
             what += f" {error.context} that begins on line {error.context_mark.line + 1}"
-        raise InputError(f"{problems.file}:{mark.line + 1 if mark else 1}: bad YAML: {what}") from None
+        raise InputError(
+            f"{problems.file}:{mark.line + 1 if mark else 1}: bad YAML: {what}"
+        ) from None
     except YAMLError as error:
         at = getattr(error, "position", 0)
         what = str(error).splitlines()[0]
-        raise InputError(f"{problems.file}:{text.count(chr(10), 0, at) + 1}: bad YAML: {what}") from None
+        raise InputError(
+            f"{problems.file}:{text.count(chr(10), 0, at) + 1}: bad YAML: {what}"
+        ) from None
     except RecursionError:
-        raise InputError(f"{problems.file}:1: bad YAML: nested more than {MAX_DEPTH} deep") from None
+        raise InputError(
+            f"{problems.file}:1: bad YAML: nested more than {MAX_DEPTH} deep"
+        ) from None
 
 
 @dataclass
@@ -101,7 +114,8 @@ class _Plain:
         line = node.start_mark.line + 1
         if self.values > MAX_VALUES:
             raise InputError(
-                f"{self.problems.file}:{line}: expected at most {MAX_VALUES} values once aliases are expanded"
+                f"{self.problems.file}:{line}: expected at most {MAX_VALUES} values once aliases"
+                " are expanded"
             )
         if len(at) > MAX_DEPTH:
             raise InputError(f"{self.problems.file}:{line}: nested more than {MAX_DEPTH} deep")
@@ -120,7 +134,9 @@ class _Plain:
         return self.value(node, at)
 
     def scalar(self, node: ScalarNode, at: Location) -> Any:
-        """A scalar's value; what YAML would make a date is left as text, since JSON has no dates."""
+        """A scalar's value; what YAML would make a date is left as text, since JSON has no
+        dates.
+        """
         if node.tag in _TEXT_SCALARS:
             return checked_text(node.value, at, self.problems)
         if node.tag in _JSON_SCALARS:
@@ -128,18 +144,24 @@ class _Plain:
                 return self.construct(node)
             except ValueError:
                 pass
-        self.problems.add(at, f"expected plain YAML, got {shown(node.value)} with the tag {shown(str(node.tag))}")
+        self.problems.add(
+            at, f"expected plain YAML, got {shown(node.value)} with the tag {shown(str(node.tag))}"
+        )
         return None
 
     def mapping(self, node: MappingNode, at: Location) -> dict[str, Any]:
-        """A mapping with text keys; ``<<`` entries come first, so that the mapping's own keys win."""
+        """A mapping with text keys; ``<<`` entries come first, so that the mapping's own keys
+        win.
+        """
         merged: dict[str, Any] = {}
         own: dict[str, Any] = {}
         seen: dict[str, int] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if key_node.tag == _TAG + "merge":
-                for source in value_node.value if isinstance(value_node, SequenceNode) else [value_node]:
+                for source in (
+                    value_node.value if isinstance(value_node, SequenceNode) else [value_node]
+                ):
                     merged = {**self.merge_source(source, at), **merged}
                 continue
             if not isinstance(key_node, ScalarNode):
@@ -166,7 +188,9 @@ class _Plain:
 
 
 def read_jsonl(text: str, problems: Problems) -> list[Any]:
-    """The values of a JSONL text, one a line, blank lines left out; ``problems.lines`` learns each one's line."""
+    """The values of a JSONL text, one a line, blank lines left out; ``problems.lines`` learns each
+    one's line.
+    """
     values: list[Any] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -219,7 +243,9 @@ def _check_json(value: Any, at: Location, problems: Problems) -> None:
 
 
 def checked_text(text: str, at: Location, problems: Problems) -> str:
-    """``text``, or an empty text where it holds lone surrogates, which no UTF-8 file can; that is noted."""
+    """``text``, or an empty text where it holds lone surrogates, which no UTF-8 file can; that is
+    noted.
+    """
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,6 +1,7 @@
 """A jobs file as it is written: the pydantic models that check it and give its JSON Schema.
 
-What needs the disk (workspaces, scripts, tools) is checked later, in ``resolve``; these models see plain values.
+What needs the disk (workspaces, scripts, tools) is checked later, in ``resolve``; these models see
+plain values.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def is_secret_key(key: str) -> bool:
 def is_secret_name(name: str) -> bool:
     """Whether a parameter of this name in a URL would hold a secret."""
     return (
-        is_secret_key(name) or re.search(r"(key|token|secret|signature|sig|auth|password)$", name.lower()) is not None
+        is_secret_key(name)
+        or re.search(r"(key|token|secret|signature|sig|auth|password)$", name.lower()) is not None
     )
 
 
@@ -133,7 +135,8 @@ def _deadline(value: Any) -> float | str:
         return at.astimezone(UTC).isoformat()
     except (ValueError, OverflowError):
         raise wrong(
-            f"expected a duration such as 8h, or a time with its zone such as 2026-05-31T08:00:00+02:00, got {shown(value)}"
+            "expected a duration such as 8h, or a time with its zone such as"
+            f" 2026-05-31T08:00:00+02:00, got {shown(value)}"
         ) from None
 
 
@@ -151,15 +154,27 @@ def _goal(value: Any) -> Any:
             raise wrong("expected a text that says what to do, got an empty one")
         size = len(value.encode("utf-8", "surrogatepass"))
         if size > MAX_GOAL_BYTES:
-            raise wrong(f"expected at most {MAX_GOAL_BYTES} bytes, got {size}; put long material in the workspace")
+            raise wrong(
+                f"expected at most {MAX_GOAL_BYTES} bytes, got {size}; put long material in the"
+                " workspace"
+            )
     return value
 
 
-Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})]
+Name = Annotated[
+    str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})
+]
 Duration = Annotated[
     float,
     BeforeValidator(_duration),
-    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": PATTERN}]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0},
+                {"type": "string", "pattern": PATTERN},
+            ]
+        }
+    ),
 ]
 Deadline = Annotated[
     float | str,
@@ -177,7 +192,9 @@ Goal = Annotated[str, BeforeValidator(_goal)]
 
 
 def _as_the_loader_does(schema: dict[str, Any]) -> None:
-    """Say in ``schema`` that a key is left out or has a value (``null`` is neither), and drop compound defaults."""
+    """Say in ``schema`` that a key is left out or has a value (``null`` is neither), and drop
+    compound defaults.
+    """
     for name, part in schema.get("properties", {}).items():
         default = part.get("default")
         if isinstance(default, dict) or (isinstance(default, list) and default):
@@ -197,7 +214,11 @@ class Written(BaseModel):
     """A mapping of a jobs file."""
 
     model_config = ConfigDict(
-        strict=True, extra="forbid", allow_inf_nan=False, frozen=True, json_schema_extra=_as_the_loader_does
+        strict=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        frozen=True,
+        json_schema_extra=_as_the_loader_does,
     )
 
     @field_validator("*", mode="before")
@@ -218,14 +239,22 @@ class WrittenBudget(Written):
         le=MAX_COUNT,
         description="Prompt and completion tokens of all calls together.",
     )
-    usd: float = Field(default=_DEFAULTS.usd, gt=0, description="US dollars, as litellm prices the calls.")
+    usd: float = Field(
+        default=_DEFAULTS.usd, gt=0, description="US dollars, as litellm prices the calls."
+    )
     wall: Duration = Field(
         default=_DEFAULTS.wall_seconds,
-        description="Time that is worked for the job, its own waits included: seconds, or a text such as 30s, 90m, 6h, 2d.",
+        description=(
+            "Time that is worked for the job, its own waits included: seconds, or a text such as"
+            " 30s, 90m, 6h, 2d."
+        ),
     )
     deadline: Deadline | None = Field(
         default=None,
-        description="When the job ends by the clock: a duration after its start, or a time such as 2026-05-31T08:00:00+02:00.",
+        description=(
+            "When the job ends by the clock: a duration after its start, or a time such as"
+            " 2026-05-31T08:00:00+02:00."
+        ),
     )
 
 
@@ -236,14 +265,19 @@ class WrittenRetry(Written):
         default=_RETRY.attempts,
         ge=1,
         le=10_000,
-        description="Failed attempts at one call, after which the job has failed. What they use is booked.",
+        description=(
+            "Failed attempts at one call, after which the job has failed. What they use is booked."
+        ),
     )
     time: Duration = Field(
         default=_RETRY.time,
-        description="What the failed attempts at one call, and the waits after them, may take in all.",
+        description=(
+            "What the failed attempts at one call, and the waits after them, may take in all."
+        ),
     )
     first_byte: Duration = Field(
-        default=_RETRY.first_byte, description="Time from a request to the first byte of a streamed reply."
+        default=_RETRY.first_byte,
+        description="Time from a request to the first byte of a streamed reply.",
     )
     stall: Duration = Field(default=_RETRY.stall, description="Time between two pieces of a reply.")
 
@@ -256,28 +290,40 @@ class WrittenSections(Written):
     """The most tokens of a prompt's parts. Keys that a job leaves out come from the defaults."""
 
     history: SectionTokens | None = Field(
-        default=None, description="Statements, results and messages; beyond it the job condenses. Unbounded by default."
+        default=None,
+        description=(
+            "Statements, results and messages; beyond it the job condenses. Unbounded by default."
+        ),
     )
     views: SectionTokens | None = Field(
         default=None,
-        description="Views; beyond it the oldest leave a mark, and pinned ones are shown smaller. Unbounded by default.",
+        description=(
+            "Views; beyond it the oldest leave a mark, and pinned ones are shown smaller. Unbounded"
+            " by default."
+        ),
     )
     groups: SectionTokens | None = Field(
-        default=None, description="Groups; beyond it the largest are shown smaller. Unbounded by default."
+        default=None,
+        description="Groups; beyond it the largest are shown smaller. Unbounded by default.",
     )
     notes: SectionTokens | None = Field(
-        default=None, description="Notes; beyond it the largest are shown smaller. Unbounded by default."
+        default=None,
+        description="Notes; beyond it the largest are shown smaller. Unbounded by default.",
     )
     feed: SectionTokens = Field(
-        default=_SECTIONS.feed, description="What changed since the last turn, at most an eighth of context_tokens."
+        default=_SECTIONS.feed,
+        description="What changed since the last turn, at most an eighth of context_tokens.",
     )
     handles: SectionTokens = Field(
-        default=_SECTIONS.handles, description="The table of handles, at most an eighth of context_tokens."
+        default=_SECTIONS.handles,
+        description="The table of handles, at most an eighth of context_tokens.",
     )
 
 
 class WrittenRedaction(Written):
-    """What to mask in all that the job reads, beside well-known keys and the secrets of the environment."""
+    """What to mask in all that the job reads, beside well-known keys and the secrets of the
+    environment.
+    """
 
     env: list[Annotated[str, Field(pattern=VARIABLE_PATTERN)]] = Field(
         default=[],
@@ -287,7 +333,10 @@ class WrittenRedaction(Written):
     patterns: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
         default=[],
         max_length=MAX_REDACTIONS,
-        description="Regular expressions (RE2's: Python's without look-around and back-references); what matches one is masked.",
+        description=(
+            "Regular expressions (RE2's: Python's without look-around and back-references); what"
+            " matches one is masked."
+        ),
     )
 
     @field_validator("patterns")
@@ -304,7 +353,9 @@ class WrittenRedaction(Written):
 
 
 class WrittenPrice(Written):
-    """US dollars per million tokens: of the prompt, of replies, and read from and written to the provider's cache."""
+    """US dollars per million tokens: of the prompt, of replies, and read from and written to the
+    provider's cache.
+    """
 
     input: float = Field(ge=0, description="A million tokens of prompts.")
     output: float = Field(ge=0, description="A million tokens of replies.")
@@ -324,7 +375,10 @@ def _price(value: Any) -> Any:
     if value == FREE or (value == 0 and not isinstance(value, bool)):
         return {"input": 0, "output": 0}
     if not isinstance(value, dict):
-        raise wrong(f"expected {{input: DOLLARS, output: DOLLARS}} per million tokens, or {FREE!r}, got {shown(value)}")
+        raise wrong(
+            f"expected {{input: DOLLARS, output: DOLLARS}} per million tokens, or {FREE!r}, got"
+            f" {shown(value)}"
+        )
     return value
 
 
@@ -341,12 +395,17 @@ class WrittenModel(BaseModel):
 
     name: str = Field(
         pattern=r"^\S(.*\S)?$",
-        description="A litellm model name such as openai/gpt-5, or scripted/FILE (relative to the jobs file).",
+        description=(
+            "A litellm model name such as openai/gpt-5, or scripted/FILE (relative to the jobs"
+            " file)."
+        ),
     )
     price: OwnPrice | None = Field(
         default=None,
-        description="What the model's tokens cost, where litellm's table does not know or an endpoint has prices of its own;"
-        " 0 or free for one that costs nothing.",
+        description=(
+            "What the model's tokens cost, where litellm's table does not know or an endpoint has"
+            " prices of its own; 0 or free for one that costs nothing."
+        ),
     )
 
     @model_validator(mode="before")
@@ -380,22 +439,32 @@ class WrittenCondenser(Written):
     """How a job makes room when its prompt grows too large. A kind alone is a condenser too."""
 
     kind: Literal["auto", "none", "rolling", "extract", "summary"] = Field(
-        description="rolling: the oldest turns go. extract: pieces of them stay. summary: a model sums them up. auto: a "
-        "summary by the job's model, an extract for a scripted one. none: nothing is ever forgotten.",
+        description=(
+            "rolling: the oldest turns go. extract: pieces of them stay. summary: a model sums them"
+            " up. auto: a summary by the job's model, an extract for a scripted one. none: nothing"
+            " is ever forgotten."
+        ),
     )
     max_size: int | None = Field(
         default=None,
         ge=8,
         le=MAX_COUNT,
-        description="Events in the prompt (a turn is two) above which it condenses; if left out, only its tokens count.",
+        description=(
+            "Events in the prompt (a turn is two) above which it condenses; if left out, only its"
+            " tokens count."
+        ),
     )
     keep_first: int = Field(
         default=_CONDENSER.keep_first,
         ge=2,
         le=1_000,
-        description="Events at the beginning that stay; the contract and the goal are the first two.",
+        description=(
+            "Events at the beginning that stay; the contract and the goal are the first two."
+        ),
     )
-    model: WrittenModel | None = Field(default=None, description="The model of summaries; the job's own if left out.")
+    model: WrittenModel | None = Field(
+        default=None, description="The model of summaries; the job's own if left out."
+    )
     input_tokens: int = Field(
         default=_CONDENSER.input_tokens,
         ge=500,
@@ -415,7 +484,9 @@ class WrittenCondenser(Written):
         if isinstance(value, str):
             return {"kind": value}
         if not isinstance(value, dict):
-            raise wrong(f"expected a condenser's kind or a mapping with its kind, got {shown(value)}")
+            raise wrong(
+                f"expected a condenser's kind or a mapping with its kind, got {shown(value)}"
+            )
         return value
 
     @classmethod
@@ -454,15 +525,22 @@ class WrittenSettings(Written):
     """What a job is run with; the same keys are allowed in ``defaults`` and in each job."""
 
     model: WrittenModel | None = Field(
-        default=None, description="The model; a job without one takes the default one, and one of the two is needed."
+        default=None,
+        description=(
+            "The model; a job without one takes the default one, and one of the two is needed."
+        ),
     )
     form: Literal["auto", "tool", "script"] = Field(
         default="auto",
-        description="How the model hands over its statement: a native tool call, or a script block in its text. "
-        "auto is tool.",
+        description=(
+            "How the model hands over its statement: a native tool call, or a script block in its"
+            " text. auto is tool."
+        ),
     )
     budget: WrittenBudget = Field(default=WrittenBudget(), description="What the job may spend.")
-    retry: WrittenRetry = Field(default=WrittenRetry(), description="How long a model call is patient.")
+    retry: WrittenRetry = Field(
+        default=WrittenRetry(), description="How long a model call is patient."
+    )
     context_tokens: int = Field(
         default=DEFAULT_CONTEXT_TOKENS,
         ge=1_000,
@@ -470,34 +548,51 @@ class WrittenSettings(Written):
         description="The size to which prompts are projected, in tokens.",
     )
     sections: WrittenSections = Field(
-        default=WrittenSections(), description="The most tokens that the parts of a prompt may have."
+        default=WrittenSections(),
+        description="The most tokens that the parts of a prompt may have.",
     )
     condenser: Condensers = Field(
         default=[WrittenCondenser(kind="auto")],
-        description="How the job makes room when its prompt grows too large: a condenser, or a list of which the first "
-        "that has an answer is taken.",
+        description=(
+            "How the job makes room when its prompt grows too large: a condenser, or a list of"
+            " which the first that has an answer is taken."
+        ),
     )
     pin_user_messages: bool = Field(
-        default=False, description="Whether messages sent to the job are never forgotten, as its goal is not."
+        default=False,
+        description="Whether messages sent to the job are never forgotten, as its goal is not.",
     )
     projection: Literal["auto", "inline", "append"] = Field(
         default="auto",
-        description="What becomes of a view that changed: shown anew where it stands (inline), told of further down, so that "
-        "the provider's cache holds (append), or whichever of the two costs less (auto).",
+        description=(
+            "What becomes of a view that changed: shown anew where it stands (inline), told of"
+            " further down, so that the provider's cache holds (append), or whichever of the two"
+            " costs less (auto)."
+        ),
     )
     summary_model: WrittenModel | None = Field(
         default=None,
-        description="The model that sums up views and groups at level of detail 2, in the background; a cheaper one will do. The "
-        "job's own if left out, and none for a scripted one. 'none': nothing is summed up, the structure is shown instead.",
+        description=(
+            "The model that sums up views and groups at level of detail 2, in the background; a"
+            " cheaper one will do. The job's own if left out, and none for a scripted one. 'none':"
+            " nothing is summed up, the structure is shown instead."
+        ),
     )
-    urls: list[Annotated[str, WithJsonSchema({"type": "string", "pattern": PATTERN_OF_URLS}), AfterValidator(_url)]] = (
-        Field(
-            default=[],
-            max_length=MAX_URLS,
-            description="Web pages that the job may view: URLs beneath which everything is allowed, or hosts such as "
-            "docs.python.org, *.example.org or wiki.corp:8443, which mean https. Loopback and private addresses only where one is "
-            "named, as http://localhost:8000 or 10.0.3.7. None by default.",
-        )
+    urls: list[
+        Annotated[
+            str,
+            WithJsonSchema({"type": "string", "pattern": PATTERN_OF_URLS}),
+            AfterValidator(_url),
+        ]
+    ] = Field(
+        default=[],
+        max_length=MAX_URLS,
+        description=(
+            "Web pages that the job may view: URLs beneath which everything is allowed, or hosts"
+            " such as docs.python.org, *.example.org or wiki.corp:8443, which mean https. Loopback"
+            " and private addresses only where one is named, as http://localhost:8000 or 10.0.3.7."
+            " None by default."
+        ),
     )
     workspace: str | None = Field(
         default=None,
@@ -507,16 +602,22 @@ class WrittenSettings(Written):
     tools: list[Annotated[str, Field(pattern=TARGET_PATTERN)]] = Field(
         default=[],
         max_length=MAX_TOOLS,
-        description="Typed Python functions as module:function; modules are looked for beside the jobs file first. "
-        "A job's list replaces the default one.",
+        description=(
+            "Typed Python functions as module:function; modules are looked for beside the jobs file"
+            " first. A job's list replaces the default one."
+        ),
     )
     redact: WrittenRedaction = Field(
         default=WrittenRedaction(),
-        description="What is masked in all that the job reads. A job's own replaces the default one.",
+        description=(
+            "What is masked in all that the job reads. A job's own replaces the default one."
+        ),
     )
     result: dict[str, Any] | None = Field(
         default=None,
-        description="The JSON Schema that the value given to finish(...) must satisfy; null for any value.",
+        description=(
+            "The JSON Schema that the value given to finish(...) must satisfy; null for any value."
+        ),
     )
 
 
@@ -530,19 +631,29 @@ class WrittenJob(WrittenSettings):
 class WrittenHeader(Written):
     """A jobs file without its jobs."""
 
-    batch: Name | None = Field(default=None, description="The batch's name; the file's stem if left out.")
+    batch: Name | None = Field(
+        default=None, description="The batch's name; the file's stem if left out."
+    )
     concurrency: int = Field(
-        default=DEFAULT_CONCURRENCY, ge=1, le=1_000, description="How many jobs may be open at once."
+        default=DEFAULT_CONCURRENCY,
+        ge=1,
+        le=1_000,
+        description="How many jobs may be open at once.",
     )
     store: str | None = Field(
         default=None,
         min_length=1,
-        description="The archive: a directory (relative to the jobs file) or a URL such as s3://bucket/prefix.",
+        description=(
+            "The archive: a directory (relative to the jobs file) or a URL such as"
+            " s3://bucket/prefix."
+        ),
     )
     tools_path: str | None = Field(
         default=None,
         min_length=1,
-        description="The directory in which tools are looked for first; the jobs file's own if left out.",
+        description=(
+            "The directory in which tools are looked for first; the jobs file's own if left out."
+        ),
     )
     defaults: WrittenSettings = Field(
         default=WrittenSettings(), description="Settings of every job that does not override them."
@@ -552,10 +663,14 @@ class WrittenHeader(Written):
 class WrittenFile(WrittenHeader):
     """A Holdfast jobs file."""
 
-    jobs: list[WrittenJob] = Field(min_length=1, max_length=MAX_JOBS, description="The jobs of the batch.")
+    jobs: list[WrittenJob] = Field(
+        min_length=1, max_length=MAX_JOBS, description="The jobs of the batch."
+    )
 
 
 def jobs_file_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a YAML jobs file; a line of a JSONL file is its ``$defs/WrittenJob``."""
+    """The JSON Schema (draft 2020-12) of a YAML jobs file; a line of a JSONL file is its
+    ``$defs/WrittenJob``.
+    """
     schema = WrittenFile.model_json_schema()
     return {"$schema": SCHEMA_DIALECT, **schema}

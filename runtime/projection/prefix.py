@@ -12,10 +12,12 @@ from runtime.projection.segments import Segment
 class Prefix:
     """The common beginning of two prompts, in tokens.
 
-    ``stable`` are the tokens of the later prompt's segments that stand as in the earlier one, ``new`` those behind them that
-    later prompts will keep, ``tail`` those that they will not, ``tokens`` all. ``segments`` counts the stable ones. ``broken`` is the first segment that moved or
-    changed although the earlier prompt had it in front of its tail, None if only the tail did; ``lost`` are the tokens of the
-    earlier prompt, from that segment to its tail, that had been worth keeping.
+    ``stable`` are the tokens of the later prompt's segments that stand as in the earlier one,
+    ``new`` those behind them that later prompts will keep, ``tail`` those that they will not,
+    ``tokens`` all. ``segments`` counts the stable ones. ``broken`` is the first segment that moved
+    or changed although the earlier prompt had it in front of its tail, None if only the tail did;
+    ``lost`` are the tokens of the earlier prompt, from that segment to its tail, that had been
+    worth keeping.
     """
 
     stable: int

@@ -1,7 +1,9 @@
-"""Building the layout of one prompt: contract, the View's events with views in place, then the tail (docs/design.md section 7).
+"""Building the layout of one prompt: contract, the View's events with views in place, then the tail
+(docs/design.md section 7).
 
-Segments of events never change once made, so they are made once and kept; so is the layout in front of the tail, in which only
-the places of nodes that changed are rendered anew. What a turn costs grows with what changed.
+Segments of events never change once made, so they are made once and kept; so is the layout in front
+of the tail, in which only the places of nodes that changed are rendered anew. What a turn costs
+grows with what changed.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Changes:
-    """What became different at the places of nodes: those whose text ``moved``, and whether messages were ``superseded``."""
+    """What became different at the places of nodes: those whose text ``moved``, and whether
+    messages were ``superseded``.
+    """
 
     moved: frozenset[str] = frozenset()
     superseded: bool = False
@@ -50,7 +54,9 @@ class Nodes(Protocol):
     """What the projection needs of the context graph."""
 
     def in_place(self, obj_id: str) -> str | None:
-        """The node's text where the statement that made it stands; None if it is shown elsewhere or not at all."""
+        """The node's text where the statement that made it stands; None if it is shown elsewhere or
+        not at all.
+        """
         ...
 
     def mark(self, obj_id: str) -> str:
@@ -87,9 +93,11 @@ class TailPart:
 
 @dataclass(frozen=True)
 class Standing:
-    """The segments in front of the tail by their sizes: ``ends`` are the tokens up to the end of each.
+    """The segments in front of the tail by their sizes: ``ends`` are the tokens up to the end of
+    each.
 
-    ``places`` and ``spans`` are the positions of nodes, and of events' first segments and those behind their last ones.
+    ``places`` and ``spans`` are the positions of nodes, and of events' first segments and those
+    behind their last ones.
     """
 
     ends: Sequence[int]
@@ -112,9 +120,13 @@ class Standing:
 
 @dataclass
 class Projector:
-    """Makes layouts. ``count`` is the job's pinned token counter, ``tokens`` what the last layout counts (see ``tokens_of``).
+    """Makes layouts.
 
-    Of the layout before, all stands that the events and nodes have left as it was: the work is in what changed, and a copy.
+    ``count`` is the job's pinned token counter, ``tokens`` what the last layout counts (see
+    ``tokens_of``).
+
+    Of the layout before, all stands that the events and nodes have left as it was: the work is in
+    what changed, and a copy.
     """
 
     count: Callable[[str], int]
@@ -138,7 +150,10 @@ class Projector:
         nodes: Nodes,
         tail: Sequence[TailPart],
     ) -> tuple[Segment, ...]:
-        """The prompt's segments, in order. ``replies`` are the segments of the model's replies, by turn."""
+        """The prompt's segments, in order.
+
+        ``replies`` are the segments of the model's replies, by turn.
+        """
         self._follow(events, replies, nodes)
         made = {part: self._tail.get(part) or self._tail_segment(part) for part in tail}
         self._tail = made or self._tail
@@ -146,16 +161,22 @@ class Projector:
         self.tokens = self._size + tokens_of(last)
         return (*self._segments, *last)
 
-    def standing(self, events: Sequence[ShownEvent], replies: Mapping[int, Segment], nodes: Nodes) -> Standing:
+    def standing(
+        self, events: Sequence[ShownEvent], replies: Mapping[int, Segment], nodes: Nodes
+    ) -> Standing:
         """Where things stand in front of the tail, and how much is behind them."""
         self._follow(events, replies, nodes)
         if len(self._ends) < len(self._segments):
             start = self._ends[-1] if self._ends else 0
-            sizes = (segment.tokens + MESSAGE_TOKENS for segment in self._segments[len(self._ends) :])
+            sizes = (
+                segment.tokens + MESSAGE_TOKENS for segment in self._segments[len(self._ends) :]
+            )
             self._ends.extend(list(accumulate(sizes, initial=start))[1:])
         return Standing(self._ends, self._places, self._spans)
 
-    def _follow(self, events: Sequence[ShownEvent], replies: Mapping[int, Segment], nodes: Nodes) -> None:
+    def _follow(
+        self, events: Sequence[ShownEvent], replies: Mapping[int, Segment], nodes: Nodes
+    ) -> None:
         """Bring the segments in front of the tail up to date."""
         changes, known = nodes.changes(), len(self._events)
         if nodes is not self._nodes or changes.superseded or events[:known] != self._events:
@@ -213,7 +234,9 @@ class Projector:
     def _event_parts(self, event: ShownEvent) -> Iterable[Segment | Slot]:
         origin = f"event:{event.id}"
         if isinstance(event, CondensationSummaryEvent):
-            yield self._segment(SegmentKind.SUMMARY, origin, Role.USER, f"{SUMMARY_HEAD}\n{fenced(event.summary)}")
+            yield self._segment(
+                SegmentKind.SUMMARY, origin, Role.USER, f"{SUMMARY_HEAD}\n{fenced(event.summary)}"
+            )
             return
         if isinstance(event, MessageEvent):
             role = Role.SYSTEM if event.source is MessageSource.SYSTEM else Role.USER
@@ -244,11 +267,15 @@ class Projector:
         before = self._slots.get(slot)
         if before is not None and before.text == text and before.kind is kind:
             return before
-        made = self._slots[slot] = self._segment(kind, f"node:{slot.obj_id}", slot.role, text, slot.tool_call_id)
+        made = self._slots[slot] = self._segment(
+            kind, f"node:{slot.obj_id}", slot.role, text, slot.tool_call_id
+        )
         return made
 
     def _tail_segment(self, part: TailPart) -> Segment:
-        return self._segment(part.kind, part.origin, Role.USER, part.text, tokens=part.tokens, tail=True)
+        return self._segment(
+            part.kind, part.origin, Role.USER, part.text, tokens=part.tokens, tail=True
+        )
 
     def _segment(
         self,

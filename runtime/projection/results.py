@@ -1,4 +1,6 @@
-"""What the framework tells the model after a turn: outcomes of statements, problems of replies, budgets."""
+"""What the framework tells the model after a turn: outcomes of statements, problems of replies,
+budgets.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,9 @@ from runtime.base.fences import fenced
 from runtime.interpreter.records import Execution, ExecutionStatus
 
 NOBODY_THERE = (
-    "Your message was recorded for the user. This job runs unattended: nobody will answer. "
-    "Go on with a statement, or end the job with finish(result); three replies in a row without a statement end it as failed."
+    "Your message was recorded for the user. This job runs unattended: nobody will answer. Go on"
+    " with a statement, or end the job with finish(result); three replies in a row without a"
+    " statement end it as failed."
 )
 
 
@@ -44,10 +47,13 @@ class Spending:
 
     def line(self) -> str:
         """One line of the prompt's tail."""
-        deadline = "" if self.deadline_left is None else f"; deadline in {_duration(self.deadline_left)}"
+        deadline = (
+            "" if self.deadline_left is None else f"; deadline in {_duration(self.deadline_left)}"
+        )
         return (
-            f"[budget: turn {self.turn} of {self.turns}; {self.tokens_used:,} of {self.tokens:,} tokens; "
-            f"${self.usd_used:.2f} of ${self.usd:.2f}; {_duration(self.wall_left)} left{deadline}]"
+            f"[budget: turn {self.turn} of {self.turns}; {self.tokens_used:,} of {self.tokens:,}"
+            f" tokens; ${self.usd_used:.2f} of ${self.usd:.2f}; {_duration(self.wall_left)}"
+            f" left{deadline}]"
         )
 
 

@@ -1,9 +1,10 @@
 """Segments: the ordered parts of one prompt, and the delta that makes a prompt from the one before.
 
-A prompt is a *layout*: a tuple of segments. What a turn adds to the workflow's history is a ``LayoutDelta``:
-the segments that are new, and which stretches of the previous layout stay (docs/design.md sections 3 and 7). The
-reply of the turn before is never sent again: the archive holds it, and ``Reply`` stands for the segment that
-``reply_segment`` makes of it, the same in the workflow and in the activity.
+A prompt is a *layout*: a tuple of segments. What a turn adds to the workflow's history is a
+``LayoutDelta``: the segments that are new, and which stretches of the previous layout stay
+(docs/design.md sections 3 and 7). The reply of the turn before is never sent again: the archive
+holds it, and ``Reply`` stands for the segment that ``reply_segment`` makes of it, the same in the
+workflow and in the activity.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class Role(StrEnum):
 
 
 class SegmentKind(StrEnum):
-    """What a segment is; docs/design.md section 7 gives the order in which kinds stand in a prompt."""
+    """What a segment is; docs/design.md section 7 gives the order in which kinds stand in a
+    prompt.
+    """
 
     CONTRACT = "contract"
     GOAL = "goal"
@@ -53,8 +56,9 @@ class SegmentKind(StrEnum):
 class Segment(Compact):
     """One part of a prompt: what it is, where it came from, and its text.
 
-    ``origin`` names the event (``event:ID``), statement (``statement:N``), node (``node:ID``), or ``contract``
-    or ``tail``. A segment of the ``tail`` stands behind all that later prompts keep. ``tokens`` counts ``text`` with the encoding that was pinned when the job started.
+    ``origin`` names the event (``event:ID``), statement (``statement:N``), node (``node:ID``), or
+    ``contract`` or ``tail``. A segment of the ``tail`` stands behind all that later prompts keep.
+    ``tokens`` counts ``text`` with the encoding that was pinned when the job started.
     """
 
     kind: SegmentKind
@@ -109,7 +113,9 @@ class LayoutDelta(Compact):
 
     @field_serializer("parts", when_used="json")
     def _brief_parts(self, parts: tuple[DeltaPart, ...]) -> list[Any]:
-        """Short, since every turn's history holds one: ``[start, stop]``, ``"reply"``, or a segment."""
+        """Short, since every turn's history holds one: ``[start, stop]``, ``"reply"``, or a
+        segment.
+        """
         return [_brief(part) for part in parts]
 
     @field_validator("parts", mode="before")
@@ -128,7 +134,9 @@ class LayoutDelta(Compact):
             match part:
                 case Keep(start=start, stop=stop):
                     if not start < stop <= len(previous):
-                        raise ValueError(f"keep {start}:{stop} of a layout of {len(previous)} segments")
+                        raise ValueError(
+                            f"keep {start}:{stop} of a layout of {len(previous)} segments"
+                        )
                     layout.extend(previous[start:stop])
                 case Add(segment=segment):
                     layout.append(segment)
@@ -139,7 +147,9 @@ class LayoutDelta(Compact):
         return tuple(layout)
 
 
-_TOLD: dict[str, dict[str, Any]] = {SegmentKind.BUDGET: {"origin": "tail", "role": "user", "tail": True}}
+_TOLD: dict[str, dict[str, Any]] = {
+    SegmentKind.BUDGET: {"origin": "tail", "role": "user", "tail": True}
+}
 """What the kind of a segment tells of it, for a kind that every turn has."""
 
 
@@ -153,7 +163,11 @@ def _brief(part: DeltaPart) -> list[int] | str | dict[str, Any]:
         case Add(segment=segment):
             told = _TOLD.get(segment.kind, {})
             short = segment.model_dump(mode="json")
-            return {k: v for k, v in short.items() if k not in told} if told.items() <= short.items() else short
+            return (
+                {k: v for k, v in short.items() if k not in told}
+                if told.items() <= short.items()
+                else short
+            )
         case Reply():
             return part.op
 
@@ -165,17 +179,26 @@ def _full(part: Any) -> Any:
         case "reply":
             return {"op": "reply"}
         case {"kind": kind}:
-            return {"op": "add", "segment": part if "origin" in part else {**_TOLD.get(kind, {}), **part}}
+            return {
+                "op": "add",
+                "segment": part if "origin" in part else {**_TOLD.get(kind, {}), **part},
+            }
         case _:
             return part
 
 
-def delta_between(previous: Sequence[Segment], reply: Segment | None, layout: Sequence[Segment]) -> LayoutDelta:
-    """The delta that makes ``layout`` from ``previous``, keeping every stretch that is unchanged."""
+def delta_between(
+    previous: Sequence[Segment], reply: Segment | None, layout: Sequence[Segment]
+) -> LayoutDelta:
+    """The delta that makes ``layout`` from ``previous``, keeping every stretch that is
+    unchanged.
+    """
     return delta_from([segment.digest for segment in previous], reply, layout)
 
 
-def delta_from(previous: Sequence[str], reply: Segment | None, layout: Sequence[Segment]) -> LayoutDelta:
+def delta_from(
+    previous: Sequence[str], reply: Segment | None, layout: Sequence[Segment]
+) -> LayoutDelta:
     """``delta_between``, from the digests of the previous layout's segments alone."""
     parts: list[Keep | Add | Reply] = []
     reply_digest = reply.digest if reply is not None else None
@@ -200,7 +223,10 @@ def delta_from(previous: Sequence[str], reply: Segment | None, layout: Sequence[
 
 
 def common(old: Sequence[object], new: Sequence[object]) -> int:
-    """How many items the two, of one type, begin with in common. Stretches are compared as wholes: that is quick where they are the same."""
+    """How many items the two, of one type, begin with in common.
+
+    Stretches are compared as wholes: that is quick where they are the same.
+    """
     low, high = 0, min(len(old), len(new))
     if old[:high] == new[:high]:
         return high
@@ -211,7 +237,12 @@ def common(old: Sequence[object], new: Sequence[object]) -> int:
 
 
 def reply_segment(
-    *, turn: int, text: str, tool_calls: Sequence[ToolCall], thinking: Sequence[dict[str, Any]], tokens: int
+    *,
+    turn: int,
+    text: str,
+    tool_calls: Sequence[ToolCall],
+    thinking: Sequence[dict[str, Any]],
+    tokens: int,
 ) -> Segment:
     """The segment by which a turn's reply stands in later prompts, exactly as the model gave it."""
     return Segment(

@@ -1,6 +1,7 @@
 """A layout as a transcript: how a stretch of a job is given to the model that summarises it.
 
-One user message, so that no provider's rules on calls, results and roles apply to what is only talked about.
+One user message, so that no provider's rules on calls, results and roles apply to what is only
+talked about.
 """
 
 from __future__ import annotations
@@ -18,14 +19,22 @@ _SPEAKERS = {SegmentKind.GOAL: "goal", SegmentKind.MESSAGE: "user", SegmentKind.
 
 
 def transcript_of(layout: Sequence[Segment]) -> list[Message]:
-    """The messages of a summary's prompt: the system's segments, then all others under a heading each."""
+    """The messages of a summary's prompt: the system's segments, then all others under a heading
+    each.
+    """
     system = [s.text for s in layout if s.role is Role.SYSTEM]
     told = [told_text(s) for s in layout if s.role is not Role.SYSTEM]
-    return [{"role": "system", "content": "\n\n".join(system)}, {"role": "user", "content": "\n\n".join(told)}]
+    return [
+        {"role": "system", "content": "\n\n".join(system)},
+        {"role": "user", "content": "\n\n".join(told)},
+    ]
 
 
 def told_text(segment: Segment) -> str:
-    """The segment as a part of the transcript. An instruction has no heading; thinking is not told."""
+    """The segment as a part of the transcript.
+
+    An instruction has no heading; thinking is not told.
+    """
     if segment.kind is SegmentKind.INSTRUCTION:
         return segment.text
     speaker = "agent" if segment.role is Role.ASSISTANT else _SPEAKERS.get(segment.kind, "result")

@@ -1,4 +1,5 @@
-"""The key of the marks' HMACs: ``HOLDFAST_REDACTION_KEY``, else one that is made once in the state directory.
+"""The key of the marks' HMACs: ``HOLDFAST_REDACTION_KEY``, else one that is made once in the state
+directory.
 
 Workers on different machines mark a value alike only with the same key: give them the variable.
 """
@@ -29,7 +30,9 @@ def redaction_key(environment: Mapping[str, str] | None = None) -> bytes:
     given = environment.get(VARIABLE)
     if given is not None:
         if len(given) < _SHORTEST:
-            raise InputError(f"{VARIABLE} has {len(given)} characters: give at least {_SHORTEST} random ones")
+            raise InputError(
+                f"{VARIABLE} has {len(given)} characters: give at least {_SHORTEST} random ones"
+            )
         return given.encode("utf-8", "surrogateescape")
     path = state_home(environment).path / FILE
     try:

@@ -1,7 +1,8 @@
-"""A job's own patterns: regular expressions of RE2, which takes time that is linear in the text, whatever it holds.
+"""A job's own patterns: regular expressions of RE2, which takes time that is linear in the text,
+whatever it holds.
 
-RE2 has Python's syntax but for look-around and back-references. Its ``\\w`` and ``\\d`` know ASCII alone; here they know all
-letters and digits, as Python's do for text.
+RE2 has Python's syntax but for look-around and back-references. Its ``\\w`` and ``\\d`` know ASCII
+alone; here they know all letters and digits, as Python's do for text.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def compiled(pattern: str) -> Any:
         return re2.compile(_with_all_letters(pattern).encode(), options)
     except (re2.error, UnicodeError) as error:
         raise InputError(
-            f"{pattern!r} is no regular expression of RE2's (no look-around, no back-references): {_said(error)}"
+            f"{pattern!r} is no regular expression of RE2's (no look-around, no back-references):"
+            f" {_said(error)}"
         ) from None
 
 
@@ -39,7 +41,9 @@ def _said(error: Exception) -> str:
 
 
 def _with_all_letters(pattern: str) -> str:
-    """``pattern`` with ``\\w``, ``\\d`` and their opposites written as the classes that Python means."""
+    """``pattern`` with ``\\w``, ``\\d`` and their opposites written as the classes that Python
+    means.
+    """
     parts: list[str] = []
     inside, position = False, 0
     while position < len(pattern):

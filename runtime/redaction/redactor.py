@@ -1,4 +1,6 @@
-"""Masking secrets in what is about to enter a job: known values, then known shapes, then the job's own patterns."""
+"""Masking secrets in what is about to enter a job: known values, then known shapes, then the job's
+own patterns.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,27 @@ SHORTEST = 12
 SHORTEST_NAMED = 4
 """The same for variables that a job names itself."""
 
-_SECRET = re.compile(r"(key|token|secret|password|passwd|credentials?|authorization|cookie)$", re.IGNORECASE)
+_SECRET = re.compile(
+    r"(key|token|secret|password|passwd|credentials?|authorization|cookie)$", re.IGNORECASE
+)
 
 
 class Redactor:
-    """Masks by ``rules`` with the secrets of ``environment``. ``key`` is asked for when there is something to mask.
+    """Masks by ``rules`` with the secrets of ``environment``.
+
+    ``key`` is asked for when there is something to mask.
 
     The same text, rules, environment and key give the same result; marks are never masked again.
     """
 
-    def __init__(self, rules: Redaction, environment: Mapping[str, str], key: Callable[[], bytes]) -> None:
-        named = ((name, environment[name]) for name in rules.env if len(environment.get(name, "")) >= SHORTEST_NAMED)
+    def __init__(
+        self, rules: Redaction, environment: Mapping[str, str], key: Callable[[], bytes]
+    ) -> None:
+        named = (
+            (name, environment[name])
+            for name in rules.env
+            if len(environment.get(name, "")) >= SHORTEST_NAMED
+        )
         values: dict[str, str] = {}
         for name, value in (*named, *_secrets(environment)):
             values.setdefault(value, name)
@@ -41,7 +53,9 @@ class Redactor:
         # The longest first: one value may be part of another.
         longest = sorted(values.items(), key=lambda item: (-len(item[0]), item[0]))
         self._values = [(_encoded(value)[0], name) for value, name in longest]
-        self._patterns = [(f"pattern-{n}", compiled(text)) for n, text in enumerate(rules.patterns, 1)]
+        self._patterns = [
+            (f"pattern-{n}", compiled(text)) for n, text in enumerate(rules.patterns, 1)
+        ]
         self._key = key
 
     def text(self, text: str) -> str:
@@ -51,7 +65,10 @@ class Redactor:
         return text if masked is raw else masked.decode("utf-8", errors)
 
     def data(self, data: bytes) -> bytes:
-        """``data`` with every secret in it that is UTF-8 replaced by its mark. Without secrets it is not copied."""
+        """``data`` with every secret in it that is UTF-8 replaced by its mark.
+
+        Without secrets it is not copied.
+        """
         for value, name in self._values:
             if value in data:
                 data = data.replace(value, self._mark(name, value))
@@ -61,7 +78,9 @@ class Redactor:
         return data
 
     def value(self, value: Any) -> Any:
-        """A value of JSON's kinds, or bytes, or tuples, with every text in it masked, at any depth, keys included."""
+        """A value of JSON's kinds, or bytes, or tuples, with every text in it masked, at any depth,
+        keys included.
+        """
         match value:
             case str():
                 return self.text(value)
@@ -77,7 +96,10 @@ class Redactor:
                 return value
 
     def _masked(self, data: bytes, name: str, pattern: Any) -> bytes:
-        """``data`` with what ``pattern`` finds masked, but where there are marks already. Both are looked at once, in order."""
+        """``data`` with what ``pattern`` finds masked, but where there are marks already.
+
+        Both are looked at once, in order.
+        """
         pieces: list[bytes] = []
         done, marks = 0, RAW_MARK.finditer(data)
         mark = next(marks, None)

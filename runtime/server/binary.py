@@ -23,7 +23,8 @@ def installed_binary() -> Path | None:
 
 
 async def find_binary(home: Home) -> Path:
-    """The Temporal CLI: installed, downloaded earlier, or downloaded now by the SDK into ``home.bin``.
+    """The Temporal CLI: installed, downloaded earlier, or downloaded now by the SDK into
+    ``home.bin``.
 
     Raises:
         ServerError: if there is none and it cannot be downloaded.
@@ -56,7 +57,9 @@ def _downloaded(home: Home) -> Path | None:
 
 
 async def _download(home: Home) -> Path:
-    """Lets the SDK download its dev server: it does so on its way to start one, which is shut down at once."""
+    """Lets the SDK download its dev server: it does so on its way to start one, which is shut down
+    at once.
+    """
     from temporalio.testing import WorkflowEnvironment
 
     home.bin.mkdir(exist_ok=True)

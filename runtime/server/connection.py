@@ -1,7 +1,8 @@
 """The connection to Temporal: a server that the user names, else the embedded one.
 
-A server is named by ``--address``, by ``TEMPORAL_ADDRESS`` or by a profile of Temporal's own configuration file
-(``TEMPORAL_CONFIG_FILE``, ``TEMPORAL_PROFILE``); TLS, API keys, the namespace and gRPC metadata come from there too.
+A server is named by ``--address``, by ``TEMPORAL_ADDRESS`` or by a profile of Temporal's own
+configuration file (``TEMPORAL_CONFIG_FILE``, ``TEMPORAL_PROFILE``); TLS, API keys, the namespace
+and gRPC metadata come from there too.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ CLOUD = ".tmprl.cloud"
 class Connection:
     """A client, and what it is connected to.
 
-    ``embedded`` is the home of the embedded server, None for any other; ``ui_url`` is the web UI's address where known.
+    ``embedded`` is the home of the embedded server, None for any other; ``ui_url`` is the web UI's
+    address where known.
     """
 
     client: Client
@@ -45,10 +47,12 @@ class Connection:
 
 
 def load_profile(target: Target) -> ClientConfigProfile:
-    """Temporal's configuration with ``target`` over it; its ``address`` is None if the embedded server is meant.
+    """Temporal's configuration with ``target`` over it; its ``address`` is None if the embedded
+    server is meant.
 
     Raises:
-        InputError: if the configuration cannot be read, or names a namespace, a key or TLS and no address.
+        InputError: if the configuration cannot be read, or names a namespace, a key or TLS and no
+            address.
     """
     try:
         profile = ClientConfigProfile.load(profile=target.profile)
@@ -68,16 +72,23 @@ def load_profile(target: Target) -> ClientConfigProfile:
         }
         for name, value in asked.items():
             if value:
-                raise InputError(f"{name} is given and no address: name a server with --address or TEMPORAL_ADDRESS")
+                raise InputError(
+                    f"{name} is given and no address: name a server with --address or"
+                    " TEMPORAL_ADDRESS"
+                )
     return profile
 
 
 @asynccontextmanager
-async def connect(target: Target | None = None, *, home: Home | None = None) -> AsyncIterator[Connection]:
-    """A connection to the server of ``target``, else to the embedded one of ``home``, which is kept until the end.
+async def connect(
+    target: Target | None = None, *, home: Home | None = None
+) -> AsyncIterator[Connection]:
+    """A connection to the server of ``target``, else to the embedded one of ``home``, which is kept
+    until the end.
 
     Raises:
-        InputError: if Temporal's configuration is wrong, or the key is, or another than what is read was signed with.
+        InputError: if Temporal's configuration is wrong, or the key is, or another than what is
+            read was signed with.
         ServerError: if the server cannot be started or reached.
     """
     profile = load_profile(target or Target())
@@ -96,13 +107,17 @@ async def connect(target: Target | None = None, *, home: Home | None = None) -> 
 
 @contextmanager
 def _told_as_server_error(address: str) -> Iterator[None]:
-    """What the server answers to a request that it does not fulfil, and what it holds that is not authentic, for users."""
+    """What the server answers to a request that it does not fulfil, and what it holds that is not
+    authentic, for users.
+    """
     try:
         yield
     except NotSigned as error:
         raise InputError(error.message) from error
     except RPCError as error:
-        raise ServerError(f"the Temporal server at {address} answered {error.status.name}: {_reason(error)}") from error
+        raise ServerError(
+            f"the Temporal server at {address} answered {error.status.name}: {_reason(error)}"
+        ) from error
 
 
 async def _connect_to(profile: ClientConfigProfile, home: Home | None) -> Connection:
@@ -110,7 +125,9 @@ async def _connect_to(profile: ClientConfigProfile, home: Home | None) -> Connec
     try:
         config = profile.to_client_connect_config()
     except OSError as error:
-        raise InputError(f"a TLS file of Temporal's configuration cannot be read: {error}") from error
+        raise InputError(
+            f"a TLS file of Temporal's configuration cannot be read: {error}"
+        ) from error
     config["namespace"] = namespace
     converter = signed_converter(await asyncio.to_thread(key_of, home))
     try:
@@ -126,12 +143,14 @@ async def _connect_to(profile: ClientConfigProfile, home: Home | None) -> Connec
 
 async def _check_namespace(client: Client, address: str) -> None:
     try:
-        await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
+        await client.workflow_service.describe_namespace(
+            DescribeNamespaceRequest(namespace=client.namespace)
+        )
     except RPCError as error:
         if error.status == RPCStatusCode.NOT_FOUND:
             raise ServerError(
-                f"the Temporal server at {address} has no namespace {client.namespace!r}: create it, or name another"
-                " with --namespace or TEMPORAL_NAMESPACE"
+                f"the Temporal server at {address} has no namespace {client.namespace!r}: create"
+                " it, or name another with --namespace or TEMPORAL_NAMESPACE"
             ) from error
         # A key may be good for running workflows and not for reading the namespace's settings.
         if error.status != RPCStatusCode.PERMISSION_DENIED:
@@ -140,8 +159,9 @@ async def _check_namespace(client: Client, address: str) -> None:
 
 def _unreachable(address: str, reason: str) -> ServerError:
     return ServerError(
-        f"no connection to the Temporal server at {address}: {reason}; check the address (--address, TEMPORAL_ADDRESS"
-        " or the Temporal profile), or leave it out to use the embedded server"
+        f"no connection to the Temporal server at {address}: {reason}; check the address"
+        " (--address, TEMPORAL_ADDRESS or the Temporal profile), or leave it out to use the"
+        " embedded server"
     )
 
 
@@ -159,9 +179,14 @@ def _cloud_ui(address: str, namespace: str) -> str | None:
 
 @asynccontextmanager
 async def connect_if_up(target: Target) -> AsyncIterator[Connection | None]:
-    """A connection to a server that serves already; None where only the embedded one is meant and it is down."""
+    """A connection to a server that serves already; None where only the embedded one is meant and
+    it is down.
+    """
     home = state_home()
-    if not load_profile(target).address and (await server_status(home)).state is not ServerState.SERVING:
+    if (
+        not load_profile(target).address
+        and (await server_status(home)).state is not ServerState.SERVING
+    ):
         yield None
         return
     async with connect(target, home=home) as connection:

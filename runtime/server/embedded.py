@@ -1,8 +1,10 @@
-"""The embedded server: one local Temporal dev server for each state directory, shared by all who run jobs there.
+"""The embedded server: one local Temporal dev server for each state directory, shared by all who
+run jobs there.
 
-``server_in_use`` finds or starts it and counts as a user of it until it is left; the last user stops it, unless
-``holdfast up`` pinned it. Everything that looks at, starts or stops the process happens under one lock file, so any
-number of processes may do so at once, and each of them may be killed at any moment.
+``server_in_use`` finds or starts it and counts as a user of it until it is left; the last user
+stops it, unless ``holdfast up`` pinned it. Everything that looks at, starts or stops the process
+happens under one lock file, so any number of processes may do so at once, and each of them may be
+killed at any moment.
 """
 
 from __future__ import annotations
@@ -54,8 +56,11 @@ __all__ = [
 ]
 
 NAMESPACE = "holdfast"
-"""The embedded server's namespace. Not ``default``: that one begins with a retention of 24 hours, and runs that close
-in the first seconds after it was changed still get the old one (the server reads a namespace into its cache)."""
+"""The embedded server's namespace.
+
+Not ``default``: that one begins with a retention of 24 hours, and runs that close in the first
+seconds after it was changed still get the old one (the server reads a namespace into its cache).
+"""
 
 RETENTION = timedelta(days=3650)
 """How long the embedded server keeps the history of a closed run."""
@@ -101,7 +106,10 @@ class ServerState(StrEnum):
 
 
 class ServerStatus(BaseModel):
-    """A state directory's server, and who uses it. ``database_bytes`` includes SQLite's write-ahead log."""
+    """A state directory's server, and who uses it.
+
+    ``database_bytes`` includes SQLite's write-ahead log.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -118,7 +126,8 @@ class ServerStatus(BaseModel):
 
 @asynccontextmanager
 async def server_in_use(home: Home) -> AsyncIterator[ServerInfo]:
-    """The server of ``home``, started if need be, and started again on the same ports should it die meanwhile.
+    """The server of ``home``, started if need be, and started again on the same ports should it die
+    meanwhile.
 
     On leaving, the server is stopped if nobody else uses it and it is not pinned.
 
@@ -158,7 +167,8 @@ async def ensure_server(home: Home) -> ServerInfo:
 async def pin_server(home: Home, *, ui: bool = False) -> ServerInfo:
     """Like ``ensure_server``; and nobody's end stops the server until ``stop_server``.
 
-    With ``ui`` it has Temporal's web UI, until then. A server without it, which nobody uses, is started again on its port.
+    With ``ui`` it has Temporal's web UI, until then. A server without it, which nobody uses, is
+    started again on its port.
 
     Raises:
         ServerError: as ``ensure_server``; also if processes use a server that has no web UI.
@@ -178,8 +188,8 @@ async def _stop_headless(home: Home) -> None:
         return
     if users := live_users(home):
         raise ServerError(
-            f"the embedded Temporal server runs without its web UI, and is used by process {', '.join(map(str, users))}:"
-            " give the same command when they have ended"
+            "the embedded Temporal server runs without its web UI, and is used by process"
+            f" {', '.join(map(str, users))}: give the same command when they have ended"
         )
     await terminate(home)
 
@@ -211,7 +221,13 @@ async def server_status(home: Home) -> ServerStatus:
         version = await _version(info) if info is not None else None
         files = [home.database, home.database.with_name(home.database.name + "-wal")]
         return ServerStatus(
-            state=ServerState.SERVING if version else ServerState.SILENT if alive else ServerState.STOPPED,
+            state=(
+                ServerState.SERVING
+                if version
+                else ServerState.SILENT
+                if alive
+                else ServerState.STOPPED
+            ),
             server=info,
             version=version,
             pinned=_pin(home).exists(),
@@ -224,7 +240,9 @@ async def server_status(home: Home) -> ServerStatus:
 
 
 async def _keep(home: Home, first: ServerInfo) -> None:
-    """Starts the server again whenever it has died: clients that are connected find it where it was."""
+    """Starts the server again whenever it has died: clients that are connected find it where it
+    was.
+    """
     while True:
         await asyncio.sleep(1)
         try:
@@ -266,7 +284,9 @@ async def _serves(launched: Launched) -> bool:
 
 
 async def _prepare(info: ServerInfo, alive: Callable[[], bool], seconds: float) -> bool:
-    """Waits until the server serves and has the namespace; False once it is dead or ``seconds`` are over."""
+    """Waits until the server serves and has the namespace; False once it is dead or ``seconds`` are
+    over.
+    """
     from temporalio.service import RPCError
 
     end = time.monotonic() + seconds
@@ -287,15 +307,23 @@ async def _service(info: ServerInfo) -> ServiceClient:
 
 
 async def _make_namespace(service: ServiceClient) -> None:
-    """Returns once the namespace can be used. Not asked for before it is made: the server would remember the "no"."""
+    """Returns once the namespace can be used.
+
+    Not asked for before it is made: the server would remember the "no".
+    """
     from google.protobuf.duration_pb2 import Duration
-    from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest, RegisterNamespaceRequest
+    from temporalio.api.workflowservice.v1 import (
+        CountWorkflowExecutionsRequest,
+        RegisterNamespaceRequest,
+    )
     from temporalio.service import RPCError, RPCStatusCode
 
     api, retention = service.workflow_service, Duration(seconds=int(RETENTION.total_seconds()))
     try:
         await api.register_namespace(
-            RegisterNamespaceRequest(namespace=NAMESPACE, workflow_execution_retention_period=retention)
+            RegisterNamespaceRequest(
+                namespace=NAMESPACE, workflow_execution_retention_period=retention
+            )
         )
     except RPCError as error:
         if error.status != RPCStatusCode.ALREADY_EXISTS:
@@ -305,12 +333,18 @@ async def _make_namespace(service: ServiceClient) -> None:
 
 
 async def _add_search_attributes(service: ServiceClient) -> None:
-    """Before the namespace is used: the server reads its attributes into a cache then. One that cannot have them does without."""
+    """Before the namespace is used: the server reads its attributes into a cache then.
+
+    One that cannot have them does without.
+    """
     from temporalio.api.enums.v1 import IndexedValueType
     from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
     from temporalio.service import RPCError
 
-    kinds = {str(name): IndexedValueType.Value(f"INDEXED_VALUE_TYPE_{kind}") for name, kind in TYPES.items()}
+    kinds = {
+        str(name): IndexedValueType.Value(f"INDEXED_VALUE_TYPE_{kind}")
+        for name, kind in TYPES.items()
+    }
     try:
         await service.operator_service.add_search_attributes(
             AddSearchAttributesRequest(namespace=NAMESPACE, search_attributes=kinds)
@@ -327,13 +361,18 @@ async def _version(info: ServerInfo) -> str | None:
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             service = await _service(info)
-            return str((await service.workflow_service.get_system_info(GetSystemInfoRequest())).server_version)
+            return str(
+                (
+                    await service.workflow_service.get_system_info(GetSystemInfoRequest())
+                ).server_version
+            )
     except (RuntimeError, RPCError, TimeoutError):
         return None
 
 
 def _lost_its_port(home: Home, launched: Launched) -> bool:
-    """Whether it ended because another process took one of its ports between choosing it and listening on it.
+    """Whether it ended because another process took one of its ports between choosing it and
+    listening on it.
 
     Only its log tells: the other may have been a connection that is closed by now.
     """
@@ -343,34 +382,48 @@ def _lost_its_port(home: Home, launched: Launched) -> bool:
 async def _not_started(home: Home, launched: Launched) -> ServerError:
     code = launched.process.poll()
     await terminate(home)
-    what = f"did not serve within {START_SECONDS:.0f} s" if code is None else f"ended with exit code {code}"
+    what = (
+        f"did not serve within {START_SECONDS:.0f} s"
+        if code is None
+        else f"ended with exit code {code}"
+    )
     tail = log_tail(home, launched.log_start)
     said = log_since(home, launched.log_start)
     if any(words in said for words in DAMAGED):
         return ServerError(
-            f"the embedded Temporal server cannot read its database {home.database}: it is damaged. Move it away together with "
-            f"{home.database.name}-wal and {home.database.name}-shm, then give 'holdfast run JOBS_FILE --from-archive': what "
-            f"ended stays as the archive has it, and what was open goes on from there. The server's log is {home.log}:\n{tail}"
+            f"the embedded Temporal server cannot read its database {home.database}: it is damaged."
+            f" Move it away together with {home.database.name}-wal and {home.database.name}-shm,"
+            " then give 'holdfast run JOBS_FILE --from-archive': what ended stays as the archive"
+            " has it, and what was open goes on from there. The server's log is"
+            f" {home.log}:\n{tail}"
         )
     if any(words in said for words in FULL):
         return ServerError(
-            f"the embedded Temporal server cannot write to {home.server}: the disk is full. Free space, then give the same "
-            f"command again; nothing is lost. The server's log is {home.log}:\n{tail}"
+            f"the embedded Temporal server cannot write to {home.server}: the disk is full. Free"
+            " space, then give the same command again; nothing is lost. The server's log is"
+            f" {home.log}:\n{tail}"
         )
-    return ServerError(f"the embedded Temporal server {what}; its log is {home.log}" + (f":\n{tail}" if tail else ""))
+    return ServerError(
+        f"the embedded Temporal server {what}; its log is {home.log}"
+        + (f":\n{tail}" if tail else "")
+    )
 
 
 @asynccontextmanager
 async def _start_lock(home: Home) -> AsyncIterator[None]:
     lock = AsyncFileLock(
-        home.server / "start.lock", timeout=LOCK_SECONDS, mode=0o600, thread_local=False, run_in_executor=False
+        home.server / "start.lock",
+        timeout=LOCK_SECONDS,
+        mode=0o600,
+        thread_local=False,
+        run_in_executor=False,
     )
     try:
         await lock.acquire()
     except Timeout as error:
         raise ServerError(
-            f"another process has been starting or stopping the embedded server for {LOCK_SECONDS:.0f} s"
-            f" ({home.server / 'start.lock'})"
+            "another process has been starting or stopping the embedded server for"
+            f" {LOCK_SECONDS:.0f} s ({home.server / 'start.lock'})"
         ) from error
     try:
         yield

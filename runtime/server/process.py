@@ -1,12 +1,14 @@
-"""The embedded server as an operating-system process: how it is started, recognised, found again and ended.
+"""The embedded server as an operating-system process: how it is started, recognised, found again
+and ended.
 
-The process is its own session, so neither a Ctrl-C nor the end of the process that started it reaches it. Two things
-make it findable whatever is killed, and whenever:
+The process is its own session, so neither a Ctrl-C nor the end of the process that started it
+reaches it. Two things make it findable whatever is killed, and whenever:
 
-* It inherits a locked file, ``alive.lock``. The lock is held exactly as long as the server lives, so a process id that
-  was given to another process, a zombie or a stale state file cannot pass for a server.
-* It writes its own process id, into that file and into ``server.json``, before it becomes the server. There is no
-  moment at which a server runs and nothing says so.
+* It inherits a locked file, ``alive.lock``. The lock is held exactly as long as the server lives,
+  so a process id that was given to another process, a zombie or a stale state file cannot pass for
+  a server.
+* It writes its own process id, into that file and into ``server.json``, before it becomes the
+  server. There is no moment at which a server runs and nothing says so.
 """
 
 from __future__ import annotations
@@ -45,23 +47,32 @@ SETTINGS = {
     "history.transferProcessorMaxPollRPS": "5000",
     "history.timerProcessorMaxPollRPS": "5000",
     "history.visibilityProcessorMaxPollRPS": "5000",
-    # The server's own defaults of today, fixed: a job continues as new when the server suggests it (DESIGN section 9).
+    # The server's own defaults of today, fixed: a job continues as new when the server suggests it
+    # (DESIGN section 9).
     "limit.historyCount.suggestContinueAsNew": "4096",
     "limit.historySize.suggestContinueAsNew": "4194304",
-    # The server always has an HTTP API, which by default answers under any host name, so to any web page that has this
-    # address looked up as its own. No page can have this name.
+    # The server always has an HTTP API, which by default answers under any host name, so to any web
+    # page that has this address looked up as its own. No page can have this name.
     "frontend.httpAllowedHosts": '["holdfast.invalid"]',
 }
 """Dynamic configuration of the embedded server, as JSON values."""
 
 PRAGMAS = ("journal_mode=wal", "synchronous=normal")
-"""Survives the crash of any process; FACTS: 66-75 to 122-134 turns a second with 20 concurrent jobs."""
+"""Survives the crash of any process; FACTS: 66-75 to 122-134 turns a second with 20 concurrent
+jobs.
+"""
 
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "TZ", "LANG", "LC_ALL", "GOGC", "GOMAXPROCS", "GOMEMLIMIT")
-"""The server's whole environment, where set: no provider's key, and not the key that payloads are signed with."""
+"""The server's whole environment, where set: no provider's key, and not the key that payloads are
+signed with.
+"""
 
-# $1: alive.lock; $2, $3: server.json without its pid, before and after it; $4: server.json; then the server's command.
-_LAUNCH = 'echo $$ > "$1" && printf "%s%d%s" "$2" $$ "$3" > "$4.new" && mv -f "$4.new" "$4" && shift 4 && exec "$@"'
+# $1: alive.lock; $2, $3: server.json without its pid, before and after it; $4: server.json; then
+# the server's command.
+_LAUNCH = (
+    'echo $$ > "$1" && printf "%s%d%s" "$2" $$ "$3" > "$4.new" && mv -f "$4.new" "$4" && shift 4 &&'
+    ' exec "$@"'
+)
 
 
 class ServerInfo(BaseModel):
@@ -96,7 +107,9 @@ class Ports:
 
 @dataclass(frozen=True)
 class Launched:
-    """A server that this process just started: its child process, and where its part of the log begins."""
+    """A server that this process just started: its child process, and where its part of the log
+    begins.
+    """
 
     process: subprocess.Popen[bytes]
     info: ServerInfo
@@ -108,7 +121,9 @@ _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def is_alive(home: Home) -> bool:
-    """Whether a server process of this state directory lives; ask only while ``start.lock`` is held."""
+    """Whether a server process of this state directory lives; ask only while ``start.lock`` is
+    held.
+    """
     alive = locked(_alive_lock(home))
     if not alive:
         _reap()
@@ -116,7 +131,9 @@ def is_alive(home: Home) -> bool:
 
 
 def read_info(home: Home) -> ServerInfo | None:
-    """What ``server.json`` says; None if it is missing, broken, or about another process than the lock's holder."""
+    """What ``server.json`` says; None if it is missing, broken, or about another process than the
+    lock's holder.
+    """
     try:
         info = ServerInfo.model_validate_json(_state_file(home).read_bytes())
     except (FileNotFoundError, ValidationError):
@@ -131,7 +148,9 @@ def last_ports(home: Home) -> Ports | None:
 
 
 def free_ports(preferred: Ports | None, *, ui: bool) -> Ports:
-    """A free port for the frontend and, with ``ui``, one for the web UI: the preferred ones if all are free."""
+    """A free port for the frontend and, with ``ui``, one for the web UI: the preferred ones if all
+    are free.
+    """
     with socket.socket() as one, socket.socket() as two:
         one.bind((HOST, 0))
         two.bind((HOST, 0))
@@ -163,7 +182,13 @@ def launch(home: Home, binary: Path, ports: Ports) -> Launched:
     """
     import fcntl
 
-    info = ServerInfo(pid=0, port=ports.frontend, ui_port=ports.ui, binary=str(binary), started_at=datetime.now(UTC))
+    info = ServerInfo(
+        pid=0,
+        port=ports.frontend,
+        ui_port=ports.ui,
+        binary=str(binary),
+        started_at=datetime.now(UTC),
+    )
     before, after = '{"pid":', "," + info.model_dump_json(exclude={"pid"})[1:]
     launcher = [
         "/bin/sh",
@@ -202,18 +227,24 @@ def launch(home: Home, binary: Path, ports: Ports) -> Launched:
 
 
 async def terminate(home: Home) -> None:
-    """Ends the server process of this state directory; returns when it is gone. ``start.lock`` is held.
+    """Ends the server process of this state directory; returns when it is gone.
+
+    ``start.lock`` is held.
 
     Raises:
         ServerError: if a server lives and nothing says which process it is, or it cannot be ended.
     """
     for sign, seconds in ((signal.SIGTERM, TERM_SECONDS), (signal.SIGKILL, TERM_SECONDS)):
-        # A process that is just being started has the lock already and writes its id within moments.
+        # A process that is just being started has the lock already and writes its id within
+        # moments.
         await wait_until(lambda: not is_alive(home) or _holder(home) is not None, TERM_SECONDS)
         pid = _holder(home)
         if is_alive(home):
             if pid is None:
-                raise ServerError(f"a process holds {_alive_lock(home)} and does not say which it is; end it by hand")
+                raise ServerError(
+                    f"a process holds {_alive_lock(home)} and does not say which it is; end it by"
+                    " hand"
+                )
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, sign)
         if await wait_until(lambda: not is_alive(home), seconds):
@@ -250,9 +281,21 @@ def log_since(home: Home, start: int) -> str:
 def _command(home: Home, binary: Path, ports: Ports) -> list[str]:
     command = [str(binary), "server", "start-dev", "--db-filename", str(home.database)]
     command += ["--ip", HOST, "--port", str(ports.frontend)]
-    # The web UI answers under any host name, to pages of other sites as well: it is there on demand only.
-    command += ["--headless"] if ports.ui is None else ["--ui-port", str(ports.ui), "--ui-disable-news-fetch"]
-    command += ["--log-level", "warn", "--color", "never", "--disable-config-file", "--disable-config-env"]
+    # The web UI answers under any host name, to pages of other sites as well: it is there on demand
+    # only.
+    command += (
+        ["--headless"]
+        if ports.ui is None
+        else ["--ui-port", str(ports.ui), "--ui-disable-news-fetch"]
+    )
+    command += [
+        "--log-level",
+        "warn",
+        "--color",
+        "never",
+        "--disable-config-file",
+        "--disable-config-env",
+    ]
     for name, value in {**SETTINGS, **_own_settings(home)}.items():
         command += ["--dynamic-config-value", f"{name}={value}"]
     for pragma in PRAGMAS:
@@ -268,7 +311,10 @@ def _own_settings(home: Home) -> dict[str, str]:
     except ValueError as error:
         raise InputError(f"{home.settings} is not JSON: {error}") from error
     if not isinstance(given, dict):
-        raise InputError(f"{home.settings} must be an object of names and values of Temporal's dynamic configuration")
+        raise InputError(
+            f"{home.settings} must be an object of names and values of Temporal's dynamic"
+            " configuration"
+        )
     return {name: json.dumps(value) for name, value in given.items()}
 
 

@@ -1,8 +1,9 @@
-"""Who uses the embedded server: one file for each use, locked by the process for as long as it lives.
+"""Who uses the embedded server: one file for each use, locked by the process for as long as it
+lives.
 
-The operating system gives a lock back when its process ends, ``kill -9`` included, so a count of locked files is a
-count of live users. Everything here happens while ``start.lock`` is held: between opening a file and locking it,
-a user would look dead.
+The operating system gives a lock back when its process ends, ``kill -9`` included, so a count of
+locked files is a count of live users. Everything here happens while ``start.lock`` is held: between
+opening a file and locking it, a user would look dead.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def live_users(home: Home) -> tuple[int, ...]:
 
 
 def locked(path: Path) -> bool:
-    """Whether some live process holds the lock on the file ``path``; a file that is not there is not locked."""
+    """Whether some live process holds the lock on the file ``path``; a file that is not there is
+    not locked.
+    """
     try:
         descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:

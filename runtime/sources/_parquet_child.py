@@ -1,7 +1,9 @@
-"""The process that reads one Parquet file: started with ``own_process.command``, the file as its input.
+"""The process that reads one Parquet file: started with ``own_process.command``, the file as its
+input.
 
-A file may be made to crash what reads it, or to unpack to any size. So it is read here, in a process of its own with hard
-limits, and what is found is told line by line, as JSON: the columns and the first rows, then how many rows there are.
+A file may be made to crash what reads it, or to unpack to any size. So it is read here, in a
+process of its own with hard limits, and what is found is told line by line, as JSON: the columns
+and the first rows, then how many rows there are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The archive as a source: ``holdfast://JOB@N``, a turn of any job of the same archive, ``self`` for the reader's own.
+"""The archive as a source: ``holdfast://JOB@N``, a turn of any job of the same archive, ``self``
+for the reader's own.
 
-``holdfast://JOB`` tells of the job as a whole, ``holdfast://JOB@N/effect/K`` is what effect K of turn N's statement came to: the
-result of a tool, say, that is too long to be printed.
+``holdfast://JOB`` tells of the job as a whole, ``holdfast://JOB@N/effect/K`` is what effect K of
+turn N's statement came to: the result of a tool, say, that is too long to be printed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from runtime.sources.source import Known, Opened
 
 SCHEME = "holdfast://"
 
-_ADDRESS = re.compile(r"holdfast://(?P<job>[^@\s]+?)(?:@(?P<turn>\d{1,9})(?:/effect/(?P<effect>\d{1,6}))?)?/?")
+_ADDRESS = re.compile(
+    r"holdfast://(?P<job>[^@\s]+?)(?:@(?P<turn>\d{1,9})(?:/effect/(?P<effect>\d{1,6}))?)?/?"
+)
 _HELP = "expected holdfast://JOB, holdfast://JOB@TURN or holdfast://JOB@TURN/effect/K"
 
 
@@ -40,7 +43,8 @@ class ArchiveSource:
         return None
 
     def open(self) -> Opened:
-        """The turn's statement and what came of it, as Markdown; of an effect the JSON of its result.
+        """The turn's statement and what came of it, as Markdown; of an effect the JSON of its
+        result.
 
         Raises:
             FileNotFoundError: if the archive has no such job, turn or effect.
@@ -76,9 +80,17 @@ class ArchiveSource:
     def _effect(self, archive: JobArchive, run: str, turn: int, effect: int) -> Opened:
         value = recorded_effect(archive, run, turn, effect)
         if value is None:
-            raise FileNotFoundError(f"turn {turn} has no effect {effect} in the archive: {self.uri!r}")
-        result = value["value"] if set(value) >= {"value", "error_type"} and value["error_type"] is None else value
-        text = result if isinstance(result, str) else json.dumps(result, indent=2, ensure_ascii=False)
+            raise FileNotFoundError(
+                f"turn {turn} has no effect {effect} in the archive: {self.uri!r}"
+            )
+        result = (
+            value["value"]
+            if set(value) >= {"value", "error_type"} and value["error_type"] is None
+            else value
+        )
+        text = (
+            result if isinstance(result, str) else json.dumps(result, indent=2, ensure_ascii=False)
+        )
         return self._opened(text, "effect.txt" if isinstance(result, str) else "effect.json")
 
     def _opened(self, text: str, name: str) -> Opened:
@@ -90,7 +102,9 @@ def _turn_text(archive: JobArchive, run: str, turn: int) -> str:
     record = turn_record(archive, run, turn)
     reply = record.step.reply
     form = str((archive.definition() or {}).get("form", "tool"))
-    statement = parse_reply(reply.text, reply.tool_calls, reply.finish_reason, reply.refusal, form).statement
+    statement = parse_reply(
+        reply.text, reply.tool_calls, reply.finish_reason, reply.refusal, form
+    ).statement
     parts = [f"# Turn {turn}", *([reply.text] if reply.text.strip() else [])]
     parts += ["## Statement", statement if statement is not None else "(none)"]
     parts += ["## Result", *(_results(archive, run, turn) or ["(not shown to the model yet)"])]
@@ -102,16 +116,23 @@ def _results(archive: JobArchive, run: str, turn: int) -> list[str]:
     if archive.find_step(run, turn + 1) is None:
         return []
     kinds, own = (SegmentKind.RESULT, SegmentKind.ERROR), f"event:{turn}."
-    return [s.text for s in archive.turn_layout(run, turn + 1) if s.kind in kinds and s.origin.startswith(own)]
+    return [
+        s.text
+        for s in archive.turn_layout(run, turn + 1)
+        if s.kind in kinds and s.origin.startswith(own)
+    ]
 
 
 def _job_text(archive: JobArchive, run: str) -> str:
     definition, end = archive.definition() or {}, archive.end(run)
     parts = ["# Goal", str(definition.get("goal", "(not recorded)")), "# Turns"]
     parts += [
-        f"{step.turn}: {step.reply.text.strip().partition(chr(10))[0][:200]}".rstrip() for step in archive.steps(run)
+        f"{step.turn}: {step.reply.text.strip().partition(chr(10))[0][:200]}".rstrip()
+        for step in archive.steps(run)
     ]
     if end is not None:
         parts += ["# End", f"{end.status}: {end.reason}" if end.reason else end.status]
-        parts += [json.dumps(end.result, indent=2, ensure_ascii=False)] if end.result is not None else []
+        parts += (
+            [json.dumps(end.result, indent=2, ensure_ascii=False)] if end.result is not None else []
+        )
     return "\n\n".join(parts) + "\n"

@@ -14,7 +14,9 @@ from runtime.workspace.files import Content, Workspace
 from runtime.workspace.fingerprints import FingerprintCache, Identity
 
 ATTEMPTS = 3
-"""So often a file is read that changes while it is read, before it is shown as it was found last."""
+"""So often a file is read that changes while it is read, before it is shown as it was found
+last.
+"""
 
 BEING_WRITTEN = "it was being written while it was read"
 
@@ -35,7 +37,9 @@ class FileSource:
         return None if fingerprint is None else Known(fingerprint, identity.size)
 
     def open(self) -> Opened:
-        """The file as one read found it: the bytes that are shown are those that are hashed, whatever happens meanwhile."""
+        """The file as one read found it: the bytes that are shown are those that are hashed,
+        whatever happens meanwhile.
+        """
         started, content = self._stable()
         whole = content.missing == 0
         # Of a file too large to be read the ends, the size and the time must do.
@@ -44,14 +48,21 @@ class FileSource:
         self.fingerprints.put(content.before, content.after, fingerprint, read_at=started)
         notes = [] if content.stable else [BEING_WRITTEN]
         if not whole:
-            notes.append(f"the ends of a file of {content.before.size:,} bytes; lines are counted in what is here")
+            notes.append(
+                f"the ends of a file of {content.before.size:,} bytes; lines are counted in what is"
+                " here"
+            )
         outline = None
         if self.path.lower().endswith(SUFFIXES):
             outline = partial(self._parquet, content.before)
-        return Opened(content.data, fingerprint, content.before.size, self.path, "; ".join(notes), outline)
+        return Opened(
+            content.data, fingerprint, content.before.size, self.path, "; ".join(notes), outline
+        )
 
     def _parquet(self, read: Identity, mask: Mask) -> tuple[Item, ...]:
-        """The outline of a Parquet file, which is read by itself, from the same file as the bytes."""
+        """The outline of a Parquet file, which is read by itself, from the same file as the
+        bytes.
+        """
         with self.workspace.opened(self.path) as (file, now):
             if now != read:
                 return (Item(0, 0, "it was replaced while it was read"),)

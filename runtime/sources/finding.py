@@ -18,7 +18,10 @@ from runtime.workspace.fingerprints import FingerprintCache
 
 @dataclass(frozen=True)
 class Sources:
-    """The sources of the job ``own``. ``now`` tells nanoseconds since 1970, ``allowed`` which URLs it may read."""
+    """The sources of the job ``own``.
+
+    ``now`` tells nanoseconds since 1970, ``allowed`` which URLs it may read.
+    """
 
     workspace: Workspace
     fingerprints: FingerprintCache
@@ -29,7 +32,8 @@ class Sources:
     own: JobKey | None = None
 
     def find(self, path: str) -> Source:
-        """The source that ``path`` names: a URL, an address in the archive, what is in the workspace under that very name, or else a pattern.
+        """The source that ``path`` names: a URL, an address in the archive, what is in the
+        workspace under that very name, or else a pattern.
 
         Raises:
             OSError: if the path leads out of the workspace.

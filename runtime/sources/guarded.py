@@ -1,8 +1,10 @@
-"""Connections for web pages: only to addresses that the jobs file allows, decided on the address that is connected to.
+"""Connections for web pages: only to addresses that the jobs file allows, decided on the address
+that is connected to.
 
-A name is looked up once, its addresses are checked, and the connection goes to one of those; so it does not matter what the
-name says a moment later, or how an address is spelled. Where the environment names a proxy (``HTTPS_PROXY`` and its
-like), the proxy looks names up, and what it reaches is its operator's choice: only addresses in the URL itself are checked then.
+A name is looked up once, its addresses are checked, and the connection goes to one of those; so it
+does not matter what the name says a moment later, or how an address is spelled. Where the
+environment names a proxy (``HTTPS_PROXY`` and its like), the proxy looks names up, and what it
+reaches is its operator's choice: only addresses in the URL itself are checked then.
 """
 
 from __future__ import annotations
@@ -73,14 +75,18 @@ class _Guard(httpcore.AsyncNetworkBackend):
         failure: Exception | None = None
         for address in await self._addresses(host, port):
             try:
-                return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
+                return await self._inner.connect_tcp(
+                    address, port, timeout, local_address, socket_options
+                )
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
         raise failure or httpcore.ConnectError(f"{host} has no address")
 
     async def _addresses(self, host: str, port: int) -> list[str]:
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = await asyncio.get_running_loop().getaddrinfo(
+                host, port, type=socket.SOCK_STREAM
+            )
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(str(error)) from error
         addresses = list(dict.fromkeys(str(place[4][0]) for place in found))
@@ -110,7 +116,8 @@ def _check_literal(url: httpx.URL, allowed: Sequence[str]) -> None:
 def _refusal(host: str, address: str, port: int, kind: str | None) -> PermissionError:
     named = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
     return PermissionError(
-        f"{host!r} is at {address}, a {kind} address: such are read only where 'urls' names them ({named})"
+        f"{host!r} is at {address}, a {kind} address: such are read only where 'urls' names them"
+        f" ({named})"
     )
 
 

@@ -1,4 +1,6 @@
-"""Directories and globs as sources: a line for each file, and an outline of what the files are or hold."""
+"""Directories and globs as sources: a line for each file, and an outline of what the files are or
+hold.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from runtime.workspace.glob import Found, Listed, globbed
 from runtime.workspace.walk import host_trouble
 
 OUTLINED_FILES = 200
-"""Files of a glob whose symbols are in its outline, and the bytes of one of them; the others are only named."""
+"""Files of a glob whose symbols are in its outline, and the bytes of one of them; the others are
+only named.
+"""
 OUTLINED_BYTES = 64 * 1024
 
 TREE_DIRECTORIES = 2_000
@@ -51,7 +55,9 @@ class DirectorySource:
         while waiting:
             place, name, level = waiting.pop()
             if len(items) == TREE_DIRECTORIES:
-                items.append(Item(0, 1, f"… only the first {TREE_DIRECTORIES:,} directories are listed"))
+                items.append(
+                    Item(0, 1, f"… only the first {TREE_DIRECTORIES:,} directories are listed")
+                )
                 break
             if name in UNSEEN:
                 items.append(Item(0, level, f"{name}/ …"))
@@ -64,7 +70,9 @@ class DirectorySource:
                 items.append(Item(0, level, f"{name}/ cannot be listed: {error.strerror}"))
                 continue
             items.append(Item(0, level, _counted(f"{name}/", inside)))
-            waiting += [(f"{place}/{below}", below, level + 1) for below in _directories(inside)][::-1]
+            waiting += [(f"{place}/{below}", below, level + 1) for below in _directories(inside)][
+                ::-1
+            ]
         return tuple(items)
 
 
@@ -87,9 +95,13 @@ class GlobSource:
         lines = [_line(entry, path) for path, entry in found.files]
         cut = _cut(found)
         entries = [replace(entry, name=path) for path, entry in found.files]
-        return _listing([*cut, *lines], entries, self.pattern, lambda mask: self._outline(entries, cut, mask))
+        return _listing(
+            [*cut, *lines], entries, self.pattern, lambda mask: self._outline(entries, cut, mask)
+        )
 
-    def _outline(self, entries: Sequence[Listed], cut: Sequence[str], mask: Mask) -> tuple[Item, ...]:
+    def _outline(
+        self, entries: Sequence[Listed], cut: Sequence[str], mask: Mask
+    ) -> tuple[Item, ...]:
         """Each file, and below it the symbols that it defines."""
         items: list[Item] = [Item(0, 0, line) for line in cut]
         for number, entry in enumerate(entries[:OUTLINED_FILES]):
@@ -117,8 +129,14 @@ def _cut(found: Found) -> list[str]:
     """The line above a listing that says what is not in it, if something is not."""
     if found.whole and not found.left_out:
         return []
-    more = f"{found.left_out:,} more match" if found.left_out else "not all directories were looked into"
-    more += "" if found.whole or not found.left_out else ", and not all directories were looked into"
+    more = (
+        f"{found.left_out:,} more match"
+        if found.left_out
+        else "not all directories were looked into"
+    )
+    more += (
+        "" if found.whole or not found.left_out else ", and not all directories were looked into"
+    )
     return [f"[the first {len(found.files):,} files; {more}: narrow the pattern]"]
 
 
@@ -128,12 +146,18 @@ def is_pattern(path: str) -> bool:
 
 
 def _listing(
-    lines: Sequence[str], entries: Sequence[Listed], name: str, items: Callable[[Mask], tuple[Item, ...]]
+    lines: Sequence[str],
+    entries: Sequence[Listed],
+    name: str,
+    items: Callable[[Mask], tuple[Item, ...]],
 ) -> Opened:
     text = "".join(f"{line}\n" for line in lines)
-    # The times are no part of the text: they say that a file may be another although its size is the same.
+    # The times are no part of the text: they say that a file may be another although its size is
+    # the same.
     fingerprint = digest_of([text, [entry.modified for entry in entries]])
-    return Opened(text.encode("utf-8", "replace"), fingerprint, len(entries), f"{name}/", outline=items)
+    return Opened(
+        text.encode("utf-8", "replace"), fingerprint, len(entries), f"{name}/", outline=items
+    )
 
 
 def _line(entry: Listed, name: str) -> str:
@@ -155,6 +179,7 @@ def _counted(name: str, entries: Sequence[Listed]) -> str:
     if not total:
         return f"{name} no files"
     most = ", ".join(
-        f"{count:,} {kind}" for kind, count in sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))[:5]
+        f"{count:,} {kind}"
+        for kind, count in sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))[:5]
     )
     return f"{name} {total:,} {'file' if total == 1 else 'files'}: {most}"

@@ -1,4 +1,6 @@
-"""The structure of a Parquet file: its columns with their types and first values, and how many rows it has."""
+"""The structure of a Parquet file: its columns with their types and first values, and how many rows
+it has.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,16 @@ from runtime.sources.source import Mask
 
 SUFFIXES = (".parquet", ".pq")
 SECONDS = 10.0
-"""Of real time that a file's reading may take; its process has less of the processor (``_parquet_child``)."""
+"""Of real time that a file's reading may take; its process has less of the processor
+(``_parquet_child``).
+"""
 
 
 def parquet_outline(file: int, mask: Mask) -> tuple[Item, ...]:
-    """The outline of the Parquet file open at the descriptor ``file``. One that cannot be read says why."""
+    """The outline of the Parquet file open at the descriptor ``file``.
+
+    One that cannot be read says why.
+    """
     try:
         done = subprocess.run(
             command("runtime.sources._parquet_child"),
@@ -32,7 +39,11 @@ def parquet_outline(file: int, mask: Mask) -> tuple[Item, ...]:
     except subprocess.TimeoutExpired as error:
         told, failed = error.stdout or b"", True
     return tuple(
-        _items([json.loads(line) for line in told.splitlines(keepends=True) if line.endswith(b"\n")], failed, mask)
+        _items(
+            [json.loads(line) for line in told.splitlines(keepends=True) if line.endswith(b"\n")],
+            failed,
+            mask,
+        )
     )
 
 
@@ -41,10 +52,15 @@ def _items(told: list[dict[str, Any]], failed: bool, mask: Mask) -> Iterator[Ite
     head = told[0] if told else {}
     if "columns" not in head:
         yield Item(
-            0, 0, f"cannot be read as Parquet: {head.get('error') or 'it takes more memory or time than allowed'}"
+            0,
+            0,
+            "cannot be read as Parquet:"
+            f" {head.get('error') or 'it takes more memory or time than allowed'}",
         )
         return
-    yield Item(0, 0, f"{head['width']:,} columns, {_rows(told[1] if len(told) > 1 else {}, failed)}")
+    yield Item(
+        0, 0, f"{head['width']:,} columns, {_rows(told[1] if len(told) > 1 else {}, failed)}"
+    )
     rows = head["rows"]
     for place, (name, kind) in enumerate(head["columns"]):
         values = ", ".join(_shown(row[place], mask) for row in rows)
@@ -60,6 +76,8 @@ def _rows(count: dict[str, Any], failed: bool) -> str:
 
 
 def _shown(text: str, mask: Mask) -> str:
-    """A value without secrets, which are looked for before it is cut; an empty one as ``(empty)``."""
+    """A value without secrets, which are looked for before it is cut; an empty one as
+    ``(empty)``.
+    """
     masked = mask(text.encode("utf-8", "replace")).decode("utf-8", "replace")
     return one_line(masked, VALUE_CHARS) or "(empty)"

@@ -1,4 +1,6 @@
-"""A source, as the read activity takes it: opened, it is text with a fingerprint, whatever it was before."""
+"""A source, as the read activity takes it: opened, it is text with a fingerprint, whatever it was
+before.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,13 @@ Mask = Callable[[bytes], bytes]
 
 @dataclass(frozen=True)
 class Opened:
-    """A source's content. Equal fingerprints mean equal content; ``size`` is the source's own, in bytes.
+    """A source's content.
 
-    ``name`` is that by whose end the kind of content is known. ``note`` is what a reader must know of it (it was being
-    written, only its ends are here). ``outline`` gives the structure of what is no text of its own, such as a directory.
+    Equal fingerprints mean equal content; ``size`` is the source's own, in bytes.
+
+    ``name`` is that by whose end the kind of content is known. ``note`` is what a reader must know
+    of it (it was being written, only its ends are here). ``outline`` gives the structure of what is
+    no text of its own, such as a directory.
     """
 
     data: bytes

@@ -1,8 +1,9 @@
 """Which web pages a job may read: the rules of ``urls:``. Pure.
 
-A rule is a host (``docs.python.org``, ``*.example.org``, ``10.0.3.7:8443``), which means https, on port 443 where it names none, or a
-URL (``http://localhost:8000/docs/``) beneath which everything is meant. Addresses that are not the public internet's are
-for those hosts alone that a rule names by their address, or as ``localhost``.
+A rule is a host (``docs.python.org``, ``*.example.org``, ``10.0.3.7:8443``), which means https, on
+port 443 where it names none, or a URL (``http://localhost:8000/docs/``) beneath which everything is
+meant. Addresses that are not the public internet's are for those hosts alone that a rule names by
+their address, or as ``localhost``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ _HOST_WITH_PATH = re.compile(r"^[^/]*/")
 
 @dataclass(frozen=True)
 class UrlRule:
-    """One entry of ``urls:``. ``host`` is in lower case; with ``below`` its subdomains are meant, and not itself."""
+    """One entry of ``urls:``.
+
+    ``host`` is in lower case; with ``below`` its subdomains are meant, and not itself.
+    """
 
     scheme: str
     host: str
@@ -46,7 +50,9 @@ class UrlRule:
             raise ValueError("expected a host, host:port, *.host or a URL without query")
         scheme, separator, rest = entry.rpartition("://")
         if not separator and _HOST_WITH_PATH.match(rest):
-            raise ValueError(f"expected https:// before a host with a path; did you mean https://{entry}?")
+            raise ValueError(
+                f"expected https:// before a host with a path; did you mean https://{entry}?"
+            )
         below = rest.startswith("*.")
         try:
             url = httpx.URL(f"{scheme or 'https'}://{rest.removeprefix('*.')}")
@@ -71,7 +77,9 @@ class UrlRule:
 
 
 def rule_for(url: str, allowed: Sequence[str]) -> UrlRule | None:
-    """The first of the rules ``allowed`` that covers ``url``; None for what none covers, or what is no plain web address."""
+    """The first of the rules ``allowed`` that covers ``url``; None for what none covers, or what is
+    no plain web address.
+    """
     try:
         asked = httpx.URL(url)
     except (httpx.InvalidURL, UnicodeError):
@@ -110,11 +118,15 @@ def _plain(address: Address) -> Address:
         return address
     if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1] or address
+    return (
+        address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1] or address
+    )
 
 
 def _host(url: httpx.URL) -> str:
-    """The host as it is asked for: international names in their ASCII form, addresses in their shortest."""
+    """The host as it is asked for: international names in their ASCII form, addresses in their
+    shortest.
+    """
     host = url.raw_host.decode("ascii").lower().strip("[]")
     try:
         return str(ipaddress.ip_address(host))

@@ -1,7 +1,7 @@
 """Web pages as sources: only those that the jobs file allows, asked for again only if they changed.
 
-What a page's ``ETag`` and ``Last-Modified`` say is remembered for the process, so a page that is read in every turn costs one
-conditional request with an empty answer.
+What a page's ``ETag`` and ``Last-Modified`` say is remembered for the process, so a page that is
+read in every turn costs one conditional request with an empty answer.
 """
 
 from __future__ import annotations
@@ -33,9 +33,16 @@ SECONDS = 60.0
 
 _CHUNK = 64 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
-"""The one compression that is asked for, as zlib knows it: what undoes it can be told how much to give at a time."""
+"""The one compression that is asked for, as zlib knows it: what undoes it can be told how much to
+give at a time.
+"""
 
-_KINDS = {"text/html": ".html", "application/json": ".json", "text/markdown": ".md", "text/csv": ".csv"}
+_KINDS = {
+    "text/html": ".html",
+    "application/json": ".json",
+    "text/markdown": ".md",
+    "text/csv": ".csv",
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,10 @@ class Page:
 
 
 class Pages:
-    """The pages that this process fetched last. Safe between threads. ``seconds`` is what a page may take."""
+    """The pages that this process fetched last.
+
+    Safe between threads. ``seconds`` is what a page may take.
+    """
 
     def __init__(self, most: int = CACHED_BYTES, seconds: float = SECONDS) -> None:
         self.seconds = seconds
@@ -87,7 +97,9 @@ class WebSource:
     _fetched: Opened | None = field(default=None, init=False)
 
     def known(self) -> Known | None:
-        """The page's fingerprint: whoever asks for it is answered with the page itself, so this is the one request."""
+        """The page's fingerprint: whoever asks for it is answered with the page itself, so this is
+        the one request.
+        """
         opened = self.open()
         return Known(opened.fingerprint, opened.size)
 
@@ -105,7 +117,9 @@ class WebSource:
             except (httpx.TimeoutException, TimeoutError):
                 raise TimeoutError(f"no answer in time from {self.url!r}") from None
             except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
-                raise OSError(f"{self.url!r} cannot be read: {error or type(error).__name__}") from None
+                raise OSError(
+                    f"{self.url!r} cannot be read: {error or type(error).__name__}"
+                ) from None
         return self._fetched
 
     async def _fetch_in_time(self) -> Opened:
@@ -116,7 +130,9 @@ class WebSource:
         self._check(self.url)
         page, url = self.pages.get(self.url), self.url
         transport = GuardedTransport(self.allowed)
-        async with httpx.AsyncClient(timeout=TIMEOUT, follow_redirects=False, transport=transport) as client:
+        async with httpx.AsyncClient(
+            timeout=TIMEOUT, follow_redirects=False, transport=transport
+        ) as client:
             for _ in range(REDIRECTS + 1):
                 async with client.stream("GET", url, headers=_conditions(page)) as response:
                     if page is not None and response.status_code == 304:
@@ -129,19 +145,34 @@ class WebSource:
 
     async def _taken(self, response: httpx.Response) -> Opened:
         if response.status_code != 200:
-            raise _refusal(response.status_code)(f"{response.status_code} {response.reason_phrase}: {self.url!r}")
+            raise _refusal(response.status_code)(
+                f"{response.status_code} {response.reason_phrase}: {self.url!r}"
+            )
         data, whole = await _body(response, self.url)
         note = "" if whole else f"the first {MOST_BYTES:,} bytes of a longer page"
-        kind = _KINDS.get(response.headers.get("content-type", "").partition(";")[0].strip().lower(), "")
+        kind = _KINDS.get(
+            response.headers.get("content-type", "").partition(";")[0].strip().lower(), ""
+        )
         name = httpx.URL(self.url).path.rsplit("/", 1)[-1]
-        opened = Opened(data, digest_bytes(data), len(data), name if "." in name or not kind else name + kind, note)
-        self.pages.put(self.url, Page(opened, response.headers.get("etag"), response.headers.get("last-modified")))
+        opened = Opened(
+            data,
+            digest_bytes(data),
+            len(data),
+            name if "." in name or not kind else name + kind,
+            note,
+        )
+        self.pages.put(
+            self.url,
+            Page(opened, response.headers.get("etag"), response.headers.get("last-modified")),
+        )
         return opened
 
     def _check(self, url: str) -> None:
         if not is_allowed(url, self.allowed):
             listed = ", ".join(self.allowed) or "none"
-            raise PermissionError(f"{url!r} is not among the URLs that the jobs file allows: {listed}")
+            raise PermissionError(
+                f"{url!r} is not among the URLs that the jobs file allows: {listed}"
+            )
 
 
 def _conditions(page: Page | None) -> dict[str, str]:
@@ -162,7 +193,9 @@ async def _body(response: httpx.Response, url: str) -> tuple[bytes, bool]:
     data = bytearray()
     async for chunk in response.aiter_raw(_CHUNK):
         try:
-            data += chunk if unpack is None else unpack.decompress(chunk, MOST_BYTES + 1 - len(data))
+            data += (
+                chunk if unpack is None else unpack.decompress(chunk, MOST_BYTES + 1 - len(data))
+            )
         except zlib.error as error:
             raise OSError(f"{url!r} is not the gzip that it says it is: {error}") from None
         if len(data) > MOST_BYTES:

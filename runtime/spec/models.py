@@ -1,7 +1,8 @@
-"""What one batch and its jobs are, fully resolved: no defaults left to fill in, no path left relative.
+"""What one batch and its jobs are, fully resolved: no defaults left to fill in, no path left
+relative.
 
-These values go into workflow inputs and the archive, so they are frozen, serialise to JSON and come back equal.
-This module imports pydantic and values alone.
+These values go into workflow inputs and the archive, so they are frozen, serialise to JSON and come
+back equal. This module imports pydantic and values alone.
 """
 
 from __future__ import annotations
@@ -37,21 +38,31 @@ class Budget(Spec):
     usd: float = Field(default=5.0, gt=0)
     """US dollars, as litellm prices the calls."""
     wall_seconds: float = Field(default=6 * 3600.0, gt=0)
-    """Seconds that are worked for the job, its own waits included; not those in which no worker is there."""
+    """Seconds that are worked for the job, its own waits included; not those in which no worker is
+    there.
+    """
     deadline: float | str | None = None
-    """When the job ends by the clock: seconds after its start, or a time as ISO 8601 has it, with its zone; None: whenever."""
+    """When the job ends by the clock: seconds after its start, or a time as ISO 8601 has it, with
+    its zone; None: whenever.
+    """
 
 
 class Retry(Spec):
-    """How long a model call is patient: with attempts that fail, with silence. A turn that outlives it fails its job.
+    """How long a model call is patient: with attempts that fail, with silence.
 
-    The defaults leave a model that thinks for minutes before it speaks the time to do so, and a provider two hours to recover.
+    A turn that outlives it fails its job.
+
+    The defaults leave a model that thinks for minutes before it speaks the time to do so, and a
+    provider two hours to recover.
     """
 
     attempts: int = Field(default=30, ge=1)
     """Attempts that fail, whatever it was; those over which a worker died do not count."""
     time: float = Field(default=7_200.0, gt=0)
-    """Seconds that failed attempts and the waits after them may take in all. Time in which no worker was there is none of it."""
+    """Seconds that failed attempts and the waits after them may take in all.
+
+    Time in which no worker was there is none of it.
+    """
     first_byte: float = Field(default=600.0, gt=0)
     """Seconds from the request to the reply's first byte, where replies are streamed."""
     stall: float = Field(default=300.0, gt=0)
@@ -62,8 +73,8 @@ class ModelSettings(Spec):
     """The model of a job.
 
     ``name`` is a litellm model name, or ``scripted/`` and the absolute path of a script
-    (``scripted//home/me/policy.py``). ``options`` are the further keyword arguments of the litellm call; they hold
-    JSON values and never a secret.
+    (``scripted//home/me/policy.py``). ``options`` are the further keyword arguments of the litellm
+    call; they hold JSON values and never a secret.
     """
 
     name: str
@@ -92,7 +103,9 @@ class CondenserSpec(Spec):
 
     kind: CondenserKind
     max_size: int | None = Field(default=None, ge=1)
-    """Events in the prompt above which it condenses, to half as many; None: only when its tokens do not fit."""
+    """Events in the prompt above which it condenses, to half as many; None: only when its tokens do
+    not fit.
+    """
     keep_first: int = Field(default=2, ge=0)
     """Events at the beginning that stay; the contract and the goal are the first two."""
     model: ModelSettings | None = None
@@ -119,15 +132,20 @@ LEAST_SECTION = 64
 
 
 class Sections(Spec):
-    """The most tokens that the parts of a prompt may have, beside what ``context_tokens`` bounds; None: nothing else.
+    """The most tokens that the parts of a prompt may have, beside what ``context_tokens`` bounds;
+    None: nothing else.
 
-    What goes for it leaves a line: a mark at a view's place, a number of changes, a summary of what was said.
+    What goes for it leaves a line: a mark at a view's place, a number of changes, a summary of what
+    was said.
     """
 
     history: int | None = Field(default=None, ge=LEAST_SECTION)
     """Statements, results and messages. Beyond it the job's condenser is asked."""
     views: int | None = Field(default=None, ge=LEAST_SECTION)
-    """Views that are shown on their own. Beyond it the oldest are left out; pinned ones are shown smaller."""
+    """Views that are shown on their own.
+
+    Beyond it the oldest are left out; pinned ones are shown smaller.
+    """
     groups: int | None = Field(default=None, ge=LEAST_SECTION)
     """Groups. Beyond it the largest are shown smaller."""
     notes: int | None = Field(default=None, ge=LEAST_SECTION)
@@ -153,11 +171,16 @@ class ToolSpec(Spec):
     search_path: str
     """The absolute directory in which the module is looked for first: the jobs file's."""
     stub: str
-    """One line of Python for the type checker: ``def search(query: str, limit: int = 5) -> list[str]: ...``."""
+    """One line of Python for the type checker: ``def search(query: str, limit: int = 5) ->
+    list[str]: ...``.
+    """
     doc: str = ""
     """The first paragraph of the function's docstring, on one line."""
     is_async: bool = False
-    """Whether the function is a coroutine function. A statement calls it without ``await`` either way."""
+    """Whether the function is a coroutine function.
+
+    A statement calls it without ``await`` either way.
+    """
 
 
 class JobSpec(Spec):
@@ -169,10 +192,14 @@ class JobSpec(Spec):
     """The absolute path of a directory that the job may read."""
     tools: tuple[ToolSpec, ...] = ()
     result: dict[str, Any] | None = None
-    """The JSON Schema that the value given to ``finish`` must satisfy; None where any value will do."""
+    """The JSON Schema that the value given to ``finish`` must satisfy; None where any value will
+    do.
+    """
     model: ModelSettings
     form: Literal["tool", "script"] = "tool"
-    """How the model hands over a statement: a native tool call, or a ``<script>`` block in its text."""
+    """How the model hands over a statement: a native tool call, or a ``<script>`` block in its
+    text.
+    """
     budget: Budget = Budget()
     retry: Retry = Retry()
     """How long a model call is patient."""
@@ -183,13 +210,19 @@ class JobSpec(Spec):
     condenser: tuple[CondenserSpec, ...] = Field(
         default_factory=lambda fields: (CondenserSpec(kind=auto(fields["model"])),)
     )
-    """What gives way when a prompt is too large, the first that has an answer; empty: nothing is ever forgotten."""
+    """What gives way when a prompt is too large, the first that has an answer; empty: nothing is
+    ever forgotten.
+    """
     pin_user_messages: bool = False
     """Whether the user's messages are never forgotten, as the contract and the goal are not."""
     summary_model: ModelSettings | None = None
-    """The model that sums up views and groups at level 2; None: the job's own, unless that is a script; ``NO_MODEL``: none."""
+    """The model that sums up views and groups at level 2; None: the job's own, unless that is a
+    script; ``NO_MODEL``: none.
+    """
     urls: tuple[str, ...] = ()
-    """The web pages that views may show, as ``UrlRule`` reads them: URLs beneath which all are, or hosts (``docs.python.org``)."""
+    """The web pages that views may show, as ``UrlRule`` reads them: URLs beneath which all are, or
+    hosts (``docs.python.org``).
+    """
     projection: ProjectionPolicy = ProjectionPolicy.AUTO
     """Whether views that changed are shown anew at their old places, or told of further down."""
     encoding: str = DEFAULT_ENCODING

@@ -1,4 +1,6 @@
-"""One call of a tool: checked arguments, and a bounded JSON result or the exception that the statement gets."""
+"""One call of a tool: checked arguments, and a bounded JSON result or the exception that the
+statement gets.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,38 @@ MAX_RESULT_BYTES = 512 * 1024
 MAX_MESSAGE = 4_000
 RAISABLE = frozenset(
     {
-        *("ArithmeticError", "AssertionError", "AttributeError", "Exception", "FileExistsError", "FileNotFoundError"),
-        *("ImportError", "IndexError", "IsADirectoryError", "KeyError", "LookupError", "MemoryError", "NameError"),
-        *("ModuleNotFoundError", "NotADirectoryError", "NotImplementedError", "OSError", "OverflowError"),
-        *("PermissionError", "RecursionError", "RuntimeError", "TimeoutError", "TypeError", "ValueError"),
+        *(
+            "ArithmeticError",
+            "AssertionError",
+            "AttributeError",
+            "Exception",
+            "FileExistsError",
+            "FileNotFoundError",
+        ),
+        *(
+            "ImportError",
+            "IndexError",
+            "IsADirectoryError",
+            "KeyError",
+            "LookupError",
+            "MemoryError",
+            "NameError",
+        ),
+        *(
+            "ModuleNotFoundError",
+            "NotADirectoryError",
+            "NotImplementedError",
+            "OSError",
+            "OverflowError",
+        ),
+        *(
+            "PermissionError",
+            "RecursionError",
+            "RuntimeError",
+            "TimeoutError",
+            "TypeError",
+            "ValueError",
+        ),
         "ZeroDivisionError",
     }
 )
@@ -37,7 +67,11 @@ class Outcome:
 
     def plain(self) -> dict[str, Any]:
         """The outcome as it crosses to the worker."""
-        return {"value": self.value, "error_type": self.error_type, "error_message": self.error_message}
+        return {
+            "value": self.value,
+            "error_type": self.error_type,
+            "error_message": self.error_message,
+        }
 
 
 GAVE_UP = Outcome(error_type="RuntimeError", error_message="CancelledError: the tool gave up")
@@ -53,14 +87,18 @@ class Call:
     def run(self) -> Outcome:
         """A function's outcome. Whatever it raises is one: a retry would run the tool again."""
         try:
-            return as_outcome(self.tool, self.tool.function(*self.arguments.args, **self.arguments.kwargs))
+            return as_outcome(
+                self.tool, self.tool.function(*self.arguments.args, **self.arguments.kwargs)
+            )
         except BaseException as error:  # noqa: BLE001 the tool's exception is the statement's
             return failure(error)
 
     async def run_async(self) -> Outcome:
         """A coroutine function's outcome, as ``run``."""
         try:
-            return as_outcome(self.tool, await self.tool.function(*self.arguments.args, **self.arguments.kwargs))
+            return as_outcome(
+                self.tool, await self.tool.function(*self.arguments.args, **self.arguments.kwargs)
+            )
         except asyncio.CancelledError:
             return GAVE_UP
         except BaseException as error:  # noqa: BLE001 the tool's exception is the statement's
@@ -78,7 +116,9 @@ def bound(tool: Tool, args: list[Any], kwargs: dict[str, Any]) -> Call | Outcome
 
 
 def as_outcome(tool: Tool, value: Any) -> Outcome:
-    """``value`` as JSON, or an error that says why it is none, is of another type than declared, or too long."""
+    """``value`` as JSON, or an error that says why it is none, is of another type than declared, or
+    too long.
+    """
     kind, name = type(value).__name__, tool.spec.name
     try:
         plain = to_jsonable_python(value)
@@ -86,11 +126,17 @@ def as_outcome(tool: Tool, value: Any) -> Outcome:
         # What the workflow could not decode must not reach it: its task would fail for ever.
         decoded = from_json(encoded, allow_inf_nan=False)
     except (PydanticSerializationError, ValueError, RecursionError) as error:
-        return Outcome(error_type="TypeError", error_message=f"{name}() returned a {kind} that is no JSON: {error}")
+        return Outcome(
+            error_type="TypeError",
+            error_message=f"{name}() returned a {kind} that is no JSON: {error}",
+        )
     if (problem := wrong_result(name, tool.returns, decoded)) is not None:
         return Outcome(error_type="TypeError", error_message=shortened(problem))
     if len(encoded) > MAX_RESULT_BYTES:
-        told = f"{name}() returned {len(encoded)} bytes of JSON; at most {MAX_RESULT_BYTES} fit: ask for less"
+        told = (
+            f"{name}() returned {len(encoded)} bytes of JSON; at most {MAX_RESULT_BYTES} fit: ask"
+            " for less"
+        )
         return Outcome(error_type="ValueError", error_message=told)
     return Outcome(value=plain)
 
@@ -102,21 +148,29 @@ def _bad_arguments(tool: Tool, error: ValidationError) -> Outcome:
         first, *rest = detail["loc"] or ("arguments",)
         where = f"argument {first + 1}" if isinstance(first, int) else str(first)
         told.append(f"{'.'.join([where, *map(str, rest)])}: {detail['msg']}")
-    return Outcome(error_type="TypeError", error_message=shortened(f"{tool.spec.name}(): {'; '.join(told)}"))
+    return Outcome(
+        error_type="TypeError", error_message=shortened(f"{tool.spec.name}(): {'; '.join(told)}")
+    )
 
 
 def failure(error: BaseException) -> Outcome:
-    """An exception as the interpreter can raise it: by its own name if it knows that, else as a RuntimeError."""
+    """An exception as the interpreter can raise it: by its own name if it knows that, else as a
+    RuntimeError.
+    """
     kind = type(error)
     try:
         # str() of a KeyError is the repr of its key; raising it anew would quote that again.
-        quoted = isinstance(error, KeyError) and len(error.args) == 1 and isinstance(error.args[0], str)
+        quoted = (
+            isinstance(error, KeyError) and len(error.args) == 1 and isinstance(error.args[0], str)
+        )
         message = error.args[0] if quoted else str(error)
     except Exception:  # noqa: BLE001 a broken __str__ must not make the tool run again
         message = "(its message cannot be read)"
     if kind.__module__ == "builtins" and kind.__name__ in RAISABLE:
         return Outcome(error_type=kind.__name__, error_message=shortened(message))
-    return Outcome(error_type="RuntimeError", error_message=shortened(f"{kind.__name__}: {message}"))
+    return Outcome(
+        error_type="RuntimeError", error_message=shortened(f"{kind.__name__}: {message}")
+    )
 
 
 def shortened(message: str) -> str:

@@ -1,9 +1,12 @@
-"""The process in which the tools of one directory run, which ``host`` starts: ``child SEARCH_PATH CHANNEL LIFELINE``.
+"""The process in which the tools of one directory run, which ``host`` starts: ``child SEARCH_PATH
+CHANNEL LIFELINE``.
 
-Each frame asks for something by a number: to ``describe`` a tool, to ``call`` one, to ``cancel`` a call. Functions run in
-threads, coroutines on one event loop. Before a call begins, the worker is told: until then it may be made elsewhere.
+Each frame asks for something by a number: to ``describe`` a tool, to ``call`` one, to ``cancel`` a
+call. Functions run in threads, coroutines on one event loop. Before a call begins, the worker is
+told: until then it may be made elsewhere.
 
-The process ends when its worker does, whatever a tool is doing then, and takes the processes that a tool started with it.
+The process ends when its worker does, whatever a tool is doing then, and takes the processes that a
+tool started with it.
 """
 
 from __future__ import annotations
@@ -46,7 +49,9 @@ def main() -> None:
 
 
 class _Neighbours:
-    """Finds what lies beside the jobs file, before whatever is installed, but for Python's own library."""
+    """Finds what lies beside the jobs file, before whatever is installed, but for Python's own
+    library.
+    """
 
     def __init__(self, directory: str) -> None:
         self._path = [directory]
@@ -93,7 +98,9 @@ class _Child:
             case "describe":
                 self._threads.submit(self._describe, number, str(frame["target"]))
             case "call":
-                self._threads.submit(self._call, number, str(frame["target"]), frame["args"], frame["kwargs"])
+                self._threads.submit(
+                    self._call, number, str(frame["target"]), frame["args"], frame["kwargs"]
+                )
             case "cancel":
                 self._unwanted.add(number)
                 self._loop.call_soon_threadsafe(self._cancel, number)
@@ -142,17 +149,19 @@ class _Child:
         try:
             self._channel.send({"id": number, what: value})
         except OSError:
-            # The worker is gone, or a tool has closed what is not its own: the answer would never come.
+            # The worker is gone, or a tool has closed what is not its own: the answer would never
+            # come.
             _end()
         finally:
             self._unwanted.discard(number)
 
 
 def _live_as_long_as(lifeline: int) -> None:
-    """End, with all that was started here, when nobody holds the other end of the pipe ``lifeline`` any more.
+    """End, with all that was started here, when nobody holds the other end of the pipe ``lifeline``
+    any more.
 
-    The kernel sees to it, also where a tool holds the interpreter's lock for ever. What ends a terminal's or a service's
-    processes is for the worker to hear, which lets calls in flight end.
+    The kernel sees to it, also where a tool holds the interpreter's lock for ever. What ends a
+    terminal's or a service's processes is for the worker to hear, which lets calls in flight end.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)

@@ -1,4 +1,6 @@
-"""What a tool's process is given of the worker's environment: no key of a provider, of Holdfast, or of anything else."""
+"""What a tool's process is given of the worker's environment: no key of a provider, of Holdfast, or
+of anything else.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from urllib.parse import urlsplit
 from runtime.base.shapes import SHAPES
 
 LET_THROUGH = "HOLDFAST_TOOL_ENV"
-"""The variable of a worker that names, with commas between them, those that its tools get all the same."""
+"""The variable of a worker that names, with commas between them, those that its tools get all the
+same.
+"""
 
 _SECRET = re.compile(
     r"(^|_)([A-Z]*KEY|KEYS|[A-Z]*TOKEN|TOKENS|SECRETS?|PASS|PASSWORD|PASSWD|PASSPHRASE|PWD|CREDENTIALS?|COOKIE)(_|$|\d)"
@@ -21,16 +25,26 @@ _HARMLESS = frozenset({"PWD", "OLDPWD"})
 
 
 def tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that are no secret, by their names or by the form of their values, and those that are let through by name."""
+    """The variables that are no secret, by their names or by the form of their values, and those
+    that are let through by name.
+    """
     named = {name.strip() for name in environment.get(LET_THROUGH, "").split(",")}
-    return {name: value for name, value in environment.items() if name in named or not _is_secret(name, value)}
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in named or not _is_secret(name, value)
+    }
 
 
 def _is_secret(name: str, value: str) -> bool:
     if name in _HARMLESS:
         return False
     data = value.encode("utf-8", "surrogateescape")
-    return bool(_SECRET.search(name)) or _has_password(value) or any(any(shape.spans(data)) for shape in SHAPES)
+    return (
+        bool(_SECRET.search(name))
+        or _has_password(value)
+        or any(any(shape.spans(data)) for shape in SHAPES)
+    )
 
 
 def _has_password(value: str) -> bool:

@@ -1,4 +1,6 @@
-"""What a worker and the process of its tools say to each other: JSON objects, each behind its length in four bytes."""
+"""What a worker and the process of its tools say to each other: JSON objects, each behind its
+length in four bytes.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """A job's tools: typed Python functions that a statement calls and an activity runs.
 
-A tool is named ``module:function``. It is imported and called in a process of its own (``host``, ``child``), where the jobs
-file's directory is looked in first: the ``mytools`` of two batches are two modules in two processes.
+A tool is named ``module:function``. It is imported and called in a process of its own (``host``,
+``child``), where the jobs file's directory is looked in first: the ``mytools`` of two batches are
+two modules in two processes.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ CONTRACT_NAMES = (
     | {"Any", "IO", "Literal", "Optional", "Path", "PathLike", "Self", "Union"}
     | set(MODULES)
 )
-"""Names that a statement already knows, beside Python's builtins; a tool cannot take one of them."""
+"""Names that a statement already knows, beside Python's builtins; a tool cannot take one of
+them.
+"""
 
 _IMPORTING = threading.RLock()
 
@@ -80,7 +83,8 @@ def check_function(function: object, target: str) -> None:
     """Check what can be told of a function before its annotations can be read.
 
     Raises:
-        InputError: it is no function that gives its result, or has no name that a statement could call it by.
+        InputError: it is no function that gives its result, or has no name that a statement could
+            call it by.
     """
     if not inspect.isfunction(function):
         raise InputError(f"expected {target!r} to be a function, got {type(function).__name__}")
@@ -98,11 +102,15 @@ def check_name(name: str) -> None:
     if keyword.iskeyword(name) or name.startswith("_"):
         raise InputError(f"a tool cannot be called {name!r}")
     if name in CONTRACT_NAMES or hasattr(builtins, name):
-        raise InputError(f"a tool cannot be called {name!r}: statements know that name as something else")
+        raise InputError(
+            f"a tool cannot be called {name!r}: statements know that name as something else"
+        )
 
 
 def open_tool(target: str, search_path: str = "") -> Tool:
-    """The tool ``target``, ready to be called. ``search_path`` is where its module was looked for first.
+    """The tool ``target``, ready to be called.
+
+    ``search_path`` is where its module was looked for first.
 
     Raises:
         InputError: it cannot be imported, is no typed function, or has a name that is taken.
@@ -112,7 +120,9 @@ def open_tool(target: str, search_path: str = "") -> Tool:
     signature = typed_signature(function, target)
     stub = stub_line(name, signature)
     if len(stub) > MAX_STUB:
-        raise InputError(f"expected the signature of {target!r} to fit in {MAX_STUB} characters, got {len(stub)}")
+        raise InputError(
+            f"expected the signature of {target!r} to fit in {MAX_STUB} characters, got {len(stub)}"
+        )
     spec = ToolSpec(
         name=name,
         target=target,
@@ -121,7 +131,9 @@ def open_tool(target: str, search_path: str = "") -> Tool:
         doc=_first_paragraph(function),
         is_async=inspect.iscoroutinefunction(function),
     )
-    return Tool(spec, function, _binder(signature, target), result_text(signature.return_annotation))
+    return Tool(
+        spec, function, _binder(signature, target), result_text(signature.return_annotation)
+    )
 
 
 def typed_signature(function: Callable[..., Any], target: str) -> inspect.Signature:
@@ -138,13 +150,18 @@ def typed_signature(function: Callable[..., Any], target: str) -> inspect.Signat
     parameters = []
     for parameter in signature.parameters.values():
         if parameter.name not in hints:
-            raise InputError(f"tools are typed, but the parameter {parameter.name!r} of {target!r} has no annotation")
+            raise InputError(
+                f"tools are typed, but the parameter {parameter.name!r} of {target!r} has no"
+                " annotation"
+            )
         parameters.append(parameter.replace(annotation=hints[parameter.name]))
     return signature.replace(parameters=parameters, return_annotation=hints.get("return", Any))
 
 
 def _binder(signature: inspect.Signature, target: str) -> Callable[..., Arguments]:
-    """A function of the tool's signature that gives its coerced arguments, so that the tool's own errors stay apart."""
+    """A function of the tool's signature that gives its coerced arguments, so that the tool's own
+    errors stay apart.
+    """
 
     def bind(*args: Any, **kwargs: Any) -> Arguments:
         return Arguments(args, kwargs)
@@ -156,12 +173,15 @@ def _binder(signature: inspect.Signature, target: str) -> Callable[..., Argument
         return validate_call(bind)
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         raise InputError(
-            f"a parameter of {target!r} has a type that a call cannot be checked against: {told(error)}"
+            f"a parameter of {target!r} has a type that a call cannot be checked against:"
+            f" {told(error)}"
         ) from error
 
 
 def _first_paragraph(function: Callable[..., Any]) -> str:
-    """The first paragraph of the docstring on one line, at most ``MAX_DOC`` printable characters."""
+    """The first paragraph of the docstring on one line, at most ``MAX_DOC`` printable
+    characters.
+    """
     paragraph = (inspect.getdoc(function) or "").strip().split("\n\n")[0]
     return "".join(c for c in " ".join(paragraph.split()) if c.isprintable())[:MAX_DOC]
 

@@ -1,8 +1,9 @@
-"""The processes in which a worker's tools run: one for each directory of tools, started when it is first needed.
+"""The processes in which a worker's tools run: one for each directory of tools, started when it is
+first needed.
 
-What a tool imports, breaks, leaks or blocks is its own process's. One that ends ends the calls that had begun in it, as their
-error; the next call starts another. A function cannot be interrupted, so a process with one that was cancelled takes no new
-calls, and ends with its last other call.
+What a tool imports, breaks, leaks or blocks is its own process's. One that ends ends the calls that
+had begun in it, as their error; the next call starts another. A function cannot be interrupted, so
+a process with one that was cancelled takes no new calls, and ends with its last other call.
 """
 
 from __future__ import annotations
@@ -65,7 +66,12 @@ class ToolHost:
         lifeline, self._alive = os.pipe()
         try:
             self._process = subprocess.Popen(
-                [*command("runtime.tools.child", path=True), search_path, str(theirs.fileno()), str(lifeline)],
+                [
+                    *command("runtime.tools.child", path=True),
+                    search_path,
+                    str(theirs.fileno()),
+                    str(lifeline),
+                ],
                 pass_fds=(theirs.fileno(), lifeline),
                 stdin=subprocess.DEVNULL,
                 # What tools print is not what the command says.
@@ -107,7 +113,9 @@ class ToolHost:
         return self._ask({"do": "call", "target": target, "args": list(args), "kwargs": kwargs})
 
     def give_up(self, asked: Asked) -> None:
-        """Nobody waits for the call any more: a coroutine is cancelled, a function's process ends as soon as it may."""
+        """Nobody waits for the call any more: a coroutine is cancelled, a function's process ends
+        as soon as it may.
+        """
         with self._lock:
             asked.given_up = asked.number in self._asked
         with contextlib.suppress(OSError):
@@ -169,7 +177,9 @@ class ToolHost:
         self._end_if_stuck()
 
     def _end_if_stuck(self) -> None:
-        """End the process if all that it still does is what nobody waits for, and that cannot be cancelled."""
+        """End the process if all that it still does is what nobody waits for, and that cannot be
+        cancelled.
+        """
         with self._lock:
             stuck = [asked for asked in self._asked.values() if asked.given_up and asked.blocks]
             ends = bool(stuck) and all(asked.given_up for asked in self._asked.values())
@@ -178,7 +188,8 @@ class ToolHost:
 
     def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            # It is the head of a group of its own, and is not waited for before its channel is at an end.
+            # It is the head of a group of its own, and is not waited for before its channel is at
+            # an end.
             if self._process.returncode is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -225,7 +236,9 @@ def described(host: ToolHost, target: str) -> ToolSpec:
     try:
         frame = host.describe(target).answer.result()
     except HostEnded as error:
-        raise InputError(f"importing {target.partition(':')[0]!r} failed: its process {error}") from error
+        raise InputError(
+            f"importing {target.partition(':')[0]!r} failed: its process {error}"
+        ) from error
     if "unavailable" in frame:
         raise InputError(str(frame["unavailable"]))
     return ToolSpec.model_validate(frame["spec"])

@@ -1,8 +1,9 @@
 """A tool's signature as one line of Python for the interpreter's type checker.
 
-The checker knows the builtins and ``Any`` and ``Literal`` of typing (the stub file imports the two); every other type
-is written as ``Any``. A result crosses as JSON, so its type is written as what JSON makes of it: a tuple or a set as a
-list, bytes as text, a model or a data class as a dict with text keys.
+The checker knows the builtins and ``Any`` and ``Literal`` of typing (the stub file imports the
+two); every other type is written as ``Any``. A result crosses as JSON, so its type is written as
+what JSON makes of it: a tuple or a set as a list, bytes as text, a model or a data class as a dict
+with text keys.
 """
 
 from __future__ import annotations
@@ -27,20 +28,26 @@ _SCALARS: dict[Any, str] = {
     None: "None",
 }
 _ELEMENTS: dict[type, int] = {list: 1, set: 1, frozenset: 1, dict: 2}
-_STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+_STARS: dict[Any, str] = {
+    inspect.Parameter.VAR_POSITIONAL: "*",
+    inspect.Parameter.VAR_KEYWORD: "**",
+}
 _MAX_DEFAULT = 40
 
 
 def stub_line(name: str, signature: inspect.Signature) -> str:
     """``def name(...) -> T: ...`` for a signature whose annotations are types.
 
-    A coroutine function is written as a plain one: its call suspends the statement, which gets the result.
+    A coroutine function is written as a plain one: its call suspends the statement, which gets the
+    result.
     """
     parts: list[str] = []
     kinds = [parameter.kind for parameter in signature.parameters.values()]
     for index, parameter in enumerate(signature.parameters.values()):
         kind = parameter.kind
-        if kind is parameter.KEYWORD_ONLY and not {parameter.VAR_POSITIONAL, kind} & set(kinds[:index]):
+        if kind is parameter.KEYWORD_ONLY and not {parameter.VAR_POSITIONAL, kind} & set(
+            kinds[:index]
+        ):
             parts.append("*")
         parts.append(_parameter(parameter))
         if kind is parameter.POSITIONAL_ONLY and kinds[index + 1 : index + 2] != [kind]:
@@ -58,7 +65,9 @@ def _parameter(parameter: inspect.Parameter) -> str:
 def _default(parameter: inspect.Parameter) -> str:
     """The default as it is written where that is short and of the declared type, else ``...``."""
     value = parameter.default
-    plain = isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
+    plain = isinstance(value, bool | int | str) or (
+        isinstance(value, float) and math.isfinite(value)
+    )
     allows_none = type_text(parameter.annotation).split(" | ")[-1] in {"None", "Any", "object"}
     if (plain and type(value) in {bool, int, float, str}) or (value is None and allows_none):
         text = repr(value)
@@ -120,7 +129,9 @@ def _tuple(args: tuple[Any, ...], *, bare: bool, json: bool) -> str:
     if not json:
         texts = ["..." if arg is Ellipsis else _text(arg, json=False) for arg in args]
         return f"tuple[{', '.join(texts) or '()'}]"
-    return f"list[{_union([_text(arg, json=True) for arg in args if arg is not Ellipsis] or ['Any'])}]"
+    return (
+        f"list[{_union([_text(arg, json=True) for arg in args if arg is not Ellipsis] or ['Any'])}]"
+    )
 
 
 def _container(kind: type, args: tuple[Any, ...], *, json: bool) -> str:

@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from temporalio import activity
-from temporalio.worker import ActivityInboundInterceptor, ActivityOutboundInterceptor, ExecuteActivityInput, Interceptor
+from temporalio.worker import (
+    ActivityInboundInterceptor,
+    ActivityOutboundInterceptor,
+    ExecuteActivityInput,
+    Interceptor,
+)
 
 from workflows.messages import WORKFLOW_TYPES
 
 
 class OnlyJobs(Interceptor):
-    """Has the activities of jobs, and no others, go through ``interceptors``, the first of which is the outermost."""
+    """Has the activities of jobs, and no others, go through ``interceptors``, the first of which is
+    the outermost.
+    """
 
     def __init__(self, interceptors: Sequence[Interceptor]) -> None:
         self._interceptors = tuple(interceptors)

@@ -1,9 +1,10 @@
 """Workers that have died, and those that are merely slow.
 
-A worker holds a lock on a file of its own for as long as its process lives; the kernel lets go of it, however the process
-ends. So the other workers of the same state directory know for certain that one has died, and give what it was doing to others
-at once. Heartbeats are for workers of other machines: their limit may be long enough for a busy machine, since a
-worker that is killed and started again does not wait for it.
+A worker holds a lock on a file of its own for as long as its process lives; the kernel lets go of
+it, however the process ends. So the other workers of the same state directory know for certain that
+one has died, and give what it was doing to others at once. Heartbeats are for workers of other
+machines: their limit may be long enough for a busy machine, since a worker that is killed and
+started again does not wait for it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ _log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def present(client: Client, home: Home) -> AsyncIterator[str]:
-    """The identity of a worker that lives for as long as the block, and looks after those that died."""
+    """The identity of a worker that lives for as long as the block, and looks after those that
+    died.
+    """
     identity = f"{os.getpid()}@{socket.gethostname()}-{secrets.token_hex(3)}"
     home.workers.mkdir(mode=0o700, exist_ok=True)
     path = home.workers / f"{identity}{_SUFFIX}"
@@ -88,7 +91,10 @@ async def _look(client: Client, home: Home) -> None:
 
 
 async def _give_away(client: Client, identity: str) -> int:
-    """Have the server try the activities of the worker ``identity`` again. Returns how many there were."""
+    """Have the server try the activities of the worker ``identity`` again.
+
+    Returns how many there were.
+    """
     jobs = [(job.id, job.run_id) async for job in client.list_workflows(OPEN_JOBS)]
     turns = asyncio.Semaphore(AT_A_TIME)
 
@@ -107,9 +113,13 @@ async def _give_away_of(client: Client, job: str, run: str, identity: str) -> in
             started = pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
             if started and pending.last_worker_identity == identity:
                 died = ApplicationError(
-                    f"its worker {identity} died", type="WorkerDied", next_retry_delay=timedelta(milliseconds=10)
+                    f"its worker {identity} died",
+                    type="WorkerDied",
+                    next_retry_delay=timedelta(milliseconds=10),
                 )
-                handle = client.get_async_activity_handle(workflow_id=job, run_id=run, activity_id=pending.activity_id)
+                handle = client.get_async_activity_handle(
+                    workflow_id=job, run_id=run, activity_id=pending.activity_id
+                )
                 await handle.fail(died)
                 given += 1
     except RPCError as error:

@@ -1,8 +1,9 @@
 """Workers for whatever batches are open on a server: what ``holdfast worker`` runs.
 
-Each batch has a task queue of its own, so that ``holdfast run`` works on its own batch and leaves the jobs of others,
-which may be on another machine or interrupted on purpose, alone. A job that was reset or forked runs on also when its batch
-has ended; then it is the job that says where a worker is wanted.
+Each batch has a task queue of its own, so that ``holdfast run`` works on its own batch and leaves
+the jobs of others, which may be on another machine or interrupted on purpose, alone. A job that was
+reset or forked runs on also when its batch has ended; then it is the job that says where a worker
+is wanted.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ OPEN_JOBS = "WorkflowType = 'JobWorkflow' AND ExecutionStatus = 'Running'"
 
 @dataclass(frozen=True)
 class OpenBatch:
-    """A batch that runs, or has a job that does: its task queue, its archive's own name, and that archive's address where it
-    was started.
+    """A batch that runs, or has a job that does: its task queue, its archive's own name, and that
+    archive's address where it was started.
     """
 
     queue: str
@@ -58,10 +59,12 @@ class OpenBatch:
 
 @dataclass
 class BatchWorkers:
-    """One worker for each open batch of the archive ``store``. ``tell`` is given a line for each that comes or goes.
+    """One worker for each open batch of the archive ``store``.
 
-    With a ``deployment``, the workers are that version of it (Temporal's worker versioning). ``allowed`` bounds what they take from
-    this machine, as for ``make_worker``.
+    ``tell`` is given a line for each that comes or goes.
+
+    With a ``deployment``, the workers are that version of it (Temporal's worker versioning).
+    ``allowed`` bounds what they take from this machine, as for ``make_worker``.
     """
 
     client: Client
@@ -104,10 +107,15 @@ class BatchWorkers:
             if batch.archive == own:
                 self._start(batch)
             else:
-                self._refuse(batch.queue, f"its archive is {batch.store}, this worker's is {self.store}")
+                self._refuse(
+                    batch.queue, f"its archive is {batch.store}, this worker's is {self.store}"
+                )
 
     async def _open(self) -> dict[str, OpenBatch]:
-        """The batches that run on the server, whoever works on them. What is not signed with this worker's key is told of."""
+        """The batches that run on the server, whoever works on them.
+
+        What is not signed with this worker's key is told of.
+        """
         batches: dict[str, OpenBatch] = {}
         async for execution in self.client.list_workflows(OPEN_BATCHES):
             queue = execution.task_queue
@@ -130,7 +138,9 @@ class BatchWorkers:
     async def _replayed(self, own: str, batches: Mapping[str, OpenBatch]) -> dict[str, OpenBatch]:
         """The batches that have ended, but for a job of this archive that was reset or forked."""
         found: dict[str, OpenBatch] = {}
-        others = f" AND TaskQueue NOT IN ({', '.join(map(repr, sorted(batches)))})" if batches else ""
+        others = (
+            f" AND TaskQueue NOT IN ({', '.join(map(repr, sorted(batches)))})" if batches else ""
+        )
         async for execution in self.client.list_workflows(OPEN_JOBS + others):
             if (queue := execution.task_queue) in found:
                 continue
@@ -139,15 +149,23 @@ class BatchWorkers:
             except NotSigned as error:
                 self._refuse(queue, error.message)
                 continue
-            archive = str(memo.get("archive", "")) or await asyncio.to_thread(self._archive_with, execution.id, own)
+            archive = str(memo.get("archive", "")) or await asyncio.to_thread(
+                self._archive_with, execution.id, own
+            )
             if archive:
                 found[queue] = OpenBatch(queue, archive, str(memo.get("store", "")))
         return found
 
     def _archive_with(self, workflow_id: str, own: str) -> str:
-        """This archive's name if it has the job; a batch does not tell its jobs what its archive is."""
+        """This archive's name if it has the job; a batch does not tell its jobs what its archive
+        is.
+        """
         key = job_key(workflow_id)
-        return own if key is not None and JobArchive.of(self.store, key).definition() is not None else ""
+        return (
+            own
+            if key is not None and JobArchive.of(self.store, key).definition() is not None
+            else ""
+        )
 
     def _start(self, batch: OpenBatch) -> None:
         if batch.queue in self._running:

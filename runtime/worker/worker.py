@@ -47,39 +47,57 @@ GRACE = timedelta(seconds=20)
 """How long activities in flight may go on after a worker was asked to stop."""
 
 HEARTBEAT_INTERVAL = timedelta(seconds=2)
-"""How often heartbeats are sent at most. The SDK's own choice is 0.8 of the timeout; a cancellation is told by the answer to one."""
+"""How often heartbeats are sent at most.
+
+The SDK's own choice is 0.8 of the timeout; a cancellation is told by the answer to one.
+"""
 
 STICKY = timedelta(seconds=3)
-"""How long a job's next workflow task waits for the worker that has the job in memory, which may be dead; then any worker
-replays it. The SDK's own choice, 10 s, would be most of the time that a killed worker costs its jobs."""
+"""How long a job's next workflow task waits for the worker that has the job in memory, which may be
+dead; then any worker replays it. The SDK's own choice, 10 s, would be most of the time that a
+killed worker costs its jobs.
+"""
 
 MOST_WORKFLOW_TASKS = pool.PROCESSES
 """Workflow tasks that a worker has at once: each may hold an interpreter process."""
 
 BUILD = version("holdfast")
-"""Stands in most events of a history. The SDK's own choice is a digest of all loaded code: longer, and no better known."""
+"""Stands in most events of a history.
+
+The SDK's own choice is a digest of all loaded code: longer, and no better known.
+"""
 
 RELEASE = f"{BUILD}-{code_digest()}-{this_build().interpreter.replace(' ', '-')}"
-"""The build id of a versioned worker: Holdfast's version, the digest of workflow code and the interpreter's version, since each
-may change what a replay gives."""
+"""The build id of a versioned worker: Holdfast's version, the digest of workflow code and the
+interpreter's version, since each may change what a replay gives.
+"""
 
 ACTIVATION_SECONDS = 50
-"""How long the SDK waits for an activation of a workflow before it takes the workflow for deadlocked; less than a task's limit.
+"""How long the SDK waits for an activation of a workflow before it takes the workflow for
+deadlocked; less than a task's limit.
 
-The SDK's own choice is 2 s of wall time, which says how busy the machine is; a worker whose detector fired has lost a slot
-until the thread comes back, and the task has failed for nothing. What the detector is for is bounded here in other
-ways: a stretch by processor time and by calls, an interpreter that does not answer by ``pool.WALL_SECONDS``. There is no
-option for it but ``debug_mode``, which runs workflows on the event loop, so it is set where the SDK keeps it."""
+The SDK's own choice is 2 s of wall time, which says how busy the machine is; a worker whose
+detector fired has lost a slot until the thread comes back, and the task has failed for nothing.
+What the detector is for is bounded here in other
+ways: a stretch by processor time and by calls, an interpreter that does not answer by
+``pool.WALL_SECONDS``. There is no option for it but ``debug_mode``, which runs workflows on the
+event loop, so it is set where the SDK keeps it.
+"""
 
 _DETECTOR = "_deadlock_timeout_seconds"
 
 CALLS = 256
-"""Activities at a time: model calls wait on the network, so they are many. Threads are made as they are needed."""
+"""Activities at a time: model calls wait on the network, so they are many.
+
+Threads are made as they are needed.
+"""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a worker needs for jobs: their activities, what these go through, and the tools, which want to be closed."""
+    """What a worker needs for jobs: their activities, what these go through, and the tools, which
+    want to be closed.
+    """
 
     activities: list[Callable[..., Any]]
     of_activities: list[Interceptor]
@@ -109,7 +127,12 @@ def make_parts(client: Client, store: ObjectStore, allowed: tuple[Path, ...] = (
         replays.claim_replay,
         replays.recorded_turn,
     ]
-    through = [HeartbeatInterceptor(), WorkingTime(), PlainErrors(), *([Bounds(allowed)] if allowed else [])]
+    through = [
+        HeartbeatInterceptor(),
+        WorkingTime(),
+        PlainErrors(),
+        *([Bounds(allowed)] if allowed else []),
+    ]
     return Parts(activities, through, tools)
 
 
@@ -125,21 +148,29 @@ def make_worker(
     allowed: tuple[Path, ...] = (),
     identity: str | None = None,
 ) -> Worker:
-    """A worker that archives to ``store``. ``cached_jobs`` workflows stay in memory; the others are replayed.
+    """A worker that archives to ``store``.
 
-    Workflow code runs unsandboxed: its imports are kept pure by the import contract, and every history that a test makes is
-    replayed. With a ``deployment``, jobs stay on the version that they began on until they continue as new. At most ``workflow_tasks`` of them run at a time: as many as there are interpreter processes, so none waits for one. Scripts,
-    tools and workspaces are taken from below the ``allowed`` directories; without any, from wherever an order names.
+    ``cached_jobs`` workflows stay in memory; the others are replayed.
+
+    Workflow code runs unsandboxed: its imports are kept pure by the import contract, and every
+    history that a test makes is replayed. With a ``deployment``, jobs stay on the version that they
+    began on until they continue as new. At most ``workflow_tasks`` of them run at a time: as many
+    as there are interpreter processes, so none waits for one. Scripts, tools and workspaces are
+    taken from below the ``allowed`` directories; without any, from wherever an order names.
     """
     parts = make_parts(client, store, allowed)
     worker = Worker(
         client,
         task_queue=task_queue,
         identity=identity,
-        workflows=[JobWorkflow, BatchWorkflow] if deployment is None else [VersionedJob, VersionedBatch],
+        workflows=(
+            [JobWorkflow, BatchWorkflow] if deployment is None else [VersionedJob, VersionedBatch]
+        ),
         activities=parts.activities,
         workflow_runner=UnsandboxedWorkflowRunner(),
-        workflow_task_executor=ThreadPoolExecutor(workflow_tasks, thread_name_prefix="holdfast-workflow"),
+        workflow_task_executor=ThreadPoolExecutor(
+            workflow_tasks, thread_name_prefix="holdfast-workflow"
+        ),
         activity_executor=ThreadPoolExecutor(CALLS, thread_name_prefix="holdfast-activity"),
         max_concurrent_workflow_tasks=workflow_tasks,
         max_concurrent_activities=CALLS,
@@ -161,31 +192,36 @@ def allow_long_activations(worker: Worker) -> None:
     """Set the limit of the SDK's deadlock detector, where this release of the SDK keeps it.
 
     Raises:
-        RuntimeError: if it keeps it elsewhere: a busy machine would fail tasks and lose slots without a word.
+        RuntimeError: if it keeps it elsewhere: a busy machine would fail tasks and lose slots
+            without a word.
     """
     inner = getattr(worker, "_workflow_worker", None)
     if not hasattr(inner, _DETECTOR):
         raise RuntimeError(
-            f"temporalio {version('temporalio')} keeps the limit of its deadlock detector elsewhere than in "
-            f"_workflow_worker.{_DETECTOR}: install the release that requirements.lock names"
+            f"temporalio {version('temporalio')} keeps the limit of its deadlock detector elsewhere"
+            f" than in _workflow_worker.{_DETECTOR}: install the release that requirements.lock"
+            " names"
         )
     setattr(inner, _DETECTOR, ACTIVATION_SECONDS)
 
 
 def _versioned(version: WorkerDeploymentVersion) -> WorkerDeploymentConfig:
-    """How a worker says that it is a version of a deployment, to which Temporal pins the jobs that begin on it."""
+    """How a worker says that it is a version of a deployment, to which Temporal pins the jobs that
+    begin on it.
+    """
     return WorkerDeploymentConfig(version=version, use_worker_versioning=True)
 
 
 def warm_up() -> None:
     """Load what is slow to load before any work comes.
 
-    litellm takes seconds and holds the interpreter lock, which would stall heartbeats; the token encoding and the first
-    type check would use up much of the 2 s that a workflow task has.
+    litellm takes seconds and holds the interpreter lock, which would stall heartbeats; the token
+    encoding and the first type check would use up much of the 2 s that a workflow task has.
     """
     warm()
     encoding(DEFAULT_ENCODING).count("")
-    # An interpreter that cannot start on a busy machine is no reason not to work: it is tried again when it is needed.
+    # An interpreter that cannot start on a busy machine is no reason not to work: it is tried again
+    # when it is needed.
     with suppress(GaveUp, pool.NoVerdict):
         check("", "", {}, frozenset())
     with pool.session():

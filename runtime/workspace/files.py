@@ -1,8 +1,9 @@
 """The workspace of a job: reading files inside a wall.
 
-A job's statements name files by paths relative to one host directory. Every path is resolved strictly beneath it
-(``runtime.workspace.walk``); only regular files are opened, never anything that could block or act when opened; and
-every answer is bounded. What goes wrong is an ordinary Python exception that names the path as the model wrote it.
+A job's statements name files by paths relative to one host directory. Every path is resolved
+strictly beneath it (``runtime.workspace.walk``); only regular files are opened, never anything that
+could block or act when opened; and every answer is bounded. What goes wrong is an ordinary Python
+exception that names the path as the model wrote it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from runtime.base.os_values import ScanEntry, StatResult, virtual_path
 from runtime.workspace.fingerprints import Identity
 from runtime.workspace.glob import Listed, listed_entries
 from runtime.workspace.scan import Child, Scan, ScanLimits, sorted_children
-from runtime.workspace.walk import OUTSIDE, Absent, Entry, entry_at, escape_name, host_trouble, naming
+from runtime.workspace.walk import (
+    OUTSIDE,
+    Absent,
+    Entry,
+    entry_at,
+    escape_name,
+    host_trouble,
+    naming,
+)
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _LIST = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_DIRECTORY
@@ -35,8 +44,9 @@ _KINDS = {
 class Limits:
     """Bounds of single answers.
 
-    ``read_bytes`` bounds what ``open(...).read()`` brings into a statement, and so into history; ``view_bytes`` the file
-    behind a view, which stays outside, and ``end_bytes`` each end of a larger one; ``entries`` the names in one answer, ``visited`` those looked at for it, and
+    ``read_bytes`` bounds what ``open(...).read()`` brings into a statement, and so into history;
+    ``view_bytes`` the file behind a view, which stays outside, and ``end_bytes`` each end of a
+    larger one; ``entries`` the names in one answer, ``visited`` those looked at for it, and
     ``listing_bytes`` their names together.
     """
 
@@ -52,7 +62,8 @@ class Limits:
 class Content:
     """A file's bytes as one read found them, and its identity before and after.
 
-    ``missing`` counts the bytes between its ends that a file too large to be read whole does not show.
+    ``missing`` counts the bytes between its ends that a file too large to be read whole does not
+    show.
     """
 
     data: bytes
@@ -67,11 +78,14 @@ class Content:
 
 
 class Workspace:
-    """The directory ``root`` of the host, seen from inside. Holds nothing open between calls; safe between threads.
+    """The directory ``root`` of the host, seen from inside.
 
-    Paths are relative, ``/workspace/...``, or start with ``~`` for the root. Every method raises ``FileNotFoundError``,
-    ``PermissionError`` (the path leads out, or names no regular file), ``IsADirectoryError``, ``NotADirectoryError``,
-    ``OSError`` (a loop of links, a bound) or ``ValueError`` (no file can have that path), each naming the path as given.
+    Holds nothing open between calls; safe between threads.
+
+    Paths are relative, ``/workspace/...``, or start with ``~`` for the root. Every method raises
+    ``FileNotFoundError``, ``PermissionError`` (the path leads out, or names no regular file),
+    ``IsADirectoryError``, ``NotADirectoryError``, ``OSError`` (a loop of links, a bound) or
+    ``ValueError`` (no file can have that path), each naming the path as given.
     """
 
     def __init__(self, root: str, limits: Limits | None = None) -> None:
@@ -102,7 +116,8 @@ class Workspace:
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     def content(self, path: str) -> Content:
-        """The content of a file, from a single read: the whole, or of more than ``view_bytes`` the two ends.
+        """The content of a file, from a single read: the whole, or of more than ``view_bytes`` the
+        two ends.
 
         Between the ends stands a line that says how much is not there.
         """
@@ -117,7 +132,9 @@ class Workspace:
 
     @contextmanager
     def opened(self, path: str) -> Iterator[tuple[int, Identity]]:
-        """A descriptor of a file, for what reads it in another process, and the identity that the file had when it was opened."""
+        """A descriptor of a file, for what reads it in another process, and the identity that the
+        file had when it was opened.
+        """
         with self._file(path) as (file, before):
             yield file, Identity.of(before)
 
@@ -158,21 +175,26 @@ class Workspace:
         return stat.S_ISLNK(self._mode(path, follow=False) or 0)
 
     def stat(self, path: str) -> StatResult:
-        """Mode, link count, size and modification time; what depends on the machine or on who read it is 0.
+        """Mode, link count, size and modification time; what depends on the machine or on who read
+        it is 0.
 
         Access and change time are the modification time, so that reading changes no answer.
         """
         with self._entry(path) as entry:
             status = entry.status
         moment = status.st_mtime
-        return StatResult(status.st_mode, 0, 0, status.st_nlink, 0, 0, status.st_size, moment, moment, moment)
+        return StatResult(
+            status.st_mode, 0, 0, status.st_nlink, 0, 0, status.st_size, moment, moment, moment
+        )
 
     def listdir(self, path: str) -> list[str]:
         """The names in a directory, sorted, in their escaped form."""
         limits = self._limits
         names = [escape_name(child.name) for child in self._children(path, limits.entries)]
         if sum(map(len, names)) > limits.listing_bytes:
-            raise OSError(errno.EFBIG, "The names in the directory are too long together; use a tool", path)
+            raise OSError(
+                errno.EFBIG, "The names in the directory are too long together; use a tool", path
+            )
         return names
 
     def scan(
@@ -184,10 +206,12 @@ class Workspace:
         pattern: Sequence[str] | None = None,
         case_sensitive: bool | None = None,
     ) -> list[ScanEntry]:
-        """The directory itself and what is beneath it, sorted in each directory, down to ``max_depth`` levels.
+        """The directory itself and what is beneath it, sorted in each directory, down to
+        ``max_depth`` levels.
 
-        ``pattern`` (glob parts relative to ``path``) leaves out entries that cannot match it, but no directories. A
-        directory below that cannot be listed reads as empty, and a link that leads out is neither file nor directory.
+        ``pattern`` (glob parts relative to ``path``) leaves out entries that cannot match it, but
+        no directories. A directory below that cannot be listed reads as empty, and a link that
+        leads out is neither file nor directory.
         """
         limits = ScanLimits(self._limits.entries, self._limits.visited, self._limits.listing_bytes)
         mode, is_link = self._mode(path), self.is_symlink(path)
@@ -197,7 +221,9 @@ class Workspace:
         return scan.run(self._children, self._kind_of, mode or 0, is_link)
 
     def resolve(self, path: str) -> str:
-        """The absolute path as the model knows it, with links inside resolved; what does not exist is kept as written."""
+        """The absolute path as the model knows it, with links inside resolved; what does not exist
+        is kept as written.
+        """
         try:
             with self._entry(path) as entry:
                 place = entry.place
@@ -211,7 +237,9 @@ class Workspace:
             yield entry
 
     def _mode(self, path: str, *, follow: bool = True) -> int | None:
-        """The mode of what ``path`` names; ``None`` if there is nothing, as ``pathlib``'s predicates have it."""
+        """The mode of what ``path`` names; ``None`` if there is nothing, as ``pathlib``'s
+        predicates have it.
+        """
         try:
             with self._entry(path, follow=follow) as entry:
                 return entry.status.st_mode
@@ -260,7 +288,9 @@ class Workspace:
 
 
 def _ends_of(file: int, each: int) -> tuple[bytes, int]:
-    """The first and the last ``each`` bytes of a file, by whole lines, a line between them, and how many are missing."""
+    """The first and the last ``each`` bytes of a file, by whole lines, a line between them, and how
+    many are missing.
+    """
     size = os.fstat(file).st_size
     if size <= 2 * each:
         return _bytes_of(file, size, 2 * each), 0
@@ -274,10 +304,14 @@ def _ends_of(file: int, each: int) -> tuple[bytes, int]:
 
 
 def _bytes_of(file: int, expected: int, bound: int) -> bytes:
-    """What is in ``file`` from its start, at most ``bound`` bytes; in one piece if it has the ``expected`` size."""
+    """What is in ``file`` from its start, at most ``bound`` bytes; in one piece if it has the
+    ``expected`` size.
+    """
     chunks: list[bytes] = []
     got = 0
-    while got < bound and (chunk := os.read(file, min(bound - got, max(expected - got + 1, _CHUNK)))):
+    while got < bound and (
+        chunk := os.read(file, min(bound - got, max(expected - got + 1, _CHUNK)))
+    ):
         chunks.append(chunk)
         got += len(chunk)
     return b"".join(chunks)
@@ -293,7 +327,9 @@ def _check_readable(status: os.stat_result, path: str) -> None:
 
 def _check_size(size: int, bound: int, instead: str, path: str) -> None:
     if size > bound:
-        raise OSError(errno.EFBIG, f"The file is too large (more than {bound:,} bytes); {instead}", path)
+        raise OSError(
+            errno.EFBIG, f"The file is too large (more than {bound:,} bytes); {instead}", path
+        )
 
 
 def _lexically(absent: Absent, path: str) -> tuple[str, ...]:

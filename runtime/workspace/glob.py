@@ -13,7 +13,9 @@ from typing import Protocol
 from runtime.workspace.walk import escape_name, host_trouble
 
 MAX_FOUND = 20_000
-"""Files of one pattern that are listed, and the entries after which no further directory is looked into."""
+"""Files of one pattern that are listed, and the entries after which no further directory is looked
+into.
+"""
 MAX_VISITED = 200_000
 
 MAX_PARTS = 32
@@ -21,7 +23,9 @@ MAX_PARTS = 32
 
 @dataclass(frozen=True)
 class Listed:
-    """An entry of a directory: its escaped name, what it is (links followed, inside), its size and time of change (ns)."""
+    """An entry of a directory: its escaped name, what it is (links followed, inside), its size and
+    time of change (ns).
+    """
 
     name: str
     is_dir: bool
@@ -49,21 +53,33 @@ def listed_entries(directory: int, bound: int, path: str) -> list[Listed]:
     with os.scandir(directory) as entries:
         for entry in entries:
             if len(found) >= bound:
-                raise OSError(errno.EFBIG, f"More than {bound:,} entries; use a pattern, or a smaller directory", path)
+                raise OSError(
+                    errno.EFBIG,
+                    f"More than {bound:,} entries; use a pattern, or a smaller directory",
+                    path,
+                )
             try:
                 status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue  # it went while the directory was read
             mode = status.st_mode
             link, name = stat.S_ISLNK(mode), escape_name(entry.name)
-            shown = Listed(name, stat.S_ISDIR(mode), stat.S_ISREG(mode), link, status.st_size, status.st_mtime_ns)
+            shown = Listed(
+                name,
+                stat.S_ISDIR(mode),
+                stat.S_ISREG(mode),
+                link,
+                status.st_size,
+                status.st_mtime_ns,
+            )
             found.append((os.fsencode(entry.name), shown))
     return [shown for _, shown in sorted(found, key=lambda pair: pair[0])]
 
 
 @dataclass(frozen=True)
 class Found:
-    """The files that match a pattern, with their paths: the first of them, and how many there are more.
+    """The files that match a pattern, with their paths: the first of them, and how many there are
+    more.
 
     ``whole`` is false where not all entries were looked at: then there may be more still.
     """
@@ -76,8 +92,9 @@ class Found:
 def globbed(workspace: Listing, pattern: str) -> Found:
     """The files that match ``pattern``, each with its path, in the order of the paths' parts.
 
-    ``*``, ``?`` and ``[...]`` match within one name, ``**`` any number of directories. A name that begins with a dot is
-    matched only by a part that does, and no directory is entered through a link by ``**``.
+    ``*``, ``?`` and ``[...]`` match within one name, ``**`` any number of directories. A name that
+    begins with a dot is matched only by a part that does, and no directory is entered through a
+    link by ``**``.
 
     Raises:
         OSError: if a directory has too many entries to be listed.
@@ -85,7 +102,9 @@ def globbed(workspace: Listing, pattern: str) -> Found:
     """
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
     if len(parts) > MAX_PARTS or ".." in parts[1:] or pattern.startswith("/"):
-        raise ValueError(f"a pattern is relative to the workspace and has at most {MAX_PARTS} parts: {pattern!r}")
+        raise ValueError(
+            f"a pattern is relative to the workspace and has at most {MAX_PARTS} parts: {pattern!r}"
+        )
     search = _Search(workspace)
     found: dict[str, Listed] = {}
     left_out = 0

@@ -13,7 +13,10 @@ from runtime.base.os_values import ScanEntry
 from runtime.workspace.walk import escape_name, host_trouble
 
 _LINKED_DEPTH = 64
-"""How deep a scan without ``max_depth`` goes when it follows links, so that a cycle ends. Monty's own figure."""
+"""How deep a scan without ``max_depth`` goes when it follows links, so that a cycle ends.
+
+Monty's own figure.
+"""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,9 @@ class Child:
 
 @dataclass(frozen=True)
 class ScanLimits:
-    """Bounds of one scan: entries in the answer, entries looked at, and bytes of paths in the answer."""
+    """Bounds of one scan: entries in the answer, entries looked at, and bytes of paths in the
+    answer.
+    """
 
     entries: int
     visited: int
@@ -45,7 +50,11 @@ def sorted_children(directory: int, bound: int, path: str) -> list[Child]:
     with os.scandir(directory) as entries:
         for entry in entries:
             if len(children) >= bound:
-                raise OSError(errno.EFBIG, f"More than {bound:,} entries; use a tool, or a smaller directory", path)
+                raise OSError(
+                    errno.EFBIG,
+                    f"More than {bound:,} entries; use a tool, or a smaller directory",
+                    path,
+                )
             children.append(
                 Child(
                     entry.name,
@@ -72,15 +81,22 @@ class Scan:
     _path_bytes: int = 0
 
     def run(
-        self, children: Callable[[str, int], list[Child]], kind_of: Callable[[str], int], mode: int, is_link: bool
+        self,
+        children: Callable[[str, int], list[Child]],
+        kind_of: Callable[[str], int],
+        mode: int,
+        is_link: bool,
     ) -> list[ScanEntry]:
         """All entries, each directory's before those beneath it.
 
-        ``kind_of`` tells the mode behind a path, or 0; ``mode`` and ``is_link`` describe ``path`` itself.
+        ``kind_of`` tells the mode behind a path, or 0; ``mode`` and ``is_link`` describe ``path``
+        itself.
         """
         self._take(ScanEntry("", stat.S_ISDIR(mode), stat.S_ISREG(mode), is_link))
         pending = [("", 0)] if stat.S_ISDIR(mode) else []
-        depth_limit = _LINKED_DEPTH if self.max_depth is None and self.follow_symlinks else self.max_depth
+        depth_limit = (
+            _LINKED_DEPTH if self.max_depth is None and self.follow_symlinks else self.max_depth
+        )
         while pending:
             relative, depth = pending.pop()
             if depth_limit is not None and depth >= depth_limit:
@@ -96,7 +112,9 @@ class Scan:
             pending.extend(reversed(below))
         return self._found
 
-    def _list(self, relative: str, depth: int, children: Callable[[str, int], list[Child]]) -> list[Child]:
+    def _list(
+        self, relative: str, depth: int, children: Callable[[str, int], list[Child]]
+    ) -> list[Child]:
         try:
             found = children(self._spelled(relative), self.limits.visited - self._visited)
         except OSError as error:
@@ -132,7 +150,8 @@ class Scan:
         if len(self._found) >= self.limits.entries or self._path_bytes > self.limits.path_bytes:
             raise OSError(
                 errno.EFBIG,
-                f"More than {len(self._found):,} entries beneath; use a pattern, a subdirectory or a tool",
+                f"More than {len(self._found):,} entries beneath; use a pattern, a subdirectory or"
+                " a tool",
                 self.path,
             )
         self._found.append(entry)

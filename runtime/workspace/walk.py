@@ -1,12 +1,15 @@
-"""The wall: from a path that a model wrote to a directory entry beneath the workspace's root, without a race.
+"""The wall: from a path that a model wrote to a directory entry beneath the workspace's root,
+without a race.
 
-Every component is looked up in a directory that is held open, and no lookup follows a link. Links are read and followed
-here, component by component, so a link that leads out is found before anything behind it is touched, whoever changes the
-tree meanwhile. ``..`` never opens a parent: it walks again from the root. A hard link to, or a mount of, something
-outside is part of the workspace: whoever made it had that right.
+Every component is looked up in a directory that is held open, and no lookup follows a link. Links
+are read and followed here, component by component, so a link that leads out is found before
+anything behind it is touched, whoever changes the tree meanwhile. ``..`` never opens a parent: it
+walks again from the root. A hard link to, or a mount of, something outside is part of the
+workspace: whoever made it had that right.
 
-Names that Monty or JSON cannot hold have an escaped form, ``%XX`` for each byte that is no UTF-8 and for a backslash
-(which Monty's paths turn into ``/``). A name is looked up as written first, then unescaped.
+Names that Monty or JSON cannot hold have an escaped form, ``%XX`` for each byte that is no UTF-8
+and for a backslash (which Monty's paths turn into ``/``). A name is looked up as written first,
+then unescaped.
 """
 
 from __future__ import annotations
@@ -39,10 +42,12 @@ _UNSPEAKABLE = re.compile(r"[\\\udc80-\udcff]")
 
 @dataclass(frozen=True)
 class Entry:
-    """A directory entry inside the wall; ``directory`` is open only while the walk that found it is.
+    """A directory entry inside the wall; ``directory`` is open only while the walk that found it
+    is.
 
-    ``name`` is the entry's raw name in ``directory`` (``"."`` for the root itself), ``status`` its ``lstat``, and
-    ``place`` the names from the root to it, none of them a link except perhaps the last.
+    ``name`` is the entry's raw name in ``directory`` (``"."`` for the root itself), ``status`` its
+    ``lstat``, and ``place`` the names from the root to it, none of them a link except perhaps the
+    last.
     """
 
     directory: int
@@ -62,7 +67,8 @@ class Absent(FileNotFoundError):
 
 @contextmanager
 def entry_at(root: str, path: str, *, follow: bool = True) -> Iterator[Entry]:
-    """The entry that ``path`` names beneath the host directory ``root``; a last link is followed if ``follow``.
+    """The entry that ``path`` names beneath the host directory ``root``; a last link is followed if
+    ``follow``.
 
     Raises:
         OSError: its subclass and text as Python's own, naming ``path`` and no host path.
@@ -83,7 +89,9 @@ def entry_at(root: str, path: str, *, follow: bool = True) -> Iterator[Entry]:
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Any ``OSError`` inside names ``path`` as the model wrote it; trouble of the host itself passes unchanged."""
+    """Any ``OSError`` inside names ``path`` as the model wrote it; trouble of the host itself
+    passes unchanged.
+    """
     try:
         yield
     except Absent:
@@ -96,23 +104,32 @@ def naming(path: str) -> Iterator[None]:
 
 
 def host_trouble(error: OSError) -> bool:
-    """Whether ``error`` says nothing of the file: no descriptors, no memory. Worth a retry, not the model's concern."""
+    """Whether ``error`` says nothing of the file: no descriptors, no memory.
+
+    Worth a retry, not the model's concern.
+    """
     return error.errno in {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ESTALE}
 
 
 def escape_name(name: str) -> str:
     """A raw file name in the form that JSON and Monty can hold."""
-    return _UNSPEAKABLE.sub(lambda found: "".join(f"%{byte:02X}" for byte in os.fsencode(found[0])), name)
+    return _UNSPEAKABLE.sub(
+        lambda found: "".join(f"%{byte:02X}" for byte in os.fsencode(found[0])), name
+    )
 
 
 def unescape_name(name: str) -> str:
     """The raw file name whose escaped form is ``name``."""
-    raw = re.sub(_ESCAPED.pattern.encode(), lambda found: bytes([int(found[1], 16)]), os.fsencode(name))
+    raw = re.sub(
+        _ESCAPED.pattern.encode(), lambda found: bytes([int(found[1], 16)]), os.fsencode(name)
+    )
     return os.fsdecode(raw)
 
 
 class _Walk:
-    """One walk: where it stands (``directory``, ``place``) and the components that are left (``todo``)."""
+    """One walk: where it stands (``directory``, ``place``) and the components that are left
+    (``todo``).
+    """
 
     def __init__(self, root: str, path: str) -> None:
         self._root_path = root
@@ -173,12 +190,17 @@ class _Walk:
         if target.startswith("/"):
             target = self._beneath_root(target)
             self._return_to(())
-        # An empty component, as after a trailing slash, stands for "must be a directory", as "." does.
+        # An empty component, as after a trailing slash, stands for "must be a directory", as "."
+        # does.
         self._todo.extendleft(part or "." for part in reversed(target.split("/")))
 
     def _beneath_root(self, target: str) -> str:
-        """An absolute link's target relative to the root, if its spelling starts with the root's own path."""
-        for base in dict.fromkeys((str(Path(self._root_path).absolute()), os.path.realpath(self._root_path))):
+        """An absolute link's target relative to the root, if its spelling starts with the root's
+        own path.
+        """
+        for base in dict.fromkeys(
+            (str(Path(self._root_path).absolute()), os.path.realpath(self._root_path))
+        ):
             if target == base or target.startswith(base.rstrip("/") + "/"):
                 return target[len(base) :].lstrip("/") or "."
         raise PermissionError(errno.EACCES, OUTSIDE, self._path)
@@ -217,7 +239,9 @@ def _components(path: str) -> list[str]:
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
-        raise ValueError(f"the path holds characters that no file name can have: {path!r}") from None
+        raise ValueError(
+            f"the path holds characters that no file name can have: {path!r}"
+        ) from None
     if not path:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     inside = workspace_path(path)

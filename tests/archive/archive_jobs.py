@@ -1,4 +1,6 @@
-"""Real archived jobs for tests: written through ``JobArchive`` as the model activity does, with everything that a job can have."""
+"""Real archived jobs for tests: written through ``JobArchive`` as the model activity does, with
+everything that a job can have.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +45,19 @@ def wire_of(layout: Sequence[Segment]) -> bytes:
     return json.dumps({"model": "m-1", "messages": messages, "stream": True}).encode()
 
 
-def chat(rng: random.Random, size: int = 600) -> Callable[[int, Sequence[Segment], Segment | None], list[Segment]]:
+def chat(
+    rng: random.Random, size: int = 600
+) -> Callable[[int, Sequence[Segment], Segment | None], list[Segment]]:
     """A chat that grows by the reply and a result, with a tail that changes each turn."""
 
     def layout(turn: int, previous: Sequence[Segment], reply: Segment | None) -> list[Segment]:
         kept = [s for s in previous if s.kind is not SegmentKind.BUDGET]
         if not kept:
-            kept = [segment("The contract: \u00fc, \u4e16\u754c.\n" * 20, "contract", SegmentKind.CONTRACT)]
+            kept = [
+                segment(
+                    "The contract: \u00fc, \u4e16\u754c.\n" * 20, "contract", SegmentKind.CONTRACT
+                )
+            ]
         if reply is not None:
             kept.append(reply)
         kept.append(segment(f"Result {turn}\n{letters(rng, size)}", f"statement:{turn - 1}"))
@@ -114,7 +122,9 @@ class Written:
             )
         )
 
-    def finish(self, run: str, turn: int, attempt: str, nodes: Sequence[dict[str, Any]] = ()) -> StepRef:
+    def finish(
+        self, run: str, turn: int, attempt: str, nodes: Sequence[dict[str, Any]] = ()
+    ) -> StepRef:
         return self.finished(step_record(run, turn, attempt, nodes))
 
     def finished(self, record: NewStep) -> StepRef:
@@ -132,12 +142,18 @@ def run_order(run: str) -> int:
 def step_record(run: str, turn: int, attempt: str, nodes: Sequence[dict[str, Any]] = ()) -> NewStep:
     reply = StoredReply(
         text=f"I look at {turn}.",
-        tool_calls=(ToolCall(id=f"call_{turn}", name="python", arguments=json.dumps({"code": f"x = {turn}"})),),
+        tool_calls=(
+            ToolCall(
+                id=f"call_{turn}", name="python", arguments=json.dumps({"code": f"x = {turn}"})
+            ),
+        ),
         finish_reason="tool_calls",
         response_id=f"chatcmpl-{turn}",
         tokens=12,
     )
-    body = b"".join(b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in (turn, turn + 1))
+    body = b"".join(
+        b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in (turn, turn + 1)
+    )
     return NewStep(
         run=run,
         turn=turn,
@@ -180,7 +196,9 @@ def write_run(
 ) -> StepRef | None:
     """Turns of a run, one attempt each, three nodes of which one changes a turn."""
     for turn in turns:
-        layout = layout_at(turn, written.archive.layout(parent), written.archive.reply_segment(parent))
+        layout = layout_at(
+            turn, written.archive.layout(parent), written.archive.reply_segment(parent)
+        )
         attempt = written.begin(run, turn, parent, layout)
         nodes = [{"obj_id": f"view-{turn % 3}", "text": f"state {turn}", "lod": 0}]
         parent = written.finish(run, turn, attempt, nodes)
@@ -188,10 +206,11 @@ def write_run(
 
 
 def eventful_job(store: ObjectStore, batch: str = "nightly", job: str = "licences") -> Written:
-    """A job over a keyframe (turn 32): tool results, a checkpoint, a failed attempt, a removed node, a replay, a summary, an end.
+    """A job over a keyframe (turn 32): tool results, a checkpoint, a failed attempt, a removed
+    node, a replay, a summary, an end.
 
-    Run ``a`` has turns 30 to 34 and an attempt in flight at 35; run ``b`` was reset to turn 33 of it by a replay, had a summary
-    written before turn 35, and ended there.
+    Run ``a`` has turns 30 to 34 and an attempt in flight at 35; run ``b`` was reset to turn 33 of
+    it by a replay, had a summary written before turn 35, and ended there.
     """
     written = Written(JobArchive(store, batch, job))
     archive, layout_at = written.archive, chat(random.Random(4), 200)
@@ -215,22 +234,34 @@ def eventful_job(store: ObjectStore, batch: str = "nightly", job: str = "licence
     write_checkpoint(archive, run="b", turn=34, parent=parent, interpreter="monty", state={"x": 34})  # type: ignore[arg-type]
     summary = written.finish("b~1", 35, written.begin("b~1", 35, parent, [segment("Sum it up.")]))
     layout = layout_at(35, archive.layout(parent), archive.reply_segment(parent))
-    forgotten = CondensationRecord(id="35.1", condenser="llm", reason="events", forgotten=("30.1",), summary=summary)
-    record = step_record("b", 35, written.begin("b", 35, parent, layout), [{"obj_id": "view-2", "text": "state 35"}])
+    forgotten = CondensationRecord(
+        id="35.1", condenser="llm", reason="events", forgotten=("30.1",), summary=summary
+    )
+    record = step_record(
+        "b", 35, written.begin("b", 35, parent, layout), [{"obj_id": "view-2", "text": "state 35"}]
+    )
     parent = written.finished(record.model_copy(update={"condensations": (forgotten,)}))
     archive.write_effect("b", 35, 0, {"value": "last"})
     written.heads["b"] = archive.write_end(
-        NewEnd(run="b", turn=35, parent=parent, status="succeeded", result={"files": []}, usage=Usage(prompt=9))
+        NewEnd(
+            run="b",
+            turn=35,
+            parent=parent,
+            status="succeeded",
+            result={"files": []},
+            usage=Usage(prompt=9),
+        )
     )
     return written
 
 
 def rich_archive(store: ObjectStore) -> dict[str, Written]:
-    """An archive with every kind of object, the jobs by name: ``licences`` (see ``eventful_job``), and ``short``, a fork of it
-    with less than a keyframe's turns and two runs.
+    """An archive with every kind of object, the jobs by name: ``licences`` (see ``eventful_job``),
+    and ``short``, a fork of it with less than a keyframe's turns and two runs.
 
-    The fork's first run lost a race and followed a redirect, was shown a summary of a group that a model wrote in the background, and
-    tried one in vain; its second went on from the first one's last turn, for the first had been reset to there.
+    The fork's first run lost a race and followed a redirect, was shown a summary of a group that a
+    model wrote in the background, and tried one in vain; its second went on from the first one's
+    last turn, for the first had been reset to there.
     """
     licences = eventful_job(store)
     short = Written(JobArchive(store, "nightly", "short"))
@@ -243,7 +274,9 @@ def rich_archive(store: ObjectStore) -> dict[str, Written]:
     def take(run: str, turn: int, parent: StepRef) -> StepRef:
         layout = layout_at(turn, archive.layout(parent), archive.reply_segment(parent))
         redirected = short.begin(run, turn, parent, layout)
-        archive.keep_exchange(NewExchange(attempt=redirected, reason=ExchangeReason.FOLLOWED, status_code=307))
+        archive.keep_exchange(
+            NewExchange(attempt=redirected, reason=ExchangeReason.FOLLOWED, status_code=307)
+        )
         slow = short.begin(run, turn, parent, layout, attempt=2)
         step = short.finish(run, turn, short.begin(run, turn, parent, layout, attempt=3))
         lost = step_record(run, turn, slow)
@@ -251,7 +284,9 @@ def rich_archive(store: ObjectStore) -> dict[str, Written]:
             NewExchange(
                 attempt=slow,
                 reason=ExchangeReason.SUPERSEDED,
-                **lost.model_dump(include={"reply", "response", "status_code", "headers", "usage", "cost_usd"}),
+                **lost.model_dump(
+                    include={"reply", "response", "status_code", "headers", "usage", "cost_usd"}
+                ),
             )
         )
         return step
@@ -260,16 +295,28 @@ def rich_archive(store: ObjectStore) -> dict[str, Written]:
     material = canonical_json({"parts": [{"what": "a.py", "text": "x = 1"}]})
     kept_at = f"_holdfast/material/{digest_bytes(material).removeprefix('sha256:')}"
     store.put_if_absent(kept_at, material)
-    side = short.finish("first~group-34-0", 35, short.begin("first~group-34-0", 35, parent, [segment("Sum up.")]))
+    side = short.finish(
+        "first~group-34-0", 35, short.begin("first~group-34-0", 35, parent, [segment("Sum up.")])
+    )
     in_vain = short.begin("first~group-34-1", 35, parent, [segment("Sum that up.")])
     archive.fail_attempt(failure_record(in_vain))
-    summary = canonical_json({"text": "It sets x.", "model": {"name": "m"}, "step": side.model_dump()})
+    summary = canonical_json(
+        {"text": "It sets x.", "model": {"name": "m"}, "step": side.model_dump()}
+    )
     store.put_if_absent("_holdfast/summaries/5e", summary)
-    store.put_if_absent("_holdfast/summaries/5e.claims/00000001", b'{"over":false,"owner":"first/1"}')
-    archive.write_effect("first", 34, 0, {"results": ["It sets x."]}, uses=[kept_at, "_holdfast/summaries/5e"])
+    store.put_if_absent(
+        "_holdfast/summaries/5e.claims/00000001", b'{"over":false,"owner":"first/1"}'
+    )
+    archive.write_effect(
+        "first", 34, 0, {"results": ["It sets x."]}, uses=[kept_at, "_holdfast/summaries/5e"]
+    )
     branch = parent = take("first", 35, parent)
     take("first", 36, parent)
     parent = take("second", 36, branch)
-    write_checkpoint(archive, run="second", turn=36, parent=parent, interpreter="monty", state={"x": 36})
-    short.heads["second"] = archive.write_end(NewEnd(run="second", turn=36, parent=parent, status="succeeded"))
+    write_checkpoint(
+        archive, run="second", turn=36, parent=parent, interpreter="monty", state={"x": 36}
+    )
+    short.heads["second"] = archive.write_end(
+        NewEnd(run="second", turn=36, parent=parent, status="succeeded")
+    )
     return {"licences": licences, "short": short}

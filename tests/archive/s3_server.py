@@ -19,7 +19,9 @@ _PORTS = (
 
 
 class S3Server:
-    """One server with its data in ``folder``; it can be stopped and started again with the same data and ports."""
+    """One server with its data in ``folder``; it can be stopped and started again with the same
+    data and ports.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -46,7 +48,9 @@ class S3Server:
             )  # fmt: skip
         while not self._serves():
             if self._process.poll() is not None:
-                raise RuntimeError(f"the S3 server ended: {(self._folder / 'log.txt').read_text()[-2000:]}")
+                raise RuntimeError(
+                    f"the S3 server ended: {(self._folder / 'log.txt').read_text()[-2000:]}"
+                )
 
     def kill(self) -> None:
         """End the server as ``kill -9`` does."""
@@ -56,7 +60,9 @@ class S3Server:
             self._process = None
 
     def _serves(self) -> bool:
-        """The server answers for the bucket: 403 to a request without a signature, 404 before it has made the bucket."""
+        """The server answers for the bucket: 403 to a request without a signature, 404 before it
+        has made the bucket.
+        """
         connection = http.client.HTTPConnection("127.0.0.1", self._ports["s3.port"], timeout=2)
         try:
             connection.request("GET", f"/{BUCKET}")

@@ -22,17 +22,33 @@ PUBLIC = trusted_keys((), {"HOLDFAST_SIGNING_KEY": SEED})
 
 
 def test_nothing_vouches_for_a_chain_alone() -> None:
-    """Without anything outside, each run is self-attested; its head is its end, or its last step."""
+    """Without anything outside, each run is self-attested; its head is its end, or its last
+    step.
+    """
     written = eventful_job(MemoryStore())
     a, b = run_anchors(written.archive, frozenset())
-    assert (a.run, a.head, a.turn, a.ended, a.anchored) == ("a", written.refs["a", 34].key, 34, False, False)
-    assert (b.run, b.head, b.turn, b.ended, b.anchored) == ("b", written.heads["b"].key, 35, True, False)
+    assert (a.run, a.head, a.turn, a.ended, a.anchored) == (
+        "a",
+        written.refs["a", 34].key,
+        34,
+        False,
+        False,
+    )
+    assert (b.run, b.head, b.turn, b.ended, b.anchored) == (
+        "b",
+        written.heads["b"].key,
+        35,
+        True,
+        False,
+    )
 
 
 def test_a_witness_of_the_head_vouches_for_the_whole() -> None:
     """A witness of earlier steps vouches for those alone."""
     written = eventful_job(MemoryStore())
-    a, b = run_anchors(written.archive, frozenset(), [written.refs["a", 33], *written.heads.values()])
+    a, b = run_anchors(
+        written.archive, frozenset(), [written.refs["a", 33], *written.heads.values()]
+    )
     assert a.anchored and b.anchored
     a, b = run_anchors(written.archive, frozenset(), [written.refs["a", 33]])
     assert not a.anchored and not b.anchored
@@ -42,15 +58,21 @@ def test_a_witness_of_the_head_vouches_for_the_whole() -> None:
 
 
 def test_a_signature_vouches_where_its_key_is_trusted() -> None:
-    """The end is signed as it is written; the key is trusted by its public half or by the signing key itself."""
+    """The end is signed as it is written; the key is trusted by its public half or by the signing
+    key itself.
+    """
     written = eventful_job(MemoryStore())
     archive = written.archive
     signer = signer_of({"HOLDFAST_SIGNING_KEY": SEED})
-    archive.write_end(NewEnd(run="a", turn=34, parent=written.refs["a", 34], status="cancelled"), signer)
+    archive.write_end(
+        NewEnd(run="a", turn=34, parent=written.refs["a", 34], status="cancelled"), signer
+    )
     assert damage(verify_job(archive, [written.heads["b"]])) == []
     trusted, _ = run_anchors(archive, PUBLIC)
     assert (trusted.anchored, trusted.untrusted) == (True, None)
-    stranger, _ = run_anchors(archive, trusted_keys((), {"HOLDFAST_SIGNING_KEY": SEED.replace("N", "M")}))
+    stranger, _ = run_anchors(
+        archive, trusted_keys((), {"HOLDFAST_SIGNING_KEY": SEED.replace("N", "M")})
+    )
     assert (stranger.anchored, stranger.untrusted) == (False, fingerprint(next(iter(PUBLIC))))
     assert signer_of({}) is None
     assert signer_with(PRIVATE)(b"x") == signer(b"x") if signer else False
@@ -60,7 +82,9 @@ def test_a_signature_vouches_where_its_key_is_trusted() -> None:
 @pytest.mark.usefixtures("aws")
 @pytest.mark.smoke
 def test_object_lock_vouches_until_its_end(s3_server: S3Server) -> None:
-    """A store with retention says until when the head can neither be overwritten nor removed; one without, nothing."""
+    """A store with retention says until when the head can neither be overwritten nor removed; one
+    without, nothing.
+    """
     bucket = f"locked-{uuid.uuid4().hex[:8]}"
     client = boto3.client("s3", endpoint_url=s3_server.endpoint, region_name="us-east-1")
     client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)

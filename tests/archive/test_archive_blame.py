@@ -1,4 +1,6 @@
-"""Since when each part of a prompt stands there, and what became of what does not; how much is read to know."""
+"""Since when each part of a prompt stands there, and what became of what does not; how much is read
+to know.
+"""
 
 from __future__ import annotations
 
@@ -50,24 +52,36 @@ def by_definition(layouts: Iterable[tuple[int, Sequence[Segment]]]) -> tuple[Bla
         sources = {key: sources.get(key, turn) for key in ((s.kind, s.origin) for s in layout)}
         texts = {digest: texts.get(digest, turn) for digest in (s.digest for s in layout)}
         last = layout
-    return tuple(Blame(s, n, sources[s.kind, s.origin], texts[s.digest]) for n, s in enumerate(last))
+    return tuple(
+        Blame(s, n, sources[s.kind, s.origin], texts[s.digest]) for n, s in enumerate(last)
+    )
 
 
 def test_blame_gives_the_turn_that_brought_a_segment_in_and_the_one_that_changed_it() -> None:
-    """A changed segment keeps the turn of its origin; one that came back is as old as its return."""
+    """A changed segment keeps the turn of its origin; one that came back is as old as its
+    return.
+    """
     found = blame(written([[A, B], [A, B, C], [A, B2], [A, B2, C]]).archive, "a", 4, [])
-    assert [(b.segment, b.introduced, b.changed) for b in found] == [(A, 1, 1), (B2, 1, 3), (C, 4, 4)]
+    assert [(b.segment, b.introduced, b.changed) for b in found] == [
+        (A, 1, 1),
+        (B2, 1, 3),
+        (C, 4, 4),
+    ]
 
 
 def shuffled(rng: random.Random) -> Layouts:
-    """Prompts whose parts come, go, move, come back, are told twice, and share most of their text."""
+    """Prompts whose parts come, go, move, come back, are told twice, and share most of their
+    text.
+    """
     pool = [segment(f"{'shared words ' * 9}{n % 5}", f"event:{n}") for n in range(9)]
     return [rng.choices(pool, k=rng.randrange(0, 7)) for _ in range(80)]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_blame_and_prompts_are_those_of_the_whole_prompts(seed: int) -> None:
-    """Read from what each turn stored, they are what reading every prompt gives: over keyframes, with what comes back."""
+    """Read from what each turn stored, they are what reading every prompt gives: over keyframes,
+    with what comes back.
+    """
     job = written(shuffled(random.Random(seed)))
     layouts = [(turn, job.layouts["a", turn]) for turn in range(1, 81)]
     assert [(turn, layout) for turn, _, layout in prompts(job.archive, "a")] == layouts
@@ -76,8 +90,12 @@ def test_blame_and_prompts_are_those_of_the_whole_prompts(seed: int) -> None:
 
 
 @pytest.mark.parametrize("load", [chat, blocks])
-def test_each_object_is_read_once(load: Callable[[random.Random], Callable[..., list[Segment]]]) -> None:
-    """As many reads as turns and their sources: no prompt is put together twice, and no reply is read."""
+def test_each_object_is_read_once(
+    load: Callable[[random.Random], Callable[..., list[Segment]]],
+) -> None:
+    """As many reads as turns and their sources: no prompt is put together twice, and no reply is
+    read.
+    """
     store = CountingStore()
     job = Written(JobArchive(store, "nightly", "job"))
     write_run(job, "a", range(1, 301), None, load(random.Random(2)))
@@ -95,17 +113,23 @@ def text_of(kind: SegmentKind, text: str, origin: str, *, tail: bool = False) ->
 
 
 def test_what_left_the_prompts_is_told_with_its_cause() -> None:
-    """A condensation, a change of level, a group, and room in the prompt; each with its turns and its place in the archive."""
+    """A condensation, a change of level, a group, and room in the prompt; each with its turns and
+    its place in the archive.
+    """
     job = Written(JobArchive(MemoryStore(), "nightly", "job"))
     archive = job.archive
     event = text_of(SegmentKind.RESULT, "said 'needle'\nonce", "event:1.1")
     summary = text_of(SegmentKind.SUMMARY, "it said something", "event:2.c1-summary")
     views = [
-        text_of(SegmentKind.VIEW, f"needle of {name}", f"node:{name}") for name in ("rewritten", "grouped", "large")
+        text_of(SegmentKind.VIEW, f"needle of {name}", f"node:{name}")
+        for name in ("rewritten", "grouped", "large")
     ]
     group = text_of(SegmentKind.GROUP, "both in short", "node:group-1")
     mark = text_of(SegmentKind.MARK, "[left out]", "node:large")
-    states = {name: {"obj_id": name, "digest": "1", "lod": 0} for name in ("rewritten", "grouped", "large")}
+    states = {
+        name: {"obj_id": name, "digest": "1", "lod": 0}
+        for name in ("rewritten", "grouped", "large")
+    }
     parent = None
     layouts = [
         [event, *views],
@@ -122,26 +146,40 @@ def test_what_left_the_prompts_is_told_with_its_cause() -> None:
         [],
     ]
     forgot = CondensationRecord(
-        id="2.c1", condenser="llm_summary", reason="tokens", forgotten=("1.1",), stands_in="2.c1-summary"
+        id="2.c1",
+        condenser="llm_summary",
+        reason="tokens",
+        forgotten=("1.1",),
+        stands_in="2.c1-summary",
     )
     for turn, (layout, nodes) in enumerate(zip(layouts, changes, strict=True), 1):
         record = step_record("a", turn, job.begin("a", turn, parent, layout), nodes)
-        parent = job.finished(record.model_copy(update={"condensations": (forgot,) if turn == 2 else ()}))
+        parent = job.finished(
+            record.model_copy(update={"condensations": (forgot,) if turn == 2 else ()})
+        )
     gone, still = left(archive, "a", 5, "needle", [])
     told = causes(archive, "a", gone)
     assert still == ()
     assert [
-        (one.segment.origin, one.first, one.last, one.gone, cause.why) for one, cause in zip(gone, told, strict=True)
+        (one.segment.origin, one.first, one.last, one.gone, cause.why)
+        for one, cause in zip(gone, told, strict=True)
     ] == [
         ("event:1.1", 1, 1, 2, Why.CONDENSATION),
         ("node:rewritten", 1, 2, 3, Why.REWRITTEN),
         ("node:grouped", 1, 3, 4, Why.GROUP),
         ("node:large", 1, 4, 5, Why.BUDGET),
     ]
-    assert [cause.instead and cause.instead.text for cause in told] == [summary.text, "class A", group.text, mark.text]
+    assert [cause.instead and cause.instead.text for cause in told] == [
+        summary.text,
+        "class A",
+        group.text,
+        mark.text,
+    ]
     assert "condensation 2.c1 (llm_summary, tokens) forgot turn 1" in told[0].told
     assert "lod 0 -> 1" in told[1].told
     for one in gone:
         assert archive.attempt_layout(one.attempt)[one.position] == one.segment
-    assert [one.segment.origin for one in left(archive, "a", 5, "said 'needle'\n", [])[0]] == ["event:1.1"]
+    assert [one.segment.origin for one in left(archive, "a", 5, "said 'needle'\n", [])[0]] == [
+        "event:1.1"
+    ]
     assert left(archive, "a", 1, "needle", [])[0] == ()

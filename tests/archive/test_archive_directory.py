@@ -25,9 +25,13 @@ print(wins)
 
 
 def test_many_processes_share_a_directory(tmp_path: Path) -> None:
-    """Four processes put the same keys: each key is won once, and holds one writer's bytes whole."""
+    """Four processes put the same keys: each key is won once, and holds one writer's bytes
+    whole.
+    """
     writers = [
-        subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path), str(n)], stdout=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(tmp_path), str(n)], stdout=subprocess.PIPE
+        )
         for n in range(4)
     ]
     wins = [int(writer.communicate()[0]) for writer in writers]
@@ -40,14 +44,18 @@ def test_many_processes_share_a_directory(tmp_path: Path) -> None:
 @pytest.mark.kill
 @pytest.mark.parametrize("point", ["mid_put", "before_link", "before_sync"])
 def test_a_kill_in_a_put_leaves_the_whole_object_or_none(tmp_path: Path, point: str) -> None:
-    """After kill -9 in the middle of a put, the object is not there or complete, and can be put again."""
+    """After kill -9 in the middle of a put, the object is not there or complete, and can be put
+    again.
+    """
     code = f"""
 from pathlib import Path
 from runtime.archive.stores.directory import DirectoryStore
 DirectoryStore(Path({str(tmp_path)!r})).put_if_absent("a/b", b"x" * 100000)
 """
     environment = {**os.environ, "HOLDFAST_FAILPOINT": f"store.directory.{point}"}
-    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run([sys.executable, "-c", code], env=environment).returncode == -signal.SIGKILL
+    )
     store = DirectoryStore(tmp_path)
     there = list(store.list(""))
     assert there == (["a/b"] if point == "before_sync" else [])
@@ -57,7 +65,9 @@ DirectoryStore(Path({str(tmp_path)!r})).put_if_absent("a/b", b"x" * 100000)
 
 
 def test_leftovers_of_named_files_are_no_objects(tmp_path: Path) -> None:
-    """Where unnamed files do not exist, a killed process leaves a file that is never listed and removed when it is old."""
+    """Where unnamed files do not exist, a killed process leaves a file that is never listed and
+    removed when it is old.
+    """
     store = DirectoryStore(tmp_path)
     store._unnamed = False
     assert store.put_if_absent("a/b", b"x")
@@ -71,7 +81,9 @@ def test_leftovers_of_named_files_are_no_objects(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_an_archive_error(tmp_path: Path) -> None:
-    """A put that the disk has no room for fails with the reason, and leaves nothing (a file size limit stands for the disk)."""
+    """A put that the disk has no room for fails with the reason, and leaves nothing (a file size
+    limit stands for the disk).
+    """
     code = f"""
 import resource, signal
 from pathlib import Path
@@ -86,7 +98,9 @@ except ArchiveError as error:
     print(error)
 print(list(store.list("")), store.put_if_absent("a/b", b"small"))
 """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert out == f"cannot write {tmp_path}/a/b: File too large\n[] True\n"
 
 

@@ -1,4 +1,6 @@
-"""The archive's format is told so that another reader can be written: one that shares no code with Holdfast."""
+"""The archive's format is told so that another reader can be written: one that shares no code with
+Holdfast.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ ROOT = Path(__file__).parent.parent.parent
 
 def reader() -> Any:
     """The module ``docs/archive/reader.py``."""
-    spec = importlib.util.spec_from_file_location("archive_reader", ROOT / "docs" / "archive" / "reader.py")
+    spec = importlib.util.spec_from_file_location(
+        "archive_reader", ROOT / "docs" / "archive" / "reader.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -33,13 +37,18 @@ def reader() -> Any:
 
 def test_the_dictionaries_are_those_of_the_format() -> None:
     """The files beside the page are the dictionaries that objects are compressed with."""
-    found = [(ROOT / "docs" / "archive" / f"{name}.dictionary").read_bytes() for name in ("header", "wire", "layout")]
+    found = [
+        (ROOT / "docs" / "archive" / f"{name}.dictionary").read_bytes()
+        for name in ("header", "wire", "layout")
+    ]
     assert found == [HEADER_DICTIONARY, WIRE_DICTIONARY, LAYOUT_DICTIONARY]
 
 
 @pytest.mark.parametrize("load", [chat, blocks])
 def test_another_reader_puts_each_request_together(load: Callable[..., Any]) -> None:
-    """Over 150 turns of recipes, flat and relative: requests, layouts and responses, byte for byte."""
+    """Over 150 turns of recipes, flat and relative: requests, layouts and responses, byte for
+    byte.
+    """
     store = MemoryStore()
     written = Written(JobArchive(store, "nightly", "licences"))
     write_run(written, "run-1", range(1, 151), None, load(random.Random(7)))
@@ -54,11 +63,15 @@ def test_another_reader_puts_each_request_together(load: Callable[..., Any]) -> 
 
 
 def test_another_reader_reads_every_object() -> None:
-    """Of a job with failures, effects, replays, side runs and ends each object is taken apart, its digest checked."""
+    """Of a job with failures, effects, replays, side runs and ends each object is taken apart, its
+    digest checked.
+    """
     store = MemoryStore()
     eventful_job(store)
     other = reader().Archive(store.get)
-    kinds = {other.object(key)[0]["kind"] for key in store.list("") if not key.startswith("_holdfast/")}
+    kinds = {
+        other.object(key)[0]["kind"] for key in store.list("") if not key.startswith("_holdfast/")
+    }
     assert kinds >= {
         "definition",
         "run",
@@ -79,7 +92,8 @@ def documented() -> dict[str, set[str]]:
     rows = re.findall(r"^\| (`[^|]+) \| (.+) \|$", page.partition("## Headers")[2], re.MULTILINE)
     listed: dict[str, set[str]] = {}
     for kinds, fields in rows:
-        # What stands in brackets is said of a field; a semicolon parts the kinds of a row, where there are several.
+        # What stands in brackets is said of a field; a semicolon parts the kinds of a row, where
+        # there are several.
         plain = re.sub(r"\([^()]*\)", "", fields)
         parts = plain.split(";") if ", " in kinds else [plain]
         for kind, part in zip(kinds.split(", "), parts, strict=True):
@@ -94,13 +108,16 @@ def test_the_page_lists_each_kind_s_fields() -> None:
 
 
 def test_a_field_of_a_step_is_declared_once() -> None:
-    """Writing, reading, checking and the published schema have their fields from one declaration."""
+    """Writing, reading, checking and the published schema have their fields from one
+    declaration.
+    """
     declaring: dict[str, list[str]] = {}
     for owner in {*NewStep.__mro__, *Step.__mro__}:
         for name in vars(owner).get("__annotations__", ()):
             if name in Step.model_fields:
                 declaring.setdefault(name, []).append(owner.__name__)
     several = {name for name, owners in declaring.items() if len(owners) > 1}
-    # The writer names its attempt by the key that it was given, the archive by its address; each kind narrows ``kind``.
+    # The writer names its attempt by the key that it was given, the archive by its address; each
+    # kind narrows ``kind``.
     assert several == {"attempt", "response", "kind"}
     assert {name for name in Step.model_fields if name not in declaring} == set()

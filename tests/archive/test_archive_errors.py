@@ -1,4 +1,6 @@
-"""What Temporal is told when the archive cannot be written is the archive's own words, small enough to be kept."""
+"""What Temporal is told when the archive cannot be written is the archive's own words, small enough
+to be kept.
+"""
 
 from __future__ import annotations
 

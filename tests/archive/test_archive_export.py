@@ -1,4 +1,6 @@
-"""Exports: each turn's news once, from which every prompt can be made again; and some turns alone."""
+"""Exports: each turn's news once, from which every prompt can be made again; and some turns
+alone.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,15 @@ class Reader:
         self.layout = made
         assert len(made) == line["segments"]
         attempts = line["attempts"] if line["type"] == "step" else [line]
-        return [Segment.model_validate(self.segments[digest]) for digest in made], [*map(self.request, attempts)]
+        return [Segment.model_validate(self.segments[digest]) for digest in made], [
+            *map(self.request, attempts)
+        ]
 
     def request(self, attempt: Line) -> bytes:
         base = self.requests[attempt["request"]["base"]]
         wire = b"".join(
-            base[slice(*part)] if isinstance(part, list) else _bytes(part) for part in attempt["request"]["parts"]
+            base[slice(*part)] if isinstance(part, list) else _bytes(part)
+            for part in attempt["request"]["parts"]
         )
         self.requests = {attempt["key"]: wire}
         return wire
@@ -56,7 +61,9 @@ def of_prompts(lines: Iterable[Line]) -> list[Line]:
 
 
 def test_every_prompt_can_be_made_from_a_delta_export() -> None:
-    """Layouts and the exact bytes of requests, over a failed attempt, a reset, and an attempt in flight."""
+    """Layouts and the exact bytes of requests, over a failed attempt, a reset, and an attempt in
+    flight.
+    """
     job = eventful_job(MemoryStore())
     for run, turns in (("a", range(30, 36)), ("b", range(30, 36))):
         reader = Reader()
@@ -70,11 +77,16 @@ def test_every_prompt_can_be_made_from_a_delta_export() -> None:
 
 
 def test_a_delta_export_is_as_large_as_the_news() -> None:
-    """Of ten times the turns it has ten times the bytes; whole requests would have a hundred times as many."""
+    """Of ten times the turns it has ten times the bytes; whole requests would have a hundred times
+    as many.
+    """
     job = Written(JobArchive(MemoryStore(), "nightly", "job"))
     write_run(job, "a", range(1, 301), None, chat(random.Random(3), 100))
     sizes = [
-        sum(len(json.dumps(line)) for line in export_lines(job.archive, "a", Turns(1, last), form=Delta))
+        sum(
+            len(json.dumps(line))
+            for line in export_lines(job.archive, "a", Turns(1, last), form=Delta)
+        )
         for last in (30, 300)
     ]
     assert sizes[1] < 12 * sizes[0]
@@ -85,11 +97,18 @@ def test_some_turns_can_be_exported_alone() -> None:
     """The first of them is told in full; the end is told with the last turn."""
     job = eventful_job(MemoryStore())
     lines = list(export_lines(job.archive, "b", Turns(33, 34), form=Delta))
-    assert [(line["type"], line.get("turn")) for line in lines] == [("definition", None), ("step", 33), ("step", 34)]
+    assert [(line["type"], line.get("turn")) for line in lines] == [
+        ("definition", None),
+        ("step", 33),
+        ("step", 34),
+    ]
     reader = Reader()
     for line in of_prompts(lines):
         layout, requests = reader.take(line)
-        assert (tuple(layout), requests[-1]) == (job.layouts["b", line["turn"]], job.requests["b", line["turn"]])
+        assert (tuple(layout), requests[-1]) == (
+            job.layouts["b", line["turn"]],
+            job.requests["b", line["turn"]],
+        )
     full = list(export_lines(job.archive, "b", Turns(33, 34)))
     assert full[1]["new_segments"].keys() == set(full[1]["layout"])
     assert [line["type"] for line in export_lines(job.archive, "b", Turns(35))] == [

@@ -1,11 +1,15 @@
-"""``ObjectStore.folders``: the names of the folders under a prefix, without a look at what they hold."""
+"""``ObjectStore.folders``: the names of the folders under a prefix, without a look at what they
+hold.
+"""
 
 from runtime.archive.catalog import all_jobs, archive_id
 from runtime.archive.stores import ObjectStore
 
 
 def test_folders(store: ObjectStore) -> None:
-    """The next part of the keys under a prefix, each once and sorted; keys without a further part are no folders."""
+    """The next part of the keys under a prefix, each once and sorted; keys without a further part
+    are no folders.
+    """
     for key in ("b/x/1", "b/x/2", "b/y/1", "a/z/1", "b/file", "top"):
         store.put_if_absent(key, b"1")
     assert [name for name in store.folders("") if not name.startswith("_")] == ["a", "b"]

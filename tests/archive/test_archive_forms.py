@@ -1,4 +1,6 @@
-"""A stored object's form: what is read of a header makes that header again, of this release's objects and of earlier ones'."""
+"""A stored object's form: what is read of a header makes that header again, of this release's
+objects and of earlier ones'.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from tests.releases.record import Release, releases
 
 def objects(store: ObjectStore) -> list[ArchivedObject]:
     """All objects of a store that have a header."""
-    return [unseal(key, store.get(key)) for key in store.list("") if not key.startswith("_holdfast/")]
+    return [
+        unseal(key, store.get(key)) for key in store.list("") if not key.startswith("_holdfast/")
+    ]
 
 
 def written_again(archived: ArchivedObject) -> bytes:
@@ -37,26 +41,40 @@ def test_what_is_read_is_written_again_byte_for_byte() -> None:
 
 
 @pytest.mark.parametrize("release", releases(), ids=lambda release: release.name)
-def test_objects_of_earlier_releases_are_read_and_written_again(release: Release, tmp_path: Path) -> None:
+def test_objects_of_earlier_releases_are_read_and_written_again(
+    release: Release, tmp_path: Path
+) -> None:
     """With defaults for fields that they did not have."""
     for place in release.unpack(tmp_path):
         for archived in objects(open_existing(str(place))):
-            before, again = dict(archived.header), KINDS[archived.header["kind"]].read(archived).header()
+            before, again = (
+                dict(archived.header),
+                KINDS[archived.header["kind"]].read(archived).header(),
+            )
             new = again.keys() - before.keys()
             assert {**before, **{name: again[name] for name in new}} == again
             assert {again[name] for name in new} <= {None}, archived.key
 
 
 def test_a_header_without_a_field_that_it_must_have_is_damage() -> None:
-    """A default is for writers: a header has every field that is not marked as one that may be left out."""
+    """A default is for writers: a header has every field that is not marked as one that may be left
+    out.
+    """
     store = MemoryStore()
     rich_archive(store)
     for archived in objects(store):
         check_header(archived)
         for name in KINDS[archived.header["kind"]].required():
-            fields = {field: value for field, value in archived.header.items() if field not in {name, "parts"}}
+            fields = {
+                field: value
+                for field, value in archived.header.items()
+                if field not in {name, "parts"}
+            }
             damaged = unseal(archived.key, seal(archived.key, header(fields))[0])
-            with pytest.raises(ObjectCorrupt, match="there is no kind" if name == "kind" else "its header is none of"):
+            with pytest.raises(
+                ObjectCorrupt,
+                match="there is no kind" if name == "kind" else "its header is none of",
+            ):
                 check_header(damaged)
 
 
@@ -66,7 +84,11 @@ def test_an_object_from_before_a_field_is_read_with_its_default() -> None:
     rich_archive(store)
     for archived in objects(store):
         if archived.header["kind"] in {"step", "end"}:
-            fields = {name: value for name, value in archived.header.items() if name not in {"events", "parts"}}
+            fields = {
+                name: value
+                for name, value in archived.header.items()
+                if name not in {"events", "parts"}
+            }
             old = unseal(archived.key, seal(archived.key, header(fields))[0])
             check_header(old)
             form = Step.read(old) if fields["kind"] == "step" else End.read(old)

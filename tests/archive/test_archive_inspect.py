@@ -1,4 +1,6 @@
-"""What changed between prompts, since when each part stands there, and where it is in the request."""
+"""What changed between prompts, since when each part stands there, and where it is in the
+request.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +28,33 @@ def test_a_difference_names_what_was_added_removed_changed_and_moved() -> None:
         (ChangeKind.REMOVED, 2, None),
         (ChangeKind.ADDED, None, 2),
     ]
-    assert (found.stable_segments, found.stable_tokens, found.tokens) == (1, A.tokens, A.tokens + B2.tokens + D.tokens)
+    assert (found.stable_segments, found.stable_tokens, found.tokens) == (
+        1,
+        A.tokens,
+        A.tokens + B2.tokens + D.tokens,
+    )
     assert found.broken_by == found.changes[0]
     moved = diff_layouts([A, B, C], [C, A, B])
-    assert [(c.kind, c.position_before, c.position_after) for c in moved.changes] == [(ChangeKind.MOVED, 2, 0)]
+    assert [(c.kind, c.position_before, c.position_after) for c in moved.changes] == [
+        (ChangeKind.MOVED, 2, 0)
+    ]
 
 
 def test_what_only_grows_is_stable_up_to_its_old_end() -> None:
     """Appending breaks no prefix: the addition is what ends it."""
     found = diff_layouts([A, B], [A, B, C])
-    assert found.stable_share == pytest.approx((A.tokens + B.tokens) / (A.tokens + B.tokens + C.tokens))
+    assert found.stable_share == pytest.approx(
+        (A.tokens + B.tokens) / (A.tokens + B.tokens + C.tokens)
+    )
     assert found.broken_by is not None and found.broken_by.kind is ChangeKind.ADDED
     assert diff_layouts([A], [A]).broken_by is None
 
 
 def test_a_text_is_found_in_all_that_a_segment_says() -> None:
     """In its text, and in what the model thought."""
-    thought = A.model_copy(update={"thinking": ({"type": "thinking", "thinking": "a secret plan", "signature": "x"},)})
+    thought = A.model_copy(
+        update={"thinking": ({"type": "thinking", "thinking": "a secret plan", "signature": "x"},)}
+    )
     blames = tuple(Blame(segment, n, 1, 1) for n, segment in enumerate([B, thought]))
     assert [b.position for b in why(blames, "text of")] == [0, 1]
     assert [b.position for b in why(blames, "secret plan")] == [1]
@@ -50,7 +62,11 @@ def test_a_text_is_found_in_all_that_a_segment_says() -> None:
 
 def test_segments_are_found_in_the_wire_request() -> None:
     """A segment's text is found byte for byte, also with escapes; what is not there is None."""
-    layout = [segment('über\n"quoted" 世界', "event:1"), segment("plain", "event:2"), segment("", "event:3")]
+    layout = [
+        segment('über\n"quoted" 世界', "event:1"),
+        segment("plain", "event:2"),
+        segment("", "event:3"),
+    ]
     request = wire_of(layout)
     places = locate(request, [*layout, segment("not sent")])
     assert [p and json.loads(b'"' + request[p.start : p.stop] + b'"') for p in places] == [
@@ -59,12 +75,24 @@ def test_segments_are_found_in_the_wire_request() -> None:
 
 
 def test_a_short_text_is_not_taken_for_a_part_of_another() -> None:
-    """What stands by chance in another text, or in an id, is not the segment; a reply without text is its call."""
+    """What stands by chance in another text, or in an id, is not the segment; a reply without text
+    is its call.
+    """
     call = ToolCall(id="call_1", name="python", arguments='{"code":"one = 1"}')
     reply = Segment(
-        kind=SegmentKind.REPLY, origin="statement:1", role=Role.ASSISTANT, text="", tokens=3, tool_calls=(call,)
+        kind=SegmentKind.REPLY,
+        origin="statement:1",
+        role=Role.ASSISTANT,
+        text="",
+        tokens=3,
+        tool_calls=(call,),
     )
-    layout = [segment("one more", "event:1"), reply, segment("1", "event:2"), segment("one", "event:3")]
+    layout = [
+        segment("one more", "event:1"),
+        reply,
+        segment("1", "event:2"),
+        segment("one", "event:3"),
+    ]
     request = json.dumps(messages_of(layout)).encode()
     places = locate(request, layout)
     found = [place and request[place.start : place.stop] for place in places]
@@ -89,9 +117,13 @@ def test_an_export_has_every_turn_and_each_segment_once() -> None:
         place = line["run"], line["turn"]
         assert line["attempts"][-1]["request"]["text"].encode() == written.requests[place]
         assert line["response"]["text"].encode() == written.responses[place]
-        assert not known.keys() & {d for d in line["new_segments"] if d in line["layout"] and d in known}
+        assert not known.keys() & {
+            d for d in line["new_segments"] if d in line["layout"] and d in known
+        }
         known |= line["new_segments"]
-        assert [known[d]["text"] for d in line["layout"]] == [s.text for s in written.layouts[place]]
+        assert [known[d]["text"] for d in line["layout"]] == [
+            s.text for s in written.layouts[place]
+        ]
     assert known[lines[1]["layout"][0]]["kind"] == SegmentKind.CONTRACT
     in_flight = list(export_lines(written.archive, "a"))[-1]
     assert (in_flight["type"], in_flight["turn"]) == ("attempt", 35)

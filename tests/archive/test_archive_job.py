@@ -18,7 +18,9 @@ from runtime.projection.segments import Add, Keep, LayoutDelta
 
 
 def fresh(written: Written) -> JobArchive:
-    """The same objects in another store, of which nothing is remembered: as another process reads them."""
+    """The same objects in another store, of which nothing is remembered: as another process reads
+    them.
+    """
     copy = MemoryStore()
     for key in written.archive.store.list(""):
         copy.put_if_absent(key, written.archive.store.get(key))
@@ -27,7 +29,9 @@ def fresh(written: Written) -> JobArchive:
 
 
 def test_a_whole_job_comes_back(store: ObjectStore) -> None:
-    """Requests, responses, layouts, steps, attempts, effects, ends: as written, in another process, verified clean."""
+    """Requests, responses, layouts, steps, attempts, effects, ends: as written, in another process,
+    verified clean.
+    """
     written = eventful_job(store)
     archive = fresh(written)
     for (run, turn), request in written.requests.items():
@@ -61,12 +65,23 @@ def test_a_whole_job_comes_back(store: ObjectStore) -> None:
 
 
 def test_a_step_holds_what_was_recorded(store: ObjectStore) -> None:
-    """A step's reply, usage, execution, headers and times are those of its record; its request is its attempt's."""
+    """A step's reply, usage, execution, headers and times are those of its record; its request is
+    its attempt's.
+    """
     written = eventful_job(store)
     step = fresh(written).find_step("b", 34)
     record = step_record("b", 34, step.attempt.key if step else "")
     assert step is not None
-    for field in ("reply", "usage", "cost_usd", "execution", "status_code", "headers", "reset_event_id", "finished_at"):
+    for field in (
+        "reply",
+        "usage",
+        "cost_usd",
+        "execution",
+        "status_code",
+        "headers",
+        "reset_event_id",
+        "finished_at",
+    ):
         assert getattr(step, field) == getattr(record, field)
     assert step.ref == written.refs["b", 34]
     assert step.parent == written.refs["b", 33]
@@ -74,7 +89,9 @@ def test_a_step_holds_what_was_recorded(store: ObjectStore) -> None:
 
 
 def test_an_attempt_in_flight_is_seen(store: ObjectStore) -> None:
-    """A request that was written and not answered is shown as the attempt in flight; a finished run has none."""
+    """A request that was written and not answered is shown as the attempt in flight; a finished run
+    has none.
+    """
     archive = fresh(eventful_job(store))
     attempt = archive.in_flight("a")
     assert attempt is not None and (attempt.turn, attempt.number) == (35, 1)
@@ -83,7 +100,9 @@ def test_an_attempt_in_flight_is_seen(store: ObjectStore) -> None:
 
 
 def test_the_keyframe_has_all_nodes_and_other_steps_the_changed_ones() -> None:
-    """A step names the nodes that changed; a keyframe holds all; the states at any step are put together from these."""
+    """A step names the nodes that changed; a keyframe holds all; the states at any step are put
+    together from these.
+    """
     archive = fresh(eventful_job(MemoryStore()))
     steps = {s.turn: s for s in archive.steps("a")}
     assert {t: (s.keyframe, [n["obj_id"] for n in s.nodes]) for t, s in steps.items()} == {
@@ -102,7 +121,9 @@ def test_the_keyframe_has_all_nodes_and_other_steps_the_changed_ones() -> None:
 
 
 def test_a_second_step_for_a_turn_is_the_first() -> None:
-    """When two workers finish one turn, both get the step that was written first, and nothing is overwritten."""
+    """When two workers finish one turn, both get the step that was written first, and nothing is
+    overwritten.
+    """
     written = Written(JobArchive(MemoryStore(), "b", "j"))
     layout = [segment("hello")]
     first = written.begin("r", 1, None, layout)
@@ -115,7 +136,9 @@ def test_a_second_step_for_a_turn_is_the_first() -> None:
 
 
 def test_racing_workers_lose_nothing(store: ObjectStore) -> None:
-    """Eight workers race on a turn: eight attempts, one step that all of them get, and a clean verification."""
+    """Eight workers race on a turn: eight attempts, one step that all of them get, and a clean
+    verification.
+    """
     written = Written(JobArchive(store, "b", "j"))
     parent = write_run(written, "r", range(1, 3), None, chat(random.Random(1)))
     layout = [*written.layouts["r", 2], segment("more")]
@@ -132,7 +155,9 @@ def test_racing_workers_lose_nothing(store: ObjectStore) -> None:
 
 
 def test_a_fork_goes_on_from_another_jobs_step(store: ObjectStore) -> None:
-    """A run of another job may start from any step: its requests, its steps and its verification reach across."""
+    """A run of another job may start from any step: its requests, its steps and its verification
+    reach across.
+    """
     written = eventful_job(store)
     fork = Written(JobArchive(store, "nightly", "licences-fork"))
     write_run(fork, "f", range(33, 37), written.refs["a", 32], chat(random.Random(9)))
@@ -173,7 +198,9 @@ def test_a_delta_that_makes_another_layout_is_refused() -> None:
     )  # fmt: skip
     archive.begin_attempt(record)
     with pytest.raises(ArchiveError, match="keep 0:1 of a layout of 0 segments"):
-        archive.begin_attempt(record.model_copy(update={"delta": LayoutDelta(parts=(Keep(start=0, stop=1),))}))
+        archive.begin_attempt(
+            record.model_copy(update={"delta": LayoutDelta(parts=(Keep(start=0, stop=1),))})
+        )
     assert len(archive.attempts("r", 1)) == 1
 
 

@@ -1,4 +1,6 @@
-"""A worker killed around any durable write loses no finished turn, and the job's archive verifies clean afterwards."""
+"""A worker killed around any durable write loses no finished turn, and the job's archive verifies
+clean afterwards.
+"""
 
 from __future__ import annotations
 
@@ -41,30 +43,42 @@ print("ended")
 """
 
 _POINTS = [
-    f"archive.{kind}.{when}_put" for kind in ("attempt", "step", "effect", "end") for when in ("before", "after")
+    f"archive.{kind}.{when}_put"
+    for kind in ("attempt", "step", "effect", "end")
+    for when in ("before", "after")
 ]
 
 
 def work(url: str, **failpoint: str) -> tuple[int, list[str]]:
     """Run a worker over the job. Returns its exit code and what it printed."""
     code = [sys.executable, "-c", _WORKER, url, str(Path(__file__).parent)]
-    done = subprocess.run(code, env={**os.environ, **failpoint}, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        code, env={**os.environ, **failpoint}, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode in {0, -signal.SIGKILL}, done.stderr
     return done.returncode, done.stdout.splitlines()
 
 
 def check(url: str, printed: list[str]) -> None:
-    """Six turns in order, no turn whose step was written called again, notes only of attempts that were not finished."""
+    """Six turns in order, no turn whose step was written called again, notes only of attempts that
+    were not finished.
+    """
     archive = JobArchive(open_store(url), "b", "j")
     assert [step.turn for step in archive.steps()] == [1, 2, 3, 4, 5, 6]
-    assert [archive.effect("r", turn, 0) for turn in range(1, 7)] == [{"turn": turn} for turn in range(1, 7)]
+    assert [archive.effect("r", turn, 0) for turn in range(1, 7)] == [
+        {"turn": turn} for turn in range(1, 7)
+    ]
     assert archive.end("r") is not None
     assert {finding.fault for finding in verify_job(archive)} <= {Fault.UNCOVERED}
-    assert len(printed) - len(set(printed)) <= 1, "only a turn whose reply was lost may be called twice"
+    assert len(printed) - len(set(printed)) <= 1, (
+        "only a turn whose reply was lost may be called twice"
+    )
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize("point", [*(f"{p}:3" if "end" not in p else p for p in _POINTS), "store.directory.mid_put:9"])
+@pytest.mark.parametrize(
+    "point", [*(f"{p}:3" if "end" not in p else p for p in _POINTS), "store.directory.mid_put:9"]
+)
 def test_a_kill_at_any_write_loses_nothing(tmp_path: Path, point: str) -> None:
     """Killed before or after a write, and started again: the job ends as one that nobody killed."""
     url = str(tmp_path / "archive")
@@ -77,7 +91,9 @@ def test_a_kill_at_any_write_loses_nothing(tmp_path: Path, point: str) -> None:
 @pytest.mark.kill
 @pytest.mark.smoke
 def test_a_kill_twice_in_a_row_loses_nothing(tmp_path: Path) -> None:
-    """Killed between attempt and step of the same turn twice: two unfinished attempts, and the job goes on."""
+    """Killed between attempt and step of the same turn twice: two unfinished attempts, and the job
+    goes on.
+    """
     url = str(tmp_path / "archive")
     for point in ("archive.step.before_put:2", "archive.step.before_put:1"):
         assert work(url, HOLDFAST_FAILPOINT=point)[0] == -signal.SIGKILL
@@ -88,9 +104,14 @@ def test_a_kill_twice_in_a_row_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.kill
 def test_a_fail_point_can_be_set_to_fire_once(tmp_path: Path) -> None:
-    """With a file that remembers it, the same environment kills the first process and not the next."""
+    """With a file that remembers it, the same environment kills the first process and not the
+    next.
+    """
     url, once = str(tmp_path / "archive"), str(tmp_path / "once")
-    environment = {"HOLDFAST_FAILPOINT": "archive.step.after_put:2", "HOLDFAST_FAILPOINT_ONCE": once}
+    environment = {
+        "HOLDFAST_FAILPOINT": "archive.step.after_put:2",
+        "HOLDFAST_FAILPOINT_ONCE": once,
+    }
     assert [work(url, **environment)[0] for _ in range(2)] == [-signal.SIGKILL, 0]
     check(url, [])
 
@@ -98,7 +119,9 @@ def test_a_fail_point_can_be_set_to_fire_once(tmp_path: Path) -> None:
 @pytest.mark.kill
 @pytest.mark.s3
 @pytest.mark.usefixtures("aws")
-@pytest.mark.parametrize("point", ["archive.attempt.after_put:2", "archive.step.before_put:3", "store.s3.before_put:9"])
+@pytest.mark.parametrize(
+    "point", ["archive.attempt.after_put:2", "archive.step.before_put:3", "store.s3.before_put:9"]
+)
 def test_a_kill_loses_nothing_on_s3(s3_server: S3Server, point: str) -> None:
     """The same on a real S3 server."""
     url = s3_server.url(uuid.uuid4().hex)

@@ -80,7 +80,16 @@ def forged(rng: random.Random, value: object) -> object:
     if isinstance(value, dict) and value and rng.random() < 0.7:
         name = rng.choice(sorted(value))
         return {**value, name: forged(rng, value[name])}
-    other: list[object] = [None, 0, "x", [], {}, True, {"digest": "sha256:00", "key": "x"}, [["keep", 0, 1]]]
+    other: list[object] = [
+        None,
+        0,
+        "x",
+        [],
+        {},
+        True,
+        {"digest": "sha256:00", "key": "x"},
+        [["keep", 0, 1]],
+    ]
     if isinstance(value, int):
         other = [value + 1, value - 1]
     elif isinstance(value, str) and value:
@@ -89,14 +98,17 @@ def forged(rng: random.Random, value: object) -> object:
 
 
 @pytest.mark.parametrize(
-    ("mutate", "times"), [(flip, 600), (delete, 120), (swap, 250), (truncate, 250), (extend, 100), (forge, 700)]
+    ("mutate", "times"),
+    [(flip, 600), (delete, 120), (swap, 250), (truncate, 250), (extend, 100), (forge, 700)],
 )
 @pytest.mark.slow
 def test_every_random_mutation_is_found(original: Written, mutate: Mutation, times: int) -> None:
-    """Flips, deletions, swaps, truncations, additions and forgeries (2,020 of them): each is reported by its key.
+    """Flips, deletions, swaps, truncations, additions and forgeries (2,020 of them): each is
+    reported by its key.
 
-    The witnesses are what Temporal's history holds of this job: the digest of each run's last step or end. What has
-    nothing after it and no witness (the attempt in flight) is left out of forgeries and deletions.
+    The witnesses are what Temporal's history holds of this job: the digest of each run's last step
+    or end. What has nothing after it and no witness (the attempt in flight) is left out of
+    forgeries and deletions.
     """
     unanchored = {"nightly/licences/turns/a/00000/0000035.attempt-001"}
     store = copy_of(original)
@@ -105,7 +117,9 @@ def test_every_random_mutation_is_found(original: Written, mutate: Mutation, tim
         rng = random.Random(f"{mutate.__name__}{seed}")
         before = {name: store.get(name) for name in names}
         harmed = mutate(rng, store, names)
-        found = damage(verify_job(JobArchive(store, "nightly", "licences"), original.heads.values()))
+        found = damage(
+            verify_job(JobArchive(store, "nightly", "licences"), original.heads.values())
+        )
         assert harmed <= {finding.key for finding in found}, f"seed {seed}: {harmed} not in {found}"
         for name in harmed:
             if name in set(store.list("")):

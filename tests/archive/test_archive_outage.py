@@ -1,4 +1,6 @@
-"""The S3 server is away for half a minute in mid-job: Temporal tries again, and the job goes on as if nothing had been."""
+"""The S3 server is away for half a minute in mid-job: Temporal tries again, and the job goes on as
+if nothing had been.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,12 @@ async def failed_attempts(handle: WorkflowHandle) -> int:
 
 
 @pytest.mark.usefixtures("aws")
-async def test_a_job_outlives_thirty_seconds_without_its_archive(s3_server: S3Server, tmp_path: Path) -> None:
-    """Killed while a job runs and started again after half a minute: the job ends as it would have, and verifies clean."""
+async def test_a_job_outlives_thirty_seconds_without_its_archive(
+    s3_server: S3Server, tmp_path: Path
+) -> None:
+    """Killed while a job runs and started again after half a minute: the job ends as it would have,
+    and verifies clean.
+    """
     binary = installed_binary()
     assert binary is not None
     await asyncio.to_thread(warm)
@@ -54,7 +60,9 @@ async def test_a_job_outlives_thirty_seconds_without_its_archive(s3_server: S3Se
             s3_server.kill()
             try:
                 stopped = time.monotonic()
-                while time.monotonic() - stopped < AWAY_SECONDS or not await failed_attempts(handle):  # noqa: ASYNC110
+                while (  # noqa: ASYNC110 no event tells
+                    time.monotonic() - stopped < AWAY_SECONDS or not await failed_attempts(handle)
+                ):
                     await asyncio.sleep(0.5)
             finally:
                 await asyncio.to_thread(s3_server.start)

@@ -1,4 +1,6 @@
-"""Two workers at the same turn: both get the reply of the one that was first, and nothing is lost or overwritten."""
+"""Two workers at the same turn: both get the reply of the one that was first, and nothing is lost
+or overwritten.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.mark.slow
 async def test_two_workers_race_on_every_turn(url: str) -> None:
-    """Each calls the model and archives its attempt; one step stands, both return it, and the next turn goes on from it."""
+    """Each calls the model and archives its attempt; one step stands, both return it, and the next
+    turn goes on from it.
+    """
     await asyncio.to_thread(warm)
     together = asyncio.Barrier(WORKERS)
 
@@ -47,7 +51,9 @@ async def test_two_workers_race_on_every_turn(url: str) -> None:
 
         for turn in range(1, TURNS + 1):
             call = job.call()
-            replies = await asyncio.gather(*(work(worker, n, call) for n, worker in enumerate(workers, 1)))
+            replies = await asyncio.gather(
+                *(work(worker, n, call) for n, worker in enumerate(workers, 1))
+            )
             assert replies[0] == replies[1]
             # The job goes on from the step that stands, which this asks for without a call.
             assert (await job.take_turn()).step == replies[0].step
@@ -64,5 +70,7 @@ async def test_two_workers_race_on_every_turn(url: str) -> None:
     assert damage(findings) == []
     # The replies that lost the last race are named by nothing yet.
     assert {(finding.fault, finding.turn) for finding in findings} <= {(Fault.UNCOVERED, TURNS)}
-    lost = [archive.exchange(a.key) for turn in range(1, TURNS + 1) for a in archive.attempts(RUN, turn)]
+    lost = [
+        archive.exchange(a.key) for turn in range(1, TURNS + 1) for a in archive.attempts(RUN, turn)
+    ]
     assert sum(exchange is not None for exchange in lost) == TURNS

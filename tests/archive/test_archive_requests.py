@@ -29,9 +29,9 @@ from runtime.archive.stores import MemoryStore
 from tests.tiers.tiers import examples
 
 _LINES = [b"%d: a line that is long enough to be worth a copy of its own\n" % n for n in range(12)]
-documents = st.lists(st.sampled_from([*_LINES, b"short", b'{"role": "user", "content": "', b"\\n"]), max_size=20).map(
-    b"".join
-)
+documents = st.lists(
+    st.sampled_from([*_LINES, b"short", b'{"role": "user", "content": "', b"\\n"]), max_size=20
+).map(b"".join)
 
 
 class CountingStore(MemoryStore):
@@ -50,7 +50,9 @@ def test_a_difference_makes_the_new_from_the_old(old: bytes, new: bytes) -> None
     made, position = [], 0
     for op in difference(old, new):
         made.append(
-            old[op.offset : op.offset + op.length] if isinstance(op, Copy) else new[position : position + op.length]
+            old[op.offset : op.offset + op.length]
+            if isinstance(op, Copy)
+            else new[position : position + op.length]
         )
         position += op.length
     assert b"".join(made) == new
@@ -58,7 +60,9 @@ def test_a_difference_makes_the_new_from_the_old(old: bytes, new: bytes) -> None
 
 @given(versions=st.lists(documents, min_size=1, max_size=8), absorbed=st.integers(0, 7))
 def test_recipes_say_the_same_in_every_form(versions: list[bytes], absorbed: int) -> None:
-    """A chain of versions is put together from extents; stored relative, stored flat and after absorption alike."""
+    """A chain of versions is put together from extents; stored relative, stored flat and after
+    absorption alike.
+    """
     literals: dict[str, bytes] = {}
     extents: tuple[Extent, ...] = ()
     old = b""
@@ -68,7 +72,9 @@ def test_recipes_say_the_same_in_every_form(versions: list[bytes], absorbed: int
         assert decode_ops(encode_ops(ops)) == [ops]
         extents = compose(extents, ops, key)
         starts = [0, *(sum(o.length for o in ops[: i + 1]) for i in range(len(ops)))]
-        literals[key] = b"".join(new[starts[i] : starts[i + 1]] for i, o in enumerate(ops) if not isinstance(o, Copy))
+        literals[key] = b"".join(
+            new[starts[i] : starts[i + 1]] for i, o in enumerate(ops) if not isinstance(o, Copy)
+        )
         assert b"".join(literals[s][o : o + n] for s, o, n in extents) == new
         old = new
     sources = sorted({e.source for e in extents} - {key})
@@ -94,9 +100,15 @@ def test_a_large_frame_refers_to_the_far_end_of_its_dictionary() -> None:
     assert decompress(frame, dictionary) == data
 
 
-@pytest.mark.parametrize("layout", [lambda: chat(random.Random(5), 900), lambda: blocks(random.Random(6))])
-def test_any_turn_is_read_with_at_most_forty_reads(layout: Callable[[], Callable[..., list]]) -> None:  # type: ignore[type-arg]
-    """For a chat that grows and for a projection that changes, over 200 turns, each turn opens with 40 reads at most."""
+@pytest.mark.parametrize(
+    "layout", [lambda: chat(random.Random(5), 900), lambda: blocks(random.Random(6))]
+)
+def test_any_turn_is_read_with_at_most_forty_reads(
+    layout: Callable[[], Callable[..., list]],
+) -> None:  # type: ignore[type-arg]
+    """For a chat that grows and for a projection that changes, over 200 turns, each turn opens with
+    40 reads at most.
+    """
     store = CountingStore()
     written = Written(JobArchive(store, "b", "j"))
     write_run(written, "r", range(1, 201), None, layout())
@@ -111,13 +123,17 @@ def test_any_turn_is_read_with_at_most_forty_reads(layout: Callable[[], Callable
 
 
 def test_a_changing_block_costs_little_more_than_itself() -> None:
-    """A 40 kB projection in which a 1 kB block of random letters changes is stored in under 1.0 kB a turn."""
+    """A 40 kB projection in which a 1 kB block of random letters changes is stored in under 1.0 kB
+    a turn.
+    """
     store = MemoryStore()
     written = Written(JobArchive(store, "b", "j"))
     write_run(written, "r", range(1, 301), None, blocks(random.Random(7)))
     sizes = []
     for turn in range(2, 301):
-        archived = RequestReader(store.get).object(f"b/j/turns/r/{turn // 100:05d}/{turn:07d}.attempt-001")
+        archived = RequestReader(store.get).object(
+            f"b/j/turns/r/{turn // 100:05d}/{turn:07d}.attempt-001"
+        )
         sizes.append(sum(len(archived.part(name)) for name in ("wire", "recipe", "recipe.zst")))
     assert sum(sizes) / len(sizes) < 1000
 
@@ -125,14 +141,18 @@ def test_a_changing_block_costs_little_more_than_itself() -> None:
 @settings(max_examples=examples(15))
 @given(seed=st.integers(0, 1 << 30))
 def test_any_history_of_requests_comes_back(seed: int) -> None:
-    """Requests that grow, shrink, shuffle and repeat over 60 turns come back from fresh reads, in bounded reads."""
+    """Requests that grow, shrink, shuffle and repeat over 60 turns come back from fresh reads, in
+    bounded reads.
+    """
     rng = random.Random(seed)
     objects = {}
     parent, old = None, [b"".join(rng.choices(_LINES, k=5))]
     for turn in range(60):
         new = [line for line in old if rng.random() < 0.9]
         for _ in range(rng.randrange(4)):
-            new.insert(rng.randrange(len(new) + 1), b"%d %s\n" % (turn, rng.randbytes(30).hex().encode()))
+            new.insert(
+                rng.randrange(len(new) + 1), b"%d %s\n" % (turn, rng.randbytes(30).hex().encode())
+            )
         if rng.random() < 0.1:
             rng.shuffle(new)
         wire, layout = b"".join(new), b"".join(line.upper() for line in new)

@@ -1,4 +1,6 @@
-"""The S3 store against a real server: outages, lost answers, options, and errors that say what is wrong."""
+"""The S3 store against a real server: outages, lost answers, options, and errors that say what is
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ pytestmark = [pytest.mark.s3, pytest.mark.usefixtures("aws")]
 
 @pytest.mark.smoke
 def test_a_put_whose_answer_was_lost_counts_as_ours(s3_server: S3Server) -> None:
-    """When the server stored the object and the answer never came, the next try finds its own bytes: it was written."""
+    """When the server stored the object and the answer never came, the next try finds its own
+    bytes: it was written.
+    """
     store = S3Store.from_url(s3_server.url(uuid.uuid4().hex))
     put, lost = store._client.put_object, []
 
@@ -42,7 +46,9 @@ def test_a_put_whose_answer_was_lost_counts_as_ours(s3_server: S3Server) -> None
 
 
 def test_a_job_outlives_a_server_that_goes_away(tmp_path: Path) -> None:
-    """The server is killed in mid-job and started again: writes wait for it, nothing is lost, verification is clean."""
+    """The server is killed in mid-job and started again: writes wait for it, nothing is lost,
+    verification is clean.
+    """
     server = S3Server(tmp_path / "s3")
     server.start()
     try:
@@ -54,28 +60,41 @@ def test_a_job_outlives_a_server_that_goes_away(tmp_path: Path) -> None:
         back.start()
         write_run(written, "r", range(4, 7), parent, chat(random.Random(2)))
         back.join()
-        assert verify_job(JobArchive(open_store(server.url("outage")), "b", "j"), written.heads.values()) == []
+        assert (
+            verify_job(
+                JobArchive(open_store(server.url("outage")), "b", "j"), written.heads.values()
+            )
+            == []
+        )
     finally:
         server.kill()
 
 
 def test_an_endpoint_without_a_server_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When nothing answers, opening fails after the tries with the store's address in the message."""
+    """When nothing answers, opening fails after the tries with the store's address in the
+    message.
+    """
     monkeypatch.setattr("runtime.archive.stores.s3._FIRST_PAUSE_S", 0.001)
     with pytest.raises(ArchiveError, match="cannot write _holdfast/archive to s3://bucket/p/"):
         open_store("s3://bucket/p?endpoint_url=http://127.0.0.1:9&region=us-east-1")
 
 
-def test_wrong_credentials_are_not_tried_again(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_credentials_are_not_tried_again(
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A refusal is reported at once, in the server's words."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-    monkeypatch.setattr("runtime.archive.stores.s3.time.sleep", lambda _: pytest.fail("it tried again"))
+    monkeypatch.setattr(
+        "runtime.archive.stores.s3.time.sleep", lambda _: pytest.fail("it tried again")
+    )
     with pytest.raises(ArchiveError, match="SignatureDoesNotMatch"):
         open_store(s3_server.url("refused"))
 
 
 def test_retention_and_encryption_are_passed_through(s3_server: S3Server) -> None:
-    """``lock`` and ``sse`` in the address reach the server: the object is retained until the day."""
+    """``lock`` and ``sse`` in the address reach the server: the object is retained until the
+    day.
+    """
     client = boto3.client("s3", endpoint_url=s3_server.endpoint, region_name="us-east-1")
     client.create_bucket(Bucket="locked", ObjectLockEnabledForBucket=True)
     url = s3_server.url("p").replace(BUCKET, "locked") + "&lock=GOVERNANCE&lock_days=30&sse=AES256"
@@ -86,10 +105,19 @@ def test_retention_and_encryption_are_passed_through(s3_server: S3Server) -> Non
     assert plain.put_if_absent("kept", b"x")
     head = client.head_object(Bucket="locked", Key="p/kept")
     assert head["ObjectLockMode"] == "GOVERNANCE"
-    assert abs((head["ObjectLockRetainUntilDate"] - arguments["ObjectLockRetainUntilDate"]).total_seconds()) < 60
+    assert (
+        abs(
+            (
+                head["ObjectLockRetainUntilDate"] - arguments["ObjectLockRetainUntilDate"]
+            ).total_seconds()
+        )
+        < 60
+    )
 
 
-def test_a_listing_goes_over_its_pages(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listing_goes_over_its_pages(
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Keys beyond the server's page are fetched too, in order."""
     store = S3Store.from_url(s3_server.url(uuid.uuid4().hex))
     page = store._client.list_objects_v2

@@ -18,7 +18,9 @@ KEY = "sk-THE-SECRET-KEY"
 
 
 def test_a_key_in_any_place_is_in_no_object() -> None:
-    """Keys in headers, in the URL and in the model's options reach no object; what is harmless does."""
+    """Keys in headers, in the URL and in the model's options reach no object; what is harmless
+    does.
+    """
     store = MemoryStore()
     archive = JobArchive(store, "b", "j")
     attempt = archive.begin_attempt(
@@ -37,21 +39,42 @@ def test_a_key_in_any_place_is_in_no_object() -> None:
     found = archive.attempts("r", 1)[0]
     assert found.headers == {"content-type": "application/json"}
     assert found.url == f"https://host/v1?key={MASK}&alt=sse"
-    assert found.model == {"name": "openai/x", "api_key": MASK, "max_tokens": 9, "extra_headers": {"accept": "a/b"}}
+    assert found.model == {
+        "name": "openai/x",
+        "api_key": MASK,
+        "max_tokens": 9,
+        "extra_headers": {"accept": "a/b"},
+    }
 
 
 @pytest.mark.parametrize(
-    "name", ["api_key", "apiKey", "azure_ad_token", "aws_secret_access_key", "vertex_credentials", "Authorization"]
+    "name",
+    [
+        "api_key",
+        "apiKey",
+        "azure_ad_token",
+        "aws_secret_access_key",
+        "vertex_credentials",
+        "Authorization",
+    ],
 )
 def test_options_that_look_secret_are_masked_at_any_depth(name: str) -> None:
-    """A text under a secret-looking name is masked in nested options and lists; numbers are not texts."""
+    """A text under a secret-looking name is masked in nested options and lists; numbers are not
+    texts.
+    """
     assert clean_model({"a": [{"b": {name: KEY}}]}) == {"a": [{"b": {name: MASK}}]}
     assert clean_model({name: 5, "max_tokens": 7}) == {name: 5, "max_tokens": 7}
 
 
 def test_headers_are_recorded_by_an_allow_list() -> None:
     """Only known headers are kept, names in lower case."""
-    given = {"Cookie": KEY, "X-RateLimit-Remaining": "4", "anthropic-version": "1", "X-Unknown": "v", "Set-Cookie": KEY}
+    given = {
+        "Cookie": KEY,
+        "X-RateLimit-Remaining": "4",
+        "anthropic-version": "1",
+        "X-Unknown": "v",
+        "Set-Cookie": KEY,
+    }
     assert allowed_headers(given) == {"anthropic-version": "1", "x-ratelimit-remaining": "4"}
     assert clean_url("") == ""
 

@@ -1,4 +1,6 @@
-"""A run's start is named by the digest that stands, not ordered by clocks: those of two workers differ."""
+"""A run's start is named by the digest that stands, not ordered by clocks: those of two workers
+differ.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def first_attempt(started_at: str) -> NewAttempt:
 
 @pytest.fixture
 def written() -> Written:
-    """A run whose start was written by a worker whose clock is an hour ahead of that of the next, which called."""
+    """A run whose start was written by a worker whose clock is an hour ahead of that of the next,
+    which called.
+    """
     dying = Dying()
     with pytest.raises(ArchiveError):
         JobArchive(dying, "b", "j").begin_attempt(first_attempt("2026-01-01T01:00:00+00:00"))
@@ -50,13 +54,18 @@ def written() -> Written:
 
 def test_a_start_may_be_later_than_the_first_attempt(written: Written) -> None:
     """Whoever wins the race to write a run's start, the run verifies clean."""
-    assert unseal(START, written.archive.store.get(START)).header["started_at"] == "2026-01-01T01:00:00+00:00"
+    assert (
+        unseal(START, written.archive.store.get(START)).header["started_at"]
+        == "2026-01-01T01:00:00+00:00"
+    )
     assert verify_job(written.archive, written.heads.values()) == []
 
 
 @pytest.mark.parametrize("started_at", ["2025-01-01T00:00:00+00:00", "2027-01-01T00:00:00+00:00"])
 def test_a_forged_start_is_found(written: Written, started_at: str) -> None:
-    """A start with another time and a digest that fits it is not the one that the first attempt names."""
+    """A start with another time and a digest that fits it is not the one that the first attempt
+    names.
+    """
     store = written.archive.store
     assert isinstance(store, MemoryStore)
     fields = {**unseal(START, store.get(START)).header, "started_at": started_at}

@@ -13,7 +13,11 @@ from runtime.base.errors import ArchiveError, InputError, ObjectMissing
 
 def test_what_is_put_is_got(store: ObjectStore) -> None:
     """An object comes back byte for byte, also an empty one and one of several megabytes."""
-    for name, data in (("empty", b""), ("a/b/c", bytes(range(256))), ("large", random.Random(1).randbytes(3 << 20))):
+    for name, data in (
+        ("empty", b""),
+        ("a/b/c", bytes(range(256))),
+        ("large", random.Random(1).randbytes(3 << 20)),
+    ):
         assert store.put_if_absent(name, data)
         assert store.get(name) == data
 
@@ -37,11 +41,25 @@ def test_a_missing_object_is_an_error_of_its_own(store: ObjectStore) -> None:
 
 def test_list_is_in_the_order_of_the_keys(store: ObjectStore) -> None:
     """Keys come in lexicographic order across folders, and only those with the prefix."""
-    names = [f"r/{n // 100:05d}/{n:07d}.{kind}" for n in (1, 2, 99, 100, 101, 1000) for kind in ("attempt-001", "step")]
+    names = [
+        f"r/{n // 100:05d}/{n:07d}.{kind}"
+        for n in (1, 2, 99, 100, 101, 1000)
+        for kind in ("attempt-001", "step")
+    ]
     for name in random.Random(2).sample(names, len(names)):
         store.put_if_absent(f"p/{name}", b".")
-    for prefix in ("p/", "p/r/00000", "p/r/00001/", "p/r/00001/0000101.", "p/r/00001/0000101.s", "p/s", "none/"):
-        assert list(store.list(prefix)) == sorted(f"p/{n}" for n in names if f"p/{n}".startswith(prefix))
+    for prefix in (
+        "p/",
+        "p/r/00000",
+        "p/r/00001/",
+        "p/r/00001/0000101.",
+        "p/r/00001/0000101.s",
+        "p/s",
+        "none/",
+    ):
+        assert list(store.list(prefix)) == sorted(
+            f"p/{n}" for n in names if f"p/{n}".startswith(prefix)
+        )
 
 
 def test_list_has_every_key_with_the_prefix(store: ObjectStore) -> None:
@@ -50,11 +68,15 @@ def test_list_has_every_key_with_the_prefix(store: ObjectStore) -> None:
     for name in names:
         store.put_if_absent(f"p/{name}", b".")
     for prefix in ("p/", "p/a", "p/a/", "p/a/1", "p/b", "p/a-", "none"):
-        assert sorted(store.list(prefix)) == sorted(f"p/{n}" for n in names if f"p/{n}".startswith(prefix))
+        assert sorted(store.list(prefix)) == sorted(
+            f"p/{n}" for n in names if f"p/{n}".startswith(prefix)
+        )
 
 
 def test_of_many_writers_one_wins(store: ObjectStore) -> None:
-    """When many threads put one key at once, exactly one is told that it wrote it, and its bytes are there."""
+    """When many threads put one key at once, exactly one is told that it wrote it, and its bytes
+    are there.
+    """
     values = [f"writer {n}".encode() for n in range(16)]
     with ThreadPoolExecutor(8) as pool:
         won = list(pool.map(lambda value: store.put_if_absent("race", value), values))
@@ -83,8 +105,12 @@ def test_a_prefix_with_another_format_is_refused() -> None:
         check_store(taken, "here")
 
 
-@pytest.mark.parametrize("url", ["", "ftp://host/x", "s3://", "s3://bucket/p?colour=red", "s3://b/p?lock=COMPLIANCE"])
+@pytest.mark.parametrize(
+    "url", ["", "ftp://host/x", "s3://", "s3://bucket/p?colour=red", "s3://b/p?lock=COMPLIANCE"]
+)
 def test_an_address_of_no_known_kind_is_bad_input(url: str) -> None:
-    """What is neither a directory nor an S3 address, or has an unknown option, is an input error."""
+    """What is neither a directory nor an S3 address, or has an unknown option, is an input
+    error.
+    """
     with pytest.raises(InputError):
         open_store(url)

@@ -1,4 +1,6 @@
-"""Nothing that an archive holds can vanish or change unseen: every object is covered by a digest that is checked."""
+"""Nothing that an archive holds can vanish or change unseen: every object is covered by a digest
+that is checked.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,17 @@ UNNAMED = {
     "nightly/short/ends/second": "the end of a run",
     "nightly/licences/turns/a/00000/0000035.attempt-001": "an attempt in flight",
 }
-"""What nothing inside an archive covers: heads, and what leads to nothing. Only a head that was kept elsewhere does."""
+"""What nothing inside an archive covers: heads, and what leads to nothing.
+
+Only a head that was kept elsewhere does.
+"""
 
 
 def head() -> ArchiveHead:
     examined = [examine_job(JobArchive.of(RICH, name)) for name in all_jobs(RICH)]
-    return head_of(examined, shared_digests(RICH), archive=None, made_at="2026-01-01T00:00:00Z", signer=None)
+    return head_of(
+        examined, shared_digests(RICH), archive=None, made_at="2026-01-01T00:00:00Z", signer=None
+    )
 
 
 HEAD = head()
@@ -60,7 +67,9 @@ def test_a_rich_archive_is_whole() -> None:
 
 @pytest.mark.parametrize("key", KEYS)
 def test_a_deletion_is_found_from_within(key: str) -> None:
-    """Whatever is deleted, what remains tells of it by its key, without anything kept elsewhere; but for heads."""
+    """Whatever is deleted, what remains tells of it by its key, without anything kept elsewhere;
+    but for heads.
+    """
     store = copy()
     store.replace(key, None)
     assert (key in reported(store, None)) == (key not in UNNAMED)
@@ -76,7 +85,11 @@ def test_a_head_that_was_kept_finds_every_deletion_and_every_flip(key: str) -> N
     for _ in range(6):
         data = bytearray(RICH.get(key))
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-        store.replace(key, bytes(data)) if key in set(store.list("")) else store.put_if_absent(key, bytes(data))
+        (
+            store.replace(key, bytes(data))
+            if key in set(store.list(""))
+            else store.put_if_absent(key, bytes(data))
+        )
         assert key in reported(store, HEAD)
 
 
@@ -103,12 +116,19 @@ def test_a_whole_job_that_vanished_is_found(gone: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "run", "found"), [("licences", "a", True), ("short", "first", True), ("short", "first~group-34-1", True)]
+    ("job", "run", "found"),
+    [("licences", "a", True), ("short", "first", True), ("short", "first~group-34-1", True)],
 )
 def test_a_whole_run_that_vanished_is_found(job: str, run: str, found: bool) -> None:
-    """A later run's start names the heads of those before; a step names the calls that wrote summaries."""
+    """A later run's start names the heads of those before; a step names the calls that wrote
+    summaries.
+    """
     store = copy()
-    inside = (f"nightly/{job}/turns/{run}/", f"nightly/{job}/runs/{run}", f"nightly/{job}/ends/{run}")
+    inside = (
+        f"nightly/{job}/turns/{run}/",
+        f"nightly/{job}/runs/{run}",
+        f"nightly/{job}/ends/{run}",
+    )
     for key in KEYS:
         if key.startswith(inside):
             store.replace(key, None)

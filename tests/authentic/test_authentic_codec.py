@@ -1,4 +1,6 @@
-"""The signature of a payload: what it covers, where it stands, and what becomes of a payload without it."""
+"""The signature of a payload: what it covers, where it stands, and what becomes of a payload
+without it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ def workflow(name: str = "w", namespace: str = "n") -> WorkflowSerializationCont
 
 
 def activity(
-    name: str | None = "turn-1", kind: str = "call_model", workflow_id: str = "w", *, local: bool = False
+    name: str | None = "turn-1",
+    kind: str = "call_model",
+    workflow_id: str = "w",
+    *,
+    local: bool = False,
 ) -> ActivitySerializationContext:
     """Another."""
     return ActivitySerializationContext(
@@ -46,7 +52,9 @@ def converter(context: SerializationContext, key: PayloadKey = OWN) -> DataConve
     return signed_converter(key).with_context(context)
 
 
-async def refusal(payload: Payload, context: SerializationContext, key: PayloadKey = OWN) -> Refusal | None:
+async def refusal(
+    payload: Payload, context: SerializationContext, key: PayloadKey = OWN
+) -> Refusal | None:
     """Why it is not taken there; None if it is."""
     try:
         await converter(context, key).decode([payload], [str])
@@ -72,7 +80,9 @@ async def test_a_value_comes_back(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [{"a": [1, "é"]}, "text", 3])
 async def test_json_is_shown_by_temporals_tools_as_before(value: Any) -> None:
-    """No metadata but the encoding, without which they show base64, and data that any reader of JSON reads."""
+    """No metadata but the encoding, without which they show base64, and data that any reader of
+    JSON reads.
+    """
     [payload] = await converter(workflow()).encode([value])
     assert dict(payload.metadata) == {"encoding": b"json/plain"}
     assert json.loads(payload.data) == value
@@ -86,24 +96,45 @@ async def test_what_is_changed_is_refused(value: Any) -> None:
     for place in range(len(payload.data)):
         data = bytearray(payload.data)
         data[place] ^= 1
-        assert await refusal(Payload(metadata=payload.metadata, data=bytes(data)), workflow()) is not None
+        assert (
+            await refusal(Payload(metadata=payload.metadata, data=bytes(data)), workflow())
+            is not None
+        )
     for name, text in payload.metadata.items():
         for place in range(len(text)):
             changed = bytearray(text)
             changed[place] ^= 1
             metadata = {**payload.metadata, name: bytes(changed)}
-            assert await refusal(Payload(metadata=metadata, data=payload.data), workflow()) is not None
-    assert await refusal(Payload(metadata={**payload.metadata, "more": b""}, data=payload.data), workflow()) is not None
-    assert await refusal(Payload(metadata=payload.metadata, data=payload.data + b" "), workflow()) is not None
-    assert await refusal(Payload(metadata=payload.metadata, data=b" " + payload.data), workflow()) is not None
+            assert (
+                await refusal(Payload(metadata=metadata, data=payload.data), workflow()) is not None
+            )
+    assert (
+        await refusal(
+            Payload(metadata={**payload.metadata, "more": b""}, data=payload.data), workflow()
+        )
+        is not None
+    )
+    assert (
+        await refusal(Payload(metadata=payload.metadata, data=payload.data + b" "), workflow())
+        is not None
+    )
+    assert (
+        await refusal(Payload(metadata=payload.metadata, data=b" " + payload.data), workflow())
+        is not None
+    )
 
 
-@pytest.mark.parametrize("data", [b'"hi"', b'"hi"' + b" " * 72, b"", b" " * 72, b"\t" * 300, b"no json"])
 @pytest.mark.parametrize(
-    "encoding", [b"json/plain", b"json/protobuf", b"binary/plain", b"binary/null", b"holdfast/refused", b""]
+    "data", [b'"hi"', b'"hi"' + b" " * 72, b"", b" " * 72, b"\t" * 300, b"no json"]
+)
+@pytest.mark.parametrize(
+    "encoding",
+    [b"json/plain", b"json/protobuf", b"binary/plain", b"binary/null", b"holdfast/refused", b""],
 )
 async def test_what_nobody_signed_is_refused(data: bytes, encoding: bytes) -> None:
-    """Whatever it says that it is; also what stands in for a refused payload, and what only looks signed."""
+    """Whatever it says that it is; also what stands in for a refused payload, and what only looks
+    signed.
+    """
     payload = Payload(metadata={"encoding": encoding} if encoding else {}, data=data)
     assert await refusal(payload, workflow()) in {Refusal.UNSIGNED, Refusal.OTHER_KEY}
 
@@ -113,7 +144,8 @@ async def test_another_key_is_called_so() -> None:
     [payload] = await converter(workflow(), OTHER).encode(["hi"])
     assert await refusal(payload, workflow()) is Refusal.OTHER_KEY
     with pytest.raises(
-        NotSigned, match="signed with another key than this one: set HOLDFAST_KEY to the line in the file"
+        NotSigned,
+        match="signed with another key than this one: set HOLDFAST_KEY to the line in the file",
     ):
         await converter(workflow()).decode([payload])
     assert OTHER.text not in repr(OTHER)
@@ -138,13 +170,18 @@ async def test_a_payload_is_good_for_one_place(made: SerializationContext) -> No
     [payload] = await converter(made).encode(["hi"])
     taken = [place for place in PLACES if await refusal(payload, place) is None]
     assert taken == [made]
-    assert {await refusal(payload, place) for place in PLACES if place != made} == {Refusal.OTHER_PLACE}
+    assert {await refusal(payload, place) for place in PLACES if place != made} == {
+        Refusal.OTHER_PLACE
+    }
 
 
 async def test_both_sides_of_an_activity_agree() -> None:
     """The worker knows a local activity's number and its queue otherwise than the workflow does."""
     for one, other in [
-        (activity(None, "record_verdict", local=True), activity("17", "record_verdict", local=True)),
+        (
+            activity(None, "record_verdict", local=True),
+            activity("17", "record_verdict", local=True),
+        ),
         (activity("turn-1", "call_model"), activity("turn-1", "")),
     ]:
         [payload] = await converter(one).encode(["hi"])

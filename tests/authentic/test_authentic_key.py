@@ -22,7 +22,9 @@ def refused(home: Home, environment: dict[str, str] | None = None) -> str:
 
 
 def test_it_is_made_once(tmp_path: Path) -> None:
-    """With mode 0600 whatever the umask; whoever asks later gets the same, and another directory has another."""
+    """With mode 0600 whatever the umask; whoever asks later gets the same, and another directory
+    has another.
+    """
     before = os.umask(0)
     try:
         first = key_of(Home(tmp_path), {})
@@ -60,10 +62,14 @@ def test_the_environment_goes_first(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("text", ["short", "A" * 43, "A" * 44 + "=", "é", "-----BEGIN PRIVATE KEY-----"])
+@pytest.mark.parametrize(
+    "text", ["short", "A" * 43, "A" * 44 + "=", "é", "-----BEGIN PRIVATE KEY-----"]
+)
 def test_what_is_no_key_is_an_error(tmp_path: Path, text: str) -> None:
     """In the environment or in the file, which it names."""
-    assert refused(Home(tmp_path), {KEY: text}).startswith("HOLDFAST_KEY is no key: expected 32 bytes in base64")
+    assert refused(Home(tmp_path), {KEY: text}).startswith(
+        "HOLDFAST_KEY is no key: expected 32 bytes in base64"
+    )
     (tmp_path / "key").touch(mode=0o600)
     (tmp_path / "key").write_text(text)
     assert refused(Home(tmp_path)).startswith(f"{tmp_path / 'key'} is no key: ")
@@ -73,7 +79,9 @@ def test_a_key_that_others_may_know_is_refused(tmp_path: Path) -> None:
     """Open to others, or made by another user in a directory that is open to them."""
     key_of(Home(tmp_path), {})
     (tmp_path / "key").chmod(0o640)
-    assert refused(Home(tmp_path)).startswith(f"the key {tmp_path / 'key'} is open to other users: chmod 600 it if")
+    assert refused(Home(tmp_path)).startswith(
+        f"the key {tmp_path / 'key'} is open to other users: chmod 600 it if"
+    )
     (tmp_path / "key").chmod(0o600)
     if os.geteuid() == 0:
         os.chown(tmp_path / "key", 65534, 65534)

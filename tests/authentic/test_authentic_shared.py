@@ -1,4 +1,6 @@
-"""A client with workflows of its own beside jobs: each side's payloads are as they would be alone."""
+"""A client with workflows of its own beside jobs: each side's payloads are as they would be
+alone.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +44,16 @@ class Backwards(PayloadCodec):
     """A codec of somebody else."""
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        return [Payload(metadata={"encoding": b"json/backwards"}, data=payload.data[::-1]) for payload in payloads]
+        return [
+            Payload(metadata={"encoding": b"json/backwards"}, data=payload.data[::-1])
+            for payload in payloads
+        ]
 
     async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        return [Payload(metadata={"encoding": b"json/plain"}, data=payload.data[::-1]) for payload in payloads]
+        return [
+            Payload(metadata={"encoding": b"json/plain"}, data=payload.data[::-1])
+            for payload in payloads
+        ]
 
 
 @dataclass
@@ -55,7 +63,9 @@ class Plain:
     name: str
 
 
-async def crossed(converter: DataConverter, context: SerializationContext, value: Any) -> tuple[Payload, Any]:
+async def crossed(
+    converter: DataConverter, context: SerializationContext, value: Any
+) -> tuple[Payload, Any]:
     """A value's payload, and what is read out of it."""
     there = converter.with_context(context)
     (payload,) = await there.encode([value])
@@ -65,7 +75,9 @@ async def crossed(converter: DataConverter, context: SerializationContext, value
 
 @pytest.mark.parametrize("context", [OWN, in_activity("review-1")])
 @pytest.mark.parametrize("codec", [None, Backwards()])
-async def test_what_is_not_of_jobs_stays_as_it_was(codec: PayloadCodec | None, context: SerializationContext) -> None:
+async def test_what_is_not_of_jobs_stays_as_it_was(
+    codec: PayloadCodec | None, context: SerializationContext
+) -> None:
     """Byte for byte, with their converter and their codec."""
     theirs = replace(DataConverter.default, payload_codec=codec)
     expected = await crossed(theirs, context, Plain("x"))
@@ -74,18 +86,26 @@ async def test_what_is_not_of_jobs_stays_as_it_was(codec: PayloadCodec | None, c
 
 @pytest.mark.parametrize("context", [JOB, in_activity("holdfast/b/j")])
 @pytest.mark.parametrize("codec", [None, Backwards()])
-async def test_what_is_of_jobs_is_signed(codec: PayloadCodec | None, context: SerializationContext) -> None:
+async def test_what_is_of_jobs_is_signed(
+    codec: PayloadCodec | None, context: SerializationContext
+) -> None:
     """As a client of Holdfast alone does it, so that commands and workers understand it."""
     shared = shared_converter(replace(DataConverter.default, payload_codec=codec), KEY)
     order = BatchOrder(batch="b")
-    assert await crossed(shared, context, order) == await crossed(signed_converter(KEY), context, order)
+    assert await crossed(shared, context, order) == await crossed(
+        signed_converter(KEY), context, order
+    )
 
 
 async def test_what_is_of_jobs_and_not_signed_is_refused() -> None:
     """Whoever has no key cannot give a job anything through such a client either."""
     (unsigned,) = await DataConverter.default.encode([{"batch": "b"}])
     with pytest.raises(NotSigned, match="is not signed"):
-        await shared_converter(DataConverter.default, KEY).with_context(JOB).decode([unsigned], [BatchOrder])
+        await (
+            shared_converter(DataConverter.default, KEY)
+            .with_context(JOB)
+            .decode([unsigned], [BatchOrder])
+        )
 
 
 def test_a_converter_is_shared_once() -> None:

@@ -1,4 +1,6 @@
-"""``holdfast`` as a user has it: a directory with a jobs file, commands in this process or in one of their own."""
+"""``holdfast`` as a user has it: a directory with a jobs file, commands in this process or in one
+of their own.
+"""
 
 from __future__ import annotations
 
@@ -61,10 +63,18 @@ class CommandLine:
         return path
 
     def jobs(self, *jobs: str, name: str = "jobs.yaml", batch: str, head: str = "") -> Path:
-        """A jobs file: each of ``jobs`` is the inside of a YAML flow mapping, such as ``id: a, model: scripted/a.yaml``."""
+        """A jobs file: each of ``jobs`` is the inside of a YAML flow mapping, such as ``id: a,
+        model: scripted/a.yaml``.
+        """
         (self.path / "ws").mkdir(exist_ok=True)
         defaults = "defaults: {workspace: ./ws, budget: {turns: 30, wall: 2m}}"
-        lines = [f"batch: {batch}", head, defaults, "jobs:", *(f"  - {{goal: g, {job}}}" for job in jobs)]
+        lines = [
+            f"batch: {batch}",
+            head,
+            defaults,
+            "jobs:",
+            *(f"  - {{goal: g, {job}}}" for job in jobs),
+        ]
         return self.write(name, "\n".join(line for line in lines if line) + "\n")
 
     def __call__(self, *arguments: str | Path) -> Done:
@@ -110,7 +120,9 @@ class CommandLine:
                 process.communicate()
 
 
-def wait_for(condition: Callable[[], bool], what: str, process: subprocess.Popen[str] | None = None) -> None:
+def wait_for(
+    condition: Callable[[], bool], what: str, process: subprocess.Popen[str] | None = None
+) -> None:
     """Wait until ``condition()`` holds, while ``process`` lives."""
     end = time.monotonic() + DEADLINE
     while not condition():
@@ -134,5 +146,7 @@ def respond(messages):
 
 
 def counting(turns: int, delay: float) -> str:
-    """A Python script that takes ``turns`` turns of ``delay`` seconds and finishes with their number."""
+    """A Python script that takes ``turns`` turns of ``delay`` seconds and finishes with their
+    number.
+    """
     return COUNTING.format(turns=turns, delay=delay)

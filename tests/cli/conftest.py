@@ -1,4 +1,6 @@
-"""A command line for each test, on one embedded server for all: it is kept by ``holdfast up``, so commands are quick."""
+"""A command line for each test, on one embedded server for all: it is kept by ``holdfast up``, so
+commands are quick.
+"""
 
 import os
 from collections.abc import Iterator
@@ -50,7 +52,10 @@ def cli(
 
 @pytest.fixture
 def own_cli(
-    tmp_path: Path, clean_environment: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    clean_environment: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Iterator[CommandLine]:
     """A directory and a state directory of its own: its server comes and goes with its commands."""
     home = tmp_path / "home"

@@ -1,8 +1,10 @@
-"""The shapes of what ``--json`` prints: what a value's shape is, and where a value does not have the one that is pinned.
+"""The shapes of what ``--json`` prints: what a value's shape is, and where a value does not have
+the one that is pinned.
 
-A shape is written as JSON: a scalar by its type's name, ``any`` for what is the user's or a provider's, ``x|y`` for either; a list
-by the shape of its items; an object by its keys, those that may be missing with a ``?``, and ``*`` for keys that are names. An
-object of the one key ``or null`` is what stands there, or null.
+A shape is written as JSON: a scalar by its type's name, ``any`` for what is the user's or a
+provider's, ``x|y`` for either; a list by the shape of its items; an object by its keys, those that
+may be missing with a ``?``, and ``*`` for keys that are names. An object of the one key ``or null``
+is what stands there, or null.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ def misfits(shape: Any, value: Any, place: str = "") -> Iterator[str]:
 
 def _inner(shape: Any) -> tuple[Any, bool]:
     """An object's or list's own shape, and whether null may stand there."""
-    return (shape[OR_NULL], True) if isinstance(shape, dict) and OR_NULL in shape else (shape, False)
+    return (
+        (shape[OR_NULL], True) if isinstance(shape, dict) and OR_NULL in shape else (shape, False)
+    )
 
 
 def _keys(shape: dict[str, Any], value: dict[str, Any], place: str) -> Iterator[str]:

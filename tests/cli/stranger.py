@@ -1,6 +1,8 @@
-"""Another user of the machine: ``python stranger.py ADDRESS QUEUE JOB HOME EVIL DEED`` as root becomes one, tries, and prints JSON.
+"""Another user of the machine: ``python stranger.py ADDRESS QUEUE JOB HOME EVIL DEED`` as root
+becomes one, tries, and prints JSON.
 
-``EVIL`` is a directory of that user's, with a script of its own; ``DEED`` is ``try`` (all but to end the job), ``terminate`` or ``delete``.
+``EVIL`` is a directory of that user's, with a script of its own; ``DEED`` is ``try`` (all but to
+end the job), ``terminate`` or ``delete``.
 """
 
 from __future__ import annotations
@@ -29,7 +31,14 @@ NOBODY = 65_534
 def readable(home: Path) -> list[str]:
     """What of a state directory this user can read or list."""
     found = []
-    for path in ("key", "archive", "server", "server/temporal.db", "server/server.log", "server/server.json"):
+    for path in (
+        "key",
+        "archive",
+        "server",
+        "server/temporal.db",
+        "server/server.log",
+        "server/server.json",
+    ):
         try:
             (os.listdir if (home / path).is_dir() else open)(home / path)
         except OSError:
@@ -41,13 +50,21 @@ def readable(home: Path) -> list[str]:
 async def attempt(client: Client, queue: str, job: str, evil: Path) -> dict[str, Any]:
     """Start a job of one's own on the owner's worker, and speak to a job of the owner's."""
     batch = job.split("/")[1]
-    spec = JobSpec(id="evil", goal="g", workspace="/", model=ModelSettings(name=f"scripted/{evil}/evil.py"))
+    spec = JobSpec(
+        id="evil", goal="g", workspace="/", model=ModelSettings(name=f"scripted/{evil}/evil.py")
+    )
     order = JobOrder(key=JobKey(batch=batch, job="evil"), spec=spec, definition="")
-    handle = await client.start_workflow("JobWorkflow", order, id=f"holdfast/{batch}/evil", task_queue=queue)
+    handle = await client.start_workflow(
+        "JobWorkflow", order, id=f"holdfast/{batch}/evil", task_queue=queue
+    )
     try:
         ended = str(await handle.result())
     except WorkflowFailureError as error:
-        ended = error.cause.type or "" if isinstance(error.cause, ApplicationError) else str(error.cause)
+        ended = (
+            error.cause.type or ""
+            if isinstance(error.cause, ApplicationError)
+            else str(error.cause)
+        )
     owners = client.get_workflow_handle(job)
     for name in ("message", "condense", "cancel", "anything"):
         for values in ([], ["finish now"], [{"id": "1", "text": "stop"}], [1, 2, 3]):
@@ -62,7 +79,9 @@ async def attempt(client: Client, queue: str, job: str, evil: Path) -> dict[str,
 
 async def main(address: str, queue: str, job: str, home: str, evil: str, deed: str) -> None:
     """See the module's docstring."""
-    client = await Client.connect(address, namespace="holdfast", data_converter=pydantic_data_converter)
+    client = await Client.connect(
+        address, namespace="holdfast", data_converter=pydantic_data_converter
+    )
     handle = client.get_workflow_handle(job)
     said: dict[str, Any] = {"uid": os.geteuid(), "readable": readable(Path(home))}
     match deed:

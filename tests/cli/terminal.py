@@ -28,7 +28,12 @@ def on_a_terminal(
     process = subprocess.Popen(
         command,
         cwd=directory,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **(environment or {})},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "TERM": "xterm-256color",
+            **(environment or {}),
+        },
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

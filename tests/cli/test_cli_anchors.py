@@ -1,4 +1,6 @@
-"""``holdfast verify`` with what vouches for a chain from outside: Temporal's history, a signature."""
+"""``holdfast verify`` with what vouches for a chain from outside: Temporal's history, a
+signature.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,12 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 from runtime.archive.container import Part, header, seal, unseal
 from runtime.archive.keys import end_key
@@ -37,12 +44,16 @@ def forge(cli: CommandLine, key: str, **fields: object) -> None:
 
 @pytest.mark.smoke
 def test_temporals_history_anchors_a_chain(cli: CommandLine) -> None:
-    """With the server in reach a clean chain is anchored; a forged end or reply, which no link shows, is found."""
+    """With the server in reach a clean chain is anchored; a forged end or reply, which no link
+    shows, is found.
+    """
     key = finished_job(cli, "anchored")
     clean = cli("verify", "anchored/one", "--json").json()["jobs"][0]
     (run,) = clean["runs"]
     assert (clean["damage"], run["anchored"]) == ([], True)
-    assert {note["fault"] for note in clean["notes"]} == {"handed-over"}, "a scripted model has no wire"
+    assert {note["fault"] for note in clean["notes"]} == {"handed-over"}, (
+        "a scripted model has no wire"
+    )
     assert [anchor["kind"] for anchor in run["anchors"]] == ["temporal-history"]
     forge(cli, key, reason="another one")
     found = cli("verify", "anchored/one", "--json")
@@ -62,13 +73,17 @@ def test_without_a_server_a_forged_head_is_only_self_attested(
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:9")
     refused = cli("verify", "elsewhere/one", "--store", cli.home / "archive")
     assert refused.code == 0
-    assert refused.err.startswith("without Temporal's history: no connection to the Temporal server at 127.0.0.1:9")
+    assert refused.err.startswith(
+        "without Temporal's history: no connection to the Temporal server at 127.0.0.1:9"
+    )
 
 
 def test_a_signature_by_a_trusted_key_anchors_a_chain(
     cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worker signs each run's end with its key; who trusts the public half needs no server; others are told so."""
+    """The worker signs each run's end with its key; who trusts the public half needs no server;
+    others are told so.
+    """
     private = Ed25519PrivateKey.generate()
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     secret = cli.write("signing.pem", pem.decode())
@@ -79,7 +94,9 @@ def test_a_signature_by_a_trusted_key_anchors_a_chain(
     monkeypatch.delenv("HOLDFAST_SIGNING_KEY")
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "other"))
     store = ("--store", cli.home / "archive")
-    (run,) = cli("verify", "signed/one", *store, "--public-key", trusted, "--json").json()["jobs"][0]["runs"]
+    (run,) = cli("verify", "signed/one", *store, "--public-key", trusted, "--json").json()["jobs"][
+        0
+    ]["runs"]
     assert ([anchor["kind"] for anchor in run["anchors"]], run["anchored"]) == (["signature"], True)
     stranger = cli("verify", "signed/one", *store)
     assert stranger.code == 0
@@ -91,7 +108,8 @@ def test_a_signature_by_a_trusted_key_anchors_a_chain(
 
 
 @pytest.mark.parametrize(
-    "key", ["nonsense", "/nowhere/key.pem", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----"]
+    "key",
+    ["nonsense", "/nowhere/key.pem", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----"],
 )
 def test_a_signing_key_that_is_none_is_an_error_before_anything_starts(
     cli: CommandLine, key: str, monkeypatch: pytest.MonkeyPatch

@@ -1,4 +1,6 @@
-"""The commands that read the archive alone: no Temporal server is in reach, and the store may be another machine's."""
+"""The commands that read the archive alone: no Temporal server is in reach, and the store may be
+another machine's.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,10 @@ class Reader:
 
 @pytest.fixture
 def read(
-    tmp_path: Path, clean_environment: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    clean_environment: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Reader:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "archive"))
@@ -53,7 +58,9 @@ def read(
 
 
 def test_segments_are_listed_with_their_place_in_the_wire(read: Reader) -> None:
-    """Kind, origin, tokens and digest of each part, and the bytes of the request in which it stands."""
+    """Kind, origin, tokens and digest of each part, and the bytes of the request in which it
+    stands.
+    """
     shown = json.loads(read.ok("show", "licences@33", "--part", "segments", "--json"))
     layout, wire = read.written.layouts["b", 33], read.written.requests["b", 33]
     assert [(s["kind"], s["origin"], s["tokens"], s["digest"]) for s in shown["segments"]] == [
@@ -87,22 +94,31 @@ def test_several_turns_are_shown_one_after_the_other(read: Reader) -> None:
 
 def test_a_failed_attempt_is_shown_with_what_it_received(read: Reader) -> None:
     """--attempts tells how each went; --attempt K gives its exact bytes, both ways."""
-    attempts = json.loads(read.ok("show", "licences@32", "--part", "attempts", "--json"))["attempts"]
+    attempts = json.loads(read.ok("show", "licences@32", "--part", "attempts", "--json"))[
+        "attempts"
+    ]
     assert [(a["number"], a["outcome"]) for a in attempts] == [(1, "failed"), (2, "answered")]
     assert attempts[0]["failure"]["error_type"] == "StreamBroken"
     received = read.ok("show", "licences@32", "--attempt", "1", "--part", "wire-response")
     assert received == 'data: {"choices":[{"delta":{"content":"I lo"}}]}\n\ndata: {"error":'
-    assert read.ok("show", "licences@32", "--attempt", "2", "--part", "wire").encode() == read.written.requests["a", 32]
+    assert (
+        read.ok("show", "licences@32", "--attempt", "2", "--part", "wire").encode()
+        == read.written.requests["a", 32]
+    )
     assert read("show", "licences@32", "--attempt", "3").code == 2
 
 
 def test_chunks_tell_when_the_reply_arrived(read: Reader) -> None:
-    """Each piece of the reply with its time and its bytes; of a failed attempt, of what was received."""
+    """Each piece of the reply with its time and its bytes; of a failed attempt, of what was
+    received.
+    """
     size = len(read.written.responses["b", 33])
     assert read.ok("show", "licences@33", "--part", "chunks").splitlines() == [
         "    0.001500 s  bytes 0-20", f"    0.090000 s  bytes 20-{size}",
     ]  # fmt: skip
-    failed = json.loads(read.ok("show", "licences@32", "--attempt", "1", "--part", "chunks", "--json"))["chunks"]
+    failed = json.loads(
+        read.ok("show", "licences@32", "--attempt", "1", "--part", "chunks", "--json")
+    )["chunks"]
     assert [chunk["at_us"] for chunk in failed] == [700]
 
 
@@ -110,12 +126,16 @@ def test_the_attempt_in_flight_is_shown(read: Reader) -> None:
     """The newest turn of a run that goes on: its prompt and request, and no response yet."""
     shown = read.ok("show", "licences@35", "--run", "a", "--part", "wire")
     assert shown.encode() == read.written.requests["a", 35]
-    assert "no answer recorded" in read.ok("show", "licences@35", "--run", "a", "--part", "attempts")
+    assert "no answer recorded" in read.ok(
+        "show", "licences@35", "--run", "a", "--part", "attempts"
+    )
     assert read("show", "licences@35", "--run", "a", "--part", "wire-response").code == 2
 
 
 def test_a_difference_says_what_changed_and_what_broke_the_prefix(read: Reader) -> None:
-    """Segments added, removed, changed and moved; the stable share, and the statement that came between."""
+    """Segments added, removed, changed and moved; the stable share, and the statement that came
+    between.
+    """
     found = json.loads(read.ok("diff", "licences@33", "--json"))
     assert (found["before"]["turn"], found["after"]["turn"]) == (32, 33)
     assert [(c["kind"], c["position_before"], c["position_after"]) for c in found["changes"]] == [
@@ -127,9 +147,13 @@ def test_a_difference_says_what_changed_and_what_broke_the_prefix(read: Reader) 
     stable, tokens = sum(s.tokens for s in layout[:6]), sum(s.tokens for s in layout)
     assert (found["stable_tokens"], found["stable_share"]) == (stable, round(stable / tokens, 4))
     assert (found["broken_by"]["position_after"], found["broken_by_statement"]) == (6, "x = 32")
-    assert read.ok("diff", "licences@32", "licences@33", "--json") == read.ok("diff", "licences@33", "--json")
+    assert read.ok("diff", "licences@32", "licences@33", "--json") == read.ok(
+        "diff", "licences@33", "--json"
+    )
     text = read.ok("diff", "licences@33", "--text").splitlines()
-    assert text[1] == f"stable prefix: 6 segments, {stable} of {tokens} tokens ({stable / tokens:.1%})"
+    assert (
+        text[1] == f"stable prefix: 6 segments, {stable} of {tokens} tokens ({stable / tokens:.1%})"
+    )
     assert text[-2:] == ["    -8968 tokens left", "    +8967 tokens left"]
     assert read("diff", "licences@30").code == 2
 
@@ -142,11 +166,17 @@ def test_a_difference_of_bytes_makes_the_one_request_from_the_other(read: Reader
         made += old[at : change["old_start"]] + change["added"].encode()
         at = change["old_start"] + len(change["removed"].encode())
     assert made + old[at:] == read.written.requests["b", 34]
-    assert read.ok("diff", "licences@33", "--wire").splitlines()[-1].endswith('8967 tokens left"}], "stream": true}')
+    assert (
+        read.ok("diff", "licences@33", "--wire")
+        .splitlines()[-1]
+        .endswith('8967 tokens left"}], "stream": true}')
+    )
 
 
 def test_blame_and_why_name_origins_and_turns(read: Reader) -> None:
-    """Each part with its origin, the turn that brought it in and the one that changed it; 'why' those with a text."""
+    """Each part with its origin, the turn that brought it in and the one that changed it; 'why'
+    those with a text.
+    """
     rows = json.loads(read.ok("blame", "licences@34", "--json"))["segments"]
     assert [(row["origin"], row["introduced"], row["changed"]) for row in rows[-3:]] == [
         ("statement:33", 34, 34),
@@ -154,19 +184,27 @@ def test_blame_and_why_name_origins_and_turns(read: Reader) -> None:
         ("tail", 30, 34),
     ]
     found = json.loads(read.ok("why", "licences@34", "Result 32", "--json"))["segments"]
-    assert [(row["position"], row["origin"], row["introduced"]) for row in found] == [(5, "statement:31", 32)]
-    assert read.ok("why", "licences@34", "tokens left") == (
-        "  10  budget · tail  in since turn 30, changed in turn 34  8966 tokens left\n"
+    assert [(row["position"], row["origin"], row["introduced"]) for row in found] == [
+        (5, "statement:31", 32)
+    ]
+    assert (
+        read.ok("why", "licences@34", "tokens left")
+        == "  10  budget · tail  in since turn 30, changed in turn 34  8966 tokens left\n"
     )
     missing = read("why", "licences@34", "nowhere")
     assert (missing.code, missing.err) == (
         2,
-        "error: 'nowhere' does not stand in the prompt of nightly/licences@34; --gone looks in the prompts before it\n",
+        (
+            "error: 'nowhere' does not stand in the prompt of nightly/licences@34; --gone looks in"
+            " the prompts before it\n"
+        ),
     )
 
 
 def test_nodes_are_those_of_the_turn(read: Reader) -> None:
-    """The states as they stood, those that changed marked; a turn in flight shows the last known ones."""
+    """The states as they stood, those that changed marked; a turn in flight shows the last known
+    ones.
+    """
     found = json.loads(read.ok("nodes", "licences@32", "--json"))
     assert sorted(found["nodes"]) == ["view-1", "view-9"]
     assert sorted(found["changed"]) == ["view-0", "view-9"]
@@ -202,7 +240,9 @@ def test_cost_adds_up_every_call(read: Reader) -> None:
 
 
 def test_an_export_is_json_lines(read: Reader) -> None:
-    """Every turn is a line with its attempts, requests and response, also of the attempt that failed; effects stand between."""
+    """Every turn is a line with its attempts, requests and response, also of the attempt that
+    failed; effects stand between.
+    """
     lines = [json.loads(line) for line in read.ok("export", "licences").splitlines()]
     assert [line["type"] for line in lines] == [
         "definition", "step", "step", "effect", "effect", *["step"] * 3, "summary", "step", "effect", "end",
@@ -216,43 +256,68 @@ def test_an_export_is_json_lines(read: Reader) -> None:
 
 
 def test_calls_that_wrote_summaries_are_listed_shown_and_exported(read: Reader) -> None:
-    """A summary's call stands before the turn that it was written for, and every command takes its run's name."""
+    """A summary's call stands before the turn that it was written for, and every command takes its
+    run's name.
+    """
     job = Written(JobArchive(read.objects, "nightly", "licences"))
     job.begin("b~2", 35, read.written.refs["b", 34], [segment("Again.")])
     rows = json.loads(read.ok("log", "licences", "--json"))["summaries"]
-    assert [(row["turn"], row["run"], row["outcome"]) for row in rows] == [(35, "b~1", "ok"), (35, "b~2", "no reply")]
+    assert [(row["turn"], row["run"], row["outcome"]) for row in rows] == [
+        (35, "b~1", "ok"),
+        (35, "b~2", "no reply"),
+    ]
     lines = read.ok("log", "licences").splitlines()
     assert " ".join(lines[6].split()).startswith("35 summary ok 135+12 tokens $0.0010")
     assert lines[6].endswith("--run b~1")
     assert lines[8].split()[0] == "condensed"
     assert lines[9].split()[:3] == ["35", "not", "executed"]
-    assert read.ok("show", "licences@35", "--run", "b~1", "--part", "wire").encode() == read.written.requests["b~1", 35]
+    assert (
+        read.ok("show", "licences@35", "--run", "b~1", "--part", "wire").encode()
+        == read.written.requests["b~1", 35]
+    )
     assert read("show", "licences@35", "--run", "b~3").code == 2
     exported = [json.loads(line) for line in read.ok("export", "licences").splitlines()]
     assert [(line["type"], line["run"]) for line in exported[8:11]] == [
         ("summary", "b~1"), ("summary", "b~2"), ("step", "b"),
     ]  # fmt: skip
-    assert exported[8]["attempts"][0]["request"]["text"].encode() == read.written.requests["b~1", 35]
+    assert (
+        exported[8]["attempts"][0]["request"]["text"].encode() == read.written.requests["b~1", 35]
+    )
     assert "b~1" in read.ok("export", "licences", "--format", "otel")
     assert read("verify", "licences").code == 0
 
 
 def test_an_export_for_opentelemetry_has_a_span_a_call(read: Reader) -> None:
-    """GenAI spans in OTLP's JSON: each call with its messages and usage, a failed one with its error, all in one trace."""
-    lines = [json.loads(line) for line in read.ok("export", "licences", "--format", "otel").splitlines()]
+    """GenAI spans in OTLP's JSON: each call with its messages and usage, a failed one with its
+    error, all in one trace.
+    """
+    lines = [
+        json.loads(line) for line in read.ok("export", "licences", "--format", "otel").splitlines()
+    ]
     spans = [line["resourceSpans"][0]["scopeSpans"][0]["spans"][0] for line in lines]
     assert [span["name"] for span in spans] == [*["chat m-1"] * 8, "invoke_agent licences"]
     assert len({span["traceId"] for span in spans}) == 1
     assert {span["parentSpanId"] for span in spans[:-1]} == {spans[-1]["spanId"]}
     assert len({span["spanId"] for span in spans}) == 9
-    failed, answered = ({a["key"]: next(iter(a["value"].values())) for a in span["attributes"]} for span in spans[2:4])
+    failed, answered = (
+        {a["key"]: next(iter(a["value"].values())) for a in span["attributes"]}
+        for span in spans[2:4]
+    )
     assert (failed["error.type"], spans[2]["status"]["code"]) == ("StreamBroken", 2)
-    assert (answered["gen_ai.usage.input_tokens"], answered["gen_ai.provider.name"]) == ("132", "openai")
+    assert (answered["gen_ai.usage.input_tokens"], answered["gen_ai.provider.name"]) == (
+        "132",
+        "openai",
+    )
     assert [m["parts"][0]["content"] for m in json.loads(answered["gen_ai.input.messages"])] == [
         s.text for s in read.written.layouts["a", 32]
     ]
     (said,) = json.loads(answered["gen_ai.output.messages"])
-    assert said["parts"][1] == {"type": "tool_call", "id": "call_32", "name": "python", "arguments": {"code": "x = 32"}}
+    assert said["parts"][1] == {
+        "type": "tool_call",
+        "id": "call_32",
+        "name": "python",
+        "arguments": {"code": "x = 32"},
+    }
 
 
 def test_a_turn_that_is_not_there_is_an_error_of_every_command(read: Reader) -> None:
@@ -260,13 +325,17 @@ def test_a_turn_that_is_not_there_is_an_error_of_every_command(read: Reader) -> 
     for command in (["show"], ["show", "--part", "segments"], ["nodes"], ["blame"], ["diff"]):
         done = read(command[0], "licences@36", *command[1:])
         assert (done.code, done.out) == (2, "")
-        assert done.err == "error: nightly/licences has no turn 36 in run b: it has turns 30 to 35\n"
+        assert (
+            done.err == "error: nightly/licences has no turn 36 in run b: it has turns 30 to 35\n"
+        )
     assert read("why", "licences@29", "x").code == 2
     assert "takes a job without a turn, as in 'licences'" in read("log", "licences@33").err
 
 
 def test_notes_of_many_turns_are_one_line(read: Reader) -> None:
-    """What is noted of every turn, as of a scripted model's, is told once for a run; --json has each."""
+    """What is noted of every turn, as of a scripted model's, is told once for a run; --json has
+    each.
+    """
     job = Written(JobArchive(read.objects, "nightly", "scripted"))
     parent = None
     for turn in (1, 2, 3, 5):
@@ -275,19 +344,30 @@ def test_notes_of_many_turns_are_one_line(read: Reader) -> None:
         attempt = job.begin("r", turn, parent, [segment("hi")], capture=Capture.HANDED_OVER)
         parent = job.finish("r", turn, attempt)
     message = "holds the request as handed over, not what went over the wire"
-    assert f"  note: turns 1 to 3, 5 of run r: each {message}" in read("verify", "scripted").out.splitlines()
+    assert (
+        f"  note: turns 1 to 3, 5 of run r: each {message}"
+        in read("verify", "scripted").out.splitlines()
+    )
     assert len(json.loads(read("verify", "scripted", "--json").out)["jobs"][0]["notes"]) == 4
 
 
 def test_verify_tells_clean_from_damaged(read: Reader) -> None:
-    """Damage names turn and object and exits with 4; notes are listed apart; a chain alone is self-attested."""
+    """Damage names turn and object and exits with 4; notes are listed apart; a chain alone is
+    self-attested.
+    """
     clean = read("verify")
-    assert clean.err == "without Temporal's history: no server runs ('holdfast up' starts the embedded one)\n"
+    assert (
+        clean.err
+        == "without Temporal's history: no server runs ('holdfast up' starts the embedded one)\n"
+    )
     assert (clean.code, clean.out.splitlines()) == (
         0,
         [
             "nightly/licences: clean",
-            "  note: turn 35: is an attempt whose turn has no step [nightly/licences/turns/a/00000/0000035.attempt-001]",
+            (
+                "  note: turn 35: is an attempt whose turn has no step"
+                " [nightly/licences/turns/a/00000/0000035.attempt-001]"
+            ),
             "  1 object named by no other, beside the heads of runs",
             "  run a, which has not ended: only self-attested",
             "  run b: only self-attested",
@@ -313,14 +393,23 @@ def test_a_named_archive_must_be_there_and_may_be_read_only(read: Reader, tmp_pa
     """A mistyped --store is an error and makes nothing; reading writes nothing."""
     nowhere = tmp_path / "nowhere"
     wrong = read("ls", "--store", str(nowhere))
-    assert (wrong.code, wrong.err) == (2, f"error: there is no archive at {nowhere}: no such directory\n")
+    assert (wrong.code, wrong.err) == (
+        2,
+        f"error: there is no archive at {nowhere}: no such directory\n",
+    )
     assert not nowhere.exists()
     assert "it has no object" in read("verify", "--store", str(tmp_path)).err
     before = sorted(path.relative_to(read.store) for path in read.store.rglob("*"))
     for path in (*read.store.rglob("*"), read.store):
         path.chmod(0o555 if path.is_dir() else 0o444)
     try:
-        for command in (["verify"], ["cost"], ["log", "licences"], ["blame", "licences@33"], ["export", "licences"]):
+        for command in (
+            ["verify"],
+            ["cost"],
+            ["log", "licences"],
+            ["blame", "licences@33"],
+            ["export", "licences"],
+        ):
             assert read(*command).code == 0
     finally:
         for path in (read.store, *read.store.rglob("*")):
@@ -336,13 +425,24 @@ def test_schemas_of_archived_objects_are_published(read: Reader) -> None:
         header = unseal(key, read.objects.get(key)).header
         jsonschema.validate(header, schemas[header["kind"]])
         kinds.add(header["kind"])
-    assert {"definition", "run", "attempt", "failure", "effect", "step", "end"} <= kinds <= schemas.keys()
+    assert (
+        {"definition", "run", "attempt", "failure", "effect", "step", "end"}
+        <= kinds
+        <= schemas.keys()
+    )
 
 
 def test_some_turns_are_exported_by_their_numbers(read: Reader) -> None:
     """A..B, A.., ..B and A; what is no range, and a range without turns, are errors."""
-    for turns, expected in (("33..34", [33, 34]), ("34..", [34, 35]), ("..31", [30, 31]), ("32", [32])):
-        lines = map(json.loads, read.ok("export", "licences", "--turns", turns, "--delta").splitlines())
+    for turns, expected in (
+        ("33..34", [33, 34]),
+        ("34..", [34, 35]),
+        ("..31", [30, 31]),
+        ("32", [32]),
+    ):
+        lines = map(
+            json.loads, read.ok("export", "licences", "--turns", turns, "--delta").splitlines()
+        )
         assert [line["turn"] for line in lines if line["type"] == "step"] == expected
     for turns in ("x", "..", "34..33", "1-2"):
         assert read("export", "licences", "--turns", turns).code == 2
@@ -351,12 +451,23 @@ def test_some_turns_are_exported_by_their_numbers(read: Reader) -> None:
 
 
 def test_why_tells_of_what_is_gone(read: Reader) -> None:
-    """What the prompt held before and does not hold now; and errors for what never stood there, and what stands there still."""
-    (gone,) = json.loads(read.ok("why", "licences@34", "8970 tokens left", "--gone", "--json"))["gone"]
-    assert (gone["origin"], gone["first_shown"], gone["last_shown"], gone["gone_in"]) == ("tail", 30, 30, 31)
+    """What the prompt held before and does not hold now; and errors for what never stood there, and
+    what stands there still.
+    """
+    (gone,) = json.loads(read.ok("why", "licences@34", "8970 tokens left", "--gone", "--json"))[
+        "gone"
+    ]
+    assert (gone["origin"], gone["first_shown"], gone["last_shown"], gone["gone_in"]) == (
+        "tail",
+        30,
+        30,
+        31,
+    )
     assert gone["instead"]["origin"] == "tail"
     shown = read.ok("why", "licences@34", "8970 tokens left", "--gone").splitlines()
     assert shown[0] == "budget · tail  shown in turn 30, gone in turn 31  8970 tokens left"
-    assert shown[-1].startswith("  still archived: part 2 of 'holdfast show nightly/licences@30', in ")
+    assert shown[-1].startswith(
+        "  still archived: part 2 of 'holdfast show nightly/licences@30', in "
+    )
     assert "stood in no prompt" in read("why", "licences@34", "--gone", "nowhere").err
     assert "still stands" in read("why", "licences@34", "--gone", "The contract").err

@@ -17,18 +17,27 @@ from workflows.messages import JobOutcome, JobProgress
 def _turn(name: str, turn: int = 41, statement: str = "", trouble: Trouble | None = None) -> Turn:
     usage = Usage(prompt=1_234_567 - 100, completion=100)
     progress = JobProgress(
-        status=JobStatus.RUNNING, turn=turn, phase=Phase.MODEL, usage=usage, cost_usd=1.5, statement=statement
+        status=JobStatus.RUNNING,
+        turn=turn,
+        phase=Phase.MODEL,
+        usage=usage,
+        cost_usd=1.5,
+        statement=statement,
     )
     return Turn(JobKey(batch="nightly", job=name), progress, trouble)
 
 
 def _ended(name: str, status: JobStatus) -> JobOutcome:
-    return JobOutcome(key=JobKey(batch="nightly", job=name), status=status, cost_usd=0.25, usage=Usage(prompt=10))
+    return JobOutcome(
+        key=JobKey(batch="nightly", job=name), status=status, cost_usd=0.25, usage=Usage(prompt=10)
+    )
 
 
 def _drawn(board: Board, width: int, height: int) -> list[str]:
     """The lines that reach a terminal of that size."""
-    console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None)
+    console = Console(
+        file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None
+    )
     console.print(board.drawn(*console.size, now=board.began + 3_725.0))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
@@ -38,13 +47,20 @@ def _many() -> Board:
     board = Board(began=100.0)
     board.planned(100, [_ended("old", JobStatus.SUCCEEDED), _ended("bad", JobStatus.BUDGET)])
     for number in range(60):
-        board.turn(_turn(f"licences-of-the-{number:02}-files", statement="foo = view('src/a.py')\nfoo.SetLod(1)"))
+        board.turn(
+            _turn(
+                f"licences-of-the-{number:02}-files",
+                statement="foo = view('src/a.py')\nfoo.SetLod(1)",
+            )
+        )
     return board
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 10), (200, 50)])
 def test_every_size_shows_turn_tokens_and_cost(width: int, height: int) -> None:
-    """The counts are first, each row has its turn, tokens and cost, and no line or row goes beyond the terminal."""
+    """The counts are first, each row has its turn, tokens and cost, and no line or row goes beyond
+    the terminal.
+    """
     lines = _drawn(_many(), width, height)
     assert all(len(line) <= width for line in lines)
     assert len(lines) == height - 1
@@ -57,7 +73,9 @@ def test_every_size_shows_turn_tokens_and_cost(width: int, height: int) -> None:
 
 
 def test_a_narrow_line_word_by_word() -> None:
-    """Of 60 columns the name has a quarter, its middle left out, and what is left is the statement's."""
+    """Of 60 columns the name has a quarter, its middle left out, and what is left is the
+    statement's.
+    """
     assert _drawn(_many(), 60, 10)[2:4] == [
         "job               turn       tokens       cost  statement",
         "licence…0-files     41    1,234,567    $1.5000  foo = view(…",
@@ -93,4 +111,6 @@ def test_what_ended_is_counted_and_paid_for() -> None:
     board.planned(2, [])
     board.turn(_turn("a"))
     board.ended(_ended("a", JobStatus.FAILED))
-    assert _drawn(board, 80, 24) == ["0 running, 1 waiting, 1 failed, 0 done of 2  1:02:05  $0.2500  10 tokens"]
+    assert _drawn(board, 80, 24) == [
+        "0 running, 1 waiting, 1 failed, 0 done of 2  1:02:05  $0.2500  10 tokens"
+    ]

@@ -1,4 +1,6 @@
-"""``holdfast codec``: Temporal's own CLI prints prompts and replies; other sites' pages are refused."""
+"""``holdfast codec``: Temporal's own CLI prints prompts and replies; other sites' pages are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,13 @@ def codec(cli: CommandLine, *arguments: str) -> Iterator[str]:
     assert cli.finished(process).code == 0
 
 
-def ask(address: str, method: str, path: str, body: str = "", **headers: str) -> http.client.HTTPResponse:
+def ask(
+    address: str, method: str, path: str, body: str = "", **headers: str
+) -> http.client.HTTPResponse:
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=10)
-    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    connection.request(
+        method, path, body, {name.replace("_", "-"): value for name, value in headers.items()}
+    )
     response = connection.getresponse()
     response.body = response.read()  # type: ignore[attr-defined]
     connection.close()
@@ -42,7 +48,9 @@ def ask(address: str, method: str, path: str, body: str = "", **headers: str) ->
 
 
 def shown(cli: CommandLine, workflow: str, address: str | None) -> list[dict[str, Any]]:
-    """The activities' inputs and results in a workflow's history, as the real Temporal CLI prints them."""
+    """The activities' inputs and results in a workflow's history, as the real Temporal CLI prints
+    them.
+    """
     binary = installed_binary()
     assert binary is not None
     up = cli("status", "--json").json()["server"]
@@ -57,16 +65,23 @@ def shown(cli: CommandLine, workflow: str, address: str | None) -> list[dict[str
         check=True,
     )
     values: list[dict[str, Any]] = []
-    places = (("activityTaskScheduledEventAttributes", "input"), ("activityTaskCompletedEventAttributes", "result"))
+    places = (
+        ("activityTaskScheduledEventAttributes", "input"),
+        ("activityTaskCompletedEventAttributes", "result"),
+    )
     for event in json.loads(done.stdout)["events"]:
         for name, place in places:
             payloads = event.get(name, {}).get(place, {}).get("payloads", [])
-            values += [json.loads(b64decode(payload["data"])) for payload in payloads if "data" in payload]
+            values += [
+                json.loads(b64decode(payload["data"])) for payload in payloads if "data" in payload
+            ]
     return values
 
 
 def test_temporals_cli_shows_prompts_and_replies(cli: CommandLine) -> None:
-    """'temporal --codec-endpoint' prints the whole prompt of each turn, the statement and the end instead of references."""
+    """'temporal --codec-endpoint' prints the whole prompt of each turn, the statement and the end
+    instead of references.
+    """
     cli.write("ws/a.py", "def licence():\n    return 'MIT'\n")
     cli.write("three.yaml", script("a = view('a.py')", "b = 1\nprint(b)", "finish({'found': 1})"))
     file = cli.jobs("id: one, model: scripted/three.yaml", batch="codec")
@@ -81,8 +96,12 @@ def test_temporals_cli_shows_prompts_and_replies(cli: CommandLine) -> None:
     prompts = [value for value in read if "prompt" in value]
     assert [value["turn"] for value in prompts] == [1, 2, 3]
     segments = cli.archive("codec", "one").turn_layout(cli.archive("codec", "one").runs()[0], 3)
-    assert [part.get("text", []) for part in prompts[2]["prompt"]] == [s.text.splitlines() for s in segments]
-    assert "    return 'MIT'" in "\n".join(line for part in prompts[2]["prompt"] for line in part.get("text", []))
+    assert [part.get("text", []) for part in prompts[2]["prompt"]] == [
+        s.text.splitlines() for s in segments
+    ]
+    assert "    return 'MIT'" in "\n".join(
+        line for part in prompts[2]["prompt"] for line in part.get("text", [])
+    )
     new = [part["segment"] for part in prompts[2]["prompt"] if part["segment"].endswith("new")]
     assert any("reply · statement:2" in about for about in new)
     replies = [value for value in read if "statement" in value]
@@ -96,11 +115,19 @@ def test_temporals_cli_shows_prompts_and_replies(cli: CommandLine) -> None:
 
 
 def test_payloads_without_references_come_back_as_they_are(cli: CommandLine) -> None:
-    """Other encodings, broken ones and references to what is not archived; encode changes nothing at all."""
+    """Other encodings, broken ones and references to what is not archived; encode changes nothing
+    at all.
+    """
     payloads = [
         {"metadata": {"encoding": b64encode(b"binary/plain").decode()}, "data": "AAE="},
-        {"metadata": {"encoding": b64encode(b"json/plain").decode()}, "data": b64encode(b'{"a": 1}').decode()},
-        {"metadata": {"encoding": b64encode(b"json/plain").decode()}, "data": b64encode(b'{"step": 1}').decode()},
+        {
+            "metadata": {"encoding": b64encode(b"json/plain").decode()},
+            "data": b64encode(b'{"a": 1}').decode(),
+        },
+        {
+            "metadata": {"encoding": b64encode(b"json/plain").decode()},
+            "data": b64encode(b'{"step": 1}').decode(),
+        },
         {"metadata": {"encoding": b64encode(b"json/plain").decode()}, "data": "not base64"},
         {"metadata": {"encoding": b64encode(b"binary/null").decode()}},
     ]
@@ -115,16 +142,28 @@ def test_payloads_without_references_come_back_as_they_are(cli: CommandLine) -> 
 
 
 def test_only_pages_of_this_machine_and_named_ones_are_served(cli: CommandLine) -> None:
-    """The web UI's page may ask; another site's may not, nor may one that has this address by a name of its own."""
+    """The web UI's page may ask; another site's may not, nor may one that has this address by a
+    name of its own.
+    """
     with codec(cli, "--origin", "https://cloud.temporal.io") as address:
         ui = "http://localhost:8233"
-        asked = ask(address, "OPTIONS", "/decode", origin=ui, access_control_request_headers="x-namespace")
+        asked = ask(
+            address, "OPTIONS", "/decode", origin=ui, access_control_request_headers="x-namespace"
+        )
         assert (asked.status, asked.headers["access-control-allow-origin"]) == (204, ui)
         assert re.search("x-namespace", asked.headers["access-control-allow-headers"])
-        assert ask(address, "POST", "/decode", '{"payloads": []}', origin="https://cloud.temporal.io").status == 200
+        assert (
+            ask(
+                address, "POST", "/decode", '{"payloads": []}', origin="https://cloud.temporal.io"
+            ).status
+            == 200
+        )
         evil = ask(address, "POST", "/decode", '{"payloads": []}', origin="https://evil.example")
         assert (evil.status, evil.headers["access-control-allow-origin"]) == (403, None)
-        assert ask(address, "POST", "/decode", '{"payloads": []}', host="evil.example:80").status == 403
+        assert (
+            ask(address, "POST", "/decode", '{"payloads": []}', host="evil.example:80").status
+            == 403
+        )
 
 
 def test_a_port_that_is_taken_is_an_error(cli: CommandLine, tmp_path: Path) -> None:

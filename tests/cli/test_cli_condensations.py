@@ -1,4 +1,6 @@
-"""``log`` and ``show`` tell what was forgotten when, by which condensation, and what stands in its place."""
+"""``log`` and ``show`` tell what was forgotten when, by which condensation, and what stands in its
+place.
+"""
 
 import json
 
@@ -22,16 +24,23 @@ def respond(messages):
 
 
 def policy(summary: str, delay: float = 0.0) -> str:
-    """A model of nine turns that answers every request for a summary with ``summary``, and a turn after ``delay`` seconds."""
+    """A model of nine turns that answers every request for a summary with ``summary``, and a turn
+    after ``delay`` seconds.
+    """
     return POLICY.replace("SUMMARY", repr(summary)).replace("DELAY", str(delay))
 
 
 def test_a_rolling_window_is_told(cli: CommandLine) -> None:
-    """Nothing stands there: log says so where it happened, show before the prompt, its part with every event."""
+    """Nothing stands there: log says so where it happened, show before the prompt, its part with
+    every event.
+    """
     cli.write("nine.py", policy(""))
     rolling = "id: rolls, model: scripted/nine.py, condenser: {kind: rolling, max_size: 8}"
     assert cli("run", cli.jobs(rolling, batch="rolling")).code == 0
-    line = "condensed 5.c1: rolling (events) forgot 6 events of turns 1-3; nothing stands in their place"
+    line = (
+        "condensed 5.c1: rolling (events) forgot 6 events of turns 1-3; nothing stands in their"
+        " place"
+    )
     said = cli("log", "rolls").out.splitlines()
     assert said[5] == f"      {line}"
     assert said[6].startswith("   5  ok")
@@ -67,13 +76,16 @@ def test_a_rolling_window_is_told(cli: CommandLine) -> None:
     ]
     assert row["text"] is None
     before = {
-        segment["digest"] for segment in cli("show", "rolls@4", "--part", "segments", "--json").json()["segments"]
+        segment["digest"]
+        for segment in cli("show", "rolls@4", "--part", "segments", "--json").json()["segments"]
     }
     assert {event["digest"] for event in row["events"]} <= before
 
 
 def test_a_summary_is_told(cli: CommandLine) -> None:
-    """What stands there is named with the turns that it stands for, and its text is shown; later ones take it in."""
+    """What stands there is named with the turns that it stands for, and its text is shown; later
+    ones take it in.
+    """
     cli.write("nine.py", policy("They printed numbers."))
     summed = "id: sums, model: scripted/nine.py, condenser: {kind: summary, max_size: 8}"
     assert cli("run", cli.jobs(summed, batch="summary")).code == 0
@@ -95,7 +107,9 @@ def test_a_summary_is_told(cli: CommandLine) -> None:
 
 
 def test_what_a_group_took_out_is_told(cli: CommandLine) -> None:
-    """With the turn and the group that shows it since, also a group in another; not what stands there on its own again."""
+    """With the turn and the group that shows it since, also a group in another; not what stands
+    there on its own again.
+    """
     cli.path.joinpath("notes.txt").write_text("first\nsecond\n")
     statements = [
         "a = view('notes.txt')\nb = view('notes.txt', pos='1')",
@@ -104,11 +118,16 @@ def test_what_a_group_took_out_is_told(cli: CommandLine) -> None:
         "h.Remove(b)",
         "finish(1)",
     ]
-    cli.write("groups.yaml", "\n".join(f"- code: {json.dumps(statement)}" for statement in statements))
+    cli.write(
+        "groups.yaml", "\n".join(f"- code: {json.dumps(statement)}" for statement in statements)
+    )
     assert (
         cli(
             "run",
-            cli.jobs("id: grouped, model: scripted/groups.yaml, workspace: ., projection: inline", batch="groups"),
+            cli.jobs(
+                "id: grouped, model: scripted/groups.yaml, workspace: ., projection: inline",
+                batch="groups",
+            ),
         ).code
         == 0
     )
@@ -117,7 +136,10 @@ def test_what_a_group_took_out_is_told(cli: CommandLine) -> None:
     assert told[0] == "before turn 3: group-3 shows in short what stood there on its own"
     assert told[1].split()[:3] == ["view-1", "view", f"{_tokens(cli, 'grouped@2', 'node:view-1')}"]
     rows = cli("show", "grouped@4", "--part", "forgotten", "--json").json()["forgotten"]
-    assert [(row["by"], row["turn"], row["group"], [one["node"] for one in row["nodes"]]) for row in rows] == [
+    assert [
+        (row["by"], row["turn"], row["group"], [one["node"] for one in row["nodes"]])
+        for row in rows
+    ] == [
         ("group", 3, "group-3", ["view-1"]),
         ("group", 4, "group-4", ["view-2", "group-3"]),
     ]
@@ -131,7 +153,9 @@ def _tokens(cli: CommandLine, turn: str, origin: str) -> int:
 
 
 def test_a_user_asks_for_a_condensation(cli: CommandLine) -> None:
-    """``condense`` reaches a running job, which tells of it; one that has ended is a clear error."""
+    """``condense`` reaches a running job, which tells of it; one that has ended is a clear
+    error.
+    """
     cli.write("slow.py", policy("", 0.5))
     process = cli.start("run", cli.jobs("id: asked, model: scripted/slow.py", batch="asking"))
     wait_for(lambda: cli.turns("asking", "asked") >= 2, "two turns have ended", process)
@@ -141,7 +165,9 @@ def test_a_user_asks_for_a_condensation(cli: CommandLine) -> None:
         "asking/asked: the request is recorded; the job condenses before its next model call\n",
     )
     assert cli.finished(process).code == 0
-    assert [row["reason"] for row in cli("log", "asked", "--json").json()["condensations"]] == ["request"]
+    assert [row["reason"] for row in cli("log", "asked", "--json").json()["condensations"]] == [
+        "request"
+    ]
     gone = cli("condense", "asked")
     assert (gone.code, "job asking/asked does not run" in gone.err) == (2, True)
 
@@ -152,5 +178,5 @@ def test_a_summary_that_failed_is_told(cli: CommandLine) -> None:
     summed = "id: fails, model: scripted/nine.py, condenser: {kind: summary, max_size: 8}"
     assert cli("run", cli.jobs(summed, batch="failing")).code == 0
     assert "; an extract, since failed summaries: the summary is empty (" in cli("log", "fails").out
-    (row, *_) = cli("show", "fails", "--part", "forgotten", "--json").json()["forgotten"]
+    row, *_ = cli("show", "fails", "--part", "forgotten", "--json").json()["forgotten"]
     assert "\nEarlier events were left out." in row["text"]

@@ -27,7 +27,9 @@ async def a_server() -> AsyncIterator[str]:
     """The address of a Temporal dev server that is nobody's embedded one."""
     binary = installed_binary()
     assert binary is not None
-    async with await WorkflowEnvironment.start_local(dev_server_existing_path=str(binary)) as environment:
+    async with await WorkflowEnvironment.start_local(
+        dev_server_existing_path=str(binary)
+    ) as environment:
         yield environment.client.service_client.config.target_host
 
 
@@ -46,11 +48,17 @@ async def submitted_and_watched(file: Path, address: str, store: str) -> list[st
         plan = await control.plan(load_jobs_file(file), rerun_failed=False)
         await control.submit(plan)
         events = [event async for event in Watch(control, plan).events()]
-    return [f"{event.outcome.key} {event.outcome.status}" for event in events if isinstance(event, Ended)]
+    return [
+        f"{event.outcome.key} {event.outcome.status}"
+        for event in events
+        if isinstance(event, Ended)
+    ]
 
 
 def test_a_worker_elsewhere(cli: CommandLine, address: str, tmp_path: Path) -> None:
-    """'holdfast worker' does the jobs of batches whose archive is its own, and says which it leaves alone; then it drains."""
+    """'holdfast worker' does the jobs of batches whose archive is its own, and says which it leaves
+    alone; then it drains.
+    """
     store = str(tmp_path / "shared")
     cli.write("one.yaml", script("x = 1", "finish(x)"))
     mine = cli.jobs("id: a, model: scripted/one.yaml", batch="mine", name="mine.yaml")
@@ -61,7 +69,9 @@ def test_a_worker_elsewhere(cli: CommandLine, address: str, tmp_path: Path) -> N
     assert (done.code, done.out) == (0, "")
     first, *rest = done.err.splitlines()
     assert (
-        first == f"waiting for batches on server {address}, archive {store}; Ctrl-C drains, a second one stops at once"
+        first
+        == f"waiting for batches on server {address}, archive {store}; Ctrl-C drains, a second one"
+        " stops at once"
     )
     assert rest[0] == "working on batch mine"
 
@@ -74,7 +84,9 @@ def test_a_worker_elsewhere(cli: CommandLine, address: str, tmp_path: Path) -> N
 
 
 def test_a_replay_for_a_worker_elsewhere(cli: CommandLine, address: str, tmp_path: Path) -> None:
-    """A job that was reset, and one that was forked, are worked on though their batch has ended; another archive's are left alone."""
+    """A job that was reset, and one that was forked, are worked on though their batch has ended;
+    another archive's are left alone.
+    """
     store = str(tmp_path / "shared")
     cli.write("one.yaml", script("x = 1", "finish(x)"))
     file = cli.jobs("id: a, model: scripted/one.yaml", batch="ended")
@@ -82,19 +94,28 @@ def test_a_replay_for_a_worker_elsewhere(cli: CommandLine, address: str, tmp_pat
     assert cli("run", file, *there).code == 0
     cli.write("edit.py", "x = 2")
     edited = ("--edit", cli.path / "edit.py", "--detach", "--json", *there)
-    assert [one["job"] for one in cli("replay", "ended/a", "--from", "1", *edited).json()] == ["ended/a"]
-    assert [one["job"] for one in cli("fork", "ended/a@1", "--as", "b", *edited).json()] == ["ended/b"]
+    assert [one["job"] for one in cli("replay", "ended/a", "--from", "1", *edited).json()] == [
+        "ended/a"
+    ]
+    assert [one["job"] for one in cli("fork", "ended/a@1", "--as", "b", *edited).json()] == [
+        "ended/b"
+    ]
     worker = cli.start("worker", "--deployment", "holdfast", "--build", "1.a", *there)
     refused = cli("worker", "--build", "x")
     assert (refused.code, "goes with --deployment" in refused.err) == (2, True)
     with asyncio.Runner() as runner:
         runner.run(make_current(address, "holdfast", "1.a"))
     archives = [JobArchive(open_store(store), "ended", job) for job in ("a", "b")]
-    wait_for(lambda: [results(archive) for archive in archives] == [[1, 2], [2]], "both jobs end", worker)
+    wait_for(
+        lambda: [results(archive) for archive in archives] == [[1, 2], [2]], "both jobs end", worker
+    )
     worker.terminate()
     done = cli.finished(worker)
     assert done.code == 0
-    assert done.err.splitlines()[1:3] == ["version 1.a of deployment holdfast", "working on batch ended"]
+    assert done.err.splitlines()[1:3] == [
+        "version 1.a of deployment holdfast",
+        "working on batch ended",
+    ]
 
 
 def results(archive: JobArchive) -> list[object]:
@@ -104,7 +125,9 @@ def results(archive: JobArchive) -> list[object]:
 
 
 async def make_current(address: str, deployment: str, build: str) -> None:
-    """As ``temporal worker deployment set-current-version``, once a worker of the version has come."""
+    """As ``temporal worker deployment set-current-version``, once a worker of the version has
+    come.
+    """
     async with connect(Target(address=address)) as connection:
         request = SetWorkerDeploymentCurrentVersionRequest(
             namespace=connection.client.namespace,
@@ -115,16 +138,23 @@ async def make_current(address: str, deployment: str, build: str) -> None:
         async with asyncio.timeout(60):
             while True:
                 try:
-                    await connection.client.workflow_service.set_worker_deployment_current_version(request)
+                    await connection.client.workflow_service.set_worker_deployment_current_version(
+                        request
+                    )
                     return
                 except RPCError as error:
-                    if error.status not in {RPCStatusCode.NOT_FOUND, RPCStatusCode.FAILED_PRECONDITION}:
+                    if error.status not in {
+                        RPCStatusCode.NOT_FOUND,
+                        RPCStatusCode.FAILED_PRECONDITION,
+                    }:
                         raise
                 await asyncio.sleep(0.1)
 
 
 def test_a_server_that_is_not_there(cli: CommandLine, tmp_path: Path) -> None:
-    """One line that names the address and says what to do, exit 1; what only reads the archive says it as a note."""
+    """One line that names the address and says what to do, exit 1; what only reads the archive says
+    it as a note.
+    """
     cli.write("one.yaml", script("finish(1)"))
     file = cli.jobs("id: a, model: scripted/one.yaml", batch="nowhere")
     done = cli("run", file, "--address", "127.0.0.1:9")

@@ -1,4 +1,6 @@
-"""What a statement printed, what it changed, and what happened to the context, as the commands tell it."""
+"""What a statement printed, what it changed, and what happened to the context, as the commands tell
+it.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,18 @@ pytestmark = pytest.mark.server
 
 SOURCES = [
     "a = view('a.txt')\nacc = list(range(100))",
-    "a.SetTokens(50)\nacc[40] = -1\nimport sys\nprint('one')\nprint('two')\nprint('no', file=sys.stderr)",
+    (
+        "a.SetTokens(50)\nacc[40] = -1\nimport sys\nprint('one')\nprint('two')\nprint('no',"
+        " file=sys.stderr)"
+    ),
     "a.SetPos('1')\nfinish(1)",
 ]
 
 
 def test_the_events_of_a_job_are_told_by_every_command(cli: CommandLine) -> None:
-    """``log --events``, ``nodes``, ``show --part events`` and ``export``, and ``verify`` finds them sound."""
+    """``log --events``, ``nodes``, ``show --part events`` and ``export``, and ``verify`` finds them
+    sound.
+    """
     cli.write("ws/a.txt", "hello\nworld\n")
     cli.write("model.json", script(*SOURCES))
     assert cli("run", cli.jobs("id: eventful, model: scripted/model.json", batch="told")).code == 0
@@ -31,7 +38,9 @@ def test_the_events_of_a_job_are_told_by_every_command(cli: CommandLine) -> None
     statement, tick = ["method_called", "node_changed"], ["tick_applied"]
     told = [(event["step"], event["type"]) for event in logged]
     assert told == [
-        (step, type_) for step, types in ((2, statement), (3, statement + tick), (None, statement)) for type_ in types
+        (step, type_)
+        for step, types in ((2, statement), (3, statement + tick), (None, statement))
+        for type_ in types
     ]
     assert call in cli("nodes", "eventful@3").out
     events = cli("show", "eventful@3", "--part", "events", "--json").json()["events"]

@@ -14,14 +14,31 @@ from runtime.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = [
-    *("run", "worker", "up", "down", "status", "ls", "log", "show", "diff", "blame", "why", "nodes", "cost"),
+    *(
+        "run",
+        "worker",
+        "up",
+        "down",
+        "status",
+        "ls",
+        "log",
+        "show",
+        "diff",
+        "blame",
+        "why",
+        "nodes",
+        "cost",
+    ),
     *("replay", "fork", "divergences", "compare"),
     *("export", "verify", "codec", "send", "condense", "cancel", "schema"),
 ]
 
 
 def holdfast(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    code = "import sys; from runtime.cli.main import entry; sys.argv = ['holdfast', *sys.argv[1:]]; entry()"
+    code = (
+        "import sys; from runtime.cli.main import entry; sys.argv = ['holdfast', *sys.argv[1:]];"
+        " entry()"
+    )
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
         cwd=ROOT,
@@ -51,19 +68,28 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> "list[BaseException]":
 
 
 def test_the_options_of_the_connection_come_together(capsys: pytest.CaptureFixture[str]) -> None:
-    """A command that reaches a server takes all three options that name it; the others take none of them."""
+    """A command that reaches a server takes all three options that name it; the others take none of
+    them.
+    """
     taking = {}
     for name in COMMANDS:
         assert main([name, "--help"]) == 0
         told = capsys.readouterr().out
-        taking[name] = [option for option in ("--address", "--namespace", "--profile") if f"  {option} " in told]
+        taking[name] = [
+            option for option in ("--address", "--namespace", "--profile") if f"  {option} " in told
+        ]
     reaching = {"run", "worker", "ls", "replay", "fork", "verify", "send", "condense", "cancel"}
     assert {name for name, options in taking.items() if options} == reaching
-    assert {tuple(options) for options in taking.values()} == {(), ("--address", "--namespace", "--profile")}
+    assert {tuple(options) for options in taking.values()} == {
+        (),
+        ("--address", "--namespace", "--profile"),
+    }
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """Help, of the whole and of every command, imports neither litellm nor temporalio nor tiktoken."""
+    """Help, of the whole and of every command, imports neither litellm nor temporalio nor
+    tiktoken.
+    """
     code = f"""
 import sys
 from runtime.cli.main import main
@@ -72,7 +98,9 @@ for arguments in [["--help"], *([name, "--help"] for name in {COMMANDS})]:
 heavy = {{"litellm", "temporalio", "tiktoken", "boto3", "httpx", "ruamel"}} & set(sys.modules)
 sys.exit(", ".join(heavy) or 0)
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -100,7 +128,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_expected_error_is_one_line(
-    failing: list[BaseException], capsys: pytest.CaptureFixture[str], error: HoldfastError, code: int
+    failing: list[BaseException],
+    capsys: pytest.CaptureFixture[str],
+    error: HoldfastError,
+    code: int,
 ) -> None:
     """An error of Holdfast's own tree is its message on stderr, and its exit code."""
     failing.append(error)
@@ -110,7 +141,9 @@ def test_expected_error_is_one_line(
 
 
 def test_unexpected_error_is_one_line(
-    failing: list[BaseException], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    failing: list[BaseException],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Any other exception is one line that tells how to see the traceback; then it is shown."""
     failing.append(ValueError("two\nlines \x1b[31m"))
@@ -130,7 +163,9 @@ def test_interrupt(failing: list[BaseException]) -> None:
     assert main(["fail"]) == 130
 
 
-@pytest.mark.parametrize("arguments", [["nope"], ["show"], ["show", "--nope", "x"], ["show", "x", "y"], []])
+@pytest.mark.parametrize(
+    "arguments", [["nope"], ["show"], ["show", "--nope", "x"], ["show", "x", "y"], []]
+)
 def test_usage_errors(arguments: list[str]) -> None:
     """A wrong command, option or number of arguments exits with 2."""
     assert main(arguments) == 2
@@ -139,12 +174,20 @@ def test_usage_errors(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["show", "j@1", "--part", "bytes"], "'bytes' is not one of 'prompt', 'request', 'response', 'wire'"),
-        (["show", "j@1", "--part", "wire", "--json"], "--part wire prints exact bytes: it does not go with --json"),
+        (
+            ["show", "j@1", "--part", "bytes"],
+            "'bytes' is not one of 'prompt', 'request', 'response', 'wire'",
+        ),
+        (
+            ["show", "j@1", "--part", "wire", "--json"],
+            "--part wire prints exact bytes: it does not go with --json",
+        ),
         (["show", "j@one"], "'j@one' is no JOB@N"),
     ],
 )
-def test_contradicting_options(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+def test_contradicting_options(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
     """Options of 'show' that contradict each other, or name nothing, are input errors."""
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
@@ -162,10 +205,14 @@ def test_process_ends_with_the_code_and_all_output() -> None:
 
 def test_reader_that_goes_away() -> None:
     """A pipe whose reader has gone ends the command without a traceback."""
-    code = "from runtime.cli.main import entry; import sys; sys.argv = ['holdfast', 'schema']; entry()"
+    code = (
+        "from runtime.cli.main import entry; import sys; sys.argv = ['holdfast', 'schema']; entry()"
+    )
     read, write = os.pipe()
     os.close(read)
-    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=write, stderr=subprocess.PIPE, check=False)
+    process = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=write, stderr=subprocess.PIPE, check=False
+    )
     os.close(write)
     assert process.stderr == b""
 
@@ -173,12 +220,17 @@ def test_reader_that_goes_away() -> None:
 def test_completion_completes_commands() -> None:
     """Shell completion offers the commands, from the same quick imports."""
     done = holdfast(_HOLDFAST_COMPLETE="complete_bash", COMP_WORDS="holdfast s", COMP_CWORD="1")
-    assert (done.returncode, sorted(done.stdout.split())) == (0, ["schema", "send", "show", "status"])
+    assert (done.returncode, sorted(done.stdout.split())) == (
+        0,
+        ["schema", "send", "show", "status"],
+    )
 
 
 @pytest.mark.parametrize("closed", [1, 2])
 def test_a_stream_that_was_closed(closed: int, tmp_path: Path) -> None:
-    """A command that begins without stdout or stderr does its work, and no file gets what it prints."""
+    """A command that begins without stdout or stderr does its work, and no file gets what it
+    prints.
+    """
     code = "from runtime.cli.main import entry; import sys; sys.argv = ['holdfast', 'ls']; entry()"
     process = subprocess.run(
         ["sh", "-c", f'exec "$0" -c "$1" {closed}>&-', sys.executable, code],
@@ -189,12 +241,20 @@ def test_a_stream_that_was_closed(closed: int, tmp_path: Path) -> None:
         check=False,
     )
     said = "no jobs yet: start some with 'holdfast run JOBS_FILE'\n"
-    assert (process.returncode, process.stdout, process.stderr) == (0, said if closed == 2 else "", "")
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and "no jobs" in path.read_text()]
+    assert (process.returncode, process.stdout, process.stderr) == (
+        0,
+        said if closed == 2 else "",
+        "",
+    )
+    assert not [
+        path for path in tmp_path.rglob("*") if path.is_file() and "no jobs" in path.read_text()
+    ]
 
 
 def test_completion_knows_jobs_and_batches(tmp_path: Path) -> None:
-    """Names come from the archive, from imports as quick as those of the commands; where there is none, nothing is said."""
+    """Names come from the archive, from imports as quick as those of the commands; where there is
+    none, nothing is said.
+    """
     for job in ("nightly/licences", "nightly/links", "weekly/links", "weekly/list"):
         (tmp_path / "archive" / job).mkdir(parents=True)
     (tmp_path / "archive" / "_holdfast" / "licences").mkdir(parents=True)
@@ -202,7 +262,12 @@ def test_completion_knows_jobs_and_batches(tmp_path: Path) -> None:
     def offered(*words: str, home: Path = tmp_path) -> list[str]:
         typed = " ".join(["holdfast", *words])
         place = str(len(words))
-        done = holdfast(_HOLDFAST_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=place, HOLDFAST_HOME=str(home))
+        done = holdfast(
+            _HOLDFAST_COMPLETE="complete_bash",
+            COMP_WORDS=typed,
+            COMP_CWORD=place,
+            HOLDFAST_HOME=str(home),
+        )
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.split()
 
@@ -212,8 +277,10 @@ def test_completion_knows_jobs_and_batches(tmp_path: Path) -> None:
     assert offered("ls", "we") == ["weekly"]
     assert offered("log", "x", home=Path("/dev/null/x")) == []
     code = (
-        "import sys; from runtime.cli.completion import job_names; job_names('x');"
-        "sys.exit(', '.join({'litellm', 'temporalio', 'pydantic', 'boto3', 'httpx'} & set(sys.modules)) or 0)"
+        "import sys; from runtime.cli.completion import job_names; job_names('x');sys.exit(',"
+        " '.join({'litellm', 'temporalio', 'pydantic', 'boto3', 'httpx'} & set(sys.modules)) or 0)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")

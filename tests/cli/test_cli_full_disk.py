@@ -1,4 +1,6 @@
-"""A disk without room, under the archive and under the server: it is told at once, and the jobs go on when there is some."""
+"""A disk without room, under the archive and under the server: it is told at once, and the jobs go
+on when there is some.
+"""
 
 import os
 import subprocess
@@ -18,7 +20,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", folder], capture_output=True, text=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", folder],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if mounted.returncode:
         pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
@@ -46,8 +51,14 @@ def _fill(folder: Path) -> Path:
 def test_a_full_disk_is_told_and_outlived(
     own_cli: CommandLine, small_disk: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While it is full the command says so and runs on; with room again the job ends as if nothing had been."""
-    home, store = (own_cli.home, small_disk) if place == "archive" else (small_disk / "home", own_cli.path / "store")
+    """While it is full the command says so and runs on; with room again the job ends as if nothing
+    had been.
+    """
+    home, store = (
+        (own_cli.home, small_disk)
+        if place == "archive"
+        else (small_disk / "home", own_cli.path / "store")
+    )
     monkeypatch.setenv("HOLDFAST_HOME", str(home))
     turns = 16
     own_cli.write("m.py", counting(turns, 0.5))
@@ -60,9 +71,15 @@ def test_a_full_disk_is_told_and_outlived(
     wait_for(lambda: len(list((store / "b" / "a").rglob("*.step"))) >= 2, "two turns", process)
     ballast = _fill(small_disk)
     disk = store if place == "archive" else home / "server"
-    wait_for(lambda: f"the disk of {disk} is full: free space" in log.read_text(), "it is told", process)
+    wait_for(
+        lambda: f"the disk of {disk} is full: free space" in log.read_text(), "it is told", process
+    )
     ballast.unlink()
-    wait_for(lambda: f"the disk of {disk} has room again" in log.read_text(), "that there is room is told", process)
+    wait_for(
+        lambda: f"the disk of {disk} has room again" in log.read_text(),
+        "that there is room is told",
+        process,
+    )
     assert process.wait(timeout=200) == 0
     reader.wait(timeout=20)
     assert "Traceback" not in log.read_text()

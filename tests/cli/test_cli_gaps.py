@@ -1,4 +1,6 @@
-"""A record that is missing or damaged is told by every command that reads a job, and hides none of the others."""
+"""A record that is missing or damaged is told by every command that reads a job, and hides none of
+the others.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,10 @@ class Damaged:
 
 @pytest.fixture
 def given(
-    tmp_path: Path, clean_environment: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    clean_environment: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Damaged:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "archive"))
@@ -55,7 +60,9 @@ def given(
 
 @pytest.mark.parametrize("harm", [Damaged.delete, Damaged.flip], ids=["missing", "damaged"])
 def test_log_marks_the_turn_and_shows_the_others(given: Damaged, harm: object) -> None:
-    """A line where the turn should be, advice, and a field for programs; before it stands what is not known any more."""
+    """A line where the turn should be, advice, and a field for programs; before it stands what is
+    not known any more.
+    """
     harm(given, STEP)  # type: ignore[operator]
     log = given("log", "licences")
     assert log.code == 0
@@ -71,7 +78,9 @@ def test_log_marks_the_turn_and_shows_the_others(given: Damaged, harm: object) -
 
 @pytest.mark.parametrize("harm", [Damaged.delete, Damaged.flip], ids=["missing", "damaged"])
 def test_show_prints_what_was_sent_and_says_what_is_gone(given: Damaged, harm: object) -> None:
-    """The prompt of the turn can be read without its reply; the reply cannot, and other turns are as they were."""
+    """The prompt of the turn can be read without its reply; the reply cannot, and other turns are
+    as they were.
+    """
     before = given("show", "licences@34").out
     harm(given, STEP)  # type: ignore[operator]
     prompt = given("show", "licences@33")
@@ -81,11 +90,17 @@ def test_show_prints_what_was_sent_and_says_what_is_gone(given: Damaged, harm: o
     assert (reply.code, "holdfast verify" in reply.err) == (4, True)
     assert given("show", "licences@34").out == before
     several = given("show", "licences", "--turns", "32..34", "--part", "response", "--json").json()
-    assert [(row["turn"], "damaged" in row) for row in several] == [(32, False), (33, True), (34, False)]
+    assert [(row["turn"], "damaged" in row) for row in several] == [
+        (32, False),
+        (33, True),
+        (34, False),
+    ]
 
 
 def test_cost_tells_of_a_step_that_is_not_there(given: Damaged) -> None:
-    """What the turn cost is not known, and is not silently nothing; an attempt in flight is no loss."""
+    """What the turn cost is not known, and is not silently nothing; an attempt in flight is no
+    loss.
+    """
     assert given("cost", "licences", "--json").json()["jobs"][0]["damaged"] == []
     given.delete(STEP)
     assert given("cost", "licences", "--json").json()["jobs"][0]["damaged"] == [STEP]
@@ -100,19 +115,26 @@ def test_cost_export_diff_and_blame_read_the_rest(given: Damaged) -> None:
     assert "1 calls cannot be read" in given("cost", "licences").out
     exported = given("export", "licences")
     assert exported.code == 0
-    kinds = [(line["type"], line.get("turn")) for line in map(json.loads, exported.out.splitlines())]
+    kinds = [
+        (line["type"], line.get("turn")) for line in map(json.loads, exported.out.splitlines())
+    ]
     assert [turn for kind, turn in kinds if kind == "step"] == [30, 31, 32, 34, 35]
     assert ("damaged", 33) in kinds
     assert kinds.index(("step", 32)) < kinds.index(("damaged", 33)) < kinds.index(("step", 34))
     diff = given("diff", "licences@33", "--json")
     assert (diff.code, [gap["turn"] for gap in diff.json()["damaged"]]) == (0, [33])
     blame = given("blame", "licences@34", "--json")
-    assert (blame.code, blame.json()["damaged"]) == (0, []), "a reply that cannot be read hides no prompt"
+    assert (blame.code, blame.json()["damaged"]) == (
+        0,
+        [],
+    ), "a reply that cannot be read hides no prompt"
     assert {row["introduced"] for row in blame.json()["segments"]} == {30, 31, 32, 33, 34}
 
 
 def test_nodes_are_readable_again_from_the_next_keyframe(given: Damaged) -> None:
-    """Without a keyframe the nodes of the turns behind it cannot be put together: the error names it; earlier ones can."""
+    """Without a keyframe the nodes of the turns behind it cannot be put together: the error names
+    it; earlier ones can.
+    """
     given.flip(KEYFRAME)
     assert given("show", "licences@31", "--part", "nodes").code == 0
     behind = given("show", "licences@33", "--part", "nodes")

@@ -12,7 +12,9 @@ pytestmark = pytest.mark.server
 
 
 def test_the_first_drains_the_second_stops_and_the_same_command_resumes(cli: CommandLine) -> None:
-    """Exit 130 each time, and how to go on is said; other batches leave the open jobs alone; no turn is taken twice."""
+    """Exit 130 each time, and how to go on is said; other batches leave the open jobs alone; no
+    turn is taken twice.
+    """
     cli.write("fast.yaml", script("finish('done')"))
     cli.write("slow.py", counting(6, 0.5))
     slow = "model: scripted/slow.py"
@@ -26,22 +28,36 @@ def test_the_first_drains_the_second_stops_and_the_same_command_resumes(cli: Com
     done = cli.finished(process)
     last = json.loads(done.out.splitlines()[-1])
     assert (done.code, last["interrupted"], last["resume"]) == (130, True, resume)
-    assert done.err == "draining: calls in flight have 20 s to end, then the worker stops. Again to stop at once.\n"
+    assert (
+        done.err
+        == "draining: calls in flight have 20 s to end, then the worker stops. Again to stop at"
+        " once.\n"
+    )
     summary = done.summary()
-    assert [summary[name]["status"] for name in ("fast", "slow", "waits")] == ["succeeded", "open", "open"]
+    assert [summary[name]["status"] for name in ("fast", "slow", "waits")] == [
+        "succeeded",
+        "open",
+        "open",
+    ]
     assert summary["slow"]["turns"] >= 2
     assert summary["slow"]["tokens"] > 0
 
     taken = cli.turns("drain", "slow")
-    other = cli("run", cli.jobs("id: fast, model: scripted/fast.yaml", batch="other", name="other.yaml"))
+    other = cli(
+        "run", cli.jobs("id: fast, model: scripted/fast.yaml", batch="other", name="other.yaml")
+    )
     assert (other.code, cli.turns("drain", "slow")) == (0, taken)
 
     cli.write("slow.py", counting(6, 19))
     process = cli.start("run", file)
     assert process.stdout is not None
     assert process.stderr is not None
-    assert process.stdout.readline().startswith(f"batch drain: 1 done, 1 resumed at turn {taken}, 1 new (")
-    wait_for(lambda: cli.archive("drain", "slow").in_flight() is not None, "a call in flight", process)
+    assert process.stdout.readline().startswith(
+        f"batch drain: 1 done, 1 resumed at turn {taken}, 1 new ("
+    )
+    wait_for(
+        lambda: cli.archive("drain", "slow").in_flight() is not None, "a call in flight", process
+    )
     os.killpg(process.pid, signal.SIGINT)
     assert process.stderr.readline().startswith("draining: ")
     os.killpg(process.pid, signal.SIGINT)
@@ -61,7 +77,9 @@ def test_the_first_drains_the_second_stops_and_the_same_command_resumes(cli: Com
 
 
 def test_an_early_one_starts_nothing(cli: CommandLine) -> None:
-    """Before the jobs are submitted, an interrupt ends the command and says that nothing was started."""
+    """Before the jobs are submitted, an interrupt ends the command and says that nothing was
+    started.
+    """
     cli.write("good.yaml", script("finish(1)"))
     file = cli.jobs("id: a, model: scripted/good.yaml", batch="early")
     process = cli.start("run", file)

@@ -1,4 +1,6 @@
-"""What ``--json`` prints has the shapes that ``docs/json-shapes.json`` pins, for every command that has it."""
+"""What ``--json`` prints has the shapes that ``docs/json-shapes.json`` pins, for every command that
+has it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ PARTS = (
     *("events", "segments", "attempts", "forgotten", "chunks"),
 )
 STATEMENTS = [
-    "a = view('notes.txt', freq='Sync')\nb = view('notes.txt', pos='1')\nprint('needle', open('notes.txt').read())",
+    (
+        "a = view('notes.txt', freq='Sync')\nb = view('notes.txt', pos='1')\nprint('needle',"
+        " open('notes.txt').read())"
+    ),
     "g = group(a, b, tokens=90)\nn = note('keep this')",
     "raise ValueError('no')",
     "x = [1, {'y': a}]",
@@ -43,7 +48,9 @@ def respond(messages):
 
 
 class Printed:
-    """The documents that commands print, by the command and the options that make it another document."""
+    """The documents that commands print, by the command and the options that make it another
+    document.
+    """
 
     def __init__(self, cli: CommandLine) -> None:
         self.cli = cli
@@ -72,7 +79,9 @@ class Printed:
 
 @pytest.mark.server
 def test_every_document_has_its_pinned_shape(cli: CommandLine, tmp_path: Path) -> None:
-    """Jobs that end, fail, are replayed, forked and damaged: no key is missing or new, and each that is pinned was seen."""
+    """Jobs that end, fail, are replayed, forked and damaged: no key is missing or new, and each
+    that is pinned was seen.
+    """
     printed = Printed(cli)
     cli.write("ws/notes.txt", "first\nsecond\n")
     cli.write("a.json", script(*STATEMENTS))
@@ -143,8 +152,14 @@ def test_the_servers_documents_have_their_pinned_shapes(own_cli: CommandLine) ->
 def test_each_command_with_json_is_pinned() -> None:
     """Also those whose documents no other test here sees; nothing is pinned that there is not."""
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    with_json = {name for name, command in commands.items() if any("--json" in p.opts for p in command.params)}
-    assert {name.partition(" ")[0].rstrip(":") for name in PINNED["documents"]} == with_json | {"--version"}
+    with_json = {
+        name
+        for name, command in commands.items()
+        if any("--json" in p.opts for p in command.params)
+    }
+    assert {name.partition(" ")[0].rstrip(":") for name in PINNED["documents"]} == with_json | {
+        "--version"
+    }
     assert PINNED["version"] == JSON_VERSION
 
 

@@ -16,32 +16,62 @@ from tests.cli.terminal import on_a_terminal
         ("Worker is slow {'error': 'Status { code: NotFound }'}", "warning: Worker is slow\n"),
         ("Worker is slow ({'attempt': 1})", "warning: Worker is slow\n"),
         ("Worker is\nslow \x1b[31m", "warning: Worker is slow\n"),
-        ("Query not found when attempting to respond to it {'error': 'Status { code: NotFound }'}", ""),
+        (
+            (
+                "Query not found when attempting to respond to it {'error': 'Status { code:"
+                " NotFound }'}"
+            ),
+            "",
+        ),
         ("Completing activity as failed ({'activity_id': 'turn-1'})", ""),
     ],
 )
-def test_a_record_is_a_line_without_its_fields(message: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A warning is one line on stderr; what the command tells by itself, or what mends itself, is none."""
+def test_a_record_is_a_line_without_its_fields(
+    message: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A warning is one line on stderr; what the command tells by itself, or what mends itself, is
+    none.
+    """
     _Lines().handle(_record("runtime.worker.presence", message))
     assert capsys.readouterr() == ("", told)
 
 
-def _record(name: str, message: str, level: int = logging.WARNING, **more: object) -> logging.LogRecord:
-    fields = {"name": name, "msg": message, "levelno": level, "levelname": logging.getLevelName(level)}
+def _record(
+    name: str, message: str, level: int = logging.WARNING, **more: object
+) -> logging.LogRecord:
+    fields = {
+        "name": name,
+        "msg": message,
+        "levelno": level,
+        "levelname": logging.getLevelName(level),
+    }
     return logging.makeLogRecord({**fields, **more})
 
 
-def test_what_a_library_worries_about_is_for_the_log_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    """Warnings of libraries are no lines; errors, failures, and what Holdfast says through the SDK are."""
+def test_what_a_library_worries_about_is_for_the_log_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Warnings of libraries are no lines; errors, failures, and what Holdfast says through the SDK
+    are.
+    """
     failure = ValueError("no way")
     lines = _Lines()
-    for name in ("LiteLLM", "asyncio", "temporalio.core", "temporalio.worker._activity", "runtimes"):
+    for name in (
+        "LiteLLM",
+        "asyncio",
+        "temporalio.core",
+        "temporalio.worker._activity",
+        "runtimes",
+    ):
         lines.handle(_record(name, "worried"))
     assert capsys.readouterr() == ("", "")
     lines.handle(_record("asyncio", "broken", logging.ERROR))
     lines.handle(_record("temporalio.worker", "failed", exc_info=(ValueError, failure, None)))
     lines.handle(_record("temporalio.workflow", "dropped a signal"))
-    assert capsys.readouterr().err == "error: broken\nwarning: failed: ValueError: no way\nwarning: dropped a signal\n"
+    assert (
+        capsys.readouterr().err
+        == "error: broken\nwarning: failed: ValueError: no way\nwarning: dropped a signal\n"
+    )
 
 
 _NOISY = """
@@ -59,8 +89,12 @@ with own_terminal():
 
 
 def test_a_terminal_shows_nothing_of_others(tmp_path: Path) -> None:
-    """On a terminal, what tools, libraries and child processes write is in the log, which is private, and not on the screen."""
-    code, written = on_a_terminal([sys.executable, "-c", _NOISY], tmp_path, {"HOLDFAST_HOME": str(tmp_path)})
+    """On a terminal, what tools, libraries and child processes write is in the log, which is
+    private, and not on the screen.
+    """
+    code, written = on_a_terminal(
+        [sys.executable, "-c", _NOISY], tmp_path, {"HOLDFAST_HOME": str(tmp_path)}
+    )
     assert (code, written) == (0, "a note\na line\n")
     log = tmp_path / "holdfast.log"
     told = log.read_text()

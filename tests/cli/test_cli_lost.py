@@ -1,4 +1,6 @@
-"""Temporal's database is lost: ``run`` says so, runs nothing again that ended, and goes on out of the archive if told to."""
+"""Temporal's database is lost: ``run`` says so, runs nothing again that ended, and goes on out of
+the archive if told to.
+"""
 
 import json
 import shutil
@@ -35,15 +37,25 @@ def _lose_the_database(cli: CommandLine) -> None:
 
 
 def _interrupted(cli: CommandLine) -> Path:
-    """A batch of one job that ended and one that was killed in the middle, whose server's database is lost then."""
+    """A batch of one job that ended and one that was killed in the middle, whose server's database
+    is lost then.
+    """
     cli.write("short.py", MODEL.format(turns=2, delay=0))
     cli.write("long.py", MODEL.format(turns=8, delay=600))
-    file = cli.jobs("id: short, model: scripted/short.py", "id: long, model: scripted/long.py", batch="b")
+    file = cli.jobs(
+        "id: short, model: scripted/short.py", "id: long, model: scripted/long.py", batch="b"
+    )
     process = cli.start("run", file, "--json")
     wait_for(
-        lambda: cli.turns("b", "long") == 3 and (cli.path / "long.log").read_text().count("4") == 1, "turn 4", process
+        lambda: cli.turns("b", "long") == 3 and (cli.path / "long.log").read_text().count("4") == 1,
+        "turn 4",
+        process,
     )
-    wait_for(lambda: (a := cli.archive("b", "short")).runs() != [] and a.end(a.runs()[-1]) is not None, "end", process)
+    wait_for(
+        lambda: (a := cli.archive("b", "short")).runs() != [] and a.end(a.runs()[-1]) is not None,
+        "end",
+        process,
+    )
     process.kill()
     cli.finished(process)
     _lose_the_database(cli)
@@ -56,25 +68,36 @@ def _calls(cli: CommandLine, name: str) -> list[int]:
 
 
 def test_it_is_said_and_nothing_is_started(own_cli: CommandLine) -> None:
-    """Exit code 2, with what stands there and what to do; what ended is known to have ended, also to --dry-run."""
+    """Exit code 2, with what stands there and what to do; what ended is known to have ended, also
+    to --dry-run.
+    """
     file = _interrupted(own_cli)
     for options in ((), ("--dry-run",)):
         done = own_cli("run", file, *options)
         assert done.code == 2
         told = done.err.splitlines()
         assert told[0].startswith(
-            "error: 1 job of batch b began and did not end, says the archive, and Temporal at 127.0.0.1:"
+            "error: 1 job of batch b began and did not end, says the archive, and Temporal at"
+            " 127.0.0.1:"
         )
         assert told[1:] == [
             "  b/long stood before statement 4: holdfast fork b/long@4 --as long-2",
-            f"To go on with all of them under their own names, after what is archived: holdfast run {file} --from-archive",
-            f"To run them from their first turn again, and pay for it again: holdfast run {file} --anew",
+            (
+                "To go on with all of them under their own names, after what is archived: holdfast"
+                f" run {file} --from-archive"
+            ),
+            (
+                "To run them from their first turn again, and pay for it again: holdfast run"
+                f" {file} --anew"
+            ),
         ]
     assert (_calls(own_cli, "short"), _calls(own_cli, "long")) == ([1, 2], [1, 2, 3, 4])
 
 
 def test_a_lost_job_goes_on_from_the_archive(own_cli: CommandLine) -> None:
-    """No finished turn is called again, the result is that of an undisturbed job, and the command again finds all done."""
+    """No finished turn is called again, the result is that of an undisturbed job, and the command
+    again finds all done.
+    """
     file = _interrupted(own_cli)
     done = own_cli("run", file, "--from-archive", "--json")
     assert done.code == 0, done.err
@@ -85,7 +108,10 @@ def test_a_lost_job_goes_on_from_the_archive(own_cli: CommandLine) -> None:
     assert [step.turn for step in own_cli.archive("b", "long").steps()] == list(range(1, 9))
     assert own_cli("verify", "--all").code == 0
     again = own_cli("run", file, "--json")
-    assert (again.code, {job["start"] for job in json.loads(again.out.splitlines()[0])["jobs"]}) == (0, {"done"})
+    assert (
+        again.code,
+        {job["start"] for job in json.loads(again.out.splitlines()[0])["jobs"]},
+    ) == (0, {"done"})
 
 
 def test_anew_runs_only_what_was_open(own_cli: CommandLine) -> None:

@@ -27,7 +27,13 @@ def filled(store: ObjectStore) -> ObjectStore:
         batch, _, job = name.partition("/")
         archive = JobArchive(store, batch, job)
         archive.write_definition({"goal": "g"})
-        write_run(Written(archive), "b" if job == "old" else "a", range(1, 2), None, chat(random.Random(0)))
+        write_run(
+            Written(archive),
+            "b" if job == "old" else "a",
+            range(1, 2),
+            None,
+            chat(random.Random(0)),
+        )
     return store
 
 
@@ -48,30 +54,47 @@ def store() -> ObjectStore:
     ],
 )
 def test_a_job_by_its_name_a_prefix_or_last(store: ObjectStore, given: str, found: str) -> None:
-    """BATCH/ID, any prefix of that or of the id that only one job has, or the job that began last."""
+    """BATCH/ID, any prefix of that or of the id that only one job has, or the job that began
+    last.
+    """
     assert str(find_job(store, given)) == found
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("l", "'l' names more than one job: nightly/licences, nightly/links, weekly/last, weekly/licences"),
+        (
+            "l",
+            (
+                "'l' names more than one job: nightly/licences, nightly/links, weekly/last,"
+                " weekly/licences"
+            ),
+        ),
         ("licences", "'licences' names more than one job: nightly/licences, weekly/licences"),
-        ("nightly", "'nightly' names more than one job: nightly/licences, nightly/links, nightly/old"),
+        (
+            "nightly",
+            "'nightly' names more than one job: nightly/licences, nightly/links, nightly/old",
+        ),
         ("w", "'w' names more than one job: weekly/last, weekly/licences"),
         ("nope", "no job is called 'nope': 'holdfast ls' lists the jobs"),
         ("", "no job is called '': 'holdfast ls' lists the jobs"),
     ],
 )
 def test_names_that_are_none(store: ObjectStore, given: str, message: str) -> None:
-    """An ambiguous name is an error that lists what it may mean; an unknown one says where to look."""
+    """An ambiguous name is an error that lists what it may mean; an unknown one says where to
+    look.
+    """
     with pytest.raises(NotFound) as caught:
         find_job(store, given)
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("arguments", [["log"], ["show"], ["send", "text"], ["condense"], ["cancel"]])
-def test_every_command_exits_2(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments", [["log"], ["show"], ["send", "text"], ["condense"], ["cancel"]]
+)
+def test_every_command_exits_2(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """No command takes a name that is none."""
     open_store(str(tmp_path))
     filled(DirectoryStore(tmp_path))
@@ -84,7 +107,9 @@ def test_every_command_exits_2(arguments: list[str], tmp_path: Path, capsys: pyt
 
 def test_nothing_has_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In an empty archive 'last' is an error that says how to begin, and 'ls' says it too."""
-    with pytest.raises(NotFound, match="no job has begun yet: start some with 'holdfast run JOBS_FILE'"):
+    with pytest.raises(
+        NotFound, match="no job has begun yet: start some with 'holdfast run JOBS_FILE'"
+    ):
         find_job(MemoryStore(), "last")
     open_store(str(tmp_path))
     assert main(["ls", "--store", str(tmp_path)]) == 0

@@ -1,4 +1,6 @@
-"""``holdfast run`` checks models, prices and the archive before anything is started, and tells all that is wrong."""
+"""``holdfast run`` checks models, prices and the archive before anything is started, and tells all
+that is wrong.
+"""
 
 import json
 import os
@@ -11,7 +13,10 @@ import pytest
 from tests.cli.command_line import ROOT, CommandLine, script
 
 ENDPOINT = "name: hosted_vllm/my-model, api_base: 'http://127.0.0.1:9/v1'"
-PRICE = "'price: {input: 1.25, output: 10}' in the model's mapping (dollars per million tokens), or 'price: free'"
+PRICE = (
+    "'price: {input: 1.25, output: 10}' in the model's mapping (dollars per million tokens), or"
+    " 'price: free'"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +29,9 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("dry", [True, False], ids=["dry-run", "run"])
 def test_every_problem_is_told_before_anything_starts(own_cli: CommandLine, dry: bool) -> None:
-    """Provider, mode, key, package, tools, price and store: a line each, exit code 2, and no server, archive or job."""
+    """Provider, mode, key, package, tools, price and store: a line each, exit code 2, and no
+    server, archive or job.
+    """
     own_cli.write("plain", "a file where the archive should be")
     file = own_cli.jobs(
         "id: key, model: openai/gpt-5",
@@ -34,7 +41,8 @@ def test_every_problem_is_told_before_anything_starts(own_cli: CommandLine, dry:
         "id: package, model: vertex_ai/gemini-2.5-pro",
         "id: tools, model: sagemaker/some-endpoint",
         f"id: price, model: {{{ENDPOINT}}}, budget: {{usd: 2}}",
-        f"id: sum, model: {{{ENDPOINT}, price: 0}}, budget: {{usd: 2}}, condenser: {{kind: summary, model: groq/x}}",
+        f"id: sum, model: {{{ENDPOINT}, price: 0}}, budget: {{usd: 2}}, condenser: {{kind: summary,"
+        " model: groq/x}",
         batch="preflight",
         head="store: ./plain",
     )
@@ -42,19 +50,43 @@ def test_every_problem_is_told_before_anything_starts(own_cli: CommandLine, dry:
     assert done.code == 2
     assert done.out == ""
     assert done.err.replace(f"{file}", "jobs.yaml").splitlines() == [
-        f"error: jobs.yaml:2: store: cannot create the archive directory {file.parent / 'plain'}: File exists",
-        "jobs.yaml:5: jobs[0].model: no key for openai: set OPENAI_API_KEY in the environment of this command",
-        "jobs.yaml:6: jobs[1].model: litellm knows no provider of the model 'opanai/gpt-5': did you mean openai/gpt-5?"
-        " An endpoint of your own that speaks OpenAI's protocol is {name: openai/NAME, api_base: https://...}",
-        "jobs.yaml:7: jobs[2].model: openai/text-embedding-3-small is a model for embedding, which no job can be run with;"
-        " name one for chat",
-        "jobs.yaml:8: jobs[3].model: openai/gpt-realtime is a model for realtime, which no job can be run with;"
-        " name one for chat",
-        "jobs.yaml:9: jobs[4].model: vertex_ai/gemini-2.5-pro needs the package google-auth, which is not installed",
-        "jobs.yaml:10: jobs[5].model: sagemaker/some-endpoint takes no tools: give the job 'form: script'",
-        "jobs.yaml:11: jobs[6].model: no price is known of hosted_vllm/my-model, so the budget's usd would not hold:"
-        f" write {PRICE}",
-        "jobs.yaml:12: jobs[7].condenser.model: no key for groq: set GROQ_API_KEY in the environment of this command",
+        (
+            "error: jobs.yaml:2: store: cannot create the archive directory"
+            f" {file.parent / 'plain'}: File exists"
+        ),
+        (
+            "jobs.yaml:5: jobs[0].model: no key for openai: set OPENAI_API_KEY in the environment"
+            " of this command"
+        ),
+        (
+            "jobs.yaml:6: jobs[1].model: litellm knows no provider of the model 'opanai/gpt-5': did"
+            " you mean openai/gpt-5? An endpoint of your own that speaks OpenAI's protocol is"
+            " {name: openai/NAME, api_base: https://...}"
+        ),
+        (
+            "jobs.yaml:7: jobs[2].model: openai/text-embedding-3-small is a model for embedding,"
+            " which no job can be run with; name one for chat"
+        ),
+        (
+            "jobs.yaml:8: jobs[3].model: openai/gpt-realtime is a model for realtime, which no job"
+            " can be run with; name one for chat"
+        ),
+        (
+            "jobs.yaml:9: jobs[4].model: vertex_ai/gemini-2.5-pro needs the package google-auth,"
+            " which is not installed"
+        ),
+        (
+            "jobs.yaml:10: jobs[5].model: sagemaker/some-endpoint takes no tools: give the job"
+            " 'form: script'"
+        ),
+        (
+            "jobs.yaml:11: jobs[6].model: no price is known of hosted_vllm/my-model, so the"
+            f" budget's usd would not hold: write {PRICE}"
+        ),
+        (
+            "jobs.yaml:12: jobs[7].condenser.model: no key for groq: set GROQ_API_KEY in the"
+            " environment of this command"
+        ),
     ]
     assert not own_cli.home.exists()
 
@@ -64,12 +96,16 @@ def test_a_model_of_the_defaults_is_named_there(own_cli: CommandLine) -> None:
     (own_cli.path / "ws").mkdir()
     file = own_cli.write(
         "jobs.yaml",
-        "defaults:\n  workspace: ws\n  model: openai/gpt-5\njobs:\n  - {id: a, goal: g}\n  - {id: b, goal: g}\n",
+        "defaults:\n  workspace: ws\n  model: openai/gpt-5\njobs:\n  - {id: a, goal: g}\n  - {id:"
+        " b, goal: g}\n",
     )
     done = own_cli("run", file)
     assert (done.code, done.err) == (
         2,
-        f"error: {file}:3: defaults.model: no key for openai: set OPENAI_API_KEY in the environment of this command\n",
+        (
+            f"error: {file}:3: defaults.model: no key for openai: set OPENAI_API_KEY in the"
+            " environment of this command\n"
+        ),
     )
 
 
@@ -78,8 +114,9 @@ def test_a_price_that_nobody_knows_is_worth_a_note(cli: CommandLine) -> None:
     """Without a budget in dollars the job may run, and its calls count as free."""
     done = cli("run", cli.jobs(f"id: a, model: {{{ENDPOINT}}}", batch="noprice"), "--dry-run")
     assert done.code == 0
-    assert done.err.splitlines()[0] == (
-        f"no price is known of hosted_vllm/my-model: its calls count as $0 (write {PRICE})"
+    assert (
+        done.err.splitlines()[0]
+        == f"no price is known of hosted_vllm/my-model: its calls count as $0 (write {PRICE})"
     )
 
 
@@ -94,7 +131,12 @@ def test_scripted_models_need_no_litellm(cli: CommandLine) -> None:
         "print(code, 'litellm' in sys.modules)"
     )
     run = subprocess.run(
-        [sys.executable, "-c", probe], cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=True
+        [sys.executable, "-c", probe],
+        cwd=ROOT,
+        env=dict(os.environ),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert run.stdout.splitlines()[-1] == "0 False"
 
@@ -113,5 +155,7 @@ def test_a_workspace_must_be_readable(own_cli: CommandLine) -> None:
             "os.setgid(65534); os.setuid(65534)\n"
             f"print(json.dumps([workspace_fault({folder!r}), workspace_fault('/tmp')]))"
         )
-        run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+        run = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+        )
     assert json.loads(run.stdout) == ["which may not be read (Permission denied)", None]

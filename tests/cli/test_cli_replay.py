@@ -40,7 +40,9 @@ def job(cli: CommandLine, request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.smoke
 def test_a_frozen_replay_proves_the_timeline(cli: CommandLine, job: str) -> None:
-    """Nothing diverges, the archive verifies, and the graph shows the replay under the run it went back in."""
+    """Nothing diverges, the archive verifies, and the graph shows the replay under the run it went
+    back in.
+    """
     done = cli("replay", job, "--from", "2", "--mode", "reexecute", "--frozen")
     assert (done.code, done.err) == (0, "")
     assert f"{job}: no divergence in 4 statements" in done.out
@@ -51,7 +53,9 @@ def test_a_frozen_replay_proves_the_timeline(cli: CommandLine, job: str) -> None
     assert (second["order"]["mode"], second["order"]["frozen"]) == ("reexecute", True)
     drawn = cli("log", job, "--graph").out.splitlines()
     assert drawn[1].startswith(first["run"])
-    assert drawn[2].startswith(f"└─ {second['run']}  turns 2 to 5  replay from statement 2 (reexecute, frozen)")
+    assert drawn[2].startswith(
+        f"└─ {second['run']}  turns 2 to 5  replay from statement 2 (reexecute, frozen)"
+    )
     old = cli("log", job, "--run", first["run"][:13], "--json").json()
     assert [turn["turn"] for turn in old["turns"]] == [1, 2, 3, 4, 5]
     compared = cli("compare", job, "--other-run", first["run"], "--json").json()
@@ -79,14 +83,23 @@ def test_a_changed_file_makes_its_readers_diverge(cli: CommandLine, job: str) ->
 
 
 def test_an_edited_statement_and_time_travel(cli: CommandLine, job: str) -> None:
-    """The statement of the file runs in place of the recorded one; what stood before it is told from the archive."""
+    """The statement of the file runs in place of the recorded one; what stood before it is told
+    from the archive.
+    """
     edit = cli.write("edit.py", "n = 40\n")
     done = cli("replay", job, "--from", "3", "--edit", edit, "--json")
     assert (done.code, done.json()[0]["status"]) == (0, "succeeded")
-    assert cli("show", f"{job}@3", "--part", "statement", "--json").json()["statement"]["statement"] == "n = 40\n"
+    assert (
+        cli("show", f"{job}@3", "--part", "statement", "--json").json()["statement"]["statement"]
+        == "n = 40\n"
+    )
     ended = cli("compare", job, "--other-run", _oldest(cli, job), "--json").json()
     assert [side["result"] for side in ended["sides"]] == [{"n": 40}, {"n": 2}]
-    assert (ended["shared_turns"], ended["first_other_statement"], ended["first_other_execution"]) == (2, 3, 3)
+    assert (
+        ended["shared_turns"],
+        ended["first_other_statement"],
+        ended["first_other_execution"],
+    ) == (2, 3, 3)
     then = cli("show", f"{job}@4", "--part", "namespace", "--json").json()["namespace"]
     assert (then["n"]["repr"], then["text"]["size"]) == ("40", 5)
     before = cli("show", f"{job}@4", "--part", "namespace", "--run", _oldest(cli, job)).out
@@ -109,7 +122,10 @@ def test_forks_run_side_by_side(cli: CommandLine, job: str) -> None:
         assert cli("verify", name).code == 0
     assert f"fork of {job} from statement 3" in cli("log", f"{batch}/b-1", "--graph").out
     again = cli("fork", f"{job}@3", "--as", "b-1")
-    assert (again.code, f"b-1 already, a fork of {job}@3 with other options" in again.err) == (2, True)
+    assert (again.code, f"b-1 already, a fork of {job}@3 with other options" in again.err) == (
+        2,
+        True,
+    )
     run = cli("log", f"{batch}/b-1", "--graph", "--json").json()["runs"]
     same = cli("fork", f"{job}@3", "--as", "b-1", "--edit", edit)
     assert (same.code, f"(rerun): is there already, run {run[0]['run']}\n" in same.out) == (0, True)
@@ -128,12 +144,21 @@ def test_a_message_and_another_model_from_n_on(cli: CommandLine) -> None:
         done = cli("replay", "replay-message/m", "--from", "3", "--message", "stop now", "--json")
         assert (done.code, done.json()[0]["turns"]) == (0, 3)
         cli.write("other.json", script("n = 0", "finish('other')"))
-        other = cli("replay", "replay-message/m", "--from", "2", "--model", "scripted/other.json", "--json")
+        other = cli(
+            "replay", "replay-message/m", "--from", "2", "--model", "scripted/other.json", "--json"
+        )
     assert (other.code, other.json()[0]["turns"]) == (0, 2)
     shown = cli("show", "replay-message/m@2", "--part", "request", "--json")
     assert shown.code == 0
     budget = cli(
-        "replay", "replay-message/m", "--from", "1", "--run", _oldest(cli, "replay-message/m"), "--budget", "turns=2"
+        "replay",
+        "replay-message/m",
+        "--from",
+        "1",
+        "--run",
+        _oldest(cli, "replay-message/m"),
+        "--budget",
+        "turns=2",
     )
     assert budget.code == 3
 
@@ -143,7 +168,10 @@ def test_a_message_and_another_model_from_n_on(cli: CommandLine) -> None:
     [
         (("--from", "9"), "has no statement 9: they are numbered 1 to 5"),
         (("--from", "2", "--frozen"), "--frozen follows the record"),
-        (("--from", "2", "--mode", "reexecute", "--message", "x"), "--message leads away from the record"),
+        (
+            ("--from", "2", "--mode", "reexecute", "--message", "x"),
+            "--message leads away from the record",
+        ),
         (("--from", "2", "--budget", "turns"), "expected limits such as"),
         (("--from", "2", "--budget", "turns=0"), "--budget"),
         (("--from", "2", "--model", "scripted/none.json"), "expected the file of a script"),
@@ -153,7 +181,11 @@ def test_a_message_and_another_model_from_n_on(cli: CommandLine) -> None:
     ],
 )
 def test_what_cannot_be_replayed_is_one_error(
-    cli: CommandLine, ended: str, arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+    cli: CommandLine,
+    ended: str,
+    arguments: tuple[str, ...],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Exit code 2, one line, and no run is made."""
     monkeypatch.chdir(cli.path)
@@ -177,7 +209,9 @@ def ended(cli: CommandLine, ended_batch: dict[str, str], tmp_path: Path) -> str:
     if not ended_batch:
         cli.write("ws/data.txt", "data\n")
         cli.write("a.json", json.dumps([{"code": code} for code in STATEMENTS]))
-        assert cli("run", cli.jobs("id: a, model: scripted/a.json", batch="replay-errors")).code == 0
+        assert (
+            cli("run", cli.jobs("id: a, model: scripted/a.json", batch="replay-errors")).code == 0
+        )
         ended_batch["job"] = "replay-errors/a"
     return ended_batch["job"]
 

@@ -1,4 +1,6 @@
-"""``holdfast replay`` and ``fork`` killed on the way: the job is as it was, or it goes on as ordered; never something between."""
+"""``holdfast replay`` and ``fork`` killed on the way: the job is as it was, or it goes on as
+ordered; never something between.
+"""
 
 import signal
 import subprocess
@@ -43,7 +45,9 @@ AFTER = {
 
 @dataclass(frozen=True)
 class Killed:
-    """A job that has ended, and a command that takes it back to statement 2 and dies at a fail point."""
+    """A job that has ended, and a command that takes it back to statement 2 and dies at a fail
+    point.
+    """
 
     cli: CommandLine
     command: str
@@ -70,14 +74,20 @@ class Killed:
         first, second = (f"jot('{self.batch} {turn}')" for turn in (1, 3))
         read = f"text = open('data.txt').read()\n{second}"
         self.cli.write(
-            f"{self.batch}.json", script(f"n = 1\n{first}", "n += 1", read, "finish({'n': n, 'text': text})")
+            f"{self.batch}.json",
+            script(f"n = 1\n{first}", "n += 1", read, "finish({'n': n, 'text': text})"),
         )
         job = f'id: a, model: scripted/{self.batch}.json, tools: ["jotting:jot"]'
-        assert self.cli("run", self.cli.jobs(job, batch=self.batch, name=f"{self.batch}.yaml")).code == 0
+        assert (
+            self.cli("run", self.cli.jobs(job, batch=self.batch, name=f"{self.batch}.yaml")).code
+            == 0
+        )
 
     def start(self) -> "subprocess.Popen[str]":
         once = self.cli.path / f"{self.batch}.fired"
-        return self.cli.start(*self.arguments, HOLDFAST_FAILPOINT=self.point, HOLDFAST_FAILPOINT_ONCE=str(once))
+        return self.cli.start(
+            *self.arguments, HOLDFAST_FAILPOINT=self.point, HOLDFAST_FAILPOINT_ONCE=str(once)
+        )
 
     def died(self, process: "subprocess.Popen[str]") -> None:
         done = self.cli.finished(process)
@@ -88,10 +98,14 @@ class Killed:
         """Whether the timeline that was ordered has ended."""
         archive = self.cli.archive(self.batch, self.job)
         runs = archive.runs()
-        return len(runs) == (1 if self.command == "fork" else 2) and archive.end(runs[-1]) is not None
+        return (
+            len(runs) == (1 if self.command == "fork" else 2) and archive.end(runs[-1]) is not None
+        )
 
     def check(self, runs: Counter[str], *, orders: int) -> None:
-        """One outcome, as ordered; the old timeline as it was; nothing called or executed again that was before."""
+        """One outcome, as ordered; the old timeline as it was; nothing called or executed again
+        that was before.
+        """
         old = self.cli.archive(self.batch, "a")
         archive = self.cli.archive(self.batch, self.job)
         first, new = old.runs()[0], archive.runs()[-1]
@@ -121,7 +135,9 @@ def _tool_runs(cli: CommandLine) -> Counter[str]:
 @pytest.mark.usefixtures("lay_out")
 @pytest.mark.parametrize("command", ["replay", "fork"])
 def test_killed_before_it_began(cli: CommandLine, command: str) -> None:
-    """Nothing has happened, and the same command does it; an order that nobody claimed stays, and harms nothing."""
+    """Nothing has happened, and the same command does it; an order that nobody claimed stays, and
+    harms nothing.
+    """
     killed = [Killed(cli, command, point) for point in BEFORE[command]]
     for one in killed:
         one.prepare()
@@ -135,7 +151,10 @@ def test_killed_before_it_began(cli: CommandLine, command: str) -> None:
 
 @pytest.mark.usefixtures("lay_out")
 def test_killed_after_it_began(cli: CommandLine) -> None:
-    """The job goes on as ordered with the next worker, although its batch is done. The same fork again is that one."""
+    """The job goes on as ordered with the next worker, although its batch is done.
+
+    The same fork again is that one.
+    """
     killed = [Killed(cli, command, point) for command, points in AFTER.items() for point in points]
     for one in killed:
         one.prepare()

@@ -27,7 +27,9 @@ def broken() -> None:
 
 @pytest.mark.smoke
 def test_json_lines_and_nothing_else_on_stdout(cli: CommandLine) -> None:
-    """Each line of --json is an object, the last one the summary; what tools print is on stderr; exit 1 if some failed."""
+    """Each line of --json is an object, the last one the summary; what tools print is on stderr;
+    exit 1 if some failed.
+    """
     cli.write("loudtools.py", TOOLS)
     cli.write("loud.yaml", script("loud('x')", "broken()", "finish({'files': []})"))
     cli.write("syntax.py", "def respond(messages)\n")
@@ -43,7 +45,11 @@ def test_json_lines_and_nothing_else_on_stdout(cli: CommandLine) -> None:
     done = cli.finished(cli.start("run", file, "--json"))
     assert done.code == 1
     events = [json.loads(line) for line in done.out.splitlines()]
-    assert (events[0]["event"], events[-1]["event"], events[-1]["interrupted"]) == ("plan", "summary", False)
+    assert (events[0]["event"], events[-1]["event"], events[-1]["interrupted"]) == (
+        "plan",
+        "summary",
+        False,
+    )
     assert sorted(done.err.splitlines()) == ["of a child", "printed x", "written"]
     jobs = done.summary()
     assert list(jobs) == ["loud", "syntax", "raises", "nothing"]
@@ -68,7 +74,9 @@ def test_json_lines_and_nothing_else_on_stdout(cli: CommandLine) -> None:
 
 @pytest.mark.smoke
 def test_the_same_command_repeats_nothing(cli: CommandLine) -> None:
-    """Again, nothing runs; a job added runs alone; one removed is left; another concurrency is no change."""
+    """Again, nothing runs; a job added runs alone; one removed is left; another concurrency is no
+    change.
+    """
     cli.write("two.py", counting(1, 0))
     job = "model: scripted/two.py"
     file = cli.jobs(f"id: a, {job}", f"id: b, {job}", batch="again")
@@ -92,18 +100,26 @@ def test_a_changed_definition_starts_nothing(cli: CommandLine) -> None:
     cli.write("two.py", counting(1, 0))
     file = cli.jobs("id: a, model: scripted/two.py", batch="changed")
     assert cli("run", file).code == 0
-    cli.jobs("id: a, model: scripted/two.py, budget: {turns: 7}", "id: b, model: scripted/two.py", batch="changed")
+    cli.jobs(
+        "id: a, model: scripted/two.py, budget: {turns: 7}",
+        "id: b, model: scripted/two.py",
+        batch="changed",
+    )
     done = cli("run", file)
     assert (done.code, done.out) == (2, "")
-    assert done.err == (
-        "error: job 'a' was started with another definition: budget.turns: 30 -> 7. Nothing was started: "
-        "put the definition back, or give the job another id or the file another batch\n"
+    assert (
+        done.err
+        == "error: job 'a' was started with another definition: budget.turns: 30 -> 7. Nothing was"
+        " started: put the definition back, or give the job another id or the file another"
+        " batch\n"
     )
     assert cli.archive("changed", "b").definition() is None
 
 
 def test_rerun_failed(cli: CommandLine) -> None:
-    """Only jobs that ended without success start anew, defined as they are now; their old ends are not reported."""
+    """Only jobs that ended without success start anew, defined as they are now; their old ends are
+    not reported.
+    """
     cli.write("good.yaml", script("finish(1)"))
     cli.write("bad.yaml", script("x = 1"))
     jobs = ["id: good, model: scripted/good.yaml", "id: bad, model: scripted/bad.yaml"]
@@ -127,10 +143,15 @@ def test_rerun_failed(cli: CommandLine) -> None:
 
 
 def test_a_budget_exits_3(cli: CommandLine) -> None:
-    """Exit 3 if a budget stopped some and the others succeeded; a server that does not answer uses up the wall budget."""
+    """Exit 3 if a budget stopped some and the others succeeded; a server that does not answer uses
+    up the wall budget.
+    """
     cli.write("good.yaml", script("finish(1)"))
     cli.write("endless.py", counting(99, 0))
-    nobody = "model: {name: openai/gpt-5, api_base: 'http://127.0.0.1:9/v1', api_key: k}, budget: {wall: 2s}"
+    nobody = (
+        "model: {name: openai/gpt-5, api_base: 'http://127.0.0.1:9/v1', api_key: k}, budget:"
+        " {wall: 2s}"
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "k")
         file = cli.jobs(
@@ -145,7 +166,8 @@ def test_a_budget_exits_3(cli: CommandLine) -> None:
     assert "the wall budget of 2 s is spent" in done.out
     assert done.out.splitlines()[-4].startswith("1 succeeded, 2 budget; ")
     assert (
-        done.out.splitlines()[-3] == f"2 ended without success; to start them anew: holdfast run {file} --rerun-failed"
+        done.out.splitlines()[-3]
+        == f"2 ended without success; to start them anew: holdfast run {file} --rerun-failed"
     )
     assert done.out.splitlines()[-2].startswith("  budget/turns  budget: ")
 
@@ -153,9 +175,14 @@ def test_a_budget_exits_3(cli: CommandLine) -> None:
 def test_dry_run_and_print_config(cli: CommandLine) -> None:
     """Both show what would be done, and start nothing."""
     cli.write("good.yaml", script("finish(1)"))
-    file = cli.jobs("id: a, model: scripted/good.yaml", "id: b, model: scripted/good.yaml", batch="dry")
+    file = cli.jobs(
+        "id: a, model: scripted/good.yaml", "id: b, model: scripted/good.yaml", batch="dry"
+    )
     dry = cli("run", file, "--dry-run")
-    assert (dry.code, dry.out) == (0, "batch dry: 2 new (dry run: nothing is started)\ndry/a  new\ndry/b  new\n")
+    assert (dry.code, dry.out) == (
+        0,
+        "batch dry: 2 new (dry run: nothing is started)\ndry/a  new\ndry/b  new\n",
+    )
     config = cli("run", file, "--print-config")
     assert config.code == 0
     assert f"scripted/{cli.path}/good.yaml" in config.out
@@ -179,14 +206,18 @@ def test_another_archive_is_refused(cli: CommandLine, tmp_path: Path) -> None:
     assert cli("log", "a", "--store", tmp_path / "one").out.endswith("end: succeeded\n")
     other = cli("run", file, "--store", tmp_path / "two")
     assert other.code == 2
-    assert f"has its archive in {tmp_path / 'one'}, and this command would use {tmp_path / 'two'}" in other.err
+    assert (
+        f"has its archive in {tmp_path / 'one'}, and this command would use {tmp_path / 'two'}"
+        in other.err
+    )
 
 
 def test_a_sleeping_job_is_told_of_once(cli: CommandLine) -> None:
     """A line says that it sleeps; another comes when a change has woken it."""
     log = cli.write("ws/log.txt", "start\n")
     cli.write(
-        "sleeps.yaml", script("log = view('log.txt', freq='Sync')\nwait_for(log, timeout=60)", "finish(log.text)")
+        "sleeps.yaml",
+        script("log = view('log.txt', freq='Sync')\nwait_for(log, timeout=60)", "finish(log.text)"),
     )
     process = cli.start("run", cli.jobs("id: sleeper, model: scripted/sleeps.yaml", batch="sleeps"))
     assert process.stdout is not None

@@ -16,8 +16,12 @@ from runtime.server.embedded import server_in_use
 pytestmark = pytest.mark.server
 
 
-def test_up_status_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """'up' tells where the server is, 'status' tells it again, 'down' ends it; each also as JSON."""
+def test_up_status_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """'up' tells where the server is, 'status' tells it again, 'down' ends it; each also as
+    JSON.
+    """
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
     monkeypatch.setenv("TEMPORAL_CONFIG_FILE", str(tmp_path / "none.toml"))
     monkeypatch.setenv("TEMPORAL_ADDRESS", "elsewhere:7233")
@@ -38,7 +42,10 @@ def test_up_status_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
         lines = said("status").splitlines()
         assert lines[0] == "server     serving, pinned by 'holdfast up'"
         assert "web UI     off; 'holdfast up --ui' starts it" in lines
-        assert "note       jobs run at elsewhere:7233, as Temporal's configuration says, not here" in lines
+        assert (
+            "note       jobs run at elsewhere:7233, as Temporal's configuration says, not here"
+            in lines
+        )
         assert lines[-1].startswith("build ")
     finally:
         assert said("down") == "stopped\n"
@@ -49,7 +56,9 @@ def test_up_status_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
 def test_the_web_ui_is_there_on_demand_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """'up --ui' starts a server that has none again, on its port and with its database; one that is used is left alone."""
+    """'up --ui' starts a server that has none again, on its port and with its database; one that is
+    used is left alone.
+    """
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
     home = state_home()
 
@@ -67,7 +76,10 @@ def test_the_web_ui_is_there_on_demand_alone(
         headless = told("up")
         code, words = asyncio.run(while_used())
         assert (code, told("status")["server"]["pid"]) == (1, headless["pid"])
-        assert f"runs without its web UI, and is used by process {os.getpid()}: give the same command when" in words
+        assert (
+            f"runs without its web UI, and is used by process {os.getpid()}: give the same command"
+            " when" in words
+        )
         shown = told("up", "--ui")
         assert (shown["address"], shown["pid"] != headless["pid"]) == (headless["address"], True)
         with urllib.request.urlopen(f"{shown['ui_url']}/namespaces/holdfast") as page:

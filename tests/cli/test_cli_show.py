@@ -1,4 +1,6 @@
-"""``ls``, ``log`` and ``show`` of jobs that ran, run, or talk to a real endpoint; ``send`` and ``cancel``."""
+"""``ls``, ``log`` and ``show`` of jobs that ran, run, or talk to a real endpoint; ``send`` and
+``cancel``.
+"""
 
 import json
 import subprocess
@@ -26,7 +28,15 @@ def respond(messages, number):
 @contextmanager
 def endpoint(policy: Path, log: Path) -> Iterator[str]:
     """The address of a local model in a process of its own."""
-    command = [sys.executable, "-m", "tests.servers.openai_server", "--policy", str(policy), "--log", str(log)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.servers.openai_server",
+        "--policy",
+        str(policy),
+        "--log",
+        str(log),
+    ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -35,24 +45,39 @@ def endpoint(policy: Path, log: Path) -> Iterator[str]:
             process.terminate()
 
 
-def test_a_call_that_was_refused(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_was_refused(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A turn whose call failed for good tells why, and has the bytes that came back."""
-    refusal = "def respond(messages, number):\n    return {'fail': {'status': 401, 'message': 'No such key.'}}\n"
+    refusal = (
+        "def respond(messages, number):\n    return {'fail': {'status': 401, 'message': 'No such"
+        " key.'}}\n"
+    )
     policy, log = cli.write("policy.py", refusal), tmp_path / "log"
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
     with endpoint(policy, log) as address:
         model = f"model: {{name: openai/local, api_base: '{address}/v1'}}"
         assert cli("run", cli.jobs(f"id: refused, {model}", batch="show")).code == 1
     assert "1  AuthenticationError" in cli("log", "refused").out
-    assert cli("show", "refused@1", "--part", "wire-response").out.encode() == (log / "00001.response").read_bytes()
+    assert (
+        cli("show", "refused@1", "--part", "wire-response").out.encode()
+        == (log / "00001.response").read_bytes()
+    )
     reply = cli("show", "refused@1", "--part", "response")
     assert (reply.code, reply.out) == (2, "")
-    assert "has no reply: attempt 1 failed with AuthenticationError: No such key. (HTTP 401)" in reply.err
+    assert (
+        "has no reply: attempt 1 failed with AuthenticationError: No such key. (HTTP 401)"
+        in reply.err
+    )
 
 
 @pytest.mark.smoke
-def test_the_bytes_of_a_real_endpoint(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The parts "wire" and "wire-response" are what the endpoint received and sent, byte for byte; the other parts are readable."""
+def test_the_bytes_of_a_real_endpoint(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parts "wire" and "wire-response" are what the endpoint received and sent, byte for byte;
+    the other parts are readable.
+    """
     policy, log = cli.write("policy.py", POLICY), tmp_path / "log"
     (tmp_path / "ws").mkdir()
     cli.write("ws/a.txt", "hello\n")
@@ -63,7 +88,10 @@ def test_the_bytes_of_a_real_endpoint(cli: CommandLine, tmp_path: Path, monkeypa
     for turn in (1, 2):
         for part, kind in (("wire", "request"), ("wire-response", "response")):
             shown = cli("show", f"show/wired@{turn}", "--part", part)
-            assert (shown.out.encode(), shown.err) == ((log / f"{turn:05d}.{kind}").read_bytes(), "")
+            assert (shown.out.encode(), shown.err) == (
+                (log / f"{turn:05d}.{kind}").read_bytes(),
+                "",
+            )
     shown = subprocess.run(
         [sys.executable, "-m", "runtime.cli.main", "show", "wired@2", "--part", "wire"],
         cwd=ROOT,
@@ -80,7 +108,9 @@ def test_the_bytes_of_a_real_endpoint(cli: CommandLine, tmp_path: Path, monkeypa
     response = cli("show", "wired@1", "--part", "response", "--json").json()["response"]
     assert response["text"] == "look"
     assert response["usage"]["prompt"] == 1000
-    assert cli("show", "wired", "--part", "statement").out.startswith("finish({'seen': 'ünïcode '})")
+    assert cli("show", "wired", "--part", "statement").out.startswith(
+        "finish({'seen': 'ünïcode '})"
+    )
     assert "view-1" in cli("show", "wired@2", "--part", "nodes").out
     nothing = cli("show", "wired@9")
     assert (nothing.code, nothing.out) == (2, "")
@@ -90,20 +120,30 @@ def test_the_bytes_of_a_real_endpoint(cli: CommandLine, tmp_path: Path, monkeypa
 
 
 def test_a_job_in_flight_is_shown_told_and_cancelled(cli: CommandLine) -> None:
-    """log and show have the attempt in flight; a message reaches the next prompt; cancel breaks the call off."""
+    """log and show have the attempt in flight; a message reaches the next prompt; cancel breaks the
+    call off.
+    """
     cli.write("slow.py", counting(2, 2.5))
     cli.write("stuck.py", counting(1, 19))
-    file = cli.jobs("id: told, model: scripted/slow.py", "id: stuck, model: scripted/stuck.py", batch="flight")
+    file = cli.jobs(
+        "id: told, model: scripted/slow.py", "id: stuck, model: scripted/stuck.py", batch="flight"
+    )
     process = cli.start("run", file)
     for job in ("told", "stuck"):
         archive = cli.archive("flight", job)
-        wait_for(lambda a=archive: bool(a.runs()) and a.in_flight() is not None, f"a call of {job} in flight", process)
+        wait_for(
+            lambda a=archive: bool(a.runs()) and a.in_flight() is not None,
+            f"a call of {job} in flight",
+            process,
+        )
     sent = cli("send", "flight/to", "look at \x1b[2J this")
     assert (sent.code, sent.out) == (
         0,
         "flight/told: the message is recorded; the job's model reads it at its next turn\n",
     )
-    assert cli("log", "stuck").out.splitlines()[1:] == ["   1  in flight                       0+0 tokens  $0.0000"]
+    assert cli("log", "stuck").out.splitlines()[1:] == [
+        "   1  in flight                       0+0 tokens  $0.0000"
+    ]
     shown = cli("show", "stuck")
     assert (shown.code, "--- user · goal · " in shown.out) == (0, True)
     wire = cli("show", "stuck", "--part", "request", "--json")
@@ -111,7 +151,10 @@ def test_a_job_in_flight_is_shown_told_and_cancelled(cli: CommandLine) -> None:
     reply = cli("show", "stuck", "--part", "response")
     assert (reply.code, "no reply yet" in reply.err) == (2, True)
     listed = {row["job"]: row for row in cli("ls", "flight", "--json").json()}
-    assert {name: row["status"] for name, row in listed.items()} == {"flight/told": "open", "flight/stuck": "open"}
+    assert {name: row["status"] for name, row in listed.items()} == {
+        "flight/told": "open",
+        "flight/stuck": "open",
+    }
     cancelled = cli("cancel", "stuck", "--json")
     assert (cancelled.code, cancelled.json()) == (0, {"job": "flight/stuck", "cancelled": True})
     done = cli.finished(process)
@@ -138,5 +181,12 @@ def test_a_scripted_model_has_no_wire(cli: CommandLine) -> None:
 )
 def test_a_statement_that_ran_unchecked_is_told(execution: dict[str, Any], told: bool) -> None:
     """``show --part statement`` says so, as ``log`` does."""
-    shown = {"statement": "x = 1", "problem": None, "stdout": "", "stderr": "", "events": [], "execution": execution}
+    shown = {
+        "statement": "x = 1",
+        "problem": None,
+        "stdout": "",
+        "stderr": "",
+        "events": [],
+        "execution": execution,
+    }
     assert ("ran unchecked: the type checker" in statement_text(shown)) == told

@@ -1,4 +1,6 @@
-"""Another user of the machine, who has the server's address: what that user can do to the owner of jobs, and what not."""
+"""Another user of the machine, who has the server's address: what that user can do to the owner of
+jobs, and what not.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,14 @@ def stranger(cli: CommandLine, job: str, deed: str) -> dict[str, Any]:
         (evil / "evil.py").write_text(EVIL.format(marker=str(cli.path / "ran")))
         shutil.chown(evil, 65_534, 65_534)
     address = cli("status", "--json").json()["server"]["address"]
-    arguments = [address, f"holdfast/{job.split('/')[0]}", f"holdfast/{job}", str(cli.home), str(evil), deed]
+    arguments = [
+        address,
+        f"holdfast/{job.split('/')[0]}",
+        f"holdfast/{job}",
+        str(cli.home),
+        str(evil),
+        deed,
+    ]
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("stranger.py")), *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -87,7 +96,9 @@ def stranger(cli: CommandLine, job: str, deed: str) -> dict[str, Any]:
 
 
 def test_another_user_drives_no_worker_and_reads_nothing(open_cli: CommandLine) -> None:
-    """Neither a job of that user's nor a signal is taken; the owner's job ends as it would have; no file can be read."""
+    """Neither a job of that user's nor a signal is taken; the owner's job ends as it would have; no
+    file can be read.
+    """
     open_cli.write("slow.py", counting(12, 0.3))
     file = open_cli.jobs("id: a, model: scripted/slow.py", batch="mine")
     process = open_cli.start("run", file)
@@ -96,13 +107,19 @@ def test_another_user_drives_no_worker_and_reads_nothing(open_cli: CommandLine) 
     assert said == {"uid": 65_534, "readable": [], "started": "NotSigned", "asked": "refused"}
     done = open_cli.finished(process)
     assert (done.code, "mine/a  succeeded after 13 turns" in done.out) == (0, True)
-    assert "refused: a payload of workflow holdfast/mine/a is not signed: it was not given by Holdfast" in done.err
+    assert (
+        "refused: a payload of workflow holdfast/mine/a is not signed: it was not given by Holdfast"
+        in done.err
+    )
     assert not (open_cli.path / "ran").exists()
 
 
 @pytest.mark.parametrize("deed", ["terminate", "delete"])
 def test_a_job_that_another_user_ends_goes_on(open_cli: CommandLine, deed: str) -> None:
-    """The server lets anybody end a run, or delete it. No finished turn is lost: 'replay' goes on, else 'fork'."""
+    """The server lets anybody end a run, or delete it.
+
+    No finished turn is lost: 'replay' goes on, else 'fork'.
+    """
     open_cli.write("gated.py", GATED.format(gate=str(open_cli.path / "gate")))
     file = open_cli.jobs("id: a, model: scripted/gated.py", batch="ended")
     process = open_cli.start("run", file)
@@ -113,7 +130,11 @@ def test_a_job_that_another_user_ends_goes_on(open_cli: CommandLine, deed: str) 
     open_cli.end()
     open_cli.write("gate", "")
     again = open_cli(
-        *(["replay", "ended/a", "--from", "4"] if deed == "terminate" else ["fork", "ended/a@4", "--as", "b"])
+        *(
+            ["replay", "ended/a", "--from", "4"]
+            if deed == "terminate"
+            else ["fork", "ended/a@4", "--as", "b"]
+        )
     )
     assert again.code == 0, again.err
     archive = open_cli.archive("ended", "a" if deed == "terminate" else "b")
@@ -126,17 +147,26 @@ def test_a_job_that_another_user_ends_goes_on(open_cli: CommandLine, deed: str) 
 
 
 def test_a_key_that_is_another_is_told_and_starts_nothing(open_cli: CommandLine) -> None:
-    """A command and a worker with another key than the jobs' say so, and what to do; with the right one all goes on."""
+    """A command and a worker with another key than the jobs' say so, and what to do; with the right
+    one all goes on.
+    """
     open_cli.write("slow.py", counting(6, 0.3))
     file = open_cli.jobs("id: a, model: scripted/slow.py", batch="keys")
     process = open_cli.start("run", file)
     wait_for(lambda: open_cli.turns("keys", "a") >= 2, "two turns", process)
     open_cli.end()
     before = open_cli.turns("keys", "a")
-    words = "is signed with another key than this one: set HOLDFAST_KEY to the line in the file 'key' of the state"
+    words = (
+        "is signed with another key than this one: set HOLDFAST_KEY to the line in the file 'key'"
+        " of the state"
+    )
     other = PayloadKey(b"x" * 32).text
     refused = open_cli.finished(open_cli.start("run", file, HOLDFAST_KEY=other))
-    assert (refused.code, words in refused.err, len(refused.err.splitlines()) <= 3) == (2, True, True)
+    assert (refused.code, words in refused.err, len(refused.err.splitlines()) <= 3) == (
+        2,
+        True,
+        True,
+    )
     worker = open_cli.start("worker", HOLDFAST_KEY=other)
     told = ""
     while f"not working on batch keys: a payload of workflow holdfast/keys {words}" not in told:

@@ -1,4 +1,6 @@
-"""What reaches a terminal: the live table, and nothing that a model wrote and a terminal would obey."""
+"""What reaches a terminal: the live table, and nothing that a model wrote and a terminal would
+obey.
+"""
 
 import re
 import sys
@@ -38,12 +40,15 @@ def _on_a_terminal(cli: CommandLine, *arguments: str) -> tuple[int, str]:
 
 
 def test_the_live_table_and_all_that_is_printed_later(cli: CommandLine) -> None:
-    """A row a job with its turn and statement, the ended ones as lines; the cursor comes back; no escape of a model's,
-    here or in any other command, on a terminal or elsewhere."""
+    """A row a job with its turn and statement, the ended ones as lines; the cursor comes back; no
+    escape of a model's, here or in any other command, on a terminal or elsewhere.
+    """
     scripts = {"hostile": HOSTILE, "refusing": REFUSING, "failing": FAILING}
     for name, text in scripts.items():
         cli.write(f"{name}.yaml", text)
-    file = cli.jobs(*(f"id: {name}, model: scripted/{name}.yaml" for name in scripts), batch="terminal")
+    file = cli.jobs(
+        *(f"id: {name}, model: scripted/{name}.yaml" for name in scripts), batch="terminal"
+    )
     code, written = _on_a_terminal(cli, "run", str(file))
     assert code == 1
     assert re.search(r"hostile +2 +[\d,]+ +\$0.0000 +model +x = 1 # red", written)
@@ -55,11 +60,19 @@ def test_the_live_table_and_all_that_is_printed_later(cli: CommandLine) -> None:
     last = plain.splitlines()[-5:]
     assert last[0] == r'terminal/hostile: {"k\u001b[31m": "v\u001b[2J"}'
     assert last[1].startswith("1 succeeded, 2 failed; ")
-    assert last[2] == f"2 ended without success; to start them anew: holdfast run {file} --rerun-failed"
-    assert [line.split(": ")[0] for line in last[3:]] == ["  terminal/refusing  failed", "  terminal/failing  failed"]
+    assert (
+        last[2]
+        == f"2 ended without success; to start them anew: holdfast run {file} --rerun-failed"
+    )
+    assert [line.split(": ")[0] for line in last[3:]] == [
+        "  terminal/refusing  failed",
+        "  terminal/failing  failed",
+    ]
     assert "BadRequestError: no way (HTTP 400)" in plain
     assert not CONTROLS.search(
-        _on_a_terminal(cli, "show", "terminal/hostile@1", "--part", "wire-response")[1].replace("\r", "")
+        _on_a_terminal(cli, "show", "terminal/hostile@1", "--part", "wire-response")[1].replace(
+            "\r", ""
+        )
     )
 
     said = [cli("run", file), cli("ls", "terminal")]

@@ -32,16 +32,24 @@ from runtime.cli.text import clean, one_line
     ],
 )
 def test_sequences(written: str, printed: str) -> None:
-    """Control sequences go as a whole; text, line feeds, tabs and scripts of all directions stay."""
+    """Control sequences go as a whole; text, line feeds, tabs and scripts of all directions
+    stay.
+    """
     assert clean(written) == printed
 
 
-FORBIDDEN = {*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), *"\u202a\u202b\u202c\u202d\u202e"} - {"\n", "\t"}
+FORBIDDEN = {
+    *map(chr, range(0x20)),
+    *map(chr, range(0x7F, 0xA0)),
+    *"\u202a\u202b\u202c\u202d\u202e",
+} - {"\n", "\t"}
 
 
 @given(st.text(st.characters() | st.sampled_from("\x1b[]\\;0mP\x07\x9b\x9c\x9d\u202e\ud800")))
 def test_nothing_a_terminal_obeys_is_left(text: str) -> None:
-    """Whatever a model wrote: no control character is left, it can be encoded, and a second pass changes nothing."""
+    """Whatever a model wrote: no control character is left, it can be encoded, and a second pass
+    changes nothing.
+    """
     cleaned = clean(text)
     assert not FORBIDDEN & set(cleaned)
     cleaned.encode()

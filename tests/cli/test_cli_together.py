@@ -16,8 +16,9 @@ pytestmark = pytest.mark.server
 
 
 def test_the_same_file_twice_at_once(cli: CommandLine) -> None:
-    """Both commands follow the same jobs to their ends, each job's run and turn is one; a third that defines them
-    otherwise meanwhile exits 2 and says what differs."""
+    """Both commands follow the same jobs to their ends, each job's run and turn is one; a third
+    that defines them otherwise meanwhile exits 2 and says what differs.
+    """
     cli.write("slow.py", counting(8, 0.3))
     jobs = [f"id: j{n}, model: scripted/slow.py" for n in range(3)]
     file = cli.jobs(*jobs, batch="both", head="concurrency: 2")
@@ -39,7 +40,10 @@ def test_the_same_file_twice_at_once(cli: CommandLine) -> None:
 def test_two_files_share_a_server_that_ends_with_the_last(own_cli: CommandLine) -> None:
     """Two batches at once on one embedded server; it has stopped when both commands have ended."""
     own_cli.write("slow.py", counting(3, 0.2))
-    files = [own_cli.jobs("id: a, model: scripted/slow.py", batch=name, name=f"{name}.yaml") for name in ("one", "two")]
+    files = [
+        own_cli.jobs("id: a, model: scripted/slow.py", batch=name, name=f"{name}.yaml")
+        for name in ("one", "two")
+    ]
     process = own_cli.start("run", files[0])
     done = [own_cli("run", files[1]), own_cli.finished(process)]
     assert [(one.code, one.err) for one in done] == [(0, "")] * 2

@@ -29,12 +29,19 @@ def hold() -> bool:
 
 
 def test_a_tool_has_its_own_modules_and_no_keys(cli: CommandLine) -> None:
-    """It imports its own ``activities``, has no provider's key, and when it crashes the statement gets an error and goes on."""
+    """It imports its own ``activities``, has no provider's key, and when it crashes the statement
+    gets an error and goes on.
+    """
     cli.write("mine.py", TOOLS)
     cli.write("activities.py", "WHOSE = 'mine'\n")
-    code = 'found = where()\ntry:\n    crash()\nexcept RuntimeError as e:\n    found["crash"] = str(e)\nafter = where()'
+    code = (
+        'found = where()\ntry:\n    crash()\nexcept RuntimeError as e:\n    found["crash"] ='
+        " str(e)\nafter = where()"
+    )
     cli.write("a.json", script(code, 'finish([found, found["pid"] != after["pid"]])'))
-    jobs = cli.jobs("id: a, model: scripted/a.json, tools: ['mine:where', 'mine:crash']", batch="own-tools")
+    jobs = cli.jobs(
+        "id: a, model: scripted/a.json, tools: ['mine:where', 'mine:crash']", batch="own-tools"
+    )
     done = cli.finished(cli.start("run", jobs, "--json", OPENAI_API_KEY="a-secret-of-some-length"))
     assert (done.code, done.err) == (0, "")
     found, another = done.summary()["a"]["result"]
@@ -48,7 +55,9 @@ def test_a_tool_has_its_own_modules_and_no_keys(cli: CommandLine) -> None:
 
 
 def test_a_killed_worker_leaves_no_tool_behind(cli: CommandLine) -> None:
-    """``kill -9`` ends the tool's process too, though the tool holds the interpreter's lock, and what the tool started."""
+    """``kill -9`` ends the tool's process too, though the tool holds the interpreter's lock, and
+    what the tool started.
+    """
     cli.write("mine.py", TOOLS)
     cli.write("activities.py", "")
     cli.write("a.json", script("hold()"))

@@ -1,4 +1,6 @@
-"""``holdfast verify`` starts from what should be there: by Temporal's list and histories, and by a head that was kept elsewhere."""
+"""``holdfast verify`` starts from what should be there: by Temporal's list and histories, and by a
+head that was kept elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,12 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 from tests.cli.command_line import CommandLine, Done, script
 
@@ -18,7 +25,9 @@ pytestmark = pytest.mark.server
 def two_jobs(cli: CommandLine, batch: str) -> Path:
     """Two jobs of two turns that have ended; where the batch's objects are."""
     cli.write("two.yaml", script("x = 1", "finish(x)"))
-    file = cli.jobs("id: one, model: scripted/two.yaml", "id: other, model: scripted/two.yaml", batch=batch)
+    file = cli.jobs(
+        "id: one, model: scripted/two.yaml", "id: other, model: scripted/two.yaml", batch=batch
+    )
     assert cli("run", file).code == 0
     return cli.home / "archive" / batch
 
@@ -32,7 +41,9 @@ def damage_of(done: Done, name: str) -> list[str]:
 
 
 def test_a_job_that_vanished_is_missed(cli: CommandLine) -> None:
-    """Nothing of it is left in the archive, and Temporal's list has it: both verify --all and verify JOB tell."""
+    """Nothing of it is left in the archive, and Temporal's list has it: both verify --all and
+    verify JOB tell.
+    """
     batch = two_jobs(cli, "vanished")
     assert job_of(cli("verify", "--all", "--json"), "vanished/one")["damage"] == []
     shutil.rmtree(batch / "one")
@@ -66,14 +77,18 @@ def keys(cli: CommandLine) -> tuple[Path, Path]:
     """A private key and its public half, as files."""
     private = Ed25519PrivateKey.generate()
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-    public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    public = (
+        private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    )
     return cli.write("signing.pem", pem), cli.write("public.pem", public)
 
 
 def test_a_kept_head_finds_what_vanished_without_a_server(
     cli: CommandLine, keys: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A signed head covers all jobs: later verify --against tells what is gone or changed, and that growth is neither."""
+    """A signed head covers all jobs: later verify --against tells what is gone or changed, and that
+    growth is neither.
+    """
     two_jobs(cli, "kept")
     store = ("--store", tmp_path / "copy")
     for part in ("kept", "_holdfast"):
@@ -89,7 +104,9 @@ def test_a_kept_head_finds_what_vanished_without_a_server(
     assert sum(key.startswith("kept/one/ends/") for key in head["tips"]) == 1
     whole = cli("verify", "--against", kept, *store, "--require-anchor", "--json")
     assert whole.code == 0, whole.out
-    assert [a["kind"] for run in job_of(whole, "kept/one")["runs"] for a in run["anchors"]] == ["kept-head"]  # type: ignore[attr-defined]
+    assert [a["kind"] for run in job_of(whole, "kept/one")["runs"] for a in run["anchors"]] == [
+        "kept-head"
+    ]  # type: ignore[attr-defined]
     cli.write("forged.json", printed.out.replace("kept/one/ends/", "kept/one/fins/"))
     assert cli("verify", "--against", "forged.json", *store).code == 2, "a path that is not there"
     forged = cli("verify", "--against", tmp_path / "forged.json", *store)
@@ -119,14 +136,19 @@ def test_a_key_to_trust_must_have_signed_the_head_and_the_ends(
 def test_an_anchor_is_required_where_it_is_asked_for(
     cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With Temporal's history the chain is anchored; with the store alone it is only self-attested, and --require-anchor fails."""
+    """With Temporal's history the chain is anchored; with the store alone it is only self-attested,
+    and --require-anchor fails.
+    """
     two_jobs(cli, "anchor")
     assert cli("verify", "anchor/one", "--require-anchor").code == 0
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "other"))
     alone = ("verify", "anchor/one", "--store", cli.home / "archive")
     assert cli(*alone).code == 0
     failed = cli(*alone, "--require-anchor")
-    assert (failed.code, "is only self-attested, and an anchor is required" in failed.out) == (4, True)
+    assert (failed.code, "is only self-attested, and an anchor is required" in failed.out) == (
+        4,
+        True,
+    )
 
 
 def test_a_damaged_archive_has_no_head(cli: CommandLine) -> None:

@@ -24,10 +24,14 @@ pytestmark = pytest.mark.server
 
 
 def test_jobs_can_be_searched_for_and_say_how_they_stand(cli: CommandLine, kept_home: Path) -> None:
-    """A failed job is found by its status, a query that Temporal's list takes; each run has two upserts, and says how it ended."""
+    """A failed job is found by its status, a query that Temporal's list takes; each run has two
+    upserts, and says how it ended.
+    """
     cli.write("good.yaml", script("x = 1", "x = 2", "finish(1)"))
     cli.write("bad.yaml", script("x = 1"))
-    file = cli.jobs("id: good, model: scripted/good.yaml", "id: bad, model: scripted/bad.yaml", batch="visible")
+    file = cli.jobs(
+        "id: good, model: scripted/good.yaml", "id: bad, model: scripted/bad.yaml", batch="visible"
+    )
     assert cli("run", file).code == 1
     asyncio.run(_look(Home(kept_home)))
 
@@ -62,7 +66,9 @@ async def _look(home: Home) -> None:
             if event.activity_task_scheduled_event_attributes.activity_type.name == "call_model"
         ]
         assert named == ["turn 1", "turn 2: x = 1", "turn 3: x = 2"]
-        async with running_worker(client, open_store(str(home.archive)), task_queue=batch_queue("visible")):
+        async with running_worker(
+            client, open_store(str(home.archive)), task_queue=batch_queue("visible")
+        ):
             assert (await _details(client, "good")) == "succeeded after turn 3"
             assert (await _details(client, "bad")).startswith("failed after turn 2: ")
 

@@ -33,7 +33,8 @@ def gated(gate: Path) -> str:
 
 
 def test_a_job_that_waits_is_cancelled_before_it_begins(cli: CommandLine) -> None:
-    """It ends at once, though no place is free; nothing of it runs; the others go on; only --rerun-failed starts it.
+    """It ends at once, though no place is free; nothing of it runs; the others go on; only
+    --rerun-failed starts it.
 
     A job that runs and whose name begins like its name is left alone.
     """
@@ -50,14 +51,19 @@ def test_a_job_that_waits_is_cancelled_before_it_begins(cli: CommandLine) -> Non
     cancelled = cli("cancel", "queue/fix", "--json")
     assert (cancelled.code, cancelled.json()) == (0, {"job": "queue/fix", "cancelled": True})
     ended = cli.archive("queue", "fix")
-    wait_for(lambda: ended.end_without_calls() is not None, "the end of the job that waited", process)
+    wait_for(
+        lambda: ended.end_without_calls() is not None, "the end of the job that waited", process
+    )
     assert cli.archive("queue", "fix-2").end(cli.archive("queue", "fix-2").runs()[0]) is None
     again = cli("cancel", "queue/fix")
     assert (again.code, "job queue/fix does not run: it has ended" in again.err) == (2, True)
     cli.write("gate", "")
     done = cli.finished(process)
     assert done.code == 1
-    assert "queue/fix  cancelled after 0 turns  0 tokens  $0.0000: cancelled before it began\n" in done.out
+    assert (
+        "queue/fix  cancelled after 0 turns  0 tokens  $0.0000: cancelled before it began\n"
+        in done.out
+    )
     assert "1 cancelled" in done.out and "2 succeeded" in done.out
     rows = {row["id"]: row for row in json.loads(cli("ls", "queue", "--json").out)}
     assert [(name, row["status"]) for name, row in rows.items()] == [
@@ -66,7 +72,10 @@ def test_a_job_that_waits_is_cancelled_before_it_begins(cli: CommandLine) -> Non
         ("last", "succeeded"),
     ]
     assert (rows["fix"]["reason"], rows["fix"]["turns"]) == ("cancelled before it began", 0)
-    assert cli("log", "queue/fix").out == ("queue/fix: no turn has begun\nend: cancelled: cancelled before it began\n")
+    assert (
+        cli("log", "queue/fix").out
+        == "queue/fix: no turn has begun\nend: cancelled: cancelled before it began\n"
+    )
     assert ended.runs() == [] and ended.definition() is not None
     assert [cli("verify", f"queue/{name}").code for name in ("fix", "fix-2", "last")] == [0, 0, 0]
     assert "3 succeeded" not in cli("run", file).out and ended.runs() == []
@@ -77,11 +86,16 @@ def test_a_job_that_waits_is_cancelled_before_it_begins(cli: CommandLine) -> Non
 
 
 def test_a_wish_is_kept_until_a_worker_comes(cli: CommandLine) -> None:
-    """The batch is interrupted, and nobody answers for it; a job that it was never given is refused all the same."""
+    """The batch is interrupted, and nobody answers for it; a job that it was never given is refused
+    all the same.
+    """
     cli.write("gated.py", gated(cli.path / "gate2"))
     cli.write("good.yaml", script("finish(2)"))
     file = cli.jobs(
-        "id: a, model: scripted/gated.py", "id: b, model: scripted/good.yaml", batch="later", head="concurrency: 1"
+        "id: a, model: scripted/gated.py",
+        "id: b, model: scripted/good.yaml",
+        batch="later",
+        head="concurrency: 1",
     )
     process = cli.start("run", file)
     wait_for(lambda: cli.turns("later", "a") >= 1, "a turn of the first job", process)

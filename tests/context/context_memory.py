@@ -1,4 +1,5 @@
-"""A small, real source for the tests of the context: files in memory, read by the rules of ``ReadRequest``.
+"""A small, real source for the tests of the context: files in memory, read by the rules of
+``ReadRequest``.
 
 Tokens are words, so that every count in a test can be checked by eye.
 """
@@ -21,7 +22,9 @@ def words(text: str) -> int:
 
 
 def read(files: dict[str, str], request: ReadRequest) -> ReadResult:
-    """Read ``request`` from ``files``: whole lines from ``pos`` on within the budget; level 1 keeps ``def`` and ``class`` lines."""
+    """Read ``request`` from ``files``: whole lines from ``pos`` on within the budget; level 1 keeps
+    ``def`` and ``class`` lines.
+    """
     if request.path not in files:
         return ReadResult(
             obj_id=request.obj_id,
@@ -33,7 +36,9 @@ def read(files: dict[str, str], request: ReadRequest) -> ReadResult:
     fingerprint = digest_of(content)
     basis = digest_of([fingerprint, request.pos, request.tokens, request.lod])
     if basis == request.known:
-        return ReadResult(obj_id=request.obj_id, status=ReadStatus.UNCHANGED, basis=basis, fingerprint=fingerprint)
+        return ReadResult(
+            obj_id=request.obj_id, status=ReadStatus.UNCHANGED, basis=basis, fingerprint=fingerprint
+        )
     lines = content.splitlines()
     first = _first_line(lines, request.pos)
     taken: list[str] = []
@@ -41,7 +46,9 @@ def read(files: dict[str, str], request: ReadRequest) -> ReadResult:
         if request.tokens != ALL_TOKENS and words("\n".join([*taken, line])) > request.tokens:
             break
         taken.append(line)
-    shown = [line for line in taken if request.lod == 0 or line.lstrip().startswith(("def ", "class "))]
+    shown = [
+        line for line in taken if request.lod == 0 or line.lstrip().startswith(("def ", "class "))
+    ]
     text = "\n".join(shown)
     return ReadResult(
         obj_id=request.obj_id,
@@ -77,7 +84,9 @@ class Job:
         """Carry out the read that ``outcome`` asks for, if it does."""
         if isinstance(outcome, NeedsRead):
             self.reads.append(outcome.request.obj_id)
-            return self.graph.complete(outcome.call, read(self.files, outcome.request), turn=self.turn)
+            return self.graph.complete(
+                outcome.call, read(self.files, outcome.request), turn=self.turn
+            )
         return outcome
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Outcome:
@@ -102,7 +111,9 @@ class Job:
         self.now += seconds
         self.graph.background.apply(turn=self.turn, now=self.now)
         due = self.graph.due_reads(turn=self.turn, now=self.now)
-        self.graph.apply_tick([read(self.files, request) for request in due], turn=self.turn, now=self.now)
+        self.graph.apply_tick(
+            [read(self.files, request) for request in due], turn=self.turn, now=self.now
+        )
         self.graph.background.cancel()
         return [request.obj_id for request in due]
 
@@ -111,9 +122,13 @@ class Job:
         return {p.obj_id: p for p in self.graph.background.begin(turn=self.turn, now=self.now)}
 
     def prepared(self, preparation: Preparation, written: str = "") -> None:
-        """A preparation has read its source as it is now, or a model has ``written`` a group's summary."""
+        """A preparation has read its source as it is now, or a model has ``written`` a group's
+        summary.
+        """
         request = preparation.request
-        summary = ReadResult(obj_id=request.obj_id, status=ReadStatus.OK, text=written, tokens=words(written))
+        summary = ReadResult(
+            obj_id=request.obj_id, status=ReadStatus.OK, text=written, tokens=words(written)
+        )
         result = read(self.files, request) if preparation.material is None else summary
         self.graph.background.ready(preparation.payload_id, result, self.now)
 

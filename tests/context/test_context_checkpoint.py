@@ -1,4 +1,6 @@
-"""Going back: snapshots for a statement that is taken back, checkpoints for a run that goes on elsewhere."""
+"""Going back: snapshots for a statement that is taken back, checkpoints for a run that goes on
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ def job() -> Job:
 
 def test_checkpoint_is_the_whole_graph(job: Job) -> None:
     """A graph that was dumped and loaded goes on exactly as the one it was dumped from."""
-    other = Job(job.files, ContextGraph.load(json.loads(json.dumps(job.graph.dump())), words), job.turn, job.now)
+    other = Job(
+        job.files,
+        ContextGraph.load(json.loads(json.dumps(job.graph.dump())), words),
+        job.turn,
+        job.now,
+    )
     assert other.graph.dump() == job.graph.dump()
     for one in (job, other):
         one.files["a.txt"] = "newer"
@@ -32,7 +39,9 @@ def test_checkpoint_is_the_whole_graph(job: Job) -> None:
         one.tick()
     assert other.graph.dump() == job.graph.dump()
     assert other.feed() == job.feed()
-    assert [other.graph.render(i) for i in other.graph.obj_ids] == [job.graph.render(i) for i in job.graph.obj_ids]
+    assert [other.graph.render(i) for i in other.graph.obj_ids] == [
+        job.graph.render(i) for i in job.graph.obj_ids
+    ]
 
 
 def test_checkpoint_of_another_version_is_refused(job: Job) -> None:

@@ -39,9 +39,14 @@ def monty() -> Iterator[Monty]:
 
 
 def complaint(monty: Monty, source: str) -> str:
-    """What the real checker says of ``source``; empty when nothing. Nothing runs: the first name suspends."""
+    """What the real checker says of ``source``; empty when nothing.
+
+    Nothing runs: the first name suspends.
+    """
     stubs = type_stubs(TOOLS) + "gate: int\n"
-    with monty.checkout(type_check=True, type_check_stubs=stubs, type_check_format="concise") as session:
+    with monty.checkout(
+        type_check=True, type_check_stubs=stubs, type_check_format="concise"
+    ) as session:
         try:
             session.feed_start("gate\n" + source)
         except MontyTypingError as error:
@@ -89,16 +94,27 @@ RIGHT = {
     "docs/design.md section 5": DESIGN_SECTION_5,
     "docs/contract/executable-context.md section 9": SPEC_SECTION_9,
     "docs/contract/executable-context.md section 1.2": SPEC_SECTION_1,
-    "snake case": 'foo = view("a").set_lod(1).set_tokens(5).set_pos(3)\nfoo.scroll(delta_tokens=9).refresh().run().pause()',
+    "snake case": (
+        "foo ="
+        ' view("a").set_lod(1).set_tokens(5).set_pos(3)\nfoo.scroll(delta_tokens=9).refresh().run().pause()'
+    ),
     "an annotation": 'x: ViewHandle = view("a")\ny: GroupHandle = group(x)',
     "paths": 'import pathlib\nfoo = view(pathlib.Path("a"))',
-    "a frequency in a variable": 'def f(how: str, seconds: tuple) -> None:\n    view("a").Run(how).Run(seconds)',
-    "handles in a list": 'vs = [view(p) for p in ("a", "b")]\ng = group(*vs)\ng.Add(*vs)\nn = [m.tokens for m in g.members]',
-    "attributes": 'foo = view("a")\nlines = foo.text.splitlines()[: foo.last_line - foo.first_line]',
+    "a frequency in a variable": (
+        'def f(how: str, seconds: tuple) -> None:\n    view("a").Run(how).Run(seconds)'
+    ),
+    "handles in a list": (
+        'vs = [view(p) for p in ("a", "b")]\ng = group(*vs)\ng.Add(*vs)\nn = [m.tokens for m in'
+        " g.members]"
+    ),
+    "attributes": (
+        'foo = view("a")\nlines = foo.text.splitlines()[: foo.last_line - foo.first_line]'
+    ),
     "files": (
-        "import os, pathlib\ntext = open('a').read()\nfor line in open('a', 'r', encoding='utf-8').readlines():\n    print(line.strip())\n"
-        "with open('b') as f:\n    data = f.read()\nnames = os.listdir('.')\n"
-        "deep = [p.name for p in pathlib.Path('.').iterdir() if p.is_dir()]\nt = pathlib.Path('a').read_text()"
+        "import os, pathlib\ntext = open('a').read()\nfor line in open('a', 'r',"
+        " encoding='utf-8').readlines():\n    print(line.strip())\nwith open('b') as f:\n    data ="
+        " f.read()\nnames = os.listdir('.')\ndeep = [p.name for p in pathlib.Path('.').iterdir() if"
+        " p.is_dir()]\nt = pathlib.Path('a').read_text()"
     ),
     "a tool": 'hits: list[str] = search("x", limit=2)',
 }
@@ -130,14 +146,20 @@ def test_wrong_calls_are_reported(monty: Monty, name: str) -> None:
 
 
 def test_the_text_is_the_golden_file() -> None:
-    """The text that the model reads is the one that a reviewer has read. HOW: write it to the file, and read the diff."""
+    """The text that the model reads is the one that a reviewer has read.
+
+    HOW: write it to the file, and read the diff.
+    """
     assert contract_text(form="tool", tools=TOOLS, result_schema=SCHEMA) == GOLDEN.read_text()
 
 
 def test_web_pages_are_named_where_the_job_may_view_some() -> None:
     """A job that may not is not told of them."""
     allowed = contract_text(
-        form="tool", tools=(), result_schema=None, urls=("https://docs.python.org/3/", "*.example.org")
+        form="tool",
+        tools=(),
+        result_schema=None,
+        urls=("https://docs.python.org/3/", "*.example.org"),
     )
     assert "; a web page of https://docs.python.org/3/, *.example.org;" in allowed
     assert "web page" not in contract_text(form="tool", tools=(), result_schema=None)

@@ -1,4 +1,6 @@
-"""A group with a larger budget shows its members in more detail (docs/contract/executable-context.md section 9.3)."""
+"""A group with a larger budget shows its members in more detail
+(docs/contract/executable-context.md section 9.3).
+"""
 
 from __future__ import annotations
 

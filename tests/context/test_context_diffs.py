@@ -21,11 +21,21 @@ def change(job: Job, old: str, new: str) -> None:
 
 
 def test_diff_counts_source_lines_from_zero() -> None:
-    """Hunk headers carry the lines of the source, not of the excerpt, counted as ``pos`` counts them."""
+    """Hunk headers carry the lines of the source, not of the excerpt, counted as ``pos`` counts
+    them.
+    """
     before = RenderedView(text=numbered(6, start=100), first_line=100)
     after = RenderedView(text=numbered(6, start=100).replace("line103", "new"), first_line=100)
     diff = line_diff(before, after)
-    assert diff.lines == ("@@ -101,5 +101,5 @@", " line101", " line102", "-line103", "+new", " line104", " line105")
+    assert diff.lines == (
+        "@@ -101,5 +101,5 @@",
+        " line101",
+        " line102",
+        "-line103",
+        "+new",
+        " line104",
+        " line105",
+    )
     assert (diff.added, diff.removed) == (1, 1)
 
 

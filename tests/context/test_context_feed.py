@@ -36,7 +36,9 @@ def test_changed_source_is_a_delta_with_its_diff(job: Job) -> None:
 
 
 def test_changes_coalesce(job: Job) -> None:
-    """All that happened to a node since the last projection is one delta; what was undone is none."""
+    """All that happened to a node since the last projection is one delta; what was undone is
+    none.
+    """
     foo = job.view("a.txt", tokens=6)
     bar = job.view("b.txt")
     job.graph.take_deltas()
@@ -78,7 +80,9 @@ def test_group_delta_names_the_members_that_changed(job: Job) -> None:
 
 
 def test_handle_table(job: Job) -> None:
-    """One compact line a handle; names that share a node share a line; a lost node is listed while it runs or is pinned."""
+    """One compact line a handle; names that share a node share a line; a lost node is listed while
+    it runs or is pinned.
+    """
     foo = job.view("a.txt", tokens=4)
     lost = job.view("b.txt")
     job.view("b.txt", pos=2, freq="Sync")
@@ -120,7 +124,9 @@ def test_ls_lists_every_handle_by_its_name(job: Job) -> None:
 
 
 def test_events_of_calls_and_ticks(job: Job) -> None:
-    """A call is recorded with the digests before and after, then the change it made; a tick's change is its own event."""
+    """A call is recorded with the digests before and after, then the change it made; a tick's
+    change is its own event.
+    """
     foo = job.view("a.txt", freq="Sync")
     made = job.graph.digest(foo)
     job.on(foo, "set_lod", 1)
@@ -140,9 +146,13 @@ def test_events_of_calls_and_ticks(job: Job) -> None:
             after_digest=made,
         ),
         NodeChanged(id="e1", turn=1, obj_id=foo, delta="created view"),
-        MethodCalled(**method, id="e2", method="SetLod", args=("1",), before_digest=made, after_digest=after),
+        MethodCalled(
+            **method, id="e2", method="SetLod", args=("1",), before_digest=made, after_digest=after
+        ),
         NodeChanged(id="e3", turn=1, obj_id=foo, delta="lod 0 to 1"),
-        MethodCalled(**method, id="e4", method="GetDigest", before_digest=after, after_digest=after),
+        MethodCalled(
+            **method, id="e4", method="GetDigest", before_digest=after, after_digest=after
+        ),
         TickApplied(id="e5", turn=2, obj_id=foo, tick_kind="sync", delta="its source changed"),
     ]
     assert job.graph.take_events(ids()) == ()
@@ -153,7 +163,7 @@ def test_long_arguments_are_capped_in_events(job: Job) -> None:
     foo = job.view("a.txt")
     job.graph.take_events(ids())
     job.call("pin", NodeRef(foo), reason="x" * 5000)
-    (called, _) = job.graph.take_events(ids())
+    called, _ = job.graph.take_events(ids())
     assert called.args == (foo,)
     assert len(called.kwargs["reason"]) == 120
 
@@ -176,5 +186,7 @@ def test_render_cuts_by_whole_lines(job: Job) -> None:
     """A projection that has less room than the node's budget says how many lines it left out."""
     foo = job.view("a.txt")
     text = job.graph.render(foo, tokens=5)
-    assert text == "[view-1: view of a.txt lines 0:6 of 6, lod 0, 5 tokens]\n" + fenced("line0\n... 5 more lines")
+    assert text == "[view-1: view of a.txt lines 0:6 of 6, lod 0, 5 tokens]\n" + fenced(
+        "line0\n... 5 more lines"
+    )
     assert words(unfenced(text.partition("\n")[2])) == 5

@@ -1,4 +1,6 @@
-"""The delta feed within its budget: diffs give way before items, and nothing goes without a word."""
+"""The delta feed within its budget: diffs give way before items, and nothing goes without a
+word.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from runtime.context.feed import Delta, Item, compressed
 
 def item(number: int, *, rank: int = 2, group: str | None = None, detail: str = "") -> Item:
     """The change of node ``n<number>``: four words, and its diff."""
-    return Item(Delta(f"view-{number}", "view", f"n{number}", "its source changed", detail), rank, group)
+    return Item(
+        Delta(f"view-{number}", "view", f"n{number}", "its source changed", detail), rank, group
+    )
 
 
 def test_what_fits_is_whole() -> None:
@@ -60,12 +64,20 @@ def test_no_more_than_so_many_items_are_shown() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 2), st.sampled_from([None, "x", "y"]), st.integers(0, 9)), max_size=60),
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from([None, "x", "y"]), st.integers(0, 9)),
+        max_size=60,
+    ),
     st.integers(0, 200),
 )
-def test_the_budget_holds_and_every_change_is_told_of(changes: list[tuple[int, str | None, int]], budget: int) -> None:
+def test_the_budget_holds_and_every_change_is_told_of(
+    changes: list[tuple[int, str | None, int]], budget: int
+) -> None:
     """By its line or by a number, unless the numbers alone are too long."""
-    items = [item(n, rank=rank, group=group, detail="+a " * size) for n, (rank, group, size) in enumerate(changes)]
+    items = [
+        item(n, rank=rank, group=group, detail="+a " * size)
+        for n, (rank, group, size) in enumerate(changes)
+    ]
     lines = compressed(items, budget, 40, words)
     told = sum(line.startswith("n") for line in lines)
     counted = sum(int(line.split()[0]) for line in lines if " more change" in line)

@@ -1,4 +1,5 @@
-"""No background work changes a node: the one gate through which nodes change is open in calls and ticks alone.
+"""No background work changes a node: the one gate through which nodes change is open in calls and
+ticks alone.
 
 The whole test suite runs under it; here are the ways around it that are shut.
 """

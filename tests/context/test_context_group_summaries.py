@@ -1,4 +1,6 @@
-"""Group summaries by a model: prepared in the background from what the members show, and only when that changed."""
+"""Group summaries by a model: prepared in the background from what the members show, and only when
+that changed.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def job() -> Job:
 
 
 def landed(job: Job, written: str) -> list[str]:
-    """Has every summary that is wanted written, and applied at the next tick; the nodes that got one."""
+    """Has every summary that is wanted written, and applied at the next tick; the nodes that got
+    one.
+    """
     begun = job.begin()
     for preparation in begun.values():
         job.prepared(preparation, written)
@@ -34,7 +38,9 @@ def landed(job: Job, written: str) -> list[str]:
 
 
 def test_an_extract_stands_in_until_the_summary_lands_at_a_tick(job: Job) -> None:
-    """Marked as such; then the members' names stay above what the model wrote, and the feed says so."""
+    """Marked as such; then the members' names stay above what the model wrote, and the feed says
+    so.
+    """
     both = job.group(job.view("a.txt"), job.view("b.txt"), tokens=100)
     extract = job.get(both, "text")
     assert "def one" in extract
@@ -61,7 +67,9 @@ def test_an_extract_stands_in_until_the_summary_lands_at_a_tick(job: Job) -> Non
 
 
 def test_it_is_asked_for_anew_only_when_a_member_changed(job: Job) -> None:
-    """A name, a pin or a pause of a member changes nothing that a model was shown; its text does."""
+    """A name, a pin or a pause of a member changes nothing that a model was shown; its text
+    does.
+    """
     a = job.view("a.txt", freq="Sync")
     both = job.group(a, job.view("b.txt"), tokens=100)
     job.tick()
@@ -127,7 +135,10 @@ def test_a_group_of_groups_waits_for_the_summaries_inside_it(job: Job) -> None:
     (preparation,) = job.begin().values()
     assert preparation.obj_id == outer
     assert preparation.material is not None
-    assert [part.text for part in preparation.material.parts] == ["- the inner one", "def two\nbeta"]
+    assert [part.text for part in preparation.material.parts] == [
+        "- the inner one",
+        "def two\nbeta",
+    ]
 
 
 def test_a_paused_group_is_summed_up_as_it_is_shown(job: Job) -> None:
@@ -143,7 +154,9 @@ def test_a_paused_group_is_summed_up_as_it_is_shown(job: Job) -> None:
 
 
 @pytest.mark.parametrize("policy", [{"lod": 1}, {"lod": 0}, {"tokens": 20}])
-def test_no_model_is_asked_where_its_text_would_not_be_shown(job: Job, policy: dict[str, int]) -> None:
+def test_no_model_is_asked_where_its_text_would_not_be_shown(
+    job: Job, policy: dict[str, int]
+) -> None:
     """At other levels, and where the members' names leave no room."""
     job.group(job.view("a.txt"), **{"tokens": 100, **policy})
     job.tick()
@@ -224,7 +237,9 @@ def test_a_summary_that_fails_is_not_asked_for_at_once(job: Job) -> None:
 
 
 def test_a_summary_that_failed_is_told_until_one_is_written(job: Job) -> None:
-    """At a tick, in the feed and in the group's header, also when its members change; then the next one stands there."""
+    """At a tick, in the feed and in the group's header, also when its members change; then the next
+    one stands there.
+    """
     a = job.view("a.txt", freq="Sync")
     both = job.group(a, job.view("b.txt"), tokens=100)
     job.tick()
@@ -244,9 +259,15 @@ def test_a_summary_that_failed_is_told_until_one_is_written(job: Job) -> None:
     assert "standing in" not in job.graph.render(both)
 
 
-def _recorded(written: str | None, text: str = "def one\nchanged") -> list[tuple[dict[str, Any], ...]]:
-    """What is recorded of a group's turns: made; its summary came, or not; a member became ``text``; the same again."""
-    job = Job({"a.txt": "def one\nalpha", "b.txt": "def two\nbeta"}, ContextGraph(words, writer=True))
+def _recorded(
+    written: str | None, text: str = "def one\nchanged"
+) -> list[tuple[dict[str, Any], ...]]:
+    """What is recorded of a group's turns: made; its summary came, or not; a member became
+    ``text``; the same again.
+    """
+    job = Job(
+        {"a.txt": "def one\nalpha", "b.txt": "def two\nbeta"}, ContextGraph(words, writer=True)
+    )
     job.group(job.view("a.txt"), job.view("b.txt"), tokens=100)
     turns = [job.graph.records(changed_only=True)]
     for files in ({}, {"a.txt": text}):
@@ -261,7 +282,9 @@ def _recorded(written: str | None, text: str = "def one\nchanged") -> list[tuple
 
 
 def test_when_and_how_a_summary_is_written_is_no_divergence() -> None:
-    """Whether it came, when, and its words are chance: the records of two executions agree; another member's text does not."""
+    """Whether it came, when, and its words are chance: the records of two executions agree; another
+    member's text does not.
+    """
     none, one, other = _recorded(None), _recorded("- one calls two"), _recorded("- two is called")
     assert [len(turn) for turn in none] != [len(turn) for turn in one]
     for first in (none, one, other):
@@ -269,6 +292,10 @@ def test_when_and_how_a_summary_is_written_is_no_divergence() -> None:
             for turn, (before, after) in enumerate(zip(first, second, strict=True)):
                 assert compare_nodes(turn, before, after) == ()
     changed = _recorded("- one calls two", "def one\nelse")
-    assert [bool(compare_nodes(0, *turns)) for turns in zip(one, changed, strict=True)] == [False, False, True]
+    assert [bool(compare_nodes(0, *turns)) for turns in zip(one, changed, strict=True)] == [
+        False,
+        False,
+        True,
+    ]
     subjects = {found.subject for found in compare_nodes(2, one[2], changed[2])}
     assert subjects == {"view-1", "group-3"}

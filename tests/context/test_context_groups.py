@@ -12,7 +12,10 @@ from runtime.context.outcomes import NodeRef
 from runtime.context.states import RenderedView, ViewState
 from runtime.context.summary import Member, summarise
 
-CODE = '"""What it is."""\nimport os\n\nLIMIT = 5\n\nclass A:\n    def f(self):\n        return LIMIT\n\ndef g():\n    pass'
+CODE = (
+    '"""What it is."""\nimport os\n\nLIMIT = 5\n\nclass A:\n    def f(self):\n        return'
+    " LIMIT\n\ndef g():\n    pass"
+)
 
 
 @pytest.fixture
@@ -29,8 +32,8 @@ def test_summary_names_members_and_keeps_first_and_structure_lines(job: Job) -> 
     assert job.graph.render(s) == (
         "[s: group of foo, lod 2, 21 tokens]\n"
         + fenced(
-            "foo (view-1): a.py lines 0:11 of 11\n"
-            '  """What it is."""\n  import os\n  LIMIT = 5\n  class A:\n      def f(self):\n  def g():'
+            'foo (view-1): a.py lines 0:11 of 11\n  """What it is."""\n  import os\n  LIMIT = 5\n '
+            " class A:\n      def f(self):\n  def g():"
         )
     )
 
@@ -43,7 +46,12 @@ def test_levels_of_a_group(job: Job) -> None:
     assert job.get(s, "text").splitlines()[1:] == ["  " + line for line in CODE.splitlines()]
     job.on(s, "SetLod", 1)
     job.tick()
-    assert job.get(s, "text").splitlines()[1:] == ["  LIMIT = 5", "  class A:", "      def f(self):", "  def g():"]
+    assert job.get(s, "text").splitlines()[1:] == [
+        "  LIMIT = 5",
+        "  class A:",
+        "      def f(self):",
+        "  def g():",
+    ]
 
 
 def test_group_recomputes_when_a_member_changed_and_only_then(job: Job) -> None:
@@ -56,12 +64,17 @@ def test_group_recomputes_when_a_member_changed_and_only_then(job: Job) -> None:
     assert job.graph.take_events(lambda: "e") == ()
     job.files["a.py"] = CODE.replace("class A", "class B")
     job.tick()
-    assert [event.type for event in job.graph.take_events(lambda: "e")] == ["tick_applied", "group_recomputed"]
+    assert [event.type for event in job.graph.take_events(lambda: "e")] == [
+        "tick_applied",
+        "group_recomputed",
+    ]
     assert "class B" in job.get(s, "text")
 
 
 def test_a_paused_group_waits_for_refresh(job: Job) -> None:
-    """Paused, a group keeps its summary whatever its members do; ``Refresh`` recomputes it at once."""
+    """Paused, a group keeps its summary whatever its members do; ``Refresh`` recomputes it at
+    once.
+    """
     a = job.view("a.py", freq="Sync")
     s = job.group(a, mode="paused")
     job.files["a.py"] = CODE.replace("class A", "class B")
@@ -73,7 +86,9 @@ def test_a_paused_group_waits_for_refresh(job: Job) -> None:
 
 
 def test_groups_of_groups_see_the_newest_members(job: Job) -> None:
-    """One tick carries a change through groups that contain each other, whatever the order they were made in."""
+    """One tick carries a change through groups that contain each other, whatever the order they
+    were made in.
+    """
     a = job.view("a.py", freq="Sync")
     outer = job.group(job.view("b.txt"), tokens=200)
     middle = job.group(outer, tokens=200)
@@ -82,7 +97,11 @@ def test_groups_of_groups_see_the_newest_members(job: Job) -> None:
     job.tick()
     job.files["a.py"] = CODE.replace("class A", "class B")
     job.tick()
-    assert ["class B" in job.get(node, "text") for node in (inner, outer, middle)] == [True, True, True]
+    assert ["class B" in job.get(node, "text") for node in (inner, outer, middle)] == [
+        True,
+        True,
+        True,
+    ]
 
 
 def test_a_group_cannot_contain_itself(job: Job) -> None:
@@ -90,8 +109,9 @@ def test_a_group_cannot_contain_itself(job: Job) -> None:
     inner = job.group(job.view("a.py"))
     outer = job.group(inner)
     job.graph.learn_names({"inner": inner, "outer": outer})
-    assert raised(job.on(inner, "Add", NodeRef(outer))).message == (
-        "Add: outer contains inner; a group cannot contain itself"
+    assert (
+        raised(job.on(inner, "Add", NodeRef(outer))).message
+        == "Add: outer contains inner; a group cannot contain itself"
     )
     assert raised(job.on(inner, "Add", NodeRef(inner))).type == "ValueError"
 
@@ -114,15 +134,21 @@ def test_add_and_remove(job: Job) -> None:
 
 def test_wrong_members(job: Job) -> None:
     """A group takes handles, at least one."""
-    assert raised(job.call("group")).message == "group: at least one handle is needed, as in group(foo)"
-    assert raised(job.call("group", "a.py")).message == (
-        "group: argument 1 must be a handle made by view(...), group(...) or note(...), not str"
+    assert (
+        raised(job.call("group")).message
+        == "group: at least one handle is needed, as in group(foo)"
+    )
+    assert (
+        raised(job.call("group", "a.py")).message
+        == "group: argument 1 must be a handle made by view(...), group(...) or note(...), not str"
     )
     assert raised(job.call("group", [NodeRef("view-1")])).type == "TypeError"
 
 
 def test_pinned_and_changed_members_get_more(job: Job) -> None:
-    """Of two equal members the pinned one, or the one that changed, has the larger part of the summary."""
+    """Of two equal members the pinned one, or the one that changed, has the larger part of the
+    summary.
+    """
     b, c = job.view("b.txt", freq="Sync"), job.view("c.txt", freq="Sync")
     s = job.group(b, c, tokens=40, lod=0)
     job.tick()
@@ -168,14 +194,26 @@ def test_throttled_group(job: Job) -> None:
 texts = st.lists(st.text("ab #=\t", max_size=12), max_size=20).map("\n".join)
 
 
-@given(texts=st.lists(texts, min_size=1, max_size=5), budget=st.integers(1, 60), lod=st.sampled_from([0, 1, 2]))
+@given(
+    texts=st.lists(texts, min_size=1, max_size=5),
+    budget=st.integers(1, 60),
+    lod=st.sampled_from([0, 1, 2]),
+)
 def test_summary_stays_within_its_budget(texts: list[str], budget: int, lod: int) -> None:
-    """Whatever the members hold, the summary has at most the budget's tokens, or is the one line that counts them."""
+    """Whatever the members hold, the summary has at most the budget's tokens, or is the one line
+    that counts them.
+    """
     members = [
         Member(
             f"m{i}",
             ViewState(
-                obj_id=f"view-{i}", path="p", pos="0:0", tokens=9, lod=0, base_lod=0, rendering=RenderedView(text=text)
+                obj_id=f"view-{i}",
+                path="p",
+                pos="0:0",
+                tokens=9,
+                lod=0,
+                base_lod=0,
+                rendering=RenderedView(text=text),
             ),
             changed=i == 1,
         )
@@ -187,7 +225,9 @@ def test_summary_stays_within_its_budget(texts: list[str], budget: int, lod: int
 
 
 def test_a_member_that_changed_a_while_ago_keeps_a_larger_share() -> None:
-    """Changed since the last summary: three shares; in one of the last five turns: two; else one."""
+    """Changed since the last summary: three shares; in one of the last five turns: two; else
+    one.
+    """
     job = Job({name: numbered(60) for name in ("a.txt", "b.txt", "c.txt")})
     a, b, c = (job.view(name, freq="Sync") for name in job.files)
     group = job.group(a, b, c, tokens=90, lod=0)

@@ -18,7 +18,9 @@ from tests.tiers.tiers import examples
 
 PATHS = ("a.py", "b.txt", "c.txt")
 contents = st.builds(
-    lambda start, count: f"class A{start}:\n" + numbered(count, start=start), st.integers(0, 3), st.integers(0, 8)
+    lambda start, count: f"class A{start}:\n" + numbered(count, start=start),
+    st.integers(0, 3),
+    st.integers(0, 8),
 )
 picks = st.integers(0, 50)
 POLICY: dict[str, st.SearchStrategy[Any]] = {
@@ -28,11 +30,15 @@ POLICY: dict[str, st.SearchStrategy[Any]] = {
     "Scroll": st.integers(-9, 9),
     "Run": st.sampled_from(["Sync", "Async", 5]),
 }
-policies = st.sampled_from(sorted(POLICY)).flatmap(lambda name: st.tuples(st.just(name), POLICY[name]))
+policies = st.sampled_from(sorted(POLICY)).flatmap(
+    lambda name: st.tuples(st.just(name), POLICY[name])
+)
 
 
 class ContextMachine(RuleBasedStateMachine):
-    """Two jobs get the same calls over the same files; one of them is dumped and loaded on the way."""
+    """Two jobs get the same calls over the same files; one of them is dumped and loaded on the
+    way.
+    """
 
     @initialize(text=contents)
     def begin(self, text: str) -> None:
@@ -54,7 +60,11 @@ class ContextMachine(RuleBasedStateMachine):
         ids = self.jobs[0].graph.obj_ids
         return ids[pick % len(ids)]
 
-    @rule(path=st.sampled_from([*PATHS, "gone"]), tokens=st.integers(1, 12), lod=st.sampled_from([0, 1, 3]))
+    @rule(
+        path=st.sampled_from([*PATHS, "gone"]),
+        tokens=st.integers(1, 12),
+        lod=st.sampled_from([0, 1, 3]),
+    )
     def view(self, path: str, tokens: int, lod: int) -> None:
         self.both(lambda job: job.call("view", path, tokens=tokens, lod=lod))
 
@@ -89,7 +99,9 @@ class ContextMachine(RuleBasedStateMachine):
         self.both(lambda job: job.on(self.node(pick), method))
 
     @precondition(lambda self: self.jobs[0].graph.obj_ids)
-    @rule(pick=picks, lod=st.sampled_from([None, 0, 1, 3]), function=st.sampled_from(["show", "pin"]))
+    @rule(
+        pick=picks, lod=st.sampled_from([None, 0, 1, 3]), function=st.sampled_from(["show", "pin"])
+    )
     def function(self, pick: int, lod: int | None, function: str) -> None:
         extra = {"lod": lod} if function == "show" else {}
         self.both(lambda job: job.call(function, NodeRef(self.node(pick)), **extra))
@@ -109,11 +121,15 @@ class ContextMachine(RuleBasedStateMachine):
 
     @rule()
     def project(self) -> None:
-        self.both(lambda job: (job.graph.take_deltas(), [job.graph.render(i) for i in job.graph.obj_ids]))
+        self.both(
+            lambda job: (job.graph.take_deltas(), [job.graph.render(i) for i in job.graph.obj_ids])
+        )
 
     @rule()
     def record(self) -> None:
-        self.both(lambda job: (job.graph.take_events(lambda: "e"), job.graph.records(changed_only=True)))
+        self.both(
+            lambda job: (job.graph.take_events(lambda: "e"), job.graph.records(changed_only=True))
+        )
 
     @rule(path=st.sampled_from(PATHS), pick=picks)
     def rollback(self, path: str, pick: int) -> None:

@@ -1,4 +1,6 @@
-"""Async updates: prepared in the background, applied at a tick if their basis still is the node's."""
+"""Async updates: prepared in the background, applied at a tick if their basis still is the
+node's.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def job() -> Job:
 
 
 def test_nothing_changes_between_the_end_of_a_preparation_and_the_tick(job: Job) -> None:
-    """The payload waits; the tick applies it before it reads anything, and leaves the three events of it."""
+    """The payload waits; the tick applies it before it reads anything, and leaves the three events
+    of it.
+    """
     foo = job.view("a.txt", freq="Async")
     assert job.tick() == []
     (preparation,) = job.begin().values()
@@ -43,9 +47,12 @@ def test_nothing_changes_between_the_end_of_a_preparation_and_the_tick(job: Job)
 
 
 @pytest.mark.parametrize(
-    ("method", "args"), [("Pause", ()), ("SetTokens", (5,)), ("SetPos", (1,)), ("Run", ("Sync",)), ("SetLod", (1,))]
+    ("method", "args"),
+    [("Pause", ()), ("SetTokens", (5,)), ("SetPos", (1,)), ("Run", ("Sync",)), ("SetLod", (1,))],
 )
-def test_a_preparation_is_cancelled_when_its_node_moves_on(job: Job, method: str, args: tuple[object, ...]) -> None:
+def test_a_preparation_is_cancelled_when_its_node_moves_on(
+    job: Job, method: str, args: tuple[object, ...]
+) -> None:
     """Paused or changed: what would come of it could not be applied."""
     foo = job.view("a.txt", freq="Async")
     job.tick()
@@ -105,13 +112,23 @@ def test_the_queue_survives_a_checkpoint(job: Job) -> None:
     preparations = job.begin()
     job.files |= {"a.txt": "two", "b.txt": "two"}
     job.prepared(preparations[foo])
-    other = Job(job.files, ContextGraph.load(json.loads(json.dumps(job.graph.dump())), words), job.turn, job.now)
+    other = Job(
+        job.files,
+        ContextGraph.load(json.loads(json.dumps(job.graph.dump())), words),
+        job.turn,
+        job.now,
+    )
     other.tick()
     assert [other.get(node, "text") for node in (foo, bar)] == ["two", "one"]
-    assert {p.obj_id: p.payload_id for p in other.begin().values()} == {foo: "payload-4", bar: "payload-3"}
+    assert {p.obj_id: p.payload_id for p in other.begin().values()} == {
+        foo: "payload-4",
+        bar: "payload-3",
+    }
 
 
-def payload(number: int, node: str, kind: PayloadKind = PayloadKind.RENDER, digest: str = "d") -> UpdatePayload:
+def payload(
+    number: int, node: str, kind: PayloadKind = PayloadKind.RENDER, digest: str = "d"
+) -> UpdatePayload:
     """A payload with nothing in it."""
     basis = {"obj_digest": digest, "policy_hash": "", "deps_hash": ""}
     return UpdatePayload.model_validate(
@@ -130,7 +147,9 @@ def payload(number: int, node: str, kind: PayloadKind = PayloadKind.RENDER, dige
 
 
 def test_the_newest_of_a_key_is_applied_in_the_place_of_the_oldest() -> None:
-    """Another kind for the same node is another key; a stale one does not supersede one that could be applied."""
+    """Another kind for the same node is another key; a stale one does not supersede one that could
+    be applied.
+    """
     queue = ReadyQueue(per_turn=9)
     queue.waiting = [
         payload(1, "a"),
@@ -146,9 +165,16 @@ def test_the_newest_of_a_key_is_applied_in_the_place_of_the_oldest() -> None:
 
 
 def test_what_one_payload_makes_stale_is_not_applied_after_it() -> None:
-    """The basis is checked again when a payload's turn has come, and a drop does not use up the cap."""
+    """The basis is checked again when a payload's turn has come, and a drop does not use up the
+    cap.
+    """
     queue = ReadyQueue(per_turn=2)
-    queue.waiting = [payload(1, "a"), payload(2, "a", PayloadKind.PARSE), payload(3, "b"), payload(4, "c")]
+    queue.waiting = [
+        payload(1, "a"),
+        payload(2, "a", PayloadKind.PARSE),
+        payload(3, "b"),
+        payload(4, "c"),
+    ]
     applied: list[str] = []
     queue.take(lambda p: p.obj_id not in applied, lambda p: applied.append(p.obj_id))
     assert applied == ["a", "b"]

@@ -1,4 +1,6 @@
-"""Periodic ticks: due by workflow time, after the sync ticks, and one tick however many intervals were missed."""
+"""Periodic ticks: due by workflow time, after the sync ticks, and one tick however many intervals
+were missed.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,18 @@ def job() -> Job:
 
 
 def test_a_periodic_view_is_read_when_its_interval_is_over(job: Job) -> None:
-    """The first tick after ``Run`` reads it, then every one that comes ``seconds`` or more after the last."""
+    """The first tick after ``Run`` reads it, then every one that comes ``seconds`` or more after
+    the last.
+    """
     foo = job.view("a.txt", freq=("Periodic", 100))
-    assert [job.tick(seconds) for seconds in (1, 99, 1, 50, 50, 99.5)] == [[foo], [], [foo], [], [foo], []]
+    assert [job.tick(seconds) for seconds in (1, 99, 1, 50, 50, 99.5)] == [
+        [foo],
+        [],
+        [foo],
+        [],
+        [foo],
+        [],
+    ]
 
 
 def test_several_missed_intervals_give_one_tick(job: Job) -> None:
@@ -37,7 +48,9 @@ def test_periodic_ticks_come_after_sync_ticks(job: Job) -> None:
     job.files |= dict.fromkeys(job.files, "two")
     job.graph.take_events(lambda: "e")
     assert job.tick() == [bar, foo, baz]
-    events = [event for event in job.graph.take_events(lambda: "e") if isinstance(event, TickApplied)]
+    events = [
+        event for event in job.graph.take_events(lambda: "e") if isinstance(event, TickApplied)
+    ]
     assert [(event.obj_id, event.tick_kind) for event in events] == [
         (bar, "sync"),
         (foo, "periodic"),
@@ -74,7 +87,13 @@ def test_a_periodic_group_is_recomputed_when_it_is_due_and_a_member_changed(job:
 def test_a_schedule_that_makes_no_sense_is_refused(job: Job) -> None:
     """The message says what is accepted."""
     foo = job.view("a.txt")
-    for freq in (("Periodic", 0), ("Periodic", -1), ("Periodic", True), ("Periodic", float("nan")), ("Periodic", 1e9)):
+    for freq in (
+        ("Periodic", 0),
+        ("Periodic", -1),
+        ("Periodic", True),
+        ("Periodic", float("nan")),
+        ("Periodic", 1e9),
+    ):
         assert raised(job.on(foo, "Run", freq=freq)).message.startswith(
             'Run: ("Periodic", seconds) needs more than 0 and'
         )
@@ -90,9 +109,16 @@ def test_the_handle_table_says_how_often(job: Job) -> None:
 
 
 def test_a_record_of_the_ticks_that_brought_news_is_enough_to_follow(job: Job) -> None:
-    """What a record does not have was not read or was unchanged: those views stay due, so that none is read too late."""
+    """What a record does not have was not read or was unchanged: those views stay due, so that none
+    is read too late.
+    """
     views = [job.view("a.txt", freq=("Periodic", 60)), job.view("b.txt", freq=("Periodic", 7))]
-    other = Job(dict(job.files), ContextGraph.load(json.loads(json.dumps(job.graph.dump())), words), job.turn, job.now)
+    other = Job(
+        dict(job.files),
+        ContextGraph.load(json.loads(json.dumps(job.graph.dump())), words),
+        job.turn,
+        job.now,
+    )
     record: dict[float, dict[str, ReadResult]] = {}
     for _ in range(200):
         job.now += 3
@@ -110,4 +136,6 @@ def test_a_record_of_the_ticks_that_brought_news_is_enough_to_follow(job: Job) -
         assert recorded.keys() <= set(asked)
         answers = [recorded[obj_id] for obj_id in asked if obj_id in recorded]
         other.graph.apply_tick(answers, turn=other.turn, now=now)
-    assert [other.graph.digest(view) for view in views] == [job.graph.digest(view) for view in views]
+    assert [other.graph.digest(view) for view in views] == [
+        job.graph.digest(view) for view in views
+    ]

@@ -1,7 +1,8 @@
-"""The ready queue against a naive one: what several payloads for one node come to, which are stale, and who waits how long.
+"""The ready queue against a naive one: what several payloads for one node come to, which are stale,
+and who waits how long.
 
-A graph prepares one payload for a node at a time, so its histories (``test_context_scheduler.py``) have nothing to coalesce; the
-queue's own histories have.
+A graph prepares one payload for a node at a time, so its histories (``test_context_scheduler.py``)
+have nothing to coalesce; the queue's own histories have.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def payload(number: int, node: str, kind: PayloadKind, version: int) -> UpdatePa
 
 @dataclass
 class Naive:
-    """Section 6.2 of docs/contract/executable-context.md: one line for each rule, and every payload looked at at every tick.
+    """Section 6.2 of docs/contract/executable-context.md: one line for each rule, and every payload
+    looked at at every tick.
 
     ``arrived`` are number, node, kind and version; applying one makes its node another version.
     """
@@ -48,7 +50,9 @@ class Naive:
     per_turn: int
     versions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(NODES, 0))
     arrived: list[tuple[int, str, PayloadKind, int]] = field(default_factory=list)
-    tally: dict[str, int] = field(default_factory=lambda: {"applied": 0, "stale": 0, "superseded": 0})
+    tally: dict[str, int] = field(
+        default_factory=lambda: {"applied": 0, "stale": 0, "superseded": 0}
+    )
 
     def tick(self) -> list[int]:
         """The numbers of the payloads that are applied, in order."""
@@ -58,7 +62,9 @@ class Naive:
         kept: list[tuple[int, str, PayloadKind, int]] = []
         for place, one in enumerate(valid):
             if any(other[1:3] == one[1:3] for other in valid[:place]):
-                self.tally["superseded"] += 1  # its place is that of the oldest of its key, whose content it replaces
+                self.tally["superseded"] += (
+                    1  # its place is that of the oldest of its key, whose content it replaces
+                )
                 continue
             kept.append([other for other in valid if other[1:3] == one[1:3]][-1])
         while kept and len(applied) < self.per_turn:
@@ -74,11 +80,26 @@ class Naive:
 
 
 @given(histories, st.integers(1, 3))
-@example([("arrive", "a", KINDS[0]), ("arrive", "b", KINDS[0]), ("arrive", "a", KINDS[0]), ("tick",), ("tick",)], 1)
-@example([("arrive", "a", KINDS[0]), ("arrive", "a", KINDS[1]), ("arrive", "b", KINDS[0]), ("tick",)], 2)
+@example(
+    [
+        ("arrive", "a", KINDS[0]),
+        ("arrive", "b", KINDS[0]),
+        ("arrive", "a", KINDS[0]),
+        ("tick",),
+        ("tick",),
+    ],
+    1,
+)
+@example(
+    [("arrive", "a", KINDS[0]), ("arrive", "a", KINDS[1]), ("arrive", "b", KINDS[0]), ("tick",)], 2
+)
 @example([("arrive", "a", KINDS[0]), ("change", "a"), ("arrive", "a", KINDS[0]), ("tick",)], 2)
-def test_the_queue_does_what_the_naive_one_does(history: list[tuple[str, ...]], per_turn: int) -> None:
-    """The same payloads in the same order at every tick, the same left over, and the same counts."""
+def test_the_queue_does_what_the_naive_one_does(
+    history: list[tuple[str, ...]], per_turn: int
+) -> None:
+    """The same payloads in the same order at every tick, the same left over, and the same
+    counts.
+    """
     naive, queue = Naive(per_turn), ReadyQueue(per_turn=per_turn)
     versions = dict.fromkeys(NODES, 0)
     for number, (what, *rest) in enumerate(history):
@@ -104,7 +125,9 @@ def test_the_queue_does_what_the_naive_one_does(history: list[tuple[str, ...]], 
 
 @given(st.integers(1, 3), st.integers(2, 6))
 def test_nobody_waits_longer_than_all_others_take(per_turn: int, nodes: int) -> None:
-    """However often others are prepared anew: a payload that is first in the queue is applied at the next tick."""
+    """However often others are prepared anew: a payload that is first in the queue is applied at
+    the next tick.
+    """
     queue = ReadyQueue(per_turn=per_turn)
     waited = dict.fromkeys(map(str, range(nodes)), 0)
     number = 0

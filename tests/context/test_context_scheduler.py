@@ -1,4 +1,6 @@
-"""The scheduler against a naive one: order, coalescing, staleness, throttling, intervals and caps of random histories."""
+"""The scheduler against a naive one: order, coalescing, staleness, throttling, intervals and caps
+of random histories.
+"""
 
 from __future__ import annotations
 
@@ -85,9 +87,17 @@ class Naive:
         self.turn += 1
         self.now += seconds
         log = [("payload", number) for number in self._payloads()]
-        due = [("sync", n) for n, view in enumerate(self.views) if view.dirty or self._due(view, "Sync")]
+        due = [
+            ("sync", n)
+            for n, view in enumerate(self.views)
+            if view.dirty or self._due(view, "Sync")
+        ]
         asked = {n for _, n in due}
-        due += [("periodic", n) for n, v in enumerate(self.views) if n not in asked and self._due(v, "Periodic")]
+        due += [
+            ("periodic", n)
+            for n, v in enumerate(self.views)
+            if n not in asked and self._due(v, "Periodic")
+        ]
         self.read = [n for _, n in due]
         for kind, number in due:
             if self.views[number].read(self.files[number]):
@@ -113,15 +123,21 @@ class Naive:
                 changed.append(number)
             self._ticked(number)
             self.applied += 1
-        self.queue = [[entry for entry in queue if entry[0] == number][-1] for number in order[PER_TURN:]]
+        self.queue = [
+            [entry for entry in queue if entry[0] == number][-1] for number in order[PER_TURN:]
+        ]
         return changed
 
     def _due(self, view: Node, kind: str) -> bool:
         if not view.running:
             return False
         if kind == "Sync":
-            return bool(view.freq == "Sync") and (view.last_turn == -1 or self.turn >= view.last_turn + view.throttle)
-        return view.freq[0] == "Periodic" and (view.last_at is None or self.now >= view.last_at + view.freq[1])
+            return bool(view.freq == "Sync") and (
+                view.last_turn == -1 or self.turn >= view.last_turn + view.throttle
+            )
+        return view.freq[0] == "Periodic" and (
+            view.last_at is None or self.now >= view.last_at + view.freq[1]
+        )
 
     def _ticked(self, number: int) -> None:
         if self.views[number].running:
@@ -190,7 +206,10 @@ def both() -> tuple[Naive, Real]:
     real = Real(job, [job.view(path, tokens=2) for path in PATHS])
     real.job.graph.take_deltas()
     job.graph.take_events(lambda: "e")
-    naive = Naive(dict.fromkeys(range(len(PATHS)), "x0"), [Node(("x0", 2), projected=("x0", 2)) for _ in PATHS])
+    naive = Naive(
+        dict.fromkeys(range(len(PATHS)), "x0"),
+        [Node(("x0", 2), projected=("x0", 2)) for _ in PATHS],
+    )
     return naive, real
 
 
@@ -201,7 +220,9 @@ def step(naive: Naive, real: Real, operation: tuple[Any, ...]) -> None:
         case ("tick", seconds):
             assert real.tick(seconds) == naive.tick(seconds)
             assert real.read == naive.read
-            assert [job.get(node, "last_tick_turn") for node in real.ids] == [view.last_turn for view in naive.views]
+            assert [job.get(node, "last_tick_turn") for node in real.ids] == [
+                view.last_turn for view in naive.views
+            ]
             assert real.begin() == naive.begin()
         case ("edit", number, content):
             naive.files[number] = job.files[PATHS[number]] = content
@@ -230,7 +251,9 @@ def step(naive: Naive, real: Real, operation: tuple[Any, ...]) -> None:
     job.graph.background.cancel()
     real.prune()
     naive.cancel()
-    assert [real.ids.index(p.obj_id) for p in real.running] == [number for number, _ in naive.preparing]
+    assert [real.ids.index(p.obj_id) for p in real.running] == [
+        number for number, _ in naive.preparing
+    ]
     tally = job.graph.background.tally
     assert (tally.applied, tally.stale, tally.superseded, tally.failed) == (
         naive.applied,
@@ -242,8 +265,22 @@ def step(naive: Naive, real: Real, operation: tuple[Any, ...]) -> None:
 
 
 ASYNC = [("run", number, "Async", 1) for number in range(4)]
-STALE = [*ASYNC, ("tick", 60.0), ("edit", 0, "x1"), ("ready", 0), ("tokens", 0, 1), ("tick", 60.0), ("tick", 60.0)]
-CAPPED = [*ASYNC, ("tick", 60.0), *[("edit", n, "x1") for n in range(4)], *[("ready", 0)] * 3, *[("tick", 60.0)] * 3]
+STALE = [
+    *ASYNC,
+    ("tick", 60.0),
+    ("edit", 0, "x1"),
+    ("ready", 0),
+    ("tokens", 0, 1),
+    ("tick", 60.0),
+    ("tick", 60.0),
+]
+CAPPED = [
+    *ASYNC,
+    ("tick", 60.0),
+    *[("edit", n, "x1") for n in range(4)],
+    *[("ready", 0)] * 3,
+    *[("tick", 60.0)] * 3,
+]
 PERIODIC = [("run", 0, ("Periodic", 90), 1), ("run", 1, "Sync", 1)]
 ORDERED = [
     *PERIODIC,
@@ -262,7 +299,9 @@ ORDERED = [
 @example(CAPPED)
 @example(ORDERED)
 def test_the_scheduler_does_what_the_naive_one_does(history: list[tuple[Any, ...]]) -> None:
-    """The same changes in the same order at every tick, the same preparations, the same drops; and again when replayed."""
+    """The same changes in the same order at every tick, the same preparations, the same drops; and
+    again when replayed.
+    """
     naive, real = both()
     for operation in history:
         step(naive, real, operation)
@@ -273,7 +312,9 @@ def test_the_scheduler_does_what_the_naive_one_does(history: list[tuple[Any, ...
 
 
 def test_no_node_is_starved_by_the_cap() -> None:
-    """Though every source changes all the time, and two payloads are applied a turn, each view is updated every other turn."""
+    """Though every source changes all the time, and two payloads are applied a turn, each view is
+    updated every other turn.
+    """
     naive, real = both()
     for operation in ASYNC:
         step(naive, real, operation)

@@ -24,7 +24,9 @@ def test_due_reads_are_dirty_and_running_views_in_creation_order(job: Job) -> No
 
 
 def test_sync_tick_shows_the_change(job: Job) -> None:
-    """A running view shows its file as it is at the tick; a paused one shows its last known state."""
+    """A running view shows its file as it is at the tick; a paused one shows its last known
+    state.
+    """
     running, paused = job.view("a.txt", freq="Sync"), job.view("b.txt")
     job.files["a.txt"] = job.files["b.txt"] = "new"
     job.tick()
@@ -40,7 +42,9 @@ def test_pause_stops_the_ticks(job: Job) -> None:
 
 
 def test_throttle(job: Job) -> None:
-    """``min_turn_interval`` turns pass between two sync ticks; an explicit change does not wait for them."""
+    """``min_turn_interval`` turns pass between two sync ticks; an explicit change does not wait for
+    them.
+    """
     foo = job.view("a.txt")
     job.on(foo, "Run", freq="Sync", min_turn_interval=3)
     assert [bool(job.tick()) for _ in range(7)] == [True, False, False, True, False, False, True]
@@ -65,7 +69,9 @@ def test_unchanged_source_changes_nothing(job: Job) -> None:
 
 
 def test_vanished_source_is_told_once(job: Job) -> None:
-    """A running view keeps its last text; the feed says so when it vanishes and when it is back, not in between."""
+    """A running view keeps its last text; the feed says so when it vanishes and when it is back,
+    not in between.
+    """
     job.view("a.txt", freq="Sync")
     job.graph.take_deltas()
     content = job.files.pop("a.txt")
@@ -76,7 +82,10 @@ def test_vanished_source_is_told_once(job: Job) -> None:
         job.tick()
         told.append(job.feed())
     assert told == [
-        ["view-1: unreadable (FileNotFoundError: no such file: a.txt); still shows its last known state"],
+        [
+            "view-1: unreadable (FileNotFoundError: no such file: a.txt); still shows its last"
+            " known state"
+        ],
         [],
         ["view-1: readable again"],
         [],
@@ -94,7 +103,9 @@ def test_a_paused_view_that_cannot_be_read_is_not_read_again(job: Job) -> None:
 
 
 def test_a_reading_of_one_view_marks_the_others_of_its_file(job: Job) -> None:
-    """A paused view of a file that another view found changed is marked, not read; reading it takes the mark off."""
+    """A paused view of a file that another view found changed is marked, not read; reading it takes
+    the mark off.
+    """
     paused, _ = job.view("a.txt"), job.view("a.txt", freq="Sync")
     job.graph.take_deltas()
     job.files["a.txt"] = "new"
@@ -129,7 +140,9 @@ def test_missing_reading_leaves_the_view_due(job: Job) -> None:
 
 
 def test_tick_call_lifts_the_throttle(job: Job) -> None:
-    """``tick()`` in a statement recomputes groups at once if nothing has to be read, and makes all that runs due."""
+    """``tick()`` in a statement recomputes groups at once if nothing has to be read, and makes all
+    that runs due.
+    """
     foo = job.view("a.txt")
     job.on(foo, "Run", min_turn_interval=10)
     job.tick()
@@ -156,7 +169,9 @@ def test_tick_call_leaves_groups_to_the_next_tick_when_something_must_be_read(jo
 
 
 def test_nodes_do_not_change_outside_calls_and_ticks(job: Job) -> None:
-    """The store's gate is shut outside a call and a tick (docs/contract/executable-context.md section 1.5)."""
+    """The store's gate is shut outside a call and a tick (docs/contract/executable-context.md
+    section 1.5).
+    """
     foo = job.view("a.txt")
     store = job.graph._store
     from runtime.context.store import Cause

@@ -16,7 +16,12 @@ from runtime.context.views import scrolled
 
 @pytest.fixture
 def job() -> Job:
-    return Job({"a.txt": numbered(100), "code.py": "import os\nclass A:\n    def f(self):\n        return 1"})
+    return Job(
+        {
+            "a.txt": numbered(100),
+            "code.py": "import os\nclass A:\n    def f(self):\n        return 1",
+        }
+    )
 
 
 def test_view_reads_before_it_returns(job: Job) -> None:
@@ -27,7 +32,8 @@ def test_view_reads_before_it_returns(job: Job) -> None:
     assert job.graph.obj_ids == ()
     assert job.finish(outcome) == Returned(NodeRef("view-1"))
     assert job.graph.render("view-1") == (
-        "[view-1: view of a.txt lines 3:5 of 100, lod 0, 2 tokens, more in the source]\n" + fenced("line3\nline4")
+        "[view-1: view of a.txt lines 3:5 of 100, lod 0, 2 tokens, more in the source]\n"
+        + fenced("line3\nline4")
     )
 
 
@@ -38,7 +44,9 @@ def test_missing_file_raises_in_the_statement(job: Job) -> None:
 
 
 def test_policy_takes_effect_at_the_tick(job: Job) -> None:
-    """Setters return the node, change nothing that is shown, and make the node due, paused or not."""
+    """Setters return the node, change nothing that is shown, and make the node due, paused or
+    not.
+    """
     foo = job.view("a.txt", tokens=2)
     assert node_of(job.on(foo, "SetPos", 10)) == foo
     assert node_of(job.on(foo, "set_tokens", 3)) == foo
@@ -76,7 +84,8 @@ def test_refresh_of_a_vanished_file_raises_and_keeps_the_last_state(job: Job) ->
     assert raised(job.on(foo, "Refresh")).type == "FileNotFoundError"
     assert job.graph.render(foo) == (
         "[view-1: view of a.txt lines 0:1 of 100, lod 0, 1 tokens, more in the source, "
-        "last known state, now unreadable: FileNotFoundError: no such file: a.txt]\n" + fenced("line0")
+        "last known state, now unreadable: FileNotFoundError: no such file: a.txt]\n"
+        + fenced("line0")
     )
 
 
@@ -101,23 +110,33 @@ def test_level_1_is_read_as_structure(job: Job) -> None:
     ],
 )
 def test_scroll(job: Job, start: str, scroll: dict[str, int], end: str) -> None:
-    """``Scroll`` moves by lines or by about so many tokens, stays within the file, and counts from where an anchor was found."""
+    """``Scroll`` moves by lines or by about so many tokens, stays within the file, and counts from
+    where an anchor was found.
+    """
     foo = job.view("a.txt", pos=start, tokens=5)
     job.on(foo, "Scroll", **scroll)
     assert job.get(foo, "pos") == end
 
 
 def test_scroll_from_an_anchor_counts_from_its_line() -> None:
-    """An excerpt may start above its anchor (a short file is shown whole); ``Scroll`` counts from the anchor all the same."""
-    rendering = RenderedView(text=numbered(9), pos="/line4", first_line=0, last_line=9, total_lines=9)
-    state = ViewState(obj_id="view-1", path="a", pos="/line4", tokens=0, lod=0, base_lod=0, rendering=rendering)
+    """An excerpt may start above its anchor (a short file is shown whole); ``Scroll`` counts from
+    the anchor all the same.
+    """
+    rendering = RenderedView(
+        text=numbered(9), pos="/line4", first_line=0, last_line=9, total_lines=9
+    )
+    state = ViewState(
+        obj_id="view-1", path="a", pos="/line4", tokens=0, lod=0, base_lod=0, rendering=rendering
+    )
     assert scrolled(state, 2) == "6:0"
     with pytest.raises(Refused, match="is not among those shown"):
         scrolled(state.evolve(pos="/other"), 2)
 
 
 def test_render_and_show_read_only_for_what_is_not_there(job: Job) -> None:
-    """A clean view answers from what it shows; another level or budget is read for that answer alone."""
+    """A clean view answers from what it shows; another level or budget is read for that answer
+    alone.
+    """
     foo = job.view("code.py", tokens=20)
     job.reads.clear()
     assert job.on(foo, "Render") == Returned(job.get(foo, "text"))
@@ -127,17 +146,21 @@ def test_render_and_show_read_only_for_what_is_not_there(job: Job) -> None:
     assert (job.get(foo, "lod"), job.get(foo, "text").splitlines()[0]) == (0, "import os")
     shown = job.call("show", NodeRef(foo), tokens=2)
     assert shown == Returned(
-        "[view-1: view of code.py lines 0:1 of 4, lod 0, 2 tokens, more in the source]\n" + fenced("import os"),
+        "[view-1: view of code.py lines 0:1 of 4, lod 0, 2 tokens, more in the source]\n"
+        + fenced("import os"),
         display=True,
     )
 
 
 def test_show_of_a_changed_policy_brings_the_view_up_to_date(job: Job) -> None:
-    """What ``show`` had to read for the node's own policy is kept: the tick has nothing left to do."""
+    """What ``show`` had to read for the node's own policy is kept: the tick has nothing left to
+    do.
+    """
     foo = job.view("a.txt", tokens=1)
     job.on(foo, "SetPos", 7)
     assert job.call("show", NodeRef(foo)) == Returned(
-        "[view-1: view of a.txt lines 7:8 of 100, lod 0, 1 tokens, more in the source]\n" + fenced("line7"),
+        "[view-1: view of a.txt lines 7:8 of 100, lod 0, 1 tokens, more in the source]\n"
+        + fenced("line7"),
         display=True,
     )
     assert job.tick() == []
@@ -146,12 +169,27 @@ def test_show_of_a_changed_policy_brings_the_view_up_to_date(job: Job) -> None:
 def test_attributes(job: Job) -> None:
     """Attributes are the state's, as plain values."""
     foo = job.view("a.txt", pos=5, tokens=3, freq="Sync")
-    names = ("obj_id", "obj_type", "path", "pos", "tokens", "lod", "mode", "freq", "first_line", "last_line", "fault")
+    names = (
+        "obj_id",
+        "obj_type",
+        "path",
+        "pos",
+        "tokens",
+        "lod",
+        "mode",
+        "freq",
+        "first_line",
+        "last_line",
+        "fault",
+    )
     assert [job.get(foo, name) for name in names] == [
         *("view-1", "view", "a.txt", "5:0", 3, 0, "running", "Sync", 5, 8, None)
     ]
     assert raised(job.graph.get_attribute(foo, "colour")).type == "AttributeError"
-    assert raised(job.graph.get_attribute(foo, "SetLod")).message == "SetLod is a method: call it, as in SetLod(...)"
+    assert (
+        raised(job.graph.get_attribute(foo, "SetLod")).message
+        == "SetLod is a method: call it, as in SetLod(...)"
+    )
 
 
 def test_all_tokens(job: Job) -> None:
@@ -189,8 +227,18 @@ WRONG_VIEWS: list[tuple[tuple[Any, ...], dict[str, Any], str, str]] = [
     (("a.txt",), {"pos": "٣"}, "ValueError", "view: pos must be a 0-based line"),
     (("a.txt",), {"lod": 4}, "ValueError", "view: lod must be one of 0 (excerpt)"),
     (("a.txt",), {"mode": "on"}, "ValueError", 'view: mode must be "paused" or "running"'),
-    (("a.txt",), {"freq": ("Periodic", 0)}, "ValueError", 'view: ("Periodic", seconds) needs more than 0 and at most'),
-    (("a.txt",), {"freq": "Never"}, "ValueError", 'view: freq must be "Sync", "Async", "Periodic" or'),
+    (
+        ("a.txt",),
+        {"freq": ("Periodic", 0)},
+        "ValueError",
+        'view: ("Periodic", seconds) needs more than 0 and at most',
+    ),
+    (
+        ("a.txt",),
+        {"freq": "Never"},
+        "ValueError",
+        'view: freq must be "Sync", "Async", "Periodic" or',
+    ),
     (("a.txt",), {"freq": 5}, "TypeError", "view: freq must be"),
     (("a.txt",), {"wat": 5}, "TypeError", "view(): got an unexpected keyword argument 'wat'"),
 ]
@@ -200,7 +248,9 @@ WRONG_VIEWS: list[tuple[tuple[Any, ...], dict[str, Any], str, str]] = [
 def test_wrong_arguments_of_view(
     job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], type_: str, message: str
 ) -> None:
-    """A wrong argument raises what Python would, and says what is accepted; nothing is read or made."""
+    """A wrong argument raises what Python would, and says what is accepted; nothing is read or
+    made.
+    """
     error = raised(job.graph.call_function("view", args, kwargs, turn=1))
     assert error.type == type_
     assert error.message.startswith(message)
@@ -220,7 +270,9 @@ def test_wrong_arguments_of_view(
         ("Add", (NodeRef("view-1"),), "AttributeError"),
     ],
 )
-def test_wrong_arguments_of_methods(job: Job, method: str, args: tuple[Any, ...], type_: str) -> None:
+def test_wrong_arguments_of_methods(
+    job: Job, method: str, args: tuple[Any, ...], type_: str
+) -> None:
     """A refused call changes nothing and leaves no event."""
     foo = job.view("a.txt")
     before = job.graph.dump()

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.context.excerpts import READER_BYTES, READER_TOKENS, Excerpt, basis_of, excerpt, position
+from runtime.context.excerpts import (
+    READER_BYTES,
+    READER_TOKENS,
+    Excerpt,
+    basis_of,
+    excerpt,
+    position,
+)
 from runtime.context.source_text import LINE_BYTES, NOT_UTF8, SourceText
 from runtime.context.sources import ALL_TOKENS, ReadRequest
 
@@ -24,7 +31,9 @@ def by_fours(text: str) -> int:
 
 
 def at_least_three(text: str) -> int:
-    """A counter for which the sum over lines exceeds, and sometimes falls short of, the count of the whole."""
+    """A counter for which the sum over lines exceeds, and sometimes falls short of, the count of
+    the whole.
+    """
     return max(3, len(text) // 2 + text.count("b"))
 
 
@@ -66,10 +75,14 @@ def test_the_window_starts_at_the_position_and_fills_up_at_the_end(
     )
 
 
-@pytest.mark.parametrize("pos", ["", "x", "-1", "1:", ":1", "1:2:3", "/", "1 ", "\u0661", "/absent"])
+@pytest.mark.parametrize(
+    "pos", ["", "x", "-1", "1:", ":1", "1:2:3", "/", "1 ", "\u0661", "/absent"]
+)
 def test_other_positions_are_value_errors(pos: str) -> None:
     """Nothing is guessed from a position that has no meaning."""
-    with pytest.raises(ValueError, match=r"pos must be 'line', 'line:column' or '/text'|no line contains 'absent'"):
+    with pytest.raises(
+        ValueError, match=r"pos must be 'line', 'line:column' or '/text'|no line contains 'absent'"
+    ):
         of(TEN, pos, 5)
 
 
@@ -95,7 +108,11 @@ def test_a_negative_budget_is_a_value_error() -> None:
 def test_lines_are_what_pythons_parser_counts(raw: bytes, lines: list[str]) -> None:
     """Only line feeds and carriage returns end lines; byte order marks are obeyed and not shown."""
     shown = excerpt(SourceText.of(raw), "0", 1000, by_words)
-    assert (shown.text, shown.total_lines, shown.last_line) == ("\n".join(lines), len(lines), len(lines))
+    assert (shown.text, shown.total_lines, shown.last_line) == (
+        "\n".join(lines),
+        len(lines),
+        len(lines),
+    )
 
 
 def test_a_very_long_line_is_cut_with_a_mark() -> None:
@@ -142,7 +159,9 @@ def test_all_stops_at_the_readers_own_bounds() -> None:
 
 
 def test_a_basis_changes_with_each_part_it_stands_for() -> None:
-    """Fingerprint, position, budget and level; and the kind of file where the text depends on it."""
+    """Fingerprint, position, budget and level; and the kind of file where the text depends on
+    it.
+    """
     request = ReadRequest(obj_id="n", path="a.py", tokens=5)
     variants = [
         basis_of(request, "f"),
@@ -161,8 +180,12 @@ counters = st.sampled_from([by_words, by_fours, at_least_three, len])
 
 
 @given(text=texts, line=st.integers(0, 40), tokens=st.integers(0, 200), count=counters)
-def test_every_excerpt_is_whole_lines_within_the_budget(text: str, line: int, tokens: int, count: object) -> None:
-    """Whole consecutive lines of the source that hold the position, or one line cut with a mark, or nothing."""
+def test_every_excerpt_is_whole_lines_within_the_budget(
+    text: str, line: int, tokens: int, count: object
+) -> None:
+    """Whole consecutive lines of the source that hold the position, or one line cut with a mark, or
+    nothing.
+    """
     assert callable(count)
     source = SourceText.of(text.encode())
     lines = text.removesuffix("\n").split("\n") if text else []
@@ -173,7 +196,9 @@ def test_every_excerpt_is_whole_lines_within_the_budget(text: str, line: int, to
     here = position(source, str(line)).line
     covered = lines[shown.first_line : shown.last_line]
     if shown.text.endswith(" [cut]"):
-        assert lines[here].startswith(shown.text.removesuffix(" [cut]")) and covered == [lines[here]]
+        assert lines[here].startswith(shown.text.removesuffix(" [cut]")) and covered == [
+            lines[here]
+        ]
     else:
         assert shown.text == "\n".join(covered)
         assert not covered or shown.first_line <= here < shown.last_line

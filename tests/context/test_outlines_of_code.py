@@ -1,4 +1,6 @@
-"""Outlines of source code: one sample of each language beside the outline that it gives (``outlined/``)."""
+"""Outlines of source code: one sample of each language beside the outline that it gives
+(``outlined/``).
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,12 @@ SAMPLES = sorted((Path(__file__).parent / "outlined").iterdir())
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
-def test_each_language_shows_its_definitions_with_signatures_and_documentation(sample: Path) -> None:
-    """0-based lines, nesting, signatures as written, the first line of the comment above or of the docstring."""
+def test_each_language_shows_its_definitions_with_signatures_and_documentation(
+    sample: Path,
+) -> None:
+    """0-based lines, nesting, signatures as written, the first line of the comment above or of the
+    docstring.
+    """
     source, expected = sample.read_text().split("=====\n")
     shown = [
         f"{item.line}: {'  ' * item.level}{item.text}" + (f"  # {item.doc}" if item.doc else "")
@@ -33,7 +39,9 @@ def test_each_language_has_a_sample() -> None:
 
 def test_a_script_without_a_suffix_is_known_by_its_first_line() -> None:
     """As the system that runs it does."""
-    assert [item.text for item in outline("#!/usr/bin/env python3\ndef f(a): ...\n", "")] == ["def f(a)"]
+    assert [item.text for item in outline("#!/usr/bin/env python3\ndef f(a): ...\n", "")] == [
+        "def f(a)"
+    ]
     assert [item.text for item in outline("#!/bin/sh\nrun() { echo; }\n", "")] == ["run()"]
 
 

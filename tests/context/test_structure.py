@@ -1,4 +1,6 @@
-"""Level 1: outlines by kind of file, the lines near a position, and what gives way when the budget is small."""
+"""Level 1: outlines by kind of file, the lines near a position, and what gives way when the budget
+is small.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def by_fours(text: str) -> int:
 
 def lines(text: str, suffix: str) -> list[str]:
     """An outline, one ``LINE LEVEL TEXT`` an item."""
-    return [f"{item.line} {item.level} {item.text}" for item in outline(textwrap.dedent(text), suffix)]
+    return [
+        f"{item.line} {item.level} {item.text}" for item in outline(textwrap.dedent(text), suffix)
+    ]
 
 
 def of(text: str, name: str, pos: str = "0", tokens: int = 1000) -> Excerpt:
@@ -67,9 +71,10 @@ def of(text: str, name: str, pos: str = "0", tokens: int = 1000) -> Excerpt:
 
 
 def test_python_shows_classes_functions_and_the_first_line_of_docstrings() -> None:
-    """Signatures, 0-based lines, nesting, and the lines near the position under a heading of their own."""
-    assert of(PYTHON, "shapes.py", "10").text == textwrap.dedent(
-        '''\
+    """Signatures, 0-based lines, nesting, and the lines near the position under a heading of their
+    own.
+    """
+    assert of(PYTHON, "shapes.py", "10").text == textwrap.dedent('''\
         0: """module"""  # A module of shapes.
         5: LIMIT = 3
         8: class Shape(Base, metaclass=Meta)  # Something with an area.
@@ -79,8 +84,7 @@ def test_python_shows_classes_functions_and_the_first_line_of_docstrings() -> No
         19:   def inner()
         23: def conditional()
         --- lines 0-24 of 24:
-        '''
-    ) + PYTHON.removesuffix("\n")
+        ''') + PYTHON.removesuffix("\n")
 
 
 def test_the_structure_covers_the_whole_source() -> None:
@@ -98,7 +102,10 @@ def test_detail_goes_before_items_when_the_budget_shrinks() -> None:
     assert "# Doc" not in plain.text and "23:   def m(self)" in plain.text
     assert not plain.truncated
     shallow = of(source, "a.py", tokens=56)
-    assert shallow.text.startswith("0: class C0\n2:   def m(self)\n3: class C1\n") and shallow.truncated
+    assert (
+        shallow.text.startswith("0: class C0\n2:   def m(self)\n3: class C1\n")
+        and shallow.truncated
+    )
     assert "18: class C6\n21: class C7\n… 4 more entries left out" in shallow.text
     tiny = of(source, "a.py", tokens=18)
     assert tiny.text == "0: class C0\n3: class C1\n6: class C2\n… 13 more entries left out"
@@ -106,13 +113,20 @@ def test_detail_goes_before_items_when_the_budget_shrinks() -> None:
 
 def test_what_the_source_uses_most_and_public_names_come_first() -> None:
     """A used function before an unused one, a private one last; shown in the source's order."""
-    source = "def unused(): ...\ndef _hidden(): ...\ndef used(): ...\nx = used() + used() + _hidden()\n"
+    source = (
+        "def unused(): ...\ndef _hidden(): ...\ndef used(): ...\nx = used() + used() + _hidden()\n"
+    )
     assert of(source, "a.py", tokens=13).text == "2: def used()\n… 3 more entries left out"
-    assert of(source, "a.py", tokens=16).text == "0: def unused()\n2: def used()\n… 2 more entries left out"
+    assert (
+        of(source, "a.py", tokens=16).text
+        == "0: def unused()\n2: def used()\n… 2 more entries left out"
+    )
 
 
 def test_entries_near_the_position_come_first_and_under_what_holds_them() -> None:
-    """The method at the position is shown with its class, whatever else is left out; a quarter is for the lines."""
+    """The method at the position is shown with its class, whatever else is left out; a quarter is
+    for the lines.
+    """
     source = "".join(f"class C{n}:\n    def m{n}(self):\n        return {n}\n" for n in range(400))
     shown = of(source, "a.py", "/def m300", tokens=200).text
     outlined, near = shown.split("--- ")
@@ -128,13 +142,22 @@ def test_without_a_position_there_are_no_lines_beside_the_outline() -> None:
 
 
 def test_a_long_signature_is_cut_between_its_parameters() -> None:
-    """Where not all signatures fit, and the most telling ones are shown whole again if there is room."""
-    source = "def first(alpha: int, beta: int, gamma: int, delta: int, epsilon: int, zeta: int): ...\n"
-    assert of(source, "a.py", tokens=20).text == "0: def first(alpha: int, beta: int, gamma: int, delta: int, …)"
+    """Where not all signatures fit, and the most telling ones are shown whole again if there is
+    room.
+    """
+    source = (
+        "def first(alpha: int, beta: int, gamma: int, delta: int, epsilon: int, zeta: int): ...\n"
+    )
+    assert (
+        of(source, "a.py", tokens=20).text
+        == "0: def first(alpha: int, beta: int, gamma: int, delta: int, …)"
+    )
 
 
 def test_a_real_client_shows_its_public_methods_within_2000_tokens() -> None:
-    """httpx's: all public classes, nine of ten public methods, no imports; without a budget a fifth of the file at most."""
+    """httpx's: all public classes, nine of ten public methods, no imports; without a budget a fifth
+    of the file at most.
+    """
     path = Path(httpx.__file__).with_name("_client.py")
     source, count = SourceText.of(path.read_bytes()), encoding("cl100k_base").count
     shown = structure(source, path.name, "0:0", 2000, count)
@@ -142,7 +165,9 @@ def test_a_real_client_shows_its_public_methods_within_2000_tokens() -> None:
     public = [name_of(item.text) for item in outline(path.read_text(), ".py") if item.level == 1]
     public = [name for name in public if not name.startswith("_")]
     assert {"UseClientDefault", "ClientState", "BaseClient", "Client", "AsyncClient"} <= set(names)
-    assert sum(min(names.count(name), public.count(name)) for name in set(public)) >= 0.9 * len(public)
+    assert sum(min(names.count(name), public.count(name)) for name in set(public)) >= 0.9 * len(
+        public
+    )
     assert "import " not in shown.text and shown.tokens <= 2000
     whole = structure(source, path.name, "0:0", ALL_TOKENS, count)
     assert not whole.truncated and 2000 < whole.tokens * 4 < count(path.read_text())
@@ -266,7 +291,9 @@ def test_a_real_client_shows_its_public_methods_within_2000_tokens() -> None:
     ],
 )
 def test_outlines_of_text_and_data(suffix: str, text: str, expected: list[str]) -> None:
-    """Headings, keys with the shape of their values, columns, and lines that look like definitions."""
+    """Headings, keys with the shape of their values, columns, and lines that look like
+    definitions.
+    """
     assert lines(text, suffix) == expected
 
 
@@ -288,7 +315,12 @@ def test_broken_python_is_outlined_as_far_as_it_goes(broken: str) -> None:
 
 def test_broken_json_and_a_text_without_structure_are_shown_as_excerpts() -> None:
     """Level 1 of what has no structure is level 0."""
-    for text, name in (("[[[[", "a.json"), ("[" * 100_000, "a.json"), ("plain words\n", "a.txt"), ("", "a.py")):
+    for text, name in (
+        ("[[[[", "a.json"),
+        ("[" * 100_000, "a.json"),
+        ("plain words\n", "a.txt"),
+        ("", "a.py"),
+    ):
         source = SourceText.of(text.encode())
         assert structure(source, name, "0", 100, by_fours) == excerpt(source, "0", 100, by_fours)
 
@@ -314,7 +346,10 @@ def test_outlines_are_bounded() -> None:
 def test_a_large_source_is_outlined_from_its_start_and_says_so() -> None:
     """The first 256 KiB are outlined, the position may be anywhere."""
     shown = of(
-        "class First: pass\n" + "x = 1  # filler\n" * 50_000 + "class Last: pass\n", "big.py", "/class Last", 300
+        "class First: pass\n" + "x = 1  # filler\n" * 50_000 + "class Last: pass\n",
+        "big.py",
+        "/class Last",
+        300,
     )
     assert "0: class First" in shown.text
     assert "more entries left out\n… lines after 4999 are not outlined\n---" in shown.text
@@ -351,7 +386,9 @@ pieces = st.sampled_from(
     line=st.integers(0, 30),
     tokens=st.integers(0, 150),
 )
-def test_no_text_of_any_kind_raises_or_goes_over_the_budget(text: str, suffix: str, line: int, tokens: int) -> None:
+def test_no_text_of_any_kind_raises_or_goes_over_the_budget(
+    text: str, suffix: str, line: int, tokens: int
+) -> None:
     """Structure never fails on a source, keeps to its budget, and is the same each time."""
     shown = of(text, f"file{suffix}", str(line), tokens)
     assert shown == of(text, f"file{suffix}", str(line), tokens)

@@ -70,7 +70,9 @@ def test_the_example_of_events(tmp_path: Path) -> None:
 
 @pytest.mark.server
 def test_the_examples_that_run_jobs(tmp_path: Path) -> None:
-    """Jobs run to their ends, one of them without success; given again they are done, or run anew; the archive tells of all."""
+    """Jobs run to their ends, one of them without success; given again they are done, or run anew;
+    the archive tells of all.
+    """
     (tmp_path / "jobs.yaml").write_text(JOBS)
     (tmp_path / "first.json").write_text('[{"code": "x = 1"}, {"code": "finish({\'n\': x})"}]')
     (tmp_path / "second.json").write_text('[{"text": "no"}, {"text": "no"}, {"text": "no"}]')
@@ -80,7 +82,16 @@ def test_the_examples_that_run_jobs(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert [line for line in lines if line.startswith("first succeeded {'n': 1} 2 turns, ")]
     assert [line for line in lines if line.startswith("second failed None ")]
-    assert len([line for line in lines if line.startswith(f"archived in {tmp_path}/home/archive as example/")]) == 2
+    assert (
+        len(
+            [
+                line
+                for line in lines
+                if line.startswith(f"archived in {tmp_path}/home/archive as example/")
+            ]
+        )
+        == 2
+    )
 
     done = run("stream", tmp_path)
     assert done.stderr == ""
@@ -96,12 +107,23 @@ def test_the_examples_that_run_jobs(tmp_path: Path) -> None:
         ["example/first", "1"],
         ["example/first", "2"],
     ]
-    assert len([line for line in lines if line.startswith("example/second ") and line.endswith(" failed None")]) == 2
+    assert (
+        len(
+            [
+                line
+                for line in lines
+                if line.startswith("example/second ") and line.endswith(" failed None")
+            ]
+        )
+        == 2
+    )
 
 
 @pytest.mark.server
 def test_the_example_of_a_worker(tmp_path: Path) -> None:
-    """A project with a module ``workflows`` has jobs as children of its own sandboxed workflow, and the commands know them."""
+    """A project with a module ``workflows`` has jobs as children of its own sandboxed workflow, and
+    the commands know them.
+    """
     (tmp_path / "jobs.yaml").write_text(JOBS)
     (tmp_path / "first.json").write_text('[{"code": "x = 1"}, {"code": "finish({\'n\': x})"}]')
     (tmp_path / "second.json").write_text("[]")

@@ -45,7 +45,11 @@ sys.meta_path.insert(0, Missing())
 def python(code: str) -> str:
     """What ``code`` prints in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -83,7 +87,9 @@ def test_events_need_pydantic_alone() -> None:
 
 
 def test_events_work_where_nothing_else_is_installed() -> None:
-    """A log takes events, and a condenser decides, where no other package than pydantic can be imported."""
+    """A log takes events, and a condenser decides, where no other package than pydantic can be
+    imported.
+    """
     allowed = PURE | {"holdfast", "runtime", "workflows", "activities"}
     code = """
 from holdfast import EventLog, condensers, events

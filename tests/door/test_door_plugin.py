@@ -96,7 +96,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def working(server: WorkflowEnvironment, queue: str) -> AsyncIterator[Client]:
     """A client with the plugin, and a worker of it."""
     address = server.client.service_client.config.target_host
-    client = await Client.connect(address, namespace=server.client.namespace, plugins=[holdfast.HoldfastPlugin()])
+    client = await Client.connect(
+        address, namespace=server.client.namespace, plugins=[holdfast.HoldfastPlugin()]
+    )
     async with Worker(client, task_queue=queue, workflows=[Theirs, Failing], activities=[fail]):
         yield client
 
@@ -105,13 +107,17 @@ async def test_a_job_is_a_child(server: WorkflowEnvironment, folder: Path) -> No
     """Its result and its archive's address come back, through the project's own data converter."""
     job = holdfast.jobs_of(folder / "jobs.yaml")["quick"]
     async with working(server, "child") as client:
-        told = await client.execute_workflow(Theirs.run, job.named("other"), id="theirs-1", task_queue="child")
+        told = await client.execute_workflow(
+            Theirs.run, job.named("other"), id="theirs-1", task_queue="child"
+        )
     assert told == ["succeeded", "3", str(folder / "home" / "archive")]
     reader = JobReader(open_store(str(folder / "home" / "archive")), "plugin", "other")
     assert [step.turn for step in reader.steps()] == [1]
 
 
-async def test_a_cancelled_workflow_cancels_its_job(server: WorkflowEnvironment, folder: Path) -> None:
+async def test_a_cancelled_workflow_cancels_its_job(
+    server: WorkflowEnvironment, folder: Path
+) -> None:
     """The job ends as cancelled, in the archive too, though a tool blocks."""
     job = holdfast.jobs_of(folder / "jobs.yaml")["slow"]
     async with working(server, "cancelled") as client:
@@ -129,8 +135,12 @@ async def test_a_cancelled_workflow_cancels_its_job(server: WorkflowEnvironment,
         await eventually(ended, "the job's end is archived as cancelled")
 
 
-async def test_activities_of_others_are_let_alone(server: WorkflowEnvironment, folder: Path) -> None:
-    """What goes through Holdfast's interceptors is what jobs do: an error of another workflow's activity keeps its cause."""
+async def test_activities_of_others_are_let_alone(
+    server: WorkflowEnvironment, folder: Path
+) -> None:
+    """What goes through Holdfast's interceptors is what jobs do: an error of another workflow's
+    activity keeps its cause.
+    """
     async with working(server, "failing") as client:
         with pytest.raises(WorkflowFailureError) as caught:
             await client.execute_workflow(Failing.run, "word", id="theirs-3", task_queue="failing")
@@ -141,9 +151,13 @@ async def test_activities_of_others_are_let_alone(server: WorkflowEnvironment, f
     assert error.cause.type == "ValueError"
 
 
-async def test_a_worker_whose_client_has_no_plugin_is_refused(server: WorkflowEnvironment, folder: Path) -> None:
+async def test_a_worker_whose_client_has_no_plugin_is_refused(
+    server: WorkflowEnvironment, folder: Path
+) -> None:
     """It could not read what jobs are given; the error says what to do."""
     address = server.client.service_client.config.target_host
     client = await Client.connect(address, namespace=server.client.namespace)
-    with pytest.raises(InputError, match=r"give HoldfastPlugin to Client.connect\(plugins=\[...\]\)"):
+    with pytest.raises(
+        InputError, match=r"give HoldfastPlugin to Client.connect\(plugins=\[...\]\)"
+    ):
         Worker(client, task_queue="q", workflows=[Theirs], plugins=[holdfast.HoldfastPlugin()])

@@ -1,4 +1,6 @@
-"""Holdfast's packages are its own, whatever else is called ``runtime``, ``activities`` or ``workflows``."""
+"""Holdfast's packages are its own, whatever else is called ``runtime``, ``activities`` or
+``workflows``.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,12 @@ def strangers(tmp_path: Path) -> Path:
     return folder
 
 
-def run(*arguments: str, path: Path, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A Python process with ``path`` before this repository on PYTHONPATH, and no other environment than it needs."""
+def run(
+    *arguments: str, path: Path, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """A Python process with ``path`` before this repository on PYTHONPATH, and no other environment
+    than it needs.
+    """
     return subprocess.run(
         [sys.executable, *arguments],
         env={"PYTHONPATH": f"{path}{os.pathsep}{ROOT}", "PATH": os.environ["PATH"], **environment},
@@ -65,7 +71,9 @@ def test_strangers_that_were_loaded_before(strangers: Path) -> None:
 
 
 def test_everybody_gets_their_own(strangers: Path) -> None:
-    """In one process, a project gets its packages, before and after Holdfast has loaded those by the same names."""
+    """In one process, a project gets its packages, before and after Holdfast has loaded those by
+    the same names.
+    """
     code = (
         "import runtime, holdfast\n"
         "log = holdfast.EventLog()\n"
@@ -73,7 +81,10 @@ def test_everybody_gets_their_own(strangers: Path) -> None:
         "print(runtime.name, '|', workflows.name, '|', type(log).__module__)"
     )
     done = run("-c", code, path=strangers)
-    assert (done.stdout, done.stderr) == ("their runtime | their workflows | holdfast.runtime.history.log\n", "")
+    assert (done.stdout, done.stderr) == (
+        "their runtime | their workflows | holdfast.runtime.history.log\n",
+        "",
+    )
 
 
 def test_without_strangers_the_names_are_plain(tmp_path: Path) -> None:
@@ -87,11 +98,16 @@ def test_without_strangers_the_names_are_plain(tmp_path: Path) -> None:
     [
         ("raise RuntimeError('two\\nlines')", "RuntimeError: two lines (in {file})"),
         ("", "AttributeError: module 'typer' has no attribute 'Argument' (in {file})"),
-        ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package' (in {file})"),
+        (
+            "import no_such_package",
+            "ModuleNotFoundError: No module named 'no_such_package' (in {file})",
+        ),
     ],
 )
 def test_what_is_in_the_way_is_one_line(tmp_path: Path, text: str, told: str) -> None:
-    """A stranger in the place of a package that Holdfast needs is named, with exit code 2 and no traceback."""
+    """A stranger in the place of a package that Holdfast needs is named, with exit code 2 and no
+    traceback.
+    """
     stranger = tmp_path / "typer.py"
     stranger.write_text(text + "\n")
     done = run("-m", "holdfast", "--version", path=tmp_path)
@@ -116,7 +132,9 @@ def test_a_job_runs_among_strangers(strangers: Path, tmp_path: Path) -> None:
 
     (tmp_path / "jobs.yaml").write_text(JOBS)
     (tmp_path / "a.json").write_text(REPLIES)
-    table = arro3.core.Table.from_pydict({"column": arro3.core.Array([1, 2, 3], type=arro3.core.DataType.int64())})
+    table = arro3.core.Table.from_pydict(
+        {"column": arro3.core.Array([1, 2, 3], type=arro3.core.DataType.int64())}
+    )
     arro3.io.write_parquet(table, str(tmp_path / "numbers.parquet"))
     home = {"HOLDFAST_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
     done = run("-m", "holdfast", "run", "jobs.yaml", path=strangers, cwd=tmp_path, **home)

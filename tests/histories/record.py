@@ -1,7 +1,9 @@
-"""Records the histories that ``test_histories_replay.py`` replays: ``python -m tests.histories.record [KIND ...]``.
+"""Records the histories that ``test_histories_replay.py`` replays: ``python -m
+tests.histories.record [KIND ...]``.
 
-A history here is that of a job as some release ran it. Record anew only what a release changed on purpose: a history that no
-longer replays is a job that this release would break in mid-run. Paths in it are those of a directory that is gone.
+A history here is that of a job as some release ran it. Record anew only what a release changed on
+purpose: a history that no longer replays is a job that this release would break in mid-run. Paths
+in it are those of a directory that is gone.
 """
 
 from __future__ import annotations
@@ -91,7 +93,9 @@ async def condensation(stage: Stage) -> None:
 async def summary(stage: Stage) -> None:
     """Old turns go, and a summary that a model writes stands in their place."""
     await stage.run(
-        _policy(stage, SUMS_UP), id="job", condenser=(CondenserSpec(kind=CondenserKind.SUMMARY, max_size=12),)
+        _policy(stage, SUMS_UP),
+        id="job",
+        condenser=(CondenserSpec(kind=CondenserKind.SUMMARY, max_size=12),),
     )
 
 
@@ -109,7 +113,9 @@ async def asleep(stage: Stage) -> None:
 
 
 async def background(stage: Stage) -> None:
-    """An async view, and summaries of a view and of a group that a model writes; all land at ticks."""
+    """An async view, and summaries of a view and of a group that a model writes; all land at
+    ticks.
+    """
     model = _policy(stage, PREPARES)
     await stage.run(model, id="job", summary_model=ModelSettings(name=model))
 
@@ -133,13 +139,17 @@ async def reset_frozen(stage: Stage) -> None:
     """A reset that executes the record again, answered from it."""
     outcome, _ = await stage.run(EFFECTS, id="job")
     source = RunName(batch=stage.batch, job="job", run=outcome.run)
-    order = ReplayOrder(id=uuid.uuid4().hex, start=2, mode=ReplayMode.REEXECUTE, source=source, frozen=True)
+    order = ReplayOrder(
+        id=uuid.uuid4().hex, start=2, mode=ReplayMode.REEXECUTE, source=source, frozen=True
+    )
     made = await reset(stage.client, stage.store, JobKey(batch=stage.batch, job="job"), order)
     await outcome_of_reset(stage.client, made)
 
 
 async def forked(stage: Stage) -> None:
-    """A fork that restores two turns out of the archive, executes a statement that a user wrote, and goes on."""
+    """A fork that restores two turns out of the archive, executes a statement that a user wrote,
+    and goes on.
+    """
     outcome, _ = await stage.run(EFFECTS, id="other")
     source = RunName(batch=stage.batch, job="other", run=outcome.run)
     order = ReplayOrder(id=uuid.uuid4().hex, start=3, statement="r = 1")
@@ -150,11 +160,18 @@ async def forked(stage: Stage) -> None:
 async def batch(stage: Stage) -> None:
     """Two jobs of a batch, one at a time."""
     orders = tuple(
-        JobOrder(key=JobKey(batch=stage.batch, job=name), spec=stage.spec(["finish(1)"], id=name), definition="d")
+        JobOrder(
+            key=JobKey(batch=stage.batch, job=name),
+            spec=stage.spec(["finish(1)"], id=name),
+            definition="d",
+        )
         for name in ("job", "second")
     )
     handle = await stage.client.start_workflow(
-        BatchWorkflow.run, BatchOrder(batch=stage.batch), id=batch_workflow_id(stage.batch), task_queue=stage.queue
+        BatchWorkflow.run,
+        BatchOrder(batch=stage.batch),
+        id=batch_workflow_id(stage.batch),
+        task_queue=stage.queue,
     )
     await handle.execute_update(BatchWorkflow.submit, Submission(jobs=orders, concurrency=1))
     await handle.result()
@@ -184,13 +201,18 @@ KINDS: dict[str, Callable[[Stage], Awaitable[None]]] = {
 
 def read(kind: str) -> list[WorkflowHistory]:
     """The recorded histories of a kind, oldest run first."""
-    return [history_of(gzip.decompress(path.read_bytes()).decode()) for path in sorted(HERE.glob(f"{kind}-*.json.gz"))]
+    return [
+        history_of(gzip.decompress(path.read_bytes()).decode())
+        for path in sorted(HERE.glob(f"{kind}-*.json.gz"))
+    ]
 
 
 def history_of(text: str) -> WorkflowHistory:
     """A history by the workflow id that it is of: its payloads are signed for that."""
-    (first, *_) = json.loads(text)["events"]
-    return WorkflowHistory.from_json(first["workflowExecutionStartedEventAttributes"]["workflowId"], text)
+    first, *_ = json.loads(text)["events"]
+    return WorkflowHistory.from_json(
+        first["workflowExecutionStartedEventAttributes"]["workflowId"], text
+    )
 
 
 async def record(kinds: list[str]) -> None:
@@ -207,15 +229,23 @@ def _clear(folder: Path, kind: str) -> None:
 
 
 async def record_kind(stage: Stage, kind: str, folder: Path) -> None:
-    """Run a job of a kind on ``stage``, and keep the histories of all its runs in ``folder``, in place of those there."""
+    """Run a job of a kind on ``stage``, and keep the histories of all its runs in ``folder``, in
+    place of those there.
+    """
     (stage.workspace / "a.py").write_text("def one():\n    return 1\n")
     async with stage.open():
         await KINDS[kind](stage)
     _clear(folder, kind)
-    wanted = batch_workflow_id(stage.batch) if kind == "batch" else f"{batch_workflow_id(stage.batch)}/job"
+    wanted = (
+        batch_workflow_id(stage.batch)
+        if kind == "batch"
+        else f"{batch_workflow_id(stage.batch)}/job"
+    )
     runs = [item async for item in stage.client.list_workflows(f"WorkflowId = '{wanted}'")]
     for number, item in enumerate(sorted(runs, key=lambda item: item.start_time), 1):
-        history = await stage.client.get_workflow_handle(item.id, run_id=item.run_id).fetch_history()
+        history = await stage.client.get_workflow_handle(
+            item.id, run_id=item.run_id
+        ).fetch_history()
         text = _IDENTITY.sub("worker", history.to_json())
         data = gzip.compress(text.encode(), 9, mtime=0)
         (folder / f"{kind}-{number}.json.gz").write_bytes(data)

@@ -1,4 +1,6 @@
-"""Jobs that earlier code ran: their histories replay with the code of today, so a job that runs survives a new release."""
+"""Jobs that earlier code ran: their histories replay with the code of today, so a job that runs
+survives a new release.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from tests.workflow.stage import activities_of, events_of, replayer
 async def test_a_recorded_job_replays(kind: str) -> None:
     """Every run of every kind."""
     histories = read(kind)
-    assert histories, f"tests/histories has no history of {kind}: python -m tests.histories.record {kind}"
+    assert histories, (
+        f"tests/histories has no history of {kind}: python -m tests.histories.record {kind}"
+    )
     for history in histories:
         await replayer().replay_workflow(history)
 
@@ -37,7 +41,10 @@ def test_each_kind_is_what_it_is_called() -> None:
     assert any(name.startswith("checkpoint-") for name in activities_of(read("continued")[1]))
     reset, forked = read("reset")[-1], read("fork")[-1]
     assert [name for name in activities_of(reset) if name.startswith("recorded-")]
-    assert [name for name in activities_of(forked) if name.startswith("recorded-")] == ["recorded-1", "recorded-2"]
+    assert [name for name in activities_of(forked) if name.startswith("recorded-")] == [
+        "recorded-1",
+        "recorded-2",
+    ]
     assert events_of(read("effects")[0], "WORKFLOW_EXECUTION_SIGNALED")
     assert any("effect" in name for name in activities_of(read("effects")[0]))
     assert events_of(read("batch")[0], "CHILD_WORKFLOW_EXECUTION_COMPLETED")
@@ -45,6 +52,8 @@ def test_each_kind_is_what_it_is_called() -> None:
     names = {kind: activities_of(read(kind)[0]) for kind in KINDS}
     assert any(name.startswith("summary-") for name in names["summary"])
     assert [name for name in names["asleep"] if "asleep" in name]
-    assert len(events_of(read("asleep")[0], "TIMER_CANCELED")) == 1, "the message did not end a wait"
+    assert len(events_of(read("asleep")[0], "TIMER_CANCELED")) == 1, (
+        "the message did not end a wait"
+    )
     assert len([name for name in names["background"] if name.startswith("payload-")]) >= 3
     assert events_of(read("cancelled")[0], "ACTIVITY_TASK_CANCEL_REQUESTED")

@@ -19,10 +19,14 @@ THINKING = ({"type": "thinking", "thinking": "hm", "signature": "c2ln"},)
 
 
 def message(event_id: str, source: str = "user") -> MessageEvent:
-    return MessageEvent(id=event_id, turn=0, source=MessageSource(source), content=text_content(f"words {event_id}"))
+    return MessageEvent(
+        id=event_id, turn=0, source=MessageSource(source), content=text_content(f"words {event_id}")
+    )
 
 
-def action(event_id: str, response: str, call: str | None, *, thinking: bool = False) -> ActionEvent:
+def action(
+    event_id: str, response: str, call: str | None, *, thinking: bool = False
+) -> ActionEvent:
     calls = () if call is None else (ToolCall(id=call, name="python", arguments='{"code": "1"}'),)
     return ActionEvent(
         id=event_id,
@@ -37,11 +41,17 @@ def action(event_id: str, response: str, call: str | None, *, thinking: bool = F
 
 
 def result(event_id: str, call: str | None) -> ObservationEvent:
-    return ObservationEvent(id=event_id, turn=0, tool_call_id=call, content=text_content(f"out {event_id}"))
+    return ObservationEvent(
+        id=event_id, turn=0, tool_call_id=call, content=text_content(f"out {event_id}")
+    )
 
 
-def forget(event_id: str, ids: Iterable[str], summary: str | None = None, offset: int | None = None) -> Condensation:
-    return Condensation(id=event_id, turn=0, forgotten_event_ids=tuple(ids), summary=summary, summary_offset=offset)
+def forget(
+    event_id: str, ids: Iterable[str], summary: str | None = None, offset: int | None = None
+) -> Condensation:
+    return Condensation(
+        id=event_id, turn=0, forgotten_event_ids=tuple(ids), summary=summary, summary_offset=offset
+    )
 
 
 def log_of(*events: object) -> EventLog:

@@ -1,4 +1,5 @@
-"""A naive View, written from the rules of issue 3 alone: slow, recomputed from scratch, sharing no code with the real one.
+"""A naive View, written from the rules of issue 3 alone: slow, recomputed from scratch, sharing no
+code with the real one.
 
 It works on plain tuples: ``(kind, id, ...)``, so that the real code's helpers cannot leak in.
 """
@@ -43,7 +44,11 @@ def naive_view(log: list[Any], pinned: tuple[str, ...] = ("system", "goal")) -> 
             state.request = True
         elif isinstance(event, Condensation):
             sound = _sound(log[:at], forgotten_responses)
-            shown = [e for e in order if e.id not in gone and (e.id in sound or e.type == "condensation_summary")]
+            shown = [
+                e
+                for e in order
+                if e.id not in gone and (e.id in sound or e.type == "condensation_summary")
+            ]
             verdict = _condense(event, shown, known, pinned)
             if verdict is None:
                 state.rejected.add(event.id)
@@ -56,7 +61,9 @@ def naive_view(log: list[Any], pinned: tuple[str, ...] = ("system", "goal")) -> 
                 state.request = False
                 if event.summary is not None:
                     kept = [e for e in shown if e.id not in leaving]
-                    summary = CondensationSummaryEvent(id=f"{event.id}-summary", turn=0, summary=event.summary)
+                    summary = CondensationSummaryEvent(
+                        id=f"{event.id}-summary", turn=0, summary=event.summary
+                    )
                     before = kept[place].id if place < len(kept) else None
                     where = next((n for n, e in enumerate(order) if e.id == before), len(order))
                     order.insert(where, summary)
@@ -65,18 +72,26 @@ def naive_view(log: list[Any], pinned: tuple[str, ...] = ("system", "goal")) -> 
             order.append(event)
         known.add(event.id)
     sound = _sound(log, forgotten_responses)
-    state.shown = [e for e in order if e.id not in gone and (e.id in sound or e.type == "condensation_summary")]
+    state.shown = [
+        e for e in order if e.id not in gone and (e.id in sound or e.type == "condensation_summary")
+    ]
     state.indices = naive_indices(state.shown)
     return state
 
 
 def _sound(log: list[Any], forgotten: dict[str, int]) -> set[str]:
-    """The ids of messages, and of calls and results that are well formed, or may still become so."""
+    """The ids of messages, and of calls and results that are well formed, or may still become
+    so.
+    """
     actions: list[tuple[int, Any]] = []
     for at, event in enumerate(log):
         if isinstance(event, ActionEvent):
             call = event.tool_call_id
-            twins = [a for _, a in actions if a.llm_response_id == event.llm_response_id and a.tool_call_id == call]
+            twins = [
+                a
+                for _, a in actions
+                if a.llm_response_id == event.llm_response_id and a.tool_call_id == call
+            ]
             if call is None or not twins:
                 actions.append((at, event))
     answer: dict[int, int] = {}
@@ -103,7 +118,9 @@ def _sound(log: list[Any], forgotten: dict[str, int]) -> set[str]:
     return sound
 
 
-def _refused(place: int, call: Any, actions: Any, answer: dict[int, int], forgotten: dict[str, int]) -> bool:
+def _refused(
+    place: int, call: Any, actions: Any, answer: dict[int, int], forgotten: dict[str, int]
+) -> bool:
     if forgotten.get(call.llm_response_id, place) < place:
         return True
     earlier = [(p, a) for p, a in actions if p < place]
@@ -128,7 +145,11 @@ def _condense(event: Any, shown: list[Any], known: set[str], pinned: tuple[str, 
     if event.summary is not None and f"{event.id}-summary" in known:
         return None
     asked = {e.id for e in shown if e.id in event.forgotten_event_ids}
-    leaving = {e.id for e in shown if e.id in asked and not (isinstance(e, MessageEvent) and e.source in pinned)}
+    leaving = {
+        e.id
+        for e in shown
+        if e.id in asked and not (isinstance(e, MessageEvent) and e.source in pinned)
+    }
     while True:
         wider = set(leaving)
         for unit in naive_units(shown):
@@ -191,7 +212,12 @@ def naive_pairs(events: list[Any]) -> tuple[list[tuple[int, int]], list[int]]:
 def naive_batches(events: list[Any]) -> list[list[int]]:
     names = {e.llm_response_id for e in events if isinstance(e, ActionEvent)}
     return [
-        [p for p, e in enumerate(events) if isinstance(e, ActionEvent) and e.llm_response_id == name] for name in names
+        [
+            p
+            for p, e in enumerate(events)
+            if isinstance(e, ActionEvent) and e.llm_response_id == name
+        ]
+        for name in names
     ]
 
 
@@ -218,13 +244,20 @@ def naive_units(events: list[Any]) -> list[list[int]]:
 
 
 def naive_indices(events: list[Any]) -> set[int]:
-    """Every gap that is strictly inside no unit, behind no waiting call, and not before a pinned head's end."""
+    """Every gap that is strictly inside no unit, behind no waiting call, and not before a pinned
+    head's end.
+    """
     _, waiting = naive_pairs(events)
     head = 0
-    while head < len(events) and isinstance(events[head], MessageEvent) and events[head].source in {"system", "goal"}:
+    while (
+        head < len(events)
+        and isinstance(events[head], MessageEvent)
+        and events[head].source in {"system", "goal"}
+    ):
         head += 1
     return {
         gap
         for gap in range(head, len(events) + 1)
-        if not any(min(unit) < gap <= max(unit) for unit in naive_units(events)) and not any(p < gap for p in waiting)
+        if not any(min(unit) < gap <= max(unit) for unit in naive_units(events))
+        and not any(p < gap for p in waiting)
     }

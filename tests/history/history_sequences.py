@@ -1,8 +1,10 @@
-"""All event sequences up to a length, up to the renaming of responses and call ids, as a tree walked depth first.
+"""All event sequences up to a length, up to the renaming of responses and call ids, as a tree
+walked depth first.
 
-The alphabet: a message; an action of a new response (with or without thinking) or of one that was begun before; a
-result; each action and result with a call id that was used before or the next new one; two condensations, one that
-asks for whole units with a summary, one that asks for a single event in the middle without one.
+The alphabet: a message; an action of a new response (with or without thinking) or of one that was
+begun before; a result; each action and result with a call id that was used before or the next new
+one; two condensations, one that asks for whole units with a summary, one that asks for a single
+event in the middle without one.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ Symbol = tuple[Any, ...]
 
 
 def symbols(responses: int, calls: int) -> Iterator[tuple[Symbol, int, int]]:
-    """The next symbols after ``responses`` responses and ``calls`` call ids were used, and the counts after them."""
+    """The next symbols after ``responses`` responses and ``calls`` call ids were used, and the
+    counts after them.
+    """
     yield ("message",), responses, calls
     for r in range(min(responses + 1, RESPONSES)):
         for thinking in (False, True) if r == responses else (False,):
@@ -49,7 +53,9 @@ def event_of(symbol: Symbol, at: int, view: View) -> Any:
 
 
 def walk(first: Symbol | None, length: int, visit: Callable[[list[Any], View], None]) -> int:
-    """Call ``visit`` with each log of up to ``length`` events and its live View; ``first`` picks one subtree."""
+    """Call ``visit`` with each log of up to ``length`` events and its live View; ``first`` picks
+    one subtree.
+    """
     visited = 0
     stack: list[tuple[list[Symbol], int, int, list[Any]]] = [([], 0, 0, [])]
     while stack:

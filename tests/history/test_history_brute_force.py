@@ -1,4 +1,6 @@
-"""Every event sequence up to a length: the View against a naive oracle written from the rules of issue 3."""
+"""Every event sequence up to a length: the View against a naive oracle written from the rules of
+issue 3.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def test_all_sequences_of_six_equal_the_oracle(first: Any) -> None:
 
 @pytest.mark.slow
 def test_live_equals_rebuilt_and_every_prompt_is_valid() -> None:
-    """All sequences of up to 4 events: a View rebuilt from the recorded log is equal, and providers take its messages."""
+    """All sequences of up to 4 events: a View rebuilt from the recorded log is equal, and providers
+    take its messages.
+    """
 
     def check(log: list[Any], view: View) -> None:
         recorded = EventLog.from_events(log)
@@ -64,7 +68,9 @@ def test_every_property_accepts_every_view() -> None:
 
 @pytest.mark.slow
 def test_forgetting_between_any_two_indices_is_sound() -> None:
-    """All sequences of up to 4 events: what lies between two indices goes, exactly, and every property accepts the rest."""
+    """All sequences of up to 4 events: what lies between two indices goes, exactly, and every
+    property accepts the rest.
+    """
 
     def check(log: list[Any], view: View) -> None:
         for start, stop in combinations(view.manipulation_indices, 2):
@@ -73,15 +79,23 @@ def test_forgetting_between_any_two_indices_is_sound() -> None:
             assert condensed.append(forget("c", ids(view)[start:stop])) == ()
             assert ids(condensed.view) == kept
             for rule in ALL_PROPERTIES:
-                assert rule.enforce(condensed.view.events, condensed.events) == frozenset(), (rule, log)
-                assert rule.manipulation_indices(condensed.view.events) >= condensed.view.manipulation_indices
+                assert rule.enforce(condensed.view.events, condensed.events) == frozenset(), (
+                    rule,
+                    log,
+                )
+                assert (
+                    rule.manipulation_indices(condensed.view.events)
+                    >= condensed.view.manipulation_indices
+                )
 
     walk(None, 4, check)
 
 
 @pytest.mark.slow
 def test_inserting_at_any_index_is_sound() -> None:
-    """All sequences of up to 4 events: a message put at an index splits nothing, and a summary lands where it was put."""
+    """All sequences of up to 4 events: a message put at an index splits nothing, and a summary
+    lands where it was put.
+    """
 
     def check(log: list[Any], view: View) -> None:
         for index in view.manipulation_indices:
@@ -97,7 +111,9 @@ def test_inserting_at_any_index_is_sound() -> None:
 
 
 def test_each_propertys_own_indices_equal_the_rules() -> None:
-    """All raw sequences of up to 4 events, not repaired by any View: each property's indices, which never raise."""
+    """All raw sequences of up to 4 events, not repaired by any View: each property's indices, which
+    never raise.
+    """
     from history_oracle import naive_batches, naive_loops, naive_pairs
 
     from runtime.history.events import is_shown
@@ -115,6 +131,8 @@ def test_each_propertys_own_indices_equal_the_rules() -> None:
         pairs, waiting = naive_pairs(raw)
         assert BatchAtomicity().manipulation_indices(raw) == gaps(naive_batches(raw), [], len(raw))
         assert ToolLoopAtomicity().manipulation_indices(raw) == gaps(naive_loops(raw), [], len(raw))
-        assert ToolCallMatching().manipulation_indices(raw) == gaps([list(p) for p in pairs], waiting, len(raw))
+        assert ToolCallMatching().manipulation_indices(raw) == gaps(
+            [list(p) for p in pairs], waiting, len(raw)
+        )
 
     walk(None, 4, check)

@@ -1,4 +1,6 @@
-"""Condensations at the door: known ids, whole units, nothing pinned, nothing pending, the summary on an index."""
+"""Condensations at the door: known ids, whole units, nothing pinned, nothing pending, the summary
+on an index.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def test_summary_takes_the_place_of_what_was_forgotten() -> None:
 
 
 def test_documents_example() -> None:
-    """Forgetting two events with a summary at offset 2 gives the sequence of the design document."""
+    """Forgetting two events with a summary at offset 2 gives the sequence of the design
+    document.
+    """
     log = log_of(*(message(i) for i in ("E0", "E1", "E5", "E7", "E10")))
     log.append(forget("c", ["E5", "E7"], "Earlier work...", 2))
     assert ids(log.view) == ["E0", "E1", "c-summary", "E10"]
@@ -70,7 +74,9 @@ def test_what_is_known_goes_and_what_is_not_is_recorded() -> None:
 
 
 def test_only_unknown_ids_reject_the_condensation() -> None:
-    """A condensation that names no event that anybody knows has no effect, and the request for one stays unhandled."""
+    """A condensation that names no event that anybody knows has no effect, and the request for one
+    stays unhandled.
+    """
     log = log_of(*HEAD, *PAIR, CondensationRequest(id="q", turn=0))
     (repair,) = log.append(forget("c", ["later"], "sum"))
     assert (repair.reason, repair.event_ids) == (RepairReason.REJECTED_UNKNOWN, ("later",))
@@ -95,7 +101,9 @@ def test_empty_summary_is_rejected(summary: str) -> None:
 
 @pytest.mark.parametrize(("offset", "place"), [(0, 2), (3, 2), (4, 4), (99, 7), (-3, 2)])
 def test_offset_off_an_index_is_moved(offset: int, place: int) -> None:
-    """A summary that would split a unit, or stand before the head, goes to the nearest index before, or the first."""
+    """A summary that would split a unit, or stand before the head, goes to the nearest index
+    before, or the first.
+    """
     log = log_of(*HEAD, *PAIR, *THEN)
     repairs = log.append(forget("c", [], "sum", offset))
     assert ids(log.view)[place] == "c-summary"
@@ -122,7 +130,9 @@ def test_what_arrives_of_a_forgotten_batch_goes_too() -> None:
 
 
 def test_endless_thinking_loop_can_be_condensed_and_goes_on() -> None:
-    """One loop from the first turn on is forgotten as a whole; what the model does next starts anew."""
+    """One loop from the first turn on is forgotten as a whole; what the model does next starts
+    anew.
+    """
     log = log_of(*HEAD, action("A0", "r0", "t0", thinking=True), result("O0", "t0"))
     for n in range(1, 50):
         log.append(action(f"A{n}", f"r{n}", f"t{n}"))
@@ -138,7 +148,9 @@ def test_endless_thinking_loop_can_be_condensed_and_goes_on() -> None:
 
 
 def test_request_is_handled_by_the_next_condensation() -> None:
-    """``unhandled_condensation_request`` is true between a request and the next condensation that takes effect."""
+    """``unhandled_condensation_request`` is true between a request and the next condensation that
+    takes effect.
+    """
     log = log_of(*HEAD, *PAIR)
     assert not log.view.unhandled_condensation_request
     log.append(CondensationRequest(id="q", turn=0))

@@ -64,13 +64,19 @@ def situation(log: EventLog, *triggers: Trigger, window: int = 1000, **more: Any
 def test_none_keeps_everything() -> None:
     """The condenser that never forgets."""
     log = job(50)
-    assert NoCondenser().condense(log.view, situation(log, Trigger.EVENTS, Trigger.TOKENS)) == Keep()
+    assert (
+        NoCondenser().condense(log.view, situation(log, Trigger.EVENTS, Trigger.TOKENS)) == Keep()
+    )
 
 
 def test_rolling_window_goes_down_to_half() -> None:
-    """Above ``max_size`` the oldest go behind the first ``keep_first``, at unit boundaries, without a summary."""
+    """Above ``max_size`` the oldest go behind the first ``keep_first``, at unit boundaries, without
+    a summary.
+    """
     log = job(10)
-    outcome = RollingWindow(max_size=20, keep_first=4).condense(log.view, situation(log, Trigger.EVENTS))
+    outcome = RollingWindow(max_size=20, keep_first=4).condense(
+        log.view, situation(log, Trigger.EVENTS)
+    )
     assert isinstance(outcome, Forget)
     assert log.append(outcome.condensation) == ()
     assert ids(log.view) == ["S", "G", "A0", "O0", "A7", "O7", "A8", "O8", "A9", "O9"]
@@ -80,7 +86,9 @@ def test_rolling_window_goes_down_to_half() -> None:
 def test_tokens_are_brought_below_half_of_the_window() -> None:
     """A prompt above the token limit forgets enough for half of the window."""
     log = job(20)
-    outcome = RollingWindow(keep_first=2).condense(log.view, situation(log, Trigger.TOKENS, window=400))
+    outcome = RollingWindow(keep_first=2).condense(
+        log.view, situation(log, Trigger.TOKENS, window=400)
+    )
     assert isinstance(outcome, Forget)
     assert len(outcome.condensation.forgotten_event_ids) == 22
 
@@ -90,7 +98,12 @@ def test_request_forgets_half() -> None:
     log = job(4)
     log.append(CondensationRequest(id="q", turn=1))
     outcome = plan(log, RollingWindow(), situation(log, Trigger.REQUEST))
-    assert isinstance(outcome, Forget) and outcome.condensation.forgotten_event_ids == ("A0", "O0", "A1", "O1")
+    assert isinstance(outcome, Forget) and outcome.condensation.forgotten_event_ids == (
+        "A0",
+        "O0",
+        "A1",
+        "O1",
+    )
 
 
 def test_an_endless_loop_goes_as_a_whole() -> None:
@@ -102,7 +115,9 @@ def test_an_endless_loop_goes_as_a_whole() -> None:
 
 def test_nothing_is_condensed_behind_a_pending_call() -> None:
     """While a call waits at the head of all that could go, there is nothing to forget."""
-    log = log_of(message("S", "system"), action("A1", "r1", "t1"), *(message(f"U{n}") for n in range(30)))
+    log = log_of(
+        message("S", "system"), action("A1", "r1", "t1"), *(message(f"U{n}") for n in range(30))
+    )
     assert RollingWindow(max_size=10).condense(log.view, situation(log, Trigger.EVENTS)) == Keep()
 
 
@@ -113,25 +128,38 @@ def asked(log: EventLog, condenser: LLMSummary, at: Situation) -> Ask:
 
 
 def test_summary_is_asked_with_whole_events() -> None:
-    """The request holds the whole text of every event it stands for; the reply takes their place."""
+    """The request holds the whole text of every event it stands for; the reply takes their
+    place.
+    """
     log, condenser = job(10), LLMSummary(max_size=20, keep_first=2)
     at = situation(log, Trigger.EVENTS)
     request = asked(log, condenser, at).request
     assert request.event_ids == tuple(f"{k}{n}" for n in range(6) for k in "AO")
-    assert request.form is SummaryForm.OWN_PROMPT and "out O5" in request.prompt and "out O6" not in request.prompt
+    assert (
+        request.form is SummaryForm.OWN_PROMPT
+        and "out O5" in request.prompt
+        and "out O6" not in request.prompt
+    )
     reply = SummaryReply(text=" six turns \n", llm_response_id="resp-1")
     outcome = condenser.resume(log.view, at, request, reply)
     assert isinstance(outcome, Forget)
-    assert (outcome.condensation.summary, outcome.condensation.llm_response_id) == ("six turns", "resp-1")
+    assert (outcome.condensation.summary, outcome.condensation.llm_response_id) == (
+        "six turns",
+        "resp-1",
+    )
     assert log.append(outcome.condensation) == ()
     assert ids(log.view)[:4] == ["S", "G", "c-summary", "A6"]
 
 
 def test_input_is_bounded_by_tokens_at_a_unit() -> None:
-    """Only as many whole units go into one request as its budget holds, and no more are forgotten."""
+    """Only as many whole units go into one request as its budget holds, and no more are
+    forgotten.
+    """
     log = job(30)
     request = asked(
-        log, LLMSummary(max_size=10, input_tokens=300, summary_tokens=200), situation(log, Trigger.EVENTS, window=9000)
+        log,
+        LLMSummary(max_size=10, input_tokens=300, summary_tokens=200),
+        situation(log, Trigger.EVENTS, window=9000),
     ).request
     assert len(request.event_ids) == 30 and request.input_tokens == 300
 
@@ -144,7 +172,9 @@ def test_input_never_exceeds_the_models_window() -> None:
 
 
 def test_only_an_event_beyond_the_budget_loses_its_middle() -> None:
-    """A result larger than the whole budget is given with its beginning and its end; all others are whole."""
+    """A result larger than the whole budget is given with its beginning and its end; all others are
+    whole.
+    """
     log = job(0)
     log.append(action("A", "r", "t"))
     huge = "begin " + "x" * 9000 + " end"
@@ -157,11 +187,18 @@ def test_only_an_event_beyond_the_budget_loses_its_middle() -> None:
     )
     assert huge in asked(log, LLMSummary(input_tokens=5000), at).request.prompt
     prompt = asked(log, LLMSummary(input_tokens=600, summary_tokens=200), at).request.prompt
-    assert len(prompt) < 3500 and "begin xx" in prompt and "characters left out] xx" in prompt and "x end" in prompt
+    assert (
+        len(prompt) < 3500
+        and "begin xx" in prompt
+        and "characters left out] xx" in prompt
+        and "x end" in prompt
+    )
 
 
 def test_agents_prefix_is_used_when_cheaper() -> None:
-    """Reading the cached prompt at a tenth of the price beats sending the events anew, if it fits."""
+    """Reading the cached prompt at a tenth of the price beats sending the events anew, if it
+    fits.
+    """
     log, condenser = job(40), LLMSummary(max_size=20)
     warm = situation(log, Trigger.EVENTS, window=10_000, cached_tokens=800)
     assert asked(log, condenser, warm).request.form is SummaryForm.AGENT_PREFIX
@@ -171,9 +208,13 @@ def test_agents_prefix_is_used_when_cheaper() -> None:
     assert asked(log, condenser, tight).request.form is SummaryForm.OWN_PROMPT
 
 
-@pytest.mark.parametrize("reply", [SummaryReply(), SummaryReply(text=" \n"), SummaryReply(failure="HTTP 500")])
+@pytest.mark.parametrize(
+    "reply", [SummaryReply(), SummaryReply(text=" \n"), SummaryReply(failure="HTTP 500")]
+)
 def test_failed_summaries_end_in_an_extract(reply: SummaryReply) -> None:
-    """Two attempts, then two smaller inputs with two attempts each, then an extract of all: nothing is lost."""
+    """Two attempts, then two smaller inputs with two attempts each, then an extract of all: nothing
+    is lost.
+    """
     log, condenser = job(16), LLMSummary(max_size=20, keep_first=2)
     at = situation(log, Trigger.EVENTS)
     outcome = condenser.condense(log.view, at)
@@ -195,7 +236,9 @@ def test_a_summary_longer_than_its_input_is_a_failure() -> None:
     at = situation(log, Trigger.EVENTS)
     request = asked(log, condenser, at).request
     outcome = condenser.resume(log.view, at, request, SummaryReply(text="x" * 10_000))
-    assert isinstance(outcome, Ask) and outcome.request.failures == ("the summary is longer than what it stands for",)
+    assert isinstance(outcome, Ask) and outcome.request.failures == (
+        "the summary is longer than what it stands for",
+    )
 
 
 def test_pipeline_takes_the_first_answer() -> None:
@@ -210,7 +253,9 @@ def test_pipeline_takes_the_first_answer() -> None:
 
 
 def test_window_error_is_always_answered() -> None:
-    """With no condenser at all, a prompt that the provider refused leads to a hard reset, which keeps the head."""
+    """With no condenser at all, a prompt that the provider refused leads to a hard reset, which
+    keeps the head.
+    """
     log = job(10)
     outcome = plan(log, NoCondenser(), situation(log, Trigger.WINDOW, window=100))
     assert isinstance(outcome, Forget) and outcome.condensation.condenser == "hard_reset"
@@ -223,7 +268,9 @@ def test_hard_reset_gives_up_when_only_pinned_events_are_left() -> None:
     """The reason says that nothing is left to forget."""
     log = log_of(message("S", "system"), message("G", "goal"))
     outcome = HardReset().condense(log.view, situation(log, Trigger.WINDOW, window=10))
-    assert isinstance(outcome, GiveUp) and "nothing is left that could be forgotten" in outcome.reason
+    assert (
+        isinstance(outcome, GiveUp) and "nothing is left that could be forgotten" in outcome.reason
+    )
 
 
 def test_guard_ends_condensations_without_a_reply_between() -> None:
@@ -279,7 +326,9 @@ def test_triggers() -> None:
 
 
 def test_extract_keeps_earlier_summaries_and_stays_small() -> None:
-    """The extract holds what was summarised before, begins and ends of the rest, and counts what it cannot show."""
+    """The extract holds what was summarised before, begins and ends of the rest, and counts what it
+    cannot show.
+    """
     log = job(200)
     log.append(forget("c1", ["A0", "O0"], "the first summary"))
     text = extract(list(log.view)[2:], 2000)
@@ -289,7 +338,9 @@ def test_extract_keeps_earlier_summaries_and_stays_small() -> None:
 
 
 def test_a_long_job_never_outgrows_its_window() -> None:
-    """Three hundred turns against a window that holds sixty events: every prompt fits and is valid."""
+    """Three hundred turns against a window that holds sixty events: every prompt fits and is
+    valid.
+    """
     log, condenser = job(0), LLMSummary(max_size=60, keep_first=2)
     for n in range(300):
         log.append(action(f"A{n}", f"r{n}", f"t{n}", thinking=n % 7 == 0))
@@ -301,7 +352,9 @@ def test_a_long_job_never_outgrows_its_window() -> None:
         )
         outcome = plan(log, condenser, at)
         while isinstance(outcome, Ask):
-            outcome = condenser.resume(log.view, at, outcome.request, SummaryReply(text=f"all before turn {n}"))
+            outcome = condenser.resume(
+                log.view, at, outcome.request, SummaryReply(text=f"all before turn {n}")
+            )
         if isinstance(outcome, Forget):
             assert log.append(outcome.condensation) == ()
         assert len(log.view) <= 60 and check_view(log.view.events) == []
@@ -319,19 +372,32 @@ def test_a_long_job_never_outgrows_its_window() -> None:
             {"max_size": 8, "keep_first": 8},
             "rolling: keep_first: 8 events that always stay leave nothing to forget of max_size 8",
         ),
-        (ExtractSummary, {"summary_tokens": 0}, "extract: summary_tokens must be at least 1, not 0"),
+        (
+            ExtractSummary,
+            {"summary_tokens": 0},
+            "extract: summary_tokens must be at least 1, not 0",
+        ),
         (LLMSummary, {"attempts": 0}, "summary: attempts must be at least 1, not 0"),
         (LLMSummary, {"shrinks": -1}, "summary: shrinks must be at least 0, not -1"),
         (
             LLMSummary,
             {"input_tokens": 500},
-            "summary: summary_tokens: a summary of 1500 tokens is longer than input_tokens 500, which it stands for",
+            (
+                "summary: summary_tokens: a summary of 1500 tokens is longer than input_tokens 500,"
+                " which it stands for"
+            ),
         ),
         (HardReset, {"share": 0}, "hard_reset: share must be between 0 and 1, not 0"),
-        (Pipeline, {"condensers": ()}, "pipeline: at least one condenser is needed; NoCondenser forgets nothing"),
+        (
+            Pipeline,
+            {"condensers": ()},
+            "pipeline: at least one condenser is needed; NoCondenser forgets nothing",
+        ),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(condenser: Any, settings: dict[str, Any], message: str) -> None:
+def test_settings_that_make_no_sense_are_refused(
+    condenser: Any, settings: dict[str, Any], message: str
+) -> None:
     """At construction, with the condenser, the setting and what was expected."""
     with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
         condenser(**settings)

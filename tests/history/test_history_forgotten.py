@@ -1,4 +1,6 @@
-"""The log tells of every forgotten event when it went, by which condensation, and what stands in its place."""
+"""The log tells of every forgotten event when it went, by which condensation, and what stands in
+its place.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from tests.history.oracle.forgotten import Forgotten, forgotten_events
 
 
 def test_forgotten_events_are_told_by_condensation() -> None:
-    """What was widened counts, what was pinned or rejected does not, and a summary may be forgotten itself."""
+    """What was widened counts, what was pinned or rejected does not, and a summary may be forgotten
+    itself.
+    """
     log = log_of(message("G", "goal"), action("A1", "r1", "t1"), result("O1", "t1"), message("U1"))
     log.append(forget("c1", ["G", "O1"], "one"))
     log.append(forget("c2", ["nobody"]))

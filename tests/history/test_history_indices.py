@@ -15,8 +15,16 @@ from runtime.history.view import View
 
 
 def test_batch_example() -> None:
-    """Only the gap inside the batch is out; with results, all properties together allow the gaps around units."""
-    batch = [message("E0"), action("A1", "b", "1"), action("A2", "b", "2"), message("E3"), action("A4", "c", "4")]
+    """Only the gap inside the batch is out; with results, all properties together allow the gaps
+    around units.
+    """
+    batch = [
+        message("E0"),
+        action("A1", "b", "1"),
+        action("A2", "b", "2"),
+        message("E3"),
+        action("A4", "c", "4"),
+    ]
     assert BatchAtomicity().manipulation_indices(batch) == {0, 1, 3, 4, 5}
     answered = [*batch[:3], result("O1", "1"), result("O2", "2"), *batch[3:], result("O4", "4")]
     assert View.from_events(answered).manipulation_indices == {0, 1, 5, 6, 8}
@@ -24,14 +32,28 @@ def test_batch_example() -> None:
 
 def test_tool_loop_example() -> None:
     """A loop reaches from its thinking over all that follows, up to the first message."""
-    loop = [message("E0"), action("A1", "a", "1", thinking=True), result("O1", "1"), action("A2", "b", "2")]
+    loop = [
+        message("E0"),
+        action("A1", "a", "1", thinking=True),
+        result("O1", "1"),
+        action("A2", "b", "2"),
+    ]
     assert ToolLoopAtomicity().manipulation_indices([*loop, message("E3")]) == {0, 1, 4, 5}
-    assert View.from_events([*loop, result("O2", "2"), message("E3")]).manipulation_indices == {0, 1, 5, 6}
+    assert View.from_events([*loop, result("O2", "2"), message("E3")]).manipulation_indices == {
+        0,
+        1,
+        5,
+        6,
+    }
 
 
 def test_next_thinking_starts_a_new_loop() -> None:
     """Between two loops there is an index."""
-    events = [action("A1", "a", "1", thinking=True), result("O1", "1"), action("A2", "b", "2", thinking=True)]
+    events = [
+        action("A1", "a", "1", thinking=True),
+        result("O1", "1"),
+        action("A2", "b", "2", thinking=True),
+    ]
     assert View.from_events([*events, result("O2", "2")]).manipulation_indices == {0, 2, 4}
 
 
@@ -72,7 +94,9 @@ def test_search_equals_a_sorted_list(values: set[int], threshold: int, strict: b
 
 def test_indices_handed_out_do_not_change() -> None:
     """A value read before an append still describes the View of that moment."""
-    view = View.from_events([message("E0"), action("A1", "a", "1", thinking=True), result("O1", "1")])
+    view = View.from_events(
+        [message("E0"), action("A1", "a", "1", thinking=True), result("O1", "1")]
+    )
     before, events = view.manipulation_indices, view.events
     view.append_event(action("A2", "b", "2"))
     view.append_event(result("O2", "2"))

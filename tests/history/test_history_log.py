@@ -71,7 +71,12 @@ def test_appending_the_same_event_again_changes_nothing() -> None:
 
 def test_runtime_events_are_logged_and_not_shown() -> None:
     """The runtime's own events are in the log alone, and end no tool loop."""
-    loop = [action("A1", "r1", "t1", thinking=True), *RUNTIME, result("O1", "t1"), action("A2", "r2", "t2")]
+    loop = [
+        action("A1", "r1", "t1", thinking=True),
+        *RUNTIME,
+        result("O1", "t1"),
+        action("A2", "r2", "t2"),
+    ]
     log = log_of(*loop, result("O2", "t2"))
     assert ids(log.view) == ["A1", "O1", "A2", "O2"]
     assert log.view.manipulation_indices == {0, 4}
@@ -83,7 +88,9 @@ def test_every_event_survives_its_json_form() -> None:
     log = log_of(
         message("U1"),
         action("A1", "r1", "t1", thinking=True),
-        AgentErrorEvent(id="O1", turn=0, tool_call_id="t1", content=(TextPart(text="x"), NodePart(obj_id="foo"))),
+        AgentErrorEvent(
+            id="O1", turn=0, tool_call_id="t1", content=(TextPart(text="x"), NodePart(obj_id="foo"))
+        ),
         UserRejectObservation(id="O2", turn=0, tool_call_id="t2"),
         CondensationRequest(id="q", turn=0, reason="long"),
         forget("c", ["U1"], "sum", 0),
@@ -103,7 +110,9 @@ def test_every_event_survives_its_json_form() -> None:
     ],
 )
 def test_unknown_events_are_preserved(data: dict[str, Any]) -> None:
-    """An event of a later type or version is kept whole, is not shown, and is written as it was read."""
+    """An event of a later type or version is kept whole, is not shown, and is written as it was
+    read.
+    """
     event = event_from_json(data)
     assert isinstance(event, UnknownEvent)
     assert event_to_json(event) == data
@@ -119,7 +128,9 @@ def test_a_known_event_of_wrong_form_is_an_error() -> None:
 
 def test_a_log_restored_from_its_events_is_the_same() -> None:
     """Repairs are part of the log, and are not made twice."""
-    log = log_of(message("U1"), result("O1", "nothing"), action("A1", "r", "t"), action("A2", "r2", "t"))
+    log = log_of(
+        message("U1"), result("O1", "nothing"), action("A1", "r", "t"), action("A2", "r2", "t")
+    )
     assert len(log) == 6
     again = EventLog.from_events(log.events)
     assert again.events == log.events and again.view == log.view

@@ -1,4 +1,6 @@
-"""A new property is a class more in the list; and what the View's upkeep costs, counted in calls, not in time."""
+"""A new property is a class more in the list; and what the View's upkeep costs, counted in calls,
+not in time.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class ReminderAtomicity(ViewProperty):
 
 
 def test_a_new_property_takes_part_in_indices_and_condensations() -> None:
-    """Its gaps are out of the View's indices, and a condensation of half a unit is widened to the whole."""
+    """Its gaps are out of the View's indices, and a condensation of half a unit is widened to the
+    whole.
+    """
     events = [message("R", "framework"), message("U1"), message("U2")]
     assert ReminderAtomicity().manipulation_indices(events) == {0, 2, 3}
     log = EventLog.from_events(events, (*ALL_PROPERTIES, ReminderAtomicity()))
@@ -58,7 +62,9 @@ def test_a_new_property_takes_part_in_indices_and_condensations() -> None:
 
 
 def test_each_append_is_one_step_and_a_condensation_touches_only_what_is_behind_it() -> None:
-    """A thousand sound events are a thousand steps; a condensation near the end takes in only the end again."""
+    """A thousand sound events are a thousand steps; a condensation near the end takes in only the
+    end again.
+    """
     rule = ReminderAtomicity()
     view = View((*ALL_PROPERTIES, rule))
     for n in range(500):
@@ -72,13 +78,17 @@ def test_each_append_is_one_step_and_a_condensation_touches_only_what_is_behind_
 
 @pytest.mark.slow
 def test_nothing_is_recursive() -> None:
-    """Twenty thousand events, one loop or none: made, searched, condensed as a whole and thrown away."""
+    """Twenty thousand events, one loop or none: made, searched, condensed as a whole and thrown
+    away.
+    """
     for thinking in (False, True):
         view = View()
         for n in range(10_000):
             view.append_event(action(f"A{n}", f"r{n}", f"t{n}", thinking=thinking and n == 0))
             view.append_event(result(f"O{n}", f"t{n}"))
         indices = view.manipulation_indices
-        assert len(indices) == (2 if thinking else 10_001) and indices.find_next(1) == (20_000 if thinking else 2)
+        assert len(indices) == (2 if thinking else 10_001) and indices.find_next(1) == (
+            20_000 if thinking else 2
+        )
         assert view.append_event(forget("c", view.forgettable(0, 20_000), "all")) == ()
         assert ids(view) == ["c-summary"]

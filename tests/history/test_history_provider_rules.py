@@ -1,4 +1,6 @@
-"""The strict checker finds what providers refuse, and the messages made from a View have none of it."""
+"""The strict checker finds what providers refuse, and the messages made from a View have none of
+it.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,27 @@ TOOL = {"role": "tool", "tool_call_id": "t1", "content": "ok"}
         [{"role": "user", "content": ""}],
         [{"role": "oracle", "content": "x"}, USER],
         [USER, {"role": "assistant", "content": None, "tool_calls": []}, USER],
-        [USER, {**ASKS, "tool_calls": [{**CALL, "id": "t" * 41}]}, {**TOOL, "tool_call_id": "t" * 41}],
-        [USER, {**ASKS, "tool_calls": [{**CALL, "function": {"name": "a b", "arguments": "{}"}}]}, TOOL],
-        [USER, {**ASKS, "tool_calls": [{**CALL, "function": {"name": "a", "arguments": "{"}}]}, TOOL],
+        [
+            USER,
+            {**ASKS, "tool_calls": [{**CALL, "id": "t" * 41}]},
+            {**TOOL, "tool_call_id": "t" * 41},
+        ],
+        [
+            USER,
+            {**ASKS, "tool_calls": [{**CALL, "function": {"name": "a b", "arguments": "{}"}}]},
+            TOOL,
+        ],
+        [
+            USER,
+            {**ASKS, "tool_calls": [{**CALL, "function": {"name": "a", "arguments": "{"}}]},
+            TOOL,
+        ],
     ],
 )
 def test_openai_checker_refuses(messages: Any) -> None:
-    """Each of these would be answered with an error, or is beyond what every compatible server takes."""
+    """Each of these would be answered with an error, or is beyond what every compatible server
+    takes.
+    """
     assert check_openai(messages) != []
 
 
@@ -55,7 +71,9 @@ A_RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
 
 
 def turns(*contents: list[Any]) -> AnthropicPrompt:
-    return AnthropicPrompt("", [{"role": ("user", "assistant")[n % 2], "content": c} for n, c in enumerate(contents)])
+    return AnthropicPrompt(
+        "", [{"role": ("user", "assistant")[n % 2], "content": c} for n, c in enumerate(contents)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,13 +87,19 @@ def turns(*contents: list[Any]) -> AnthropicPrompt:
         turns([A_RESULT]),
         turns([A_TEXT], [A_USE], [A_RESULT], [A_USE], [A_RESULT]),
         turns([A_TEXT], [A_TEXT, *THINKING, A_USE], [A_RESULT]),
-        turns([A_TEXT], [*THINKING, {"type": "thinking", "thinking": "x", "signature": "y"}, A_USE], [A_RESULT]),
+        turns(
+            [A_TEXT],
+            [*THINKING, {"type": "thinking", "thinking": "x", "signature": "y"}, A_USE],
+            [A_RESULT],
+        ),
         turns([*THINKING, A_TEXT]),
         turns([{"type": "text", "text": " "}]),
         turns([A_TEXT], [{**A_USE, "id": "a b"}], [{**A_RESULT, "tool_use_id": "a b"}]),
         turns([A_TEXT], [{**A_USE, "input": "x"}], [A_RESULT]),
         turns([A_TEXT], [A_TEXT]),
-        AnthropicPrompt("", [{"role": "assistant", "content": [A_TEXT]}, {"role": "user", "content": [A_TEXT]}]),
+        AnthropicPrompt(
+            "", [{"role": "assistant", "content": [A_TEXT]}, {"role": "user", "content": [A_TEXT]}]
+        ),
     ],
 )
 def test_anthropic_checker_refuses(prompt: AnthropicPrompt) -> None:
@@ -85,7 +109,10 @@ def test_anthropic_checker_refuses(prompt: AnthropicPrompt) -> None:
 
 def test_anthropic_checker_accepts_a_sound_prompt() -> None:
     """Thinking first and unaltered, the result first in the next turn."""
-    assert check_anthropic(turns([A_TEXT], [*THINKING, A_TEXT, A_USE], [A_RESULT, A_TEXT]), [THINKING]) == []
+    assert (
+        check_anthropic(turns([A_TEXT], [*THINKING, A_TEXT, A_USE], [A_RESULT, A_TEXT]), [THINKING])
+        == []
+    )
 
 
 def test_call_ids_used_again_are_told_apart() -> None:
@@ -103,7 +130,9 @@ def test_call_ids_used_again_are_told_apart() -> None:
 
 
 def test_one_response_is_one_message() -> None:
-    """Thinking, text once, all calls of a batch; then all results in the calls' order, then what came between."""
+    """Thinking, text once, all calls of a batch; then all results in the calls' order, then what
+    came between.
+    """
     log = log_of(
         message("G", "goal"),
         action("A1", "r1", "t1", thinking=True),
@@ -114,19 +143,33 @@ def test_one_response_is_one_message() -> None:
     )
     prompt = anthropic_form(messages_of(log.view.events))
     kinds = [[block["type"] for block in m["content"]] for m in prompt.messages]
-    assert kinds == [["text"], ["thinking", "tool_use", "tool_use"], ["tool_result", "tool_result", "text"]]
+    assert kinds == [
+        ["text"],
+        ["thinking", "tool_use", "tool_use"],
+        ["tool_result", "tool_result", "text"],
+    ]
     assert [b["tool_use_id"] for b in prompt.messages[2]["content"][:2]] == ["t1", "t2"]
     assert check_view(log.view.events) == []
 
 
 def test_replies_are_kept_apart_by_a_users_word() -> None:
-    """Two replies in a row, one at the start and one at the end, would be refused: a user's word goes between."""
+    """Two replies in a row, one at the start and one at the end, would be refused: a user's word
+    goes between.
+    """
     log = log_of(message("A1", "agent"), message("A2", "agent"))
-    assert [m.text for m in messages_of(log.view.events)] == [GO_ON, "words A1", GO_ON, "words A2", GO_ON]
+    assert [m.text for m in messages_of(log.view.events)] == [
+        GO_ON,
+        "words A1",
+        GO_ON,
+        "words A2",
+        GO_ON,
+    ]
     assert check_view(log.view.events) == []
 
 
-@pytest.mark.parametrize("events", [[], [message("S", "system")], [message("U"), message("S", "system")]])
+@pytest.mark.parametrize(
+    "events", [[], [message("S", "system")], [message("U"), message("S", "system")]]
+)
 def test_sparse_views_are_valid(events: list[MessageEvent]) -> None:
     """Nothing at all, a system prompt alone, and a system message behind others."""
     assert check_view(log_of(*events).view.events) == []
@@ -142,7 +185,12 @@ def test_strange_calls_and_empty_texts_are_made_valid() -> None:
         tool_calls=(ToolCall(id="call 1/é" * 9, name="functions.python:0", arguments="print(1)"),),
     )
     nothing = MessageEvent(id="U0", turn=0, source="user", content=(TextPart(text=" "),))  # type: ignore[arg-type]
-    log = log_of(nothing, odd, result("O1", "call 1/é" * 9), action("A2", "r2", "").model_copy(update={"source": ""}))
+    log = log_of(
+        nothing,
+        odd,
+        result("O1", "call 1/é" * 9),
+        action("A2", "r2", "").model_copy(update={"source": ""}),
+    )
     log.append(ObservationEvent(id="O2", turn=0, tool_call_id="", content=()))
     assert check_view(log.view.events) == []
 

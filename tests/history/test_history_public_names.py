@@ -36,14 +36,17 @@ def test_the_room_exports_its_names() -> None:
 
 
 def test_a_view_s_names() -> None:
-    """Events are a read-only sequence, indices a set with ``find_next``, and the View itself can be indexed."""
+    """Events are a read-only sequence, indices a set with ``find_next``, and the View itself can be
+    indexed.
+    """
     events = [message("G", "goal"), action("A", "r", "t"), result("O", "t")]
     view = View.from_events(events)
     assert (list(view), view[0], view[-1], len(view)) == (events, events[0], events[-1], 3)
     assert isinstance(view.events, Sequence) and not hasattr(view.events, "append")
     assert isinstance(view.manipulation_indices, Set)
-    assert str(inspect.signature(view.manipulation_indices.find_next)) == (
-        "(threshold: 'int', strict: 'bool' = False) -> 'int'"
+    assert (
+        str(inspect.signature(view.manipulation_indices.find_next))
+        == "(threshold: 'int', strict: 'bool' = False) -> 'int'"
     )
     assert view.manipulation_indices.find_next(1) == 1
     assert view.manipulation_indices.find_next(1, strict=True) == 3
@@ -59,7 +62,12 @@ def test_a_view_s_names() -> None:
 def test_a_condensation_s_names() -> None:
     """Its summary is an event of its own, with an id made from the condensation's."""
     made = Condensation(
-        id="c", turn=3, forgotten_event_ids=("A", "O"), summary="S", summary_offset=1, llm_response_id="resp"
+        id="c",
+        turn=3,
+        forgotten_event_ids=("A", "O"),
+        summary="S",
+        summary_offset=1,
+        llm_response_id="resp",
     )
     assert made.summary_event is not None
     assert (made.summary_event.id, made.summary_event.summary) == ("c-summary", "S")

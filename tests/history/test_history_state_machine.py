@@ -1,4 +1,6 @@
-"""Long random histories: after every event the live View equals the rebuilt one and the naive oracle's."""
+"""Long random histories: after every event the live View equals the rebuilt one and the naive
+oracle's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Recorded conversations of real models: imported as events, condensed at every index, valid for every provider."""
+"""Recorded conversations of real models: imported as events, condensed at every index, valid for
+every provider.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,19 @@ def test_the_projects_copy_is_the_shared_file(name: str) -> None:
     ("name", "messages", "actions", "results"),
     [(NAMES[0], 2, 11, 10), (NAMES[1], 2, 11, 11), (NAMES[2], 3, 12, 11)],
 )
-def test_import_finds_messages_actions_and_results(name: str, messages: int, actions: int, results: int) -> None:
-    """Every message of the recording becomes one event; call ids that the model used again are paired by order."""
+def test_import_finds_messages_actions_and_results(
+    name: str, messages: int, actions: int, results: int
+) -> None:
+    """Every message of the recording becomes one event; call ids that the model used again are
+    paired by order.
+    """
     events = events_of_trajectory(load(name))
     kinds = [type(event) for event in events]
-    assert [kinds.count(k) for k in (MessageEvent, ActionEvent, ObservationEvent)] == [messages, actions, results]
+    assert [kinds.count(k) for k in (MessageEvent, ActionEvent, ObservationEvent)] == [
+        messages,
+        actions,
+        results,
+    ]
     log = log_of(*events)
     assert not any(isinstance(event, HistoryRepaired) for event in log)
     assert ids(log.view) == ids(events)
@@ -62,7 +72,9 @@ def test_demonstration_is_the_frameworks_and_the_goal_the_task() -> None:
 @pytest.mark.parametrize("summary", [None, "what happened there"], ids=["forgotten", "summarised"])
 @pytest.mark.parametrize("name", NAMES)
 def test_condensed_between_any_two_indices_it_is_valid(name: str, summary: str | None) -> None:
-    """Whatever stretch is forgotten, with and without a summary, both providers take the prompt, then and later."""
+    """Whatever stretch is forgotten, with and without a summary, both providers take the prompt,
+    then and later.
+    """
     events = events_of_trajectory(load(name))
     gaps = list(log_of(*events).view.manipulation_indices)
     assert len(gaps) > 10
@@ -79,7 +91,9 @@ def test_condensed_between_any_two_indices_it_is_valid(name: str, summary: str |
 
 @pytest.mark.parametrize("name", NAMES)
 def test_condensed_after_every_event_it_is_valid(name: str) -> None:
-    """A condensation after each single event of the recording, of all that may go then, leaves valid prompts to the end."""
+    """A condensation after each single event of the recording, of all that may go then, leaves
+    valid prompts to the end.
+    """
     events = events_of_trajectory(load(name))
     for moment in range(1, len(events) + 1):
         log = log_of(*events[:moment])
@@ -90,7 +104,9 @@ def test_condensed_after_every_event_it_is_valid(name: str) -> None:
             assert check_view(log.view.events) == []
 
 
-@pytest.mark.parametrize("broken", [{}, {"history": []}, {"history": [{"role": "oracle", "content": "x"}]}])
+@pytest.mark.parametrize(
+    "broken", [{}, {"history": []}, {"history": [{"role": "oracle", "content": "x"}]}]
+)
 def test_what_is_no_trajectory_is_refused(broken: Any) -> None:
     """The error says what is missing."""
     with pytest.raises(InputError, match=r"history|oracle"):

@@ -25,14 +25,18 @@ def take(value: Any) -> Any:
 
 def fail(kind: str) -> None:
     """A tool that raises."""
-    raise {"ValueError": ValueError, "KeyError": KeyError, "Odd": type("Odd", (Exception,), {})}[kind]("no such thing")
+    raise {"ValueError": ValueError, "KeyError": KeyError, "Odd": type("Odd", (Exception,), {})}[
+        kind
+    ]("no such thing")
 
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """Two text files and a binary one."""
     (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "foo.py").write_text("".join(f"def f{n}():\n    return {n}\n" for n in range(50)))
+    (tmp_path / "src" / "foo.py").write_text(
+        "".join(f"def f{n}():\n    return {n}\n" for n in range(50))
+    )
     (tmp_path / "a.txt").write_text("hello\nworld\n")
     (tmp_path / "raw.bin").write_bytes(b"\x00\xff\n")
     return tmp_path
@@ -40,7 +44,9 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(workspace: Path) -> Run:
-    """Runs statements to their end, and once more from the recorded history, which must come to the same."""
+    """Runs statements to their end, and once more from the recorded history, which must come to the
+    same.
+    """
 
     def go(*sources: str, **options: Any) -> PlainLoop:
         loop = PlainLoop(workspace, statements(*sources), tools=[search, take, fail], **options)

@@ -1,4 +1,6 @@
-"""A statement's verdict tells of the statement: not of how busy the machine is, and not of what befell a process."""
+"""A statement's verdict tells of the statement: not of how busy the machine is, and not of what
+befell a process.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,18 @@ COMPUTES = "n = 0\nwhile n < 300_000: n += 1\nprint(n)"
 
 def verdicts(loop: PlainLoop) -> list[Verdict]:
     """The recorded verdicts."""
-    return [Verdict.model_validate_json(entry.value) for entry in loop.history if entry.kind == "verdict"]
+    return [
+        Verdict.model_validate_json(entry.value)
+        for entry in loop.history
+        if entry.kind == "verdict"
+    ]
 
 
 @pytest.fixture
 def on_checkout(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[int], None]]]:
-    """What is done, once each, to the processes of the next checkouts, with their ids, while they compute."""
+    """What is done, once each, to the processes of the next checkouts, with their ids, while they
+    compute.
+    """
     todo: list[Callable[[int], None]] = []
     real = pool.pid_of
 
@@ -67,7 +75,9 @@ def _killed(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
-def test_waiting_for_a_processor_is_not_computing(workspace: Path, on_checkout: list[Callable[[int], None]]) -> None:
+def test_waiting_for_a_processor_is_not_computing(
+    workspace: Path, on_checkout: list[Callable[[int], None]]
+) -> None:
     """A statement that had no processor for longer than its limit ends well."""
     on_checkout.append(_paused)
     loop = PlainLoop(workspace, statements(COMPUTES)).run()
@@ -90,8 +100,12 @@ def test_a_process_that_does_not_answer_gives_no_verdict(
     assert PlainLoop(workspace, statements(COMPUTES)).run().executions[0].stdout == "300000\n"
 
 
-def test_one_crash_is_chance_and_two_are_a_verdict(workspace: Path, on_checkout: list[Callable[[int], None]]) -> None:
-    """The kernel may have killed the process for want of memory; the second time the statement is told."""
+def test_one_crash_is_chance_and_two_are_a_verdict(
+    workspace: Path, on_checkout: list[Callable[[int], None]]
+) -> None:
+    """The kernel may have killed the process for want of memory; the second time the statement is
+    told.
+    """
     source = COMPUTES + f"  # {workspace}"
     on_checkout += [_killed, _killed]
     with pytest.raises(pool.NoVerdict, match="the interpreter's process ended"):
@@ -99,7 +113,9 @@ def test_one_crash_is_chance_and_two_are_a_verdict(workspace: Path, on_checkout:
     loop = PlainLoop(workspace, statements(source, "print(1)")).run()
     assert verdicts(loop)[0].status is VerdictStatus.CRASHED
     assert loop.executions[0].exception is not None
-    assert loop.executions[0].exception.message.startswith("the interpreter's process crashed in the statement, twice.")
+    assert loop.executions[0].exception.message.startswith(
+        "the interpreter's process crashed in the statement, twice."
+    )
     assert loop.executions[1].stdout == "1\n"
 
 
@@ -117,13 +133,23 @@ def test_the_time_of_calls_counts(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     loop = run("foo = view('a.txt')", "for n in range(200): foo.tokens", "print(1)")
     assert loop.executions[1].status is ExecutionStatus.TIMEOUT
     assert loop.executions[1].exception is not None
-    assert "1 s of processor time, the calls that it made included" in loop.executions[1].exception.message
+    assert (
+        "1 s of processor time, the calls that it made included"
+        in loop.executions[1].exception.message
+    )
     assert loop.executions[2].stdout == "1\n"
 
 
-def test_many_calls_are_cut_into_stretches(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each with its verdict; what they come to is as if they were one, and a replay cuts where the record did."""
-    source = "foo = view('a.txt')\nkept = []\nfor n in range(1_000):\n    kept.append(foo.tokens + n)\nprint(sum(kept))"
+def test_many_calls_are_cut_into_stretches(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with its verdict; what they come to is as if they were one, and a replay cuts where the
+    record did.
+    """
+    source = (
+        "foo = view('a.txt')\nkept = []\nfor n in range(1_000):\n    kept.append(foo.tokens +"
+        " n)\nprint(sum(kept))"
+    )
     loop = PlainLoop(workspace, statements(source, "print(len(kept))")).run()
     assert [execution.stdout for execution in loop.executions[:2]] == ["2499500\n", "1000\n"]
     assert [verdict.cut for verdict in verdicts(loop)][:11] == [0, *[100] * 9, 0]
@@ -135,9 +161,14 @@ def test_many_calls_are_cut_into_stretches(workspace: Path, monkeypatch: pytest.
     assert other.turns == loop.turns
 
 
-def test_output_and_errors_go_on_over_a_cut(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_and_errors_go_on_over_a_cut(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is printed before and after, and an exception that is caught on the other side."""
-    source = "foo = view('a.txt')\ntry:\n    for n in range(9):\n        print(n, foo.tokens)\n        if n == 7: foo.SetLod(99)\nexcept ValueError as e:\n    print('caught', n)"
+    source = (
+        "foo = view('a.txt')\ntry:\n    for n in range(9):\n        print(n, foo.tokens)\n       "
+        " if n == 7: foo.SetLod(99)\nexcept ValueError as e:\n    print('caught', n)"
+    )
     whole = PlainLoop(workspace, statements(source)).run()
     monkeypatch.setattr(run, "CALLS_PER_STRETCH", 1)
     cut = PlainLoop(workspace, statements(source)).run()
@@ -151,7 +182,9 @@ def _resident(pid: int) -> int:
 
 
 def test_the_checker_stays_warm_and_remembers_nothing(workspace: Path) -> None:
-    """One process for all checks, whose memory stays as it is; a name is unknown that only an earlier check bound."""
+    """One process for all checks, whose memory stays as it is; a name is unknown that only an
+    earlier check bound.
+    """
     checker.close()
     stubs = "def search(text: str) -> list[str]: ..."
     check = run.typecheck.check
@@ -163,10 +196,16 @@ def test_the_checker_stays_warm_and_remembers_nothing(workspace: Path) -> None:
     pid = warm.session.worker_pid
     assert pid is not None
     for n in range(100):
-        assert check(f"x{n} = search('a')\nprint(x{n}[0].upper())", stubs, {"y": "list"}, frozenset()) == NO_OBJECTION
+        assert (
+            check(f"x{n} = search('a')\nprint(x{n}[0].upper())", stubs, {"y": "list"}, frozenset())
+            == NO_OBJECTION
+        )
     before = _resident(pid)
     for n in range(300):
-        assert check(f"z{n} = search('a')\nprint(z{n}[0].upper())", stubs, {"y": "list"}, frozenset()) == NO_OBJECTION
+        assert (
+            check(f"z{n} = search('a')\nprint(z{n}[0].upper())", stubs, {"y": "list"}, frozenset())
+            == NO_OBJECTION
+        )
     assert checker._idle == [warm]
     assert warm.session.worker_pid == pid
     assert _resident(pid) - before < 1 << 20
@@ -189,7 +228,10 @@ def test_more_jobs_than_processes_have_their_checkers() -> None:
     for round_ in range(2):
         for n in range(pool.PROCESSES + 3):
             assert (
-                run.typecheck.check(f"f{n}({round_})", f"def f{n}(x: int) -> int: ...", {}, frozenset()) == NO_OBJECTION
+                run.typecheck.check(
+                    f"f{n}({round_})", f"def f{n}(x: int) -> int: ...", {}, frozenset()
+                )
+                == NO_OBJECTION
             )
     assert len(checker._idle) == pool.PROCESSES
     checker.close()

@@ -1,4 +1,6 @@
-"""A statement computes the same in every process: hash seeds, addresses and set orders do not show."""
+"""A statement computes the same in every process: hash seeds, addresses and set orders do not
+show.
+"""
 
 from __future__ import annotations
 

@@ -23,10 +23,13 @@ def test_handles_work_in_later_statements_and_chains(run: Run) -> None:
 
 
 def test_handles_may_live_in_containers_and_functions(run: Run) -> None:
-    """An item that is a handle holds its node like a variable does, under the name that reaches it."""
+    """An item that is a handle holds its node like a variable does, under the name that reaches
+    it.
+    """
     loop = run(
         "views = [view('a.txt'), view('src/foo.py', tokens=20)]\nby = {'k': (views[1],)}",
-        "def widen(v): return v.SetTokens(40)\nprint([widen(v).tokens for v in views], len(group(*views).members))",
+        "def widen(v): return v.SetTokens(40)\nprint([widen(v).tokens for v in views],"
+        " len(group(*views).members))",
         "views.pop()",
         "by = None",
     )
@@ -41,7 +44,9 @@ def test_handles_may_live_in_containers_and_functions(run: Run) -> None:
 
 def test_two_names_of_one_node_are_the_same_node(run: Run) -> None:
     """A change through one is seen through the other, and losing one name keeps the node."""
-    loop = run("foo = view('a.txt')\nbar = foo", "bar.SetTokens(7)\nfoo = None", "print(bar.tokens)")
+    loop = run(
+        "foo = view('a.txt')\nbar = foo", "bar.SetTokens(7)\nfoo = None", "print(bar.tokens)"
+    )
     assert loop.executions[2].stdout == "7\n"
     assert loop.turns[1].handles == {"bar": "view-1"}
 
@@ -59,11 +64,16 @@ def test_two_names_of_one_node_are_the_same_node(run: Run) -> None:
         ("take({1: 2})", "take(): argument 1 has the key 1; keys must be strings"),
         ("take(10 ** 5000)", "take(): argument 1 has more than 900 digits; pass it as text"),
         ("class P: pass\ntake(P())", "take(): argument 1 is a P"),
-        ("x = []\nfor n in range(150): x = [x]\ntake(x)", "take(): argument 1 is nested more than 100 levels deep"),
+        (
+            "x = []\nfor n in range(150): x = [x]\ntake(x)",
+            "take(): argument 1 is nested more than 100 levels deep",
+        ),
     ],
 )
 def test_only_plain_data_leaves_a_statement(run: Run, source: str, message: str) -> None:
-    """A handle or another live object as a tool's argument is refused, and the message says where it is."""
+    """A handle or another live object as a tool's argument is refused, and the message says where
+    it is.
+    """
     loop = run(f"foo = view('a.txt')\n{source}", "print(foo.path)")
     exception = loop.executions[0].exception
     assert exception is not None
@@ -74,7 +84,9 @@ def test_only_plain_data_leaves_a_statement(run: Run, source: str, message: str)
 
 def test_unknown_attributes_and_methods_are_told(run: Run) -> None:
     """At run time too, where the checker knows the variable only as Any."""
-    loop = run("foo = view('a.txt')\nitems = [foo]", "items[0].nope", "items[0].SetLod", "items[0].Add(1)")
+    loop = run(
+        "foo = view('a.txt')\nitems = [foo]", "items[0].nope", "items[0].SetLod", "items[0].Add(1)"
+    )
     told = [execution.exception for execution in loop.executions[1:4]]
     assert [exception.type for exception in told if exception] == ["AttributeError"] * 3
     assert told[1] is not None
@@ -91,14 +103,20 @@ def test_unknown_attributes_and_methods_are_told(run: Run) -> None:
     ],
 )
 def test_attributes_cannot_be_assigned_at_run_time(run: Run, source: str, place: str) -> None:
-    """Where the checker knows the variable only as Any, the statement is taken back, and the node stays what it was."""
+    """Where the checker knows the variable only as Any, the statement is taken back, and the node
+    stays what it was.
+    """
     loop = run(
-        "items = [view('a.txt'), view('src/foo.py')]", f"x = 1\n{source}", "print(items[0].path, items[0].obj_id)"
+        "items = [view('a.txt'), view('src/foo.py')]",
+        f"x = 1\n{source}",
+        "print(items[0].path, items[0].obj_id)",
     )
     exception = loop.executions[1].exception
     assert exception is not None
     assert exception.type == "AttributeError"
-    assert exception.message.startswith(f"an attribute of {place} was assigned: attributes of handles are read-only;")
+    assert exception.message.startswith(
+        f"an attribute of {place} was assigned: attributes of handles are read-only;"
+    )
     assert "x" not in loop.turns[1].variables
     assert loop.executions[2].stdout == "a.txt view-1\n"
 
@@ -109,7 +127,10 @@ def test_attributes_are_read_only_to_the_checker(run: Run) -> None:
     exception = loop.executions[1].exception
     assert exception is not None
     assert (exception.type, "x" in loop.turns[1].variables) == ("TypeCheckError", False)
-    assert "Cannot assign to read-only property `path` on object of type `ViewHandle`" in exception.message
+    assert (
+        "Cannot assign to read-only property `path` on object of type `ViewHandle`"
+        in exception.message
+    )
 
 
 def test_outgoing_and_incoming_are_inverse() -> None:

@@ -1,4 +1,6 @@
-"""What no statement may do: each attempt ends as an error the model sees, and the job goes on as if it had not been."""
+"""What no statement may do: each attempt ends as an error the model sees, and the job goes on as if
+it had not been.
+"""
 
 from __future__ import annotations
 
@@ -20,26 +22,40 @@ CHANGE = "x = 2\nfoo.SetTokens(5)\nbar = view('src/foo.py')\nprint('gone')\n"
 
 def verdicts(loop: PlainLoop) -> list[Verdict]:
     """The recorded verdicts."""
-    return [Verdict.model_validate_json(entry.value) for entry in loop.history if entry.kind == "verdict"]
+    return [
+        Verdict.model_validate_json(entry.value)
+        for entry in loop.history
+        if entry.kind == "verdict"
+    ]
 
 
 @pytest.mark.parametrize(
     ("source", "status", "kind"),
     [
         ("while True: pass", VerdictStatus.TIMEOUT, "TimeoutError"),
-        ("try:\n    while True: pass\nexcept BaseException: pass", VerdictStatus.TIMEOUT, "TimeoutError"),
+        (
+            "try:\n    while True: pass\nexcept BaseException: pass",
+            VerdictStatus.TIMEOUT,
+            "TimeoutError",
+        ),
         ("kept = []\nwhile True: kept.append('abc' * 1000)", VerdictStatus.MEMORY, "MemoryError"),
         ("kept = ['a' * 30_000_000]\ntake(1)", VerdictStatus.MEMORY, "MemoryError"),
         ("kept = list(range(1_000_000))", VerdictStatus.MEMORY, "MemoryError"),
         ("kept = ['a' * 1000 for n in range(200_000)]", VerdictStatus.MEMORY, "MemoryError"),
         ("kept = 'a' * (1 << 30)", VerdictStatus.MEMORY, "MemoryError"),
-        ("try:\n    kept = 'a' * (1 << 30)\nexcept MemoryError: pass", VerdictStatus.MEMORY, "MemoryError"),
+        (
+            "try:\n    kept = 'a' * (1 << 30)\nexcept MemoryError: pass",
+            VerdictStatus.MEMORY,
+            "MemoryError",
+        ),
         ("kept = 'a' * 14_000_000", VerdictStatus.MEMORY, "MemoryError"),
         ("kept = 'a' * 14_000_000\ntake(1)", VerdictStatus.MEMORY, "MemoryError"),
         ("for n in range(2000): print('x' * 1000)", VerdictStatus.OUTPUT, "MemoryError"),
     ],
 )
-def test_a_verdict_takes_the_statement_back(run: Run, source: str, status: VerdictStatus, kind: str) -> None:
+def test_a_verdict_takes_the_statement_back(
+    run: Run, source: str, status: VerdictStatus, kind: str
+) -> None:
     """Namespace, nodes and output are as before; the error says so."""
     loop = run(BEFORE, CHANGE + source, AFTER)
     execution = loop.executions[1]
@@ -47,7 +63,9 @@ def test_a_verdict_takes_the_statement_back(run: Run, source: str, status: Verdi
     assert execution.exception is not None
     assert execution.exception.type == kind
     assert execution.exception.message.endswith("are as they were before the statement.")
-    assert execution.status is (ExecutionStatus.TIMEOUT if kind == "TimeoutError" else ExecutionStatus.ERROR)
+    assert execution.status is (
+        ExecutionStatus.TIMEOUT if kind == "TimeoutError" else ExecutionStatus.ERROR
+    )
     assert execution.stdout == ""
     assert loop.turns[1].nodes == loop.turns[0].nodes
     assert loop.turns[1].namespace == loop.turns[0].namespace
@@ -61,7 +79,9 @@ def test_a_verdict_takes_the_statement_back(run: Run, source: str, status: Verdi
     ],
 )
 def test_a_limit_that_counts_is_an_exception(run: Run, source: str, kind: str) -> None:
-    """Depth and effects count alike everywhere: no verdict is needed, and what was done before stays."""
+    """Depth and effects count alike everywhere: no verdict is needed, and what was done before
+    stays.
+    """
     loop = run(BEFORE, "x = 2\n" + source, AFTER)
     exception = loop.executions[1].exception
     assert exception is not None
@@ -71,13 +91,20 @@ def test_a_limit_that_counts_is_an_exception(run: Run, source: str, kind: str) -
 
 
 def test_what_a_process_did_before_changes_no_verdict_on_memory(run: Run) -> None:
-    """The interpreter counts a few hundred bytes more in a process that is new, as after a crash and in another worker."""
+    """The interpreter counts a few hundred bytes more in a process that is new, as after a crash
+    and in another worker.
+    """
     large = "kept = 'a' * (1 << 30)"
     for _ in range(2):
         loop = run(
-            large, "kept = []\nwhile True: kept.append('abc' * 1000)", "kept = 'a' * 12_000_000", "print(len(kept))"
+            large,
+            "kept = []\nwhile True: kept.append('abc' * 1000)",
+            "kept = 'a' * 12_000_000",
+            "print(len(kept))",
         )
-        messages = [e.exception.message.partition(" of memory")[0] for e in loop.executions if e.exception]
+        messages = [
+            e.exception.message.partition(" of memory")[0] for e in loop.executions if e.exception
+        ]
         assert messages[0] == "the statement used more than 64 MB"
         assert loop.executions[3].stdout == "12000000\n"
         pool.close()
@@ -89,22 +116,32 @@ def test_the_1001st_effect_says_how_to_go_on(run: Run) -> None:
     loop = run("n = 0\nwhile True:\n    open('a.txt')\n    n += 1", "print(n)")
     exception = loop.executions[0].exception
     assert exception is not None
-    assert exception.message == "open(): a statement may read files and call tools 1,000 times; go on in the next one"
+    assert (
+        exception.message
+        == "open(): a statement may read files and call tools 1,000 times; go on in the next one"
+    )
     assert len(loop.executions[0].effects) == 1000
     assert loop.executions[1].stdout == "1000\n"
 
 
 @pytest.mark.parametrize(
-    "source", ["for n in range(700): foo.tokens", "try:\n    while True: foo.SetLod(1)\nexcept BaseException: pass"]
+    "source",
+    [
+        "for n in range(700): foo.tokens",
+        "try:\n    while True: foo.SetLod(1)\nexcept BaseException: pass",
+    ],
 )
-def test_too_many_calls_are_a_verdict(run: Run, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+def test_too_many_calls_are_a_verdict(
+    run: Run, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
     """Counted over all stretches of the statement, and no statement can catch it."""
     monkeypatch.setattr(pool, "MAX_CALLS", 600)
     loop = run(BEFORE, CHANGE + source, AFTER)
     exception = loop.executions[1].exception
     assert exception is not None
     assert exception.message.startswith(
-        "the statement called functions, methods and attributes of the context more than 600 times and was stopped."
+        "the statement called functions, methods and attributes of the context more than 600 times"
+        " and was stopped."
     )
     assert verdicts(loop)[-3].status is VerdictStatus.CALLS
     assert loop.executions[2].stdout == "1 2000\n"
@@ -125,7 +162,9 @@ def test_nodes_are_counted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_timeout_after_an_effect_takes_the_whole_statement_back(run: Run) -> None:
     """The effect's record stays, for it happened; the views and the result it made do not."""
-    loop = run("x = 1", "x = search('a')\nfoo = view('a.txt')\nfinish(x)\nwhile True: pass", "print(x)")
+    loop = run(
+        "x = 1", "x = search('a')\nfoo = view('a.txt')\nfinish(x)\nwhile True: pass", "print(x)"
+    )
     assert [effect.name for effect in loop.executions[1].effects] == ["search", "view"]
     assert loop.turns[1].nodes == {}
     assert loop.executions[2].stdout == "1\n"
@@ -133,7 +172,9 @@ def test_a_timeout_after_an_effect_takes_the_whole_statement_back(run: Run) -> N
 
 
 def test_a_slower_replay_of_an_ok_stretch_is_no_drift(workspace: Path) -> None:
-    """Time is declared when live alone: a replay that took longer comes to the same digest, and is ok."""
+    """Time is declared when live alone: a replay that took longer comes to the same digest, and is
+    ok.
+    """
     verdict: list[Verdict] = []
     for recorded in (None, Verdict()):
         job = PlainLoop(workspace, statements()).job
@@ -152,7 +193,11 @@ def test_a_declared_timeout_keeps_its_digest_only_when_live(run: Run) -> None:
     loop = run("x = 1", "x = 2", "print(x)")
     index = [i for i, entry in enumerate(loop.history) if entry.kind == "verdict"][1]
     timeout = Verdict(status=VerdictStatus.TIMEOUT, digest=verdicts(loop)[1].digest, ms=1200)
-    history = [*loop.history[:index], Entry("verdict", timeout.model_dump_json()), loop.history[index + 1]]
+    history = [
+        *loop.history[:index],
+        Entry("verdict", timeout.model_dump_json()),
+        loop.history[index + 1],
+    ]
     again = replace(loop.again(), history=history).run()
     assert again.executions[1].status is ExecutionStatus.TIMEOUT
     assert again.executions[2].stdout == "1\n"
@@ -174,7 +219,9 @@ def test_a_declared_timeout_keeps_its_digest_only_when_live(run: Run) -> None:
     ],
 )
 def test_what_is_too_large_for_a_record_does_not_leave_the_statement(run: Run, source: str) -> None:
-    """Temporal would refuse the payload, and the job would hang: it is a ValueError instead, or the memory is full."""
+    """Temporal would refuse the payload, and the job would hang: it is a ValueError instead, or the
+    memory is full.
+    """
     exception = run(source, "print(1)").executions[0].exception
     assert exception is not None
     assert exception.type in ("ValueError", "RuntimeError")
@@ -206,9 +253,11 @@ SHOWN = "<list too large to be shown: print a part of it>\n"
     ],
 )
 def test_what_holds_itself_many_times_leaves_by_no_way(run: Run, way: str, shown: str) -> None:
-    """It crosses with its sharing, is counted by the paths through it, and is refused before anything walks them all.
+    """It crosses with its sharing, is counted by the paths through it, and is refused before
+    anything walks them all.
 
-    What walks them inside the sandbox is bounded by its processor time. The job goes on, and a replay comes to the same.
+    What walks them inside the sandbox is bounded by its processor time. The job goes on, and a
+    replay comes to the same.
     """
     loop = run(DOUBLED + way, "print(1)")
     first, second = loop.executions[:2]
@@ -217,7 +266,9 @@ def test_what_holds_itself_many_times_leaves_by_no_way(run: Run, way: str, shown
     assert told in ({shown, "MemoryError"} if shown == "TimeoutError" else {shown})
 
 
-UNROLLED = "x = 0\nwhile x == 0:\n" + "".join(f"    y{i} = x if x else 'a'\n    x = (y{i}, x)\n" for i in range(30))
+UNROLLED = "x = 0\nwhile x == 0:\n" + "".join(
+    f"    y{i} = x if x else 'a'\n    x = (y{i}, x)\n" for i in range(30)
+)
 
 
 def test_no_check_outlives_its_limit(run: Run) -> None:
@@ -231,4 +282,9 @@ def test_no_check_outlives_its_limit(run: Run) -> None:
         Checked.PASSED,
     ]
     assert [execution.unchecked for execution in loop.executions] == [False, True, False, False]
-    assert [execution.archived().get("unchecked") for execution in loop.executions] == [None, True, None, None]
+    assert [execution.archived().get("unchecked") for execution in loop.executions] == [
+        None,
+        True,
+        None,
+        None,
+    ]

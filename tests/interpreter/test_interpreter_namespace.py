@@ -1,4 +1,6 @@
-"""The namespace's digest covers all that variables hold, and a diff names the places that changed."""
+"""The namespace's digest covers all that variables hold, and a diff names the places that
+changed.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,18 @@ def _changed(execution: Execution) -> Mapping[str, tuple[str, ...]]:
         ("acc = list(range(100_000))", "acc[77_777] = -1", {"acc": ("acc[77777]",)}),
         ("acc = [0, 1]", "acc += [2, 3]", {"acc": ("acc[2:4]",)}),
         ("conf = {'a': {'b': 1}, 'c': [1]}", "conf['a']['b'] = 2", {"conf": ("conf['a']['b']",)}),
-        ("m = {(1, 2): [[1]], 'k': {'z': [{}]}}", "m['k']['z'][0]['n'] = 1", {"m": ("m['k']['z'][0]['n']",)}),
+        (
+            "m = {(1, 2): [[1]], 'k': {'z': [{}]}}",
+            "m['k']['z'][0]['n'] = 1",
+            {"m": ("m['k']['z'][0]['n']",)},
+        ),
         ("t = 'x' * 3000", "t = t[:1200] + '0123456789' + t[1210:]", {"t": ("t[1200:1210]",)}),
         ("t = 'x' * 200_000", "t = t[:-1] + 'y'", {"t": ()}),
-        ("r = [{'id': i, 'n': str(i)} for i in range(2000)]", "r[1500]['n'] = '!'", {"r": ("r[1500]['n']",)}),
+        (
+            "r = [{'id': i, 'n': str(i)} for i in range(2000)]",
+            "r[1500]['n'] = '!'",
+            {"r": ("r[1500]['n']",)},
+        ),
         ("d = {'a': 1, 'b': 2}", "d = {'b': 2, 'a': 1}", {"d": ("d (the order of its keys)",)}),
         ("s = {'a', 'b'}\nk = [s, [0]]", "s.add('c')", {"k": ("k[0]",), "s": ()}),
         ("s = {3, 1, 2}", "s = {1, 2, 3}", {}),
@@ -72,12 +82,16 @@ def _changed(execution: Execution) -> Mapping[str, tuple[str, ...]]:
 def test_a_diff_names_what_changed_and_nothing_else(
     run: Run, first: str, second: str, changed: Mapping[str, tuple[str, ...]]
 ) -> None:
-    """Whatever a statement changes inside a variable changes the digest; what it does not touch stays as it is."""
+    """Whatever a statement changes inside a variable changes the digest; what it does not touch
+    stays as it is.
+    """
     loop = run(first, second)
     before, after = loop.executions[:2]
     assert (before.exception, after.exception) == (None, None)
     assert _changed(after) == changed
-    assert bool(changed or after.state_diff.added) == (before.namespace_digest != after.namespace_digest)
+    assert bool(changed or after.state_diff.added) == (
+        before.namespace_digest != after.namespace_digest
+    )
 
 
 def test_the_places_are_told_from_the_session_before_where_nothing_was_kept(
@@ -90,7 +104,9 @@ def test_the_places_are_told_from_the_session_before_where_nothing_was_kept(
 
 
 def test_what_a_bound_leaves_out_is_said_and_takes_nothing_else_along(run: Run) -> None:
-    """The one value that is too large is partial; smaller ones beside it are whole, and their changes are found."""
+    """The one value that is too large is partial; smaller ones beside it are whole, and their
+    changes are found.
+    """
     loop = run(
         "huge = [[i, [i]] for i in range(20_000)]\nconf = {'a': {'b': [1]}}",
         "huge[19_000][0] = 'new'",
@@ -108,19 +124,27 @@ def test_what_a_bound_leaves_out_is_said_and_takes_nothing_else_along(run: Run) 
         ("v = [iter([1])]", ("[0]: the inside of a list_iterator",)),
         ("def v(a=[]): return a", ("a function's defaults and captured variables",)),
         (
-            "class C:\n    def __init__(self, **kw):\n        for k in kw: setattr(self, k, kw[k])\nv = {'c': C(a=1)}",
+            (
+                "class C:\n    def __init__(self, **kw):\n        for k in kw: setattr(self, k,"
+                " kw[k])\nv = {'c': C(a=1)}"
+            ),
             ("['c']: attributes of a C that were set by computed names",),
         ),
     ],
 )
-def test_what_the_sandbox_does_not_show_is_said(run: Run, source: str, partial: tuple[str, ...]) -> None:
+def test_what_the_sandbox_does_not_show_is_said(
+    run: Run, source: str, partial: tuple[str, ...]
+) -> None:
     """A digest that cannot cover everything says what it does not cover, and where."""
     assert run(source).executions[0].state_diff.added["v"].partial == partial
 
 
 def test_a_walk_does_bounded_work_whatever_it_meets() -> None:
     """Shared values are told once, and at most as many units are worked through as there are."""
-    contents = parse("v\t@0\n\n" + "\n".join([f"mlist\t@{n + 1}\t@{n + 1}" for n in range(60)] + ["=[]"]), frozenset())
+    contents = parse(
+        "v\t@0\n\n" + "\n".join([f"mlist\t@{n + 1}\t@{n + 1}" for n in range(60)] + ["=[]"]),
+        frozenset(),
+    )
     assert len(contents.told["v"].digest) == 16
     assert walk.UNITS * 20e-6 < 0.2
 
@@ -146,7 +170,11 @@ def test_a_checkpoint_of_a_release_without_the_walk_goes_on_with_its_digests(run
     names = job.session.names
     assert names.scheme == namespace.WHOLE
     again = load(job.spec, saved, count=len).session.names
-    assert (again.digest, again.definitions, again.aliases) == (names.digest, names.definitions, names.aliases)
+    assert (again.digest, again.definitions, again.aliases) == (
+        names.digest,
+        names.definitions,
+        names.aliases,
+    )
     for field in ("scheme", "definitions", "aliases"):
         saved.pop(field, None)
     old = load(job.spec, saved, count=len).session.names

@@ -1,4 +1,6 @@
-"""What the interpreter's processes have to say when they hit a limit or are killed is for the program, not for its terminal."""
+"""What the interpreter's processes have to say when they hit a limit or are killed is for the
+program, not for its terminal.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +50,10 @@ checker.close()
 def test_nothing_reaches_the_terminal(kind: str) -> None:
     """Standard error stays empty, whatever becomes of the process."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, kind], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", PROGRAM, kind],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

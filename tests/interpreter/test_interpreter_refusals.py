@@ -1,4 +1,6 @@
-"""A statement that the type checker refused is refused again, or tried again later: never run because time was short."""
+"""A statement that the type checker refused is refused again, or tried again later: never run
+because time was short.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from runtime.interpreter import checker
 from runtime.interpreter.run import Verdict
 from runtime.interpreter.verdicts import Checked
 
-SLOW = "x = 0\nwhile x == 0:\n" + "".join(f"    y{i} = x if x else 'a'\n    x = (y{i}, x)\n" for i in range(30))
+SLOW = "x = 0\nwhile x == 0:\n" + "".join(
+    f"    y{i} = x if x else 'a'\n    x = (y{i}, x)\n" for i in range(30)
+)
 
 
 def test_a_refusal_is_refused_again(run: Run) -> None:
@@ -22,7 +26,9 @@ def test_a_refusal_is_refused_again(run: Run) -> None:
     assert loop.again().run().executions == loop.executions
 
 
-def test_a_refusal_without_time_to_repeat_it_fails_the_task(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_without_time_to_repeat_it_fails_the_task(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The replay stops where a live statement would have run unchecked."""
     monkeypatch.setattr(checker, "REPLAY_SECONDS", 0.2)
     loop = run(SLOW)

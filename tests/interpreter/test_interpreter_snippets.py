@@ -1,4 +1,6 @@
-"""Python as models write it does in a statement what CPython does, or fails with what to write instead."""
+"""Python as models write it does in a statement what CPython does, or fails with what to write
+instead.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ EXPECTED = expected()
 
 @pytest.mark.parametrize("snippet", snippets(), ids=lambda snippet: snippet.name)
 def test_a_snippet_does_what_it_does_in_cpython(snippet: Snippet, tmp_path: Path) -> None:
-    """Its output is that of CPython, live and replayed; one that is declared is told in words for the model."""
+    """Its output is that of CPython, live and replayed; one that is declared is told in words for
+    the model.
+    """
     loop = PlainLoop(workspace(tmp_path), statements(snippet.source)).run().replayed()
     execution = loop.executions[0]
     if not snippet.declared:
@@ -38,9 +42,13 @@ def test_the_corpus_is_large_and_most_of_it_runs() -> None:
     assert len({snippet.name for snippet in snippets()}) == len(snippets())
 
 
-@pytest.mark.parametrize("piece", sorted([*supplied.MODULES, "_dates", "_enum", "_namedtuple", "_numbers", "_open"]))
+@pytest.mark.parametrize(
+    "piece", sorted([*supplied.MODULES, "_dates", "_enum", "_namedtuple", "_numbers", "_open"])
+)
 def test_every_supplied_piece_can_be_fed(piece: str) -> None:
-    """Also each by itself, with what it needs, and where a statement has bound the names of builtins."""
+    """Also each by itself, with what it needs, and where a statement has bound the names of
+    builtins.
+    """
     with pool.session() as session:
         for needed in supplied.closure([piece]):
             session.feed_run(supplied.source(needed))
@@ -49,7 +57,8 @@ def test_every_supplied_piece_can_be_fed(piece: str) -> None:
 def test_supplied_names_are_no_variables(tmp_path: Path) -> None:
     """What is fed for a statement is neither listed nor told, and a module looks like one."""
     loop = PlainLoop(
-        tmp_path, statements("import heapq\nxs = sorted([2, 1])\ndel xs", "print(heapq.nlargest(1, [1, 2]))")
+        tmp_path,
+        statements("import heapq\nxs = sorted([2, 1])\ndel xs", "print(heapq.nlargest(1, [1, 2]))"),
     )
     loop.run().replayed()
     assert loop.turns[0].variables == ("heapq",)
@@ -72,14 +81,17 @@ def test_pieces_work_where_builtins_are_variables(tmp_path: Path) -> None:
         statements(
             "import heapq, difflib",
             "list = len = type = sorted = range = str = 'mine'",
-            "h = []\nheapq.heappush(h, 2)\nprint(h, heapq.nlargest(1, [3, 4]), difflib.get_close_matches('ab', ['abc']))",
+            "h = []\nheapq.heappush(h, 2)\nprint(h, heapq.nlargest(1, [3, 4]),"
+            " difflib.get_close_matches('ab', ['abc']))",
         ),
     ).run()
     assert loop.executions[2].stdout == "[2] [4] ['abc']\n"
 
 
 def test_a_traceback_shows_the_statement_that_was_written(tmp_path: Path) -> None:
-    """Its own lines and their numbers, also where lines were added or edited, and no frame of a piece."""
+    """Its own lines and their numbers, also where lines were added or edited, and no frame of a
+    piece.
+    """
     source = (
         "from enum import Enum\n"
         "class Color(Enum):\n"
@@ -91,15 +103,17 @@ def test_a_traceback_shows_the_statement_that_was_written(tmp_path: Path) -> Non
     )
     execution = PlainLoop(tmp_path, statements(source)).run().executions[0]
     assert execution.exception is not None
-    assert execution.exception.trace_summary == (
-        "Traceback (most recent call last):\n"
+    assert (
+        execution.exception.trace_summary == "Traceback (most recent call last):\n"
         '  File "<statement>", line 7, in <module>\n'
         "    xs = sorted(items(), key=lambda v: v / 0)\n"
         "ZeroDivisionError: division by zero"
     )
 
 
-@pytest.mark.parametrize("source", ["x = (1", "def f(:", "x = 1\n" * 10, "type X = int", "print('a')", ""])
+@pytest.mark.parametrize(
+    "source", ["x = (1", "def f(:", "x = 1\n" * 10, "type X = int", "print('a')", ""]
+)
 def test_what_needs_nothing_is_fed_as_it_is(source: str) -> None:
     """Also what the host's parser does not take."""
     lowered = lower(source)
@@ -111,14 +125,20 @@ def test_what_needs_nothing_is_fed_as_it_is(source: str) -> None:
     [
         (
             "The monty syntax parser does not yet support class inheritance and metaclasses",
-            "a class cannot inherit from another (nor from an exception): write the shared parts as functions, hold an "
-            "instance of the other class, and raise ValueError or another built-in exception",
+            (
+                "a class cannot inherit from another (nor from an exception): write the shared"
+                " parts as functions, hold an instance of the other class, and raise ValueError or"
+                " another built-in exception"
+            ),
         ),
         (
             "The monty syntax parser does not yet support something new",
             "something new: not supported, write it another way",
         ),
-        ("No module named 'numpy'", "No module named 'numpy': only the modules that the contract lists are there"),
+        (
+            "No module named 'numpy'",
+            "No module named 'numpy': only the modules that the contract lists are there",
+        ),
         ("division by zero", "division by zero"),
     ],
 )
@@ -130,7 +150,10 @@ def test_messages_of_the_interpreter_are_told_to_the_model(said: str, shown: str
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("import difflib\nlist(difflib.unified_diff(['a'] * 1000, ['b'] * 1000))", "too many to be compared"),
+        (
+            "import difflib\nlist(difflib.unified_diff(['a'] * 1000, ['b'] * 1000))",
+            "too many to be compared",
+        ),
         ("import textwrap\ntextwrap.wrap('word ' * 100_000)", "give it a part at a time"),
         ("import statistics\nstatistics.mean(range(50_000))", "give it a part at a time"),
         ("import statistics\nstatistics.mean([])", "mean requires at least one data point"),

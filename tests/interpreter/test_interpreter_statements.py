@@ -19,7 +19,9 @@ def test_variables_functions_and_imports_stay_for_the_next_statement(run: Run) -
 
 def test_the_last_expression_is_shown_like_in_an_interactive_session(run: Run) -> None:
     """Values by their repr, texts as they are, nothing for None and for handles."""
-    loop = run("print('a')\n[1, 'b', (2,), {'k': {3}}]", "'text'", "None", "view('a.txt')", "frozenset()")
+    loop = run(
+        "print('a')\n[1, 'b', (2,), {'k': {3}}]", "'text'", "None", "view('a.txt')", "frozenset()"
+    )
     assert [e.stdout for e in loop.executions[:5]] == [
         "a\n[1, 'b', (2,), {'k': {3}}]\n",
         "text\n",
@@ -32,8 +34,9 @@ def test_the_last_expression_is_shown_like_in_an_interactive_session(run: Run) -
 def test_print_show_and_echo_come_in_the_order_of_the_calls(run: Run) -> None:
     """What ``show`` displays stands between the prints around it."""
     loop = run("foo = view('a.txt')\nprint('before')\nshow(foo)\nprint('after')\n'last'")
-    assert loop.executions[0].stdout == (
-        f"before\n[view-1: view of a.txt lines 0:2 of 2, lod 0, 3 tokens]\n{fenced('hello' + chr(10) + 'world')}\nafter\nlast\n"
+    assert (
+        loop.executions[0].stdout == "before\n[view-1: view of a.txt lines 0:2 of 2, lod 0, 3"
+        f" tokens]\n{fenced('hello' + chr(10) + 'world')}\nafter\nlast\n"
     )
 
 
@@ -46,7 +49,10 @@ def test_stdout_and_stderr_are_kept_apart(run: Run) -> None:
 def test_long_output_is_cut_in_the_middle_with_a_marker(run: Run) -> None:
     """8,000 characters of a stream are shown; the marker counts what is missing."""
     stdout = run("print('é' * 9000)").executions[0].stdout
-    assert stdout == "é" * 6000 + "\n[... 1001 characters of output left out ...]\n" + "é" * 1999 + "\n"
+    assert (
+        stdout
+        == "é" * 6000 + "\n[... 1001 characters of output left out ...]\n" + "é" * 1999 + "\n"
+    )
 
 
 def test_a_large_last_value_is_named_not_walked(run: Run) -> None:
@@ -64,8 +70,13 @@ def test_a_raising_statement_keeps_what_it_did_before(run: Run) -> None:
     first = loop.executions[0]
     assert first.status is ExecutionStatus.ERROR
     assert first.exception is not None
-    assert (first.exception.type, first.exception.message) == ("ZeroDivisionError", "division by zero")
-    assert first.exception.trace_summary.splitlines()[1] == '  File "<statement>", line 3, in <module>'
+    assert (first.exception.type, first.exception.message) == (
+        "ZeroDivisionError",
+        "division by zero",
+    )
+    assert (
+        first.exception.trace_summary.splitlines()[1] == '  File "<statement>", line 3, in <module>'
+    )
     assert loop.executions[1].stdout == "1 a.txt\n"
 
 
@@ -87,7 +98,9 @@ def test_the_namespace_diff_names_what_a_statement_did(run: Run) -> None:
         "foo": view,
     }
     assert loop.executions[1].state_diff.changed == {
-        "a": ChangeInfo(before=TypeInfo(type="int", repr="1"), after=TypeInfo(type="str", repr="'x'", size=1)),
+        "a": ChangeInfo(
+            before=TypeInfo(type="int", repr="1"), after=TypeInfo(type="str", repr="'x'", size=1)
+        ),
         "b": ChangeInfo(
             before=TypeInfo(type="list", repr="[1, 2]", size=2),
             after=TypeInfo(type="list", repr="[1, 2, 3]", size=3),
@@ -98,12 +111,24 @@ def test_the_namespace_diff_names_what_a_statement_did(run: Run) -> None:
 
 
 def test_builtin_names_may_be_variables(run: Run) -> None:
-    """``list = ...`` and ``type = ...`` are common, and break neither the listing nor the check of the next statement."""
+    """``list = ...`` and ``type = ...`` are common, and break neither the listing nor the check of
+    the next statement.
+    """
     loop = run(
-        "type = 'a'\nlen = 5\nlist = ls()\nstr = 1\nlocals = 2\nrepr = 3\nException = 4", "x = 1\nprint(type, list)"
+        "type = 'a'\nlen = 5\nlist = ls()\nstr = 1\nlocals = 2\nrepr = 3\nException = 4",
+        "x = 1\nprint(type, list)",
     )
     assert [e.status for e in loop.executions[:2]] == [ExecutionStatus.OK, ExecutionStatus.OK]
-    assert loop.turns[1].variables == ("Exception", "len", "list", "locals", "repr", "str", "type", "x")
+    assert loop.turns[1].variables == (
+        "Exception",
+        "len",
+        "list",
+        "locals",
+        "repr",
+        "str",
+        "type",
+        "x",
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,8 +141,14 @@ def test_builtin_names_may_be_variables(run: Run) -> None:
     ],
 )
 def test_a_name_of_the_contract_cannot_be_lost(run: Run, source: str, name: str) -> None:
-    """There is no ``del``: a job that bound ``finish`` could never end. The statement is taken back."""
-    loop = run(f"x = 1\nfoo = open('a.txt')\n{source}", "foo = view('a.txt').SetTokens(All)\nprint(take(1))")
+    """There is no ``del``: a job that bound ``finish`` could never end.
+
+    The statement is taken back.
+    """
+    loop = run(
+        f"x = 1\nfoo = open('a.txt')\n{source}",
+        "foo = view('a.txt').SetTokens(All)\nprint(take(1))",
+    )
     exception = loop.executions[0].exception
     assert exception is not None
     assert exception.type in ("NameError", "TypeCheckError")
@@ -129,7 +160,8 @@ def test_a_name_of_the_contract_cannot_be_lost(run: Run, source: str, name: str)
 def test_the_clock_is_workflow_time(run: Run) -> None:
     """The same in a replay; sleeping takes no time."""
     loop = run(
-        "import datetime, time\ntime.sleep(3)\nprint(time.time(), datetime.datetime.now(), datetime.date.today())"
+        "import datetime, time\ntime.sleep(3)\nprint(time.time(), datetime.datetime.now(),"
+        " datetime.date.today())"
     )
     assert loop.executions[0].stdout == "1750000060.0 2025-06-15 15:07:40 2025-06-15\n"
 
@@ -143,12 +175,17 @@ def test_random_numbers_follow_from_the_job_and_go_on(workspace: Path, run: Run)
 
 
 def test_coroutines_of_the_statement_run(run: Run) -> None:
-    """``async def``, ``await`` at the top and ``gather`` work; tools are called without ``await``."""
+    """``async def``, ``await`` at the top and ``gather`` work; tools are called without
+    ``await``.
+    """
     loop = run(
         "import asyncio\nasync def f(q): return search(q)\nprint(await f('a'))",
         "print(asyncio.run(asyncio.gather(f('b'), f('c'))))",
     )
-    assert [e.stdout for e in loop.executions[:2]] == ["['a 0', 'a 1']\n", "[['b 0', 'b 1'], ['c 0', 'c 1']]\n"]
+    assert [e.stdout for e in loop.executions[:2]] == [
+        "['a 0', 'a 1']\n",
+        "[['b 0', 'b 1'], ['c 0', 'c 1']]\n",
+    ]
 
 
 @pytest.mark.parametrize(

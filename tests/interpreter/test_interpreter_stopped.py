@@ -36,10 +36,13 @@ with pool.session() as session:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("SIGINT", "stopped"), ("SIGTERM", "stopped"), ("SIGHUP", "stopped"), ("SIGKILL", "crashed")]
+    ("name", "told"),
+    [("SIGINT", "stopped"), ("SIGTERM", "stopped"), ("SIGHUP", "stopped"), ("SIGKILL", "crashed")],
 )
 def test_a_signal_to_stop_is_no_crash(name: str, told: str) -> None:
-    """A statement whose process was told to stop is told apart from one that crashed it; the next one runs."""
+    """A statement whose process was told to stop is told apart from one that crashed it; the next
+    one runs.
+    """
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, name],
         cwd=Path(__file__).parents[2],

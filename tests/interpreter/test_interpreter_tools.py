@@ -24,9 +24,12 @@ def test_paths_and_tuples_become_plain(run: Run) -> None:
 
 
 def test_a_tools_exception_is_raised_by_its_own_name(run: Run) -> None:
-    """And can be caught by it; a name that the interpreter does not know becomes a RuntimeError that tells it."""
+    """And can be caught by it; a name that the interpreter does not know becomes a RuntimeError
+    that tells it.
+    """
     loop = run(
-        "try:\n    fail('ValueError')\nexcept ValueError as error:\n    print('caught', error)\nfail('Odd')",
+        "try:\n    fail('ValueError')\nexcept ValueError as error:\n    print('caught',"
+        " error)\nfail('Odd')",
         "print('on')",
     )
     first = loop.executions[0]

@@ -17,7 +17,9 @@ from runtime.interpreter.typecheck import check
 STUBS = type_stubs(())
 LACKED = {"EnvironmentError", "IOError", "copyright", "credits", "exit", "help", "license", "quit"}
 LACKED |= {"classmethod", "staticmethod"}
-"""Builtins that the checker knows and a statement lacks: a NameError when they are used as values."""
+"""Builtins that the checker knows and a statement lacks: a NameError when they are used as
+values.
+"""
 
 
 def test_the_message_has_the_statements_own_lines_and_nothing_ran(run: Run) -> None:
@@ -26,8 +28,10 @@ def test_the_message_has_the_statements_own_lines_and_nothing_ran(run: Run) -> N
     execution = loop.executions[1]
     assert execution.exception is not None
     assert execution.exception.type == "TypeCheckError"
-    assert execution.exception.message == (
-        "line 3, column 6: error[invalid-argument-type] Argument to function `view` is incorrect: "
+    assert (
+        execution.exception.message
+        == "line 3, column 6: error[invalid-argument-type] Argument to function `view` is"
+        " incorrect: "
         "Expected `str | PathLike[str] | IO[Any]`, found `int`"
     )
     assert (execution.stdout, loop.executions[2].stdout) == ("", "1\n")
@@ -42,7 +46,9 @@ def test_names_that_a_failed_statement_bound_are_known(run: Run) -> None:
 def test_a_wrong_call_of_the_contract_is_told(run: Run) -> None:
     """Handles, contract functions and tools are all checked."""
     loop = run("foo = view('a.txt')", "foo.SetLod('high')", "foo.Nope()", "search(5)", "view()")
-    told = [execution.exception.message for execution in loop.executions[1:5] if execution.exception]
+    told = [
+        execution.exception.message for execution in loop.executions[1:5] if execution.exception
+    ]
     assert len(told) == 4
     assert "Argument to function `SetLod` is incorrect" in told[0] or "SetLod" in told[0]
     assert "no attribute `Nope`" in told[1]
@@ -66,23 +72,37 @@ def test_what_monty_does_not_have_is_told(run: Run) -> None:
     assert told[0] is not None
     assert told[0].type == "NotImplementedError"
     assert told[1] is not None
-    assert told[1].message == "No module named 'numpy': only the modules that the contract lists are there"
+    assert (
+        told[1].message
+        == "No module named 'numpy': only the modules that the contract lists are there"
+    )
 
 
 @pytest.mark.parametrize(
     ("source", "stdout"),
     [
         ("d = {'a': 1, 'b': 2}\nprint(sum({'a': 1, 'b': 2.5, 'c': 3}.values()))", "6.5\n"),
-        ("counts = {'x': 1, 'y': 'z'}\nprint(sum(v for v in counts.values() if isinstance(v, int)))", "1\n"),
+        (
+            (
+                "counts = {'x': 1, 'y': 'z'}\nprint(sum(v for v in counts.values() if isinstance(v,"
+                " int)))"
+            ),
+            "1\n",
+        ),
         ("try:\n    import yaml\nexcept ImportError:\n    yaml = None\nprint(yaml)", "None\n"),
         ("import re\nm = re.search('a(b)', 'ab')\nprint(m.group(1))", "b\n"),
         ("import json\ndata = json.loads('{\"a\": [1]}')\nprint(data['a'][0] + 1)", "2\n"),
         ("try:\n    unknown\nexcept NameError:\n    print('none')", "none\n"),
-        ("def f(flag):\n    return 'a' if flag else None\nprint(search(f(True)))", "['a 0', 'a 1']\n"),
+        (
+            "def f(flag):\n    return 'a' if flag else None\nprint(search(f(True)))",
+            "['a 0', 'a 1']\n",
+        ),
     ],
 )
 def test_what_the_checker_cannot_be_sure_of_runs(run: Run, source: str, stdout: str) -> None:
-    """Sound Python that a type checker objects to is no error, and its objection is told to nobody."""
+    """Sound Python that a type checker objects to is no error, and its objection is told to
+    nobody.
+    """
     execution = run(source).executions[0]
     assert execution.exception is None
     assert execution.stdout == stdout
@@ -123,7 +143,14 @@ def test_a_warning_is_told_with_the_exception_that_it_foretold(run: Run) -> None
 
 def test_variables_may_have_the_names_of_types(run: Run) -> None:
     """Objections to the framework's own declarations are no objections to the statement."""
-    names = {"list": "list", "Any": "int", "IO": "str", "ViewHandle": "int", "int": "str", "open": "int"}
+    names = {
+        "list": "list",
+        "Any": "int",
+        "IO": "str",
+        "ViewHandle": "int",
+        "int": "str",
+        "open": "int",
+    }
     assert check("print(1)", STUBS, names, HANDLE_TYPES).refusal is None
 
 

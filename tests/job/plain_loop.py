@@ -1,8 +1,10 @@
-"""A job's loop with no Temporal: the same calls in the same order as ``workflows/job.py``, with a history of what is durable.
+"""A job's loop with no Temporal: the same calls in the same order as ``workflows/job.py``, with a
+history of what is durable.
 
-Verdicts, replies, effects' results and ticks' readings are entries of the history, as JSON, as Temporal would keep them.
-Given a history, the loop replays it first (verdicts are read before a stretch runs, and obeyed) and goes on live where it
-ends. So a history cut anywhere stands for a process that was killed there.
+Verdicts, replies, effects' results and ticks' readings are entries of the history, as JSON, as
+Temporal would keep them. Given a history, the loop replays it first (verdicts are read before a
+stretch runs, and obeyed) and goes on live where it ends. So a history cut anywhere stands for a
+process that was killed there.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ class TooLong(Exception):
 
 
 class Refused(Exception):
-    """A policy raises this for a prompt that its provider refuses without saying why; the message is what it says."""
+    """A policy raises this for a prompt that its provider refuses without saying why; the message
+    is what it says.
+    """
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,9 @@ def statements(*sources: str) -> Policy:
 def tool_spec(function: Callable[..., Any]) -> ToolSpec:
     """The tool that ``function`` is to a statement."""
     stub = stub_line(function.__name__, inspect.signature(function, eval_str=True))
-    return ToolSpec(name=function.__name__, target=f"here:{function.__name__}", search_path="/", stub=stub)
+    return ToolSpec(
+        name=function.__name__, target=f"here:{function.__name__}", search_path="/", stub=stub
+    )
 
 
 def native(source: str, turn: int, text: str = "") -> ModelReply:
@@ -107,9 +113,10 @@ def native(source: str, turn: int, text: str = "") -> ModelReply:
 class PlainLoop:
     """One job, run in this thread.
 
-    ``between`` is called before each turn and puts the workspace's files into their state, ``meanwhile`` before each reading of a
-    sleeping job, with the seconds it has slept since it began. ``summary`` is what a model
-    writes when a condenser asks for a summary; without it the request fails.
+    ``between`` is called before each turn and puts the workspace's files into their state,
+    ``meanwhile`` before each reading of a sleeping job, with the seconds it has slept since it
+    began. ``summary`` is what a model writes when a condenser asks for a summary; without it the
+    request fails.
     """
 
     workspace: Path
@@ -138,7 +145,9 @@ class PlainLoop:
             "model": ModelSettings(name="scripted/plain"),
             "budget": Budget(turns=1000, tokens=10**12, usd=1e9, wall_seconds=1e9),
         }
-        self.job = Job(JobSpec(**{**spec, **self.options}), key="batch/job", started=START, count=count)
+        self.job = Job(
+            JobSpec(**{**spec, **self.options}), key="batch/job", started=START, count=count
+        )
         self.files = WorkspaceActivities()
         self._at = 0
 
@@ -160,10 +169,14 @@ class PlainLoop:
         return self
 
     def sleep(self) -> Stop | None:
-        """A sleep, as ``JobWorkflow.sleep`` has it; time passes at once, and nobody sends messages."""
+        """A sleep, as ``JobWorkflow.sleep`` has it; time passes at once, and nobody sends
+        messages.
+        """
         job, sleeping = self.job, self.job.sleeping
         if sleeping.state is not None:
-            self._pass_time(max(sleeping.state.began - self.now, 0.0))  # the statement took a second
+            self._pass_time(
+                max(sleeping.state.began - self.now, 0.0)
+            )  # the statement took a second
             self._prepare_asleep()
         while (alarm := sleeping.alarm(job.graph)) is not None:
             if (stop := job.stop(self.now)) is not None:
@@ -176,7 +189,11 @@ class PlainLoop:
             self.meanwhile(self.slept)
             job.apply_payloads(self.now)
             due = job.due_asleep(self.now)
-            results = self._durable("asleep", ReadBatchResult, lambda due=due: self._read(due)).results if due else ()  # type: ignore[misc]
+            results = (
+                self._durable("asleep", ReadBatchResult, lambda due=due: self._read(due)).results
+                if due
+                else ()
+            )  # type: ignore[misc]
             job.tick_asleep(results, self.now)
             self._prepare_asleep()
         return None
@@ -195,7 +212,9 @@ class PlainLoop:
 
     def _prepared(self, begun: Sequence[Preparation]) -> None:
         for preparation in begun:
-            read = self._durable("prepared", ReadBatchResult, lambda p=preparation: self._read((p.request,)))  # type: ignore[misc]
+            read = self._durable(
+                "prepared", ReadBatchResult, lambda p=preparation: self._read((p.request,))
+            )  # type: ignore[misc]
             self.job.graph.background.ready(preparation.payload_id, read.results[0], self.now)
 
     def turn(self) -> None:
@@ -206,7 +225,9 @@ class PlainLoop:
         job.ledger.work(60.0)
         job.apply_payloads(self.now)
         due = job.due_reads(self.now)
-        results = self._durable("tick", ReadBatchResult, lambda: self._read(due)).results if due else ()
+        results = (
+            self._durable("tick", ReadBatchResult, lambda: self._read(due)).results if due else ()
+        )
         job.apply_tick(results)
         background = job.graph.background
         background.cancel()
@@ -222,7 +243,9 @@ class PlainLoop:
         self.turns.append(self._state())
 
     def again(self, entries: int | None = None, policy: Policy | None = None) -> PlainLoop:
-        """The same job from the first ``entries`` of this one's history (all of them if None), not yet run."""
+        """The same job from the first ``entries`` of this one's history (all of them if None), not
+        yet run.
+        """
         return dataclasses.replace(
             self,
             history=self.history[:entries],
@@ -236,7 +259,9 @@ class PlainLoop:
         )
 
     def replayed(self) -> PlainLoop:
-        """This loop, after a replay of its whole history came to the same states and the same end."""
+        """This loop, after a replay of its whole history came to the same states and the same
+        end.
+        """
         again = self.again().run()
         assert again.turns == self.turns
         assert again.executions == self.executions
@@ -261,14 +286,19 @@ class PlainLoop:
                 raise
             if isinstance(prompt, SummaryTask):
                 job.summarised(
-                    self._durable("summary", _Answered, self._summary).reply or "nobody writes summaries here"
+                    self._durable("summary", _Answered, self._summary).reply
+                    or "nobody writes summaries here"
                 )
                 continue
             sent = LayoutDelta.model_validate_json(prompt.delta.model_dump_json()).apply(
                 before, job.replies.get(job.turn - 1)
             )
-            assert [s.digest for s in sent] == [s.digest for s in prompt.layout], "the delta makes another layout"
-            answered = self._durable("reply", _Answered, functools.partial(self._ask, prompt.layout))
+            assert [s.digest for s in sent] == [s.digest for s in prompt.layout], (
+                "the delta makes another layout"
+            )
+            answered = self._durable(
+                "reply", _Answered, functools.partial(self._ask, prompt.layout)
+            )
             if answered.reply is not None:
                 break
             if answered.refused is None:
@@ -279,7 +309,9 @@ class PlainLoop:
             else:
                 raise Refused(answered.refused)
         short = json.loads(json.dumps(brief_events(prompt.events, job.turn, prompt.nodes)))
-        assert full_events(short, job.turn, prompt.nodes) == prompt.events, "the short form tells other events"
+        assert full_events(short, job.turn, prompt.nodes) == prompt.events, (
+            "the short form tells other events"
+        )
         self.happened.append(prompt.events)
         job.called(prompt, answered.reply)
         self.layouts.append(prompt.layout)
@@ -319,23 +351,31 @@ class PlainLoop:
             live = stretch.verdict
             verdict = self._durable("verdict", Verdict, lambda: live)
         statement.settle(verdict)
-        return stretch.effect if stretch is not None and verdict.status is VerdictStatus.OK else None
+        return (
+            stretch.effect if stretch is not None and verdict.status is VerdictStatus.OK else None
+        )
 
     def _perform(self, effect: Effect) -> Any:
         request = effect.request
         match effect.kind:
             case EffectKind.READ:
-                return self._durable("read", ReadBatchResult, lambda: self._read((request,))).results[0]
+                return self._durable(
+                    "read", ReadBatchResult, lambda: self._read((request,))
+                ).results[0]
             case EffectKind.FILE:
                 call = FileCall(workspace=str(self.workspace), **request.model_dump())
-                return self._durable("file", FileCallResult, lambda: self.files.file_call(_wire(FileCall, call)))
+                return self._durable(
+                    "file", FileCallResult, lambda: self.files.file_call(_wire(FileCall, call))
+                )
             case EffectKind.TOOL:
                 tool = next(tool for tool in self.tools if tool.__name__ == request.tool)
                 args, kwargs = json.loads(json.dumps([request.args, request.kwargs]))
                 return self._durable("tool", ToolResult, lambda: _tool_result(tool, args, kwargs))
 
     def _read(self, requests: Sequence[Any]) -> ReadBatchResult:
-        batch = ReadBatch(workspace=str(self.workspace), requests=tuple(requests), encoding="cl100k_base")
+        batch = ReadBatch(
+            workspace=str(self.workspace), requests=tuple(requests), encoding="cl100k_base"
+        )
         return self.files.read_sources(_wire(ReadBatch, batch))
 
     def _durable(self, kind: str, model: type[M], live: Callable[[], M]) -> M:
@@ -357,12 +397,16 @@ class PlainLoop:
             variables=tuple(job.session.names.variables),
             handles=dict(job.session.names.handles),
             events=digest_of([event.model_dump(mode="json") for event in job.log]),
-            execution=digest_of(job.execution.model_dump(mode="json") if job.execution is not None else None),
+            execution=digest_of(
+                job.execution.model_dump(mode="json") if job.execution is not None else None
+            ),
         )
 
 
 class _Answered(BaseModel):
-    """What the model call gave: a reply, or None for a prompt that was too long, or ``refused`` for whatever."""
+    """What the model call gave: a reply, or None for a prompt that was too long, or ``refused`` for
+    whatever.
+    """
 
     reply: ModelReply | None
     refused: str | None = None
@@ -376,7 +420,9 @@ def _wire(model: type[M], value: M) -> M:
     return model.model_validate_json(value.model_dump_json())
 
 
-def _tool_result(tool: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> ToolResult:
+def _tool_result(
+    tool: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> ToolResult:
     try:
         return ToolResult(value=json.loads(json.dumps(tool(*args, **kwargs))))
     except Exception as error:  # noqa: BLE001

@@ -1,4 +1,6 @@
-"""Random sessions: views, groups, notes and pins over files that change and change back, with results, errors and messages."""
+"""Random sessions: views, groups, notes and pins over files that change and change back, with
+results, errors and messages.
+"""
 
 from __future__ import annotations
 

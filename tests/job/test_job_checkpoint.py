@@ -1,4 +1,6 @@
-"""Checkpoints: a job that was dumped between two turns and loaded goes on as the one that went on in memory."""
+"""Checkpoints: a job that was dumped between two turns and loaded goes on as the one that went on
+in memory.
+"""
 
 from __future__ import annotations
 
@@ -50,14 +52,20 @@ def _loop(path: Path, sources: list[str], **options: object) -> PlainLoop:
     (path / "b.md").write_text("".join(f"# Part {n}\n\ntext {n}\n" for n in range(30)))
 
     def touch(turn: int) -> None:
-        (path / "b.md").write_text("".join(f"# Part {n}\n\ntext {n} {turn // 3}\n" for n in range(30)))
+        (path / "b.md").write_text(
+            "".join(f"# Part {n}\n\ntext {n} {turn // 3}\n" for n in range(30))
+        )
 
     said = {2: ("look at b.md",), 5: ("and again", "twice")}
-    return PlainLoop(path, statements(*sources), tools=(double,), options=options, messages=said, between=touch)
+    return PlainLoop(
+        path, statements(*sources), tools=(double,), options=options, messages=said, between=touch
+    )
 
 
 def _state(loop: PlainLoop) -> TurnState:
-    """The turn's state; a log after a checkpoint begins with the View, so the View stands for it."""
+    """The turn's state; a log after a checkpoint begins with the View, so the View stands for
+    it.
+    """
     shown = digest_of([event_to_json(event) for event in loop.job.log.view])
     return dataclasses.replace(loop.turns[-1], events=shown)
 
@@ -70,9 +78,13 @@ def _resumed(loop: PlainLoop, job: Job, at: int) -> PlainLoop:
 
 
 @settings(max_examples=examples(12), suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.sampled_from(STATEMENTS), min_size=2, max_size=8), st.sampled_from([100_000, 6_000]))
+@given(
+    st.lists(st.sampled_from(STATEMENTS), min_size=2, max_size=8), st.sampled_from([100_000, 6_000])
+)
 def test_a_loaded_job_goes_on_as_the_dumped_one(sources: list[str], room: int) -> None:
-    """After any prefix of any job, ``load(dump(job))`` makes the same prompts, states and end from there on."""
+    """After any prefix of any job, ``load(dump(job))`` makes the same prompts, states and end from
+    there on.
+    """
     with TemporaryDirectory() as folder:
         loop = _loop(Path(folder), sources, context_tokens=room)
         states: list[TurnState] = []
@@ -108,7 +120,9 @@ class Watched:
 
 
 def test_every_attribute_of_a_job_is_saved_or_made_anew(tmp_path: Path) -> None:
-    """A new attribute of a part must be put into what it saves and restores, or declared as made anew."""
+    """A new attribute of a part must be put into what it saves and restores, or declared as made
+    anew.
+    """
     job = _loop(tmp_path, ["a = view('a.py')"]).run().job
     saved = job.saved()
     parts = (job, job.desk, job.surface, job.places, job.ledger, job.fitter)
@@ -143,7 +157,8 @@ def test_a_checkpoint_is_as_long_as_the_context_not_as_the_job(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "change", [{"version": 2}, {"turn": "many"}, {"session": "?"}, {"graph": {"version": 9}}, {"surplus": 1}]
+    "change",
+    [{"version": 2}, {"turn": "many"}, {"session": "?"}, {"graph": {"version": 9}}, {"surplus": 1}],
 )
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
     """Another version or shape is an error that says so, never a job that is half right."""

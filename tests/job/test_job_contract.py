@@ -1,4 +1,6 @@
-"""The contract is true: each sentence that the model reads is quoted here, with statements that show it."""
+"""The contract is true: each sentence that the model reads is quoted here, with statements that
+show it.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,12 @@ def search(query: str, limit: int = 5) -> list[str]:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """Files of a few kinds."""
-    for name, text in {"a.txt": LINES, "src/foo.py": CODE, "src/bar.py": CODE, "b.txt": "one\ntwo\n"}.items():
+    for name, text in {
+        "a.txt": LINES,
+        "src/foo.py": CODE,
+        "src/bar.py": CODE,
+        "b.txt": "one\ntwo\n",
+    }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "big.txt").write_bytes(b"x" * (Limits().read_bytes + 1))
@@ -43,12 +50,16 @@ def workspace(tmp_path: Path) -> Path:
 
 def out(loop: PlainLoop) -> list[str]:
     """What each statement printed, or the exception that it raised."""
-    return [e.stdout.rstrip("\n") or (e.exception.type if e.exception else "") for e in loop.executions]
+    return [
+        e.stdout.rstrip("\n") or (e.exception.type if e.exception else "") for e in loop.executions
+    ]
 
 
 @dataclass(frozen=True)
 class Case:
-    """Statements that show what ``quote`` says: what they print or raise, one after the other, and what else holds then."""
+    """Statements that show what ``quote`` says: what they print or raise, one after the other, and
+    what else holds then.
+    """
 
     quote: str
     sources: tuple[str, ...]
@@ -60,7 +71,11 @@ class Case:
 
 def prompt(loop: PlainLoop, turn: int) -> str:
     """All that the model was shown at a turn but the contract."""
-    return "\n".join(segment.text for segment in loop.layouts[turn - 1] if segment.kind is not SegmentKind.CONTRACT)
+    return "\n".join(
+        segment.text
+        for segment in loop.layouts[turn - 1]
+        if segment.kind is not SegmentKind.CONTRACT
+    )
 
 
 def views(loop: PlainLoop, turn: int) -> list[str]:
@@ -71,7 +86,9 @@ FOO = "foo = view('a.txt', tokens=40)"
 RUNS = "foo = view('b.txt').Run()"
 
 CASES = {
-    "checked first": Case("It is type-checked, then run", ("print(1)\nview(5)", "print(2)"), ("TypeCheckError", "2")),
+    "checked first": Case(
+        "It is type-checked, then run", ("print(1)\nview(5)", "print(2)"), ("TypeCheckError", "2")
+    ),
     "output": Case("its output, the value of its last expression", ("print(1)\n2",), ("1\n2",)),
     "exception": Case(
         "or the exception it raised, is in the next turn's prompt",
@@ -86,7 +103,9 @@ CASES = {
     ),
     "variables": Case("Variables stay from turn to turn", ("x = 3", "print(x)"), ("", "3")),
     "raising": Case(
-        "A statement that raises keeps what it did until then", ("x = 3\n1 / 0", "print(x)"), ("ZeroDivisionError", "3")
+        "A statement that raises keeps what it did until then",
+        ("x = 3\n1 / 0", "print(x)"),
+        ("ZeroDivisionError", "3"),
     ),
     "too long": Case(
         "one that exceeds a limit of time, memory or output is taken back whole",
@@ -111,23 +130,36 @@ CASES = {
     ),
     "path": Case(
         'a file, directory or glob ("src/**/*.py") of the workspace, or an opened file',
-        ("for v in (view('b.txt'), view('src'), view('src/**/*.py'), view(open('b.txt'))):\n    print(repr(v.text))",),
         (
-            "'one\\ntwo'\n'bar.py  71 bytes\\nfoo.py  71 bytes'\n"
-            "'src/bar.py  71 bytes\\nsrc/foo.py  71 bytes'\n'one\\ntwo'",
+            (
+                "for v in (view('b.txt'), view('src'), view('src/**/*.py'), view(open('b.txt'))):\n"
+                "    print(repr(v.text))"
+            ),
+        ),
+        (
+            (
+                "'one\\ntwo'\n'bar.py  71 bytes\\nfoo.py  71 bytes'\n"
+                "'src/bar.py  71 bytes\\nsrc/foo.py  71 bytes'\n'one\\ntwo'"
+            ),
         ),
     ),
     "pos": Case(
         'a 0-based line (40 or "40")',
         (
-            "for pos in (40, '40', '40:0'):\n    v = view('a.txt', pos=pos, tokens=20)\n    print(v.pos, v.text.splitlines()[0])",
+            (
+                "for pos in (40, '40', '40:0'):\n    v = view('a.txt', pos=pos, tokens=20)\n   "
+                " print(v.pos, v.text.splitlines()[0])"
+            ),
         ),
         ("40:0 line 40\n" * 2 + "40:0 line 40",),
     ),
     "column": Case(
         '"line:column" ("120:80"; the column counts where a line is too long to be shown whole)',
         (
-            "print(view('wide.txt', pos='0:8003', tokens=20).text[:40])\nprint(view('a.txt', pos='7:3', tokens=20).text[:6])",
+            (
+                "print(view('wide.txt', pos='0:8003', tokens=20).text[:40])\nprint(view('a.txt',"
+                " pos='7:3', tokens=20).text[:6])"
+            ),
         ),
         ("[line from column 8003] defghijabcdefghi\nline 7",),
     ),
@@ -147,9 +179,13 @@ CASES = {
         ("line 0\nline 1\nline 9\nline 10",),
     ),
     "lod 1": Case(
-        "1: structure (symbols, headings, keys, columns; of a directory its tree, of a glob its files' symbols)",
+        "1: structure (symbols, headings, keys, columns; of a directory its tree, of a glob its"
+        " files' symbols)",
         (
-            "print(view('src/foo.py', lod=1).text.splitlines()[0])\nprint(view('.', lod=1).text.splitlines()[1])\nprint(view('src/*.py', lod=1).text.splitlines()[1])",
+            (
+                "print(view('src/foo.py', lod=1).text.splitlines()[0])\nprint(view('.',"
+                " lod=1).text.splitlines()[1])\nprint(view('src/*.py', lod=1).text.splitlines()[1])"
+            ),
         ),
         ("3: class A  # Doc.\n0:   src/ 2 files: 2 .py\n3:   class A  # Doc.",),
     ),
@@ -171,7 +207,8 @@ CASES = {
         edits={2: {"b.txt": "new\n"}},
     ),
     "running": Case(
-        '"running" follows the file: it is read at the beginning of each turn, and a change is shown as a diff',
+        '"running" follows the file: it is read at the beginning of each turn, and a change is'
+        " shown as a diff",
         (RUNS, "x = 1", "print(foo.text)"),
         ("", "", "one\nnew"),
         lambda loop: "-two\n+new" in prompt(loop, 3),
@@ -180,24 +217,36 @@ CASES = {
     "out of sight": Case(
         "It is paused when no variable, pin or group holds it any more",
         (
-            "view('b.txt', mode='running')\nfoo = view('b.txt').Run()\npin(foo)\nbar = view('b.txt').Run()\ng = group(bar)",
+            (
+                "view('b.txt', mode='running')\nfoo = view('b.txt').Run()\npin(foo)\nbar ="
+                " view('b.txt').Run()\ng = group(bar)"
+            ),
             "foo = bar = None",
             "print('\\n'.join(line.split(' | ')[1] for line in ls()))",
         ),
         ("", "", "paused\nrunning Sync\nrunning Sync\nrunning Sync"),
     ),
     "freq": Case(
-        '"Sync", or ("Periodic", seconds): read at the beginning of the next turn, and then of each by which so many seconds '
-        'have passed since; or "Async": read in the background, shown at the first turn after that.',
+        '"Sync", or ("Periodic", seconds): read at the beginning of the next turn, and then of each'
+        ' by which so many seconds have passed since; or "Async": read in the background, shown at'
+        " the first turn after that.",
         (
-            "a = view('b.txt', freq='Sync')\nb = view('b.txt', freq=('Periodic', 600))\nc = view('b.txt', freq='Async')",
+            (
+                "a = view('b.txt', freq='Sync')\nb = view('b.txt', freq=('Periodic', 600))\nc ="
+                " view('b.txt', freq='Async')"
+            ),
             *("print([v.text.split()[0] for v in (a, b, c)])",) * 12,
         ),
-        ("", "['2', '2', 'one']", *(f"['{n}', '{2 if n < 12 else 12}', '{n - 1}']" for n in range(3, 14))),
+        (
+            "",
+            "['2', '2', 'one']",
+            *(f"['{n}', '{2 if n < 12 else 12}', '{n - 1}']" for n in range(3, 14)),
+        ),
         edits={n: {"b.txt": f"{n} is the turn\n"} for n in range(2, 14)},
     ),
     "effect of setters": Case(
-        "SetLod, SetTokens, SetPos and Scroll take effect at the beginning of the next turn. Refresh reads at once.",
+        "SetLod, SetTokens, SetPos and Scroll take effect at the beginning of the next turn."
+        " Refresh reads at once.",
         (
             FOO,
             "foo.SetPos(50)\nfoo.SetTokens(8)\nprint(foo.text[:6])",
@@ -218,31 +267,41 @@ CASES = {
         ),
     ),
     "group": Case(
-        "recomputed at the beginning of a turn when a member changed, unless paused. Its members are then shown by the group, "
-        "not on their own, except those that are pinned.",
+        "recomputed at the beginning of a turn when a member changed, unless paused. Its members"
+        " are then shown by the group, not on their own, except those that are pinned.",
         (
-            "foo = view('b.txt').Run()\nbar = view('a.txt', tokens=20)\ng = group(foo, bar)\nh = group(foo).Pause()\npin(bar)",
+            (
+                "foo = view('b.txt').Run()\nbar = view('a.txt', tokens=20)\ng = group(foo, bar)\nh"
+                " = group(foo).Pause()\npin(bar)"
+            ),
             "print('new' in g.text, 'new' in h.text)",
         ),
         ("", "True False"),
-        lambda loop: "summarised by g, h" in prompt(loop, 2) and len([v for v in views(loop, 2) if "line 1" in v]) == 1,
+        lambda loop: (
+            "summarised by g, h" in prompt(loop, 2)
+            and len([v for v in views(loop, 2) if "line 1" in v]) == 1
+        ),
         edits={2: {"b.txt": "new\n"}},
     ),
     "group lods": Case(
         "0: members' excerpts. 1: their structure. 2 (default): their first lines and structure.",
         (
-            "foo = view('src/foo.py')\n"
-            "print('return 1' in group(foo, lod=0).text, group(foo, lod=1).text.splitlines()[1:])\n"
-            "print(group(foo).lod, group(foo).text.splitlines()[1:])",
+            (
+                "foo = view('src/foo.py')\nprint('return 1' in group(foo, lod=0).text, group(foo,"
+                " lod=1).text.splitlines()[1:])\nprint(group(foo).lod,"
+                " group(foo).text.splitlines()[1:])"
+            ),
         ),
         (
-            "True ['  class A:', '      def f(self):']\n"
-            "2 ['  import os', '  class A:', '      \"\"\"Doc.\"\"\"', '      def f(self):']",
+            (
+                "True ['  class A:', '      def f(self):']\n"
+                "2 ['  import os', '  class A:', '      \"\"\"Doc.\"\"\"', '      def f(self):']"
+            ),
         ),
     ),
     "note": Case(
-        "A note survives without a variable, since it is pinned; pin(n, None) and n = None let it go. A text longer than its "
-        "budget is refused, so a note is always whole.",
+        "A note survives without a variable, since it is pinned; pin(n, None) and n = None let it"
+        " go. A text longer than its budget is refused, so a note is always whole.",
         (
             "n = note('the plan')",
             "n = None",
@@ -257,12 +316,18 @@ CASES = {
     "ls": Case("ls(): a list, one line for each handle", (FOO + "\nprint(len(ls()))",), ("1",)),
     "tick": Case(
         "tick(): what runs is updated before the next turn, whether it is due or not",
-        ("foo = view('b.txt').Run(freq=('Periodic', 6000))", "x = 1", "print(foo.text)\ntick()", "print(foo.text)"),
+        (
+            "foo = view('b.txt').Run(freq=('Periodic', 6000))",
+            "x = 1",
+            "print(foo.text)\ntick()",
+            "print(foo.text)",
+        ),
         ("", "", "one\ntwo", "new"),
         edits={3: {"b.txt": "new\n"}},
     ),
     "wait": Case(
-        "wait and wait_for take effect when the statement has ended without an exception, one after the other",
+        "wait and wait_for take effect when the statement has ended without an exception, one after"
+        " the other",
         (
             "import time\nprint(int(time.time()))",
             "wait(600)\nwait(600)\nprint('on')",
@@ -279,31 +344,47 @@ CASES = {
         ("", "ValueError"),
     ),
     "chained": Case(
-        "so calls can be chained: foo.SetLod(1).SetTokens(All). Each method has a second spelling: foo.set_lod(1).",
+        "so calls can be chained: foo.SetLod(1).SetTokens(All). Each method has a second spelling:"
+        " foo.set_lod(1).",
         (
-            "foo = view('a.txt').SetLod(1).SetTokens(All).set_lod(0).set_pos(3).scroll(1).refresh().pause().run()\nprint(foo.pos, foo.lod)",
+            (
+                "foo ="
+                " view('a.txt').SetLod(1).SetTokens(All).set_lod(0).set_pos(3).scroll(1).refresh().pause().run()\nprint(foo.pos,"
+                " foo.lod)"
+            ),
         ),
         ("4:0 0",),
     ),
     "attributes": Case(
         "Attributes, read-only:",
         (
-            "foo = view('b.txt', freq=('Periodic', 60))\nprint(foo.freq == ('Periodic', 60), foo.first_line, foo.last_line, foo.fault)\ng = group(foo)\nprint(len(g.members))",
+            (
+                "foo = view('b.txt', freq=('Periodic', 60))\nprint(foo.freq == ('Periodic', 60),"
+                " foo.first_line, foo.last_line, foo.fault)\ng = group(foo)\nprint(len(g.members))"
+            ),
             "foo.tokens = 5",
         ),
         ("True 0 2 None\n1", "TypeCheckError"),
     ),
     "files": Case(
-        "pathlib.Path(path) with .read_text(), .iterdir(), .glob(pattern), .rglob(pattern), .walk(), .exists(), .is_dir(), "
-        ".is_file(), .stat() work",
+        "pathlib.Path(path) with .read_text(), .iterdir(), .glob(pattern), .rglob(pattern),"
+        " .walk(), .exists(), .is_dir(), .is_file(), .stat() work",
         (
-            "import os, pathlib\nP = pathlib.Path\nprint(open('b.txt').read() == P('b.txt').read_text(), os.listdir('src'), os.path.exists('b.txt'))\n"
-            "print([p.name for p in P('src').iterdir()], [str(p) for p in P('.').glob('src/f*.py')], [str(p) for p in P('.').rglob('f*.py')])\n"
-            "print([(str(p), d, f) for p, d, f in P('src').walk()], P('no').exists(), P('src').is_dir(), P('b.txt').is_file(), P('b.txt').stat().st_size)",
+            (
+                "import os, pathlib\nP = pathlib.Path\nprint(open('b.txt').read() =="
+                " P('b.txt').read_text(), os.listdir('src'),"
+                " os.path.exists('b.txt'))\nprint([p.name for p in P('src').iterdir()], [str(p) for"
+                " p in P('.').glob('src/f*.py')], [str(p) for p in"
+                " P('.').rglob('f*.py')])\nprint([(str(p), d, f) for p, d, f in P('src').walk()],"
+                " P('no').exists(), P('src').is_dir(), P('b.txt').is_file(),"
+                " P('b.txt').stat().st_size)"
+            ),
         ),
         (
-            "True ['bar.py', 'foo.py'] True\n['bar.py', 'foo.py'] ['src/foo.py'] ['src/foo.py']\n"
-            "[('src', [], ['bar.py', 'foo.py'])] False True True 8",
+            (
+                "True ['bar.py', 'foo.py'] True\n['bar.py', 'foo.py'] ['src/foo.py']"
+                " ['src/foo.py']\n[('src', [], ['bar.py', 'foo.py'])] False True True 8"
+            ),
         ),
     ),
     "large files": Case(
@@ -312,7 +393,8 @@ CASES = {
         ("OSError", "1"),
     ),
     "read-only": Case(
-        "The workspace is read-only; paths are relative to it, and what lies outside it cannot be reached",
+        "The workspace is read-only; paths are relative to it, and what lies outside it cannot be"
+        " reached",
         ("open('b.txt', 'w')", "open('../x')", "view('/etc/passwd')"),
         ("PermissionError",) * 3,
     ),
@@ -334,7 +416,8 @@ CASES = {
         options={"result": {"type": "object", "required": ["files"]}},
     ),
     "memory": Case(
-        "A statement may compute for 1 second, use 64 MB and print 1 MB, and all variables together hold 12 MB",
+        "A statement may compute for 1 second, use 64 MB and print 1 MB, and all variables together"
+        " hold 12 MB",
         (
             "x = 'a' * (64 << 20)",
             "y = len('a' * (60 << 20))\nprint(y)",
@@ -346,16 +429,23 @@ CASES = {
     ),
     "effects": Case(
         f"may be done {MAX_EFFECTS:,} times in one",
-        (f"for n in range({MAX_EFFECTS}):\n    search('a')", f"for n in range({MAX_EFFECTS + 1}):\n    search('a')"),
+        (
+            f"for n in range({MAX_EFFECTS}):\n    search('a')",
+            f"for n in range({MAX_EFFECTS + 1}):\n    search('a')",
+        ),
         ("", "RuntimeError"),
     ),
-    "sleep": Case("time.sleep() returns at once", ("import time\ntime.sleep(1000)\nprint('on')",), ("on",)),
+    "sleep": Case(
+        "time.sleep() returns at once", ("import time\ntime.sleep(1000)\nprint('on')",), ("on",)
+    ),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_the_contract_says_is_true(workspace: Path, name: str) -> None:
-    """The sentence is in the contract that this very job's model reads, and the statements show it."""
+    """The sentence is in the contract that this very job's model reads, and the statements show
+    it.
+    """
     case = CASES[name]
 
     def between(turn: int) -> None:
@@ -363,7 +453,9 @@ def test_what_the_contract_says_is_true(workspace: Path, name: str) -> None:
         for path, text in case.edits.get(turn, {}).items():
             (workspace / path).write_text(text)
 
-    loop = PlainLoop(workspace, statements(*case.sources), tools=[search], between=between, options=case.options)
+    loop = PlainLoop(
+        workspace, statements(*case.sources), tools=[search], between=between, options=case.options
+    )
     loop.run().replayed()
     told = next(segment.text for segment in loop.layouts[0] if segment.kind is SegmentKind.CONTRACT)
     assert case.quote in re.sub(r"\n +", " ", told)
@@ -374,11 +466,16 @@ def test_what_the_contract_says_is_true(workspace: Path, name: str) -> None:
 
 def test_a_reply_without_python_is_recorded_for_the_user_and_ends_nothing(workspace: Path) -> None:
     """The job goes on with its next turn."""
-    replies: list[str | ModelReply] = [ModelReply(text="I look around.", response_id="r1"), "finish(3)"]
+    replies: list[str | ModelReply] = [
+        ModelReply(text="I look around.", response_id="r1"),
+        "finish(3)",
+    ]
     policy: Policy = lambda _: replies.pop(0)  # noqa: E731
     loop = PlainLoop(workspace, policy).run()
     assert loop.stop is not None and loop.stop.result == 3
-    assert "A reply without Python is recorded for the user and ends nothing." in prompt_of_system(loop)
+    assert "A reply without Python is recorded for the user and ends nothing." in prompt_of_system(
+        loop
+    )
 
 
 def prompt_of_system(loop: PlainLoop) -> str:
@@ -391,4 +488,7 @@ def test_a_job_whose_summaries_a_model_writes_is_told_so() -> None:
     written = contract_text(form="tool", tools=(), result_schema=None)
     unwritten = contract_text(form="tool", tools=(), result_schema=None, writer=False)
     assert written.count("a summary that a model writes in the background") == 2
-    assert "no model writes summaries in this job" in unwritten and "a model writes in the background" not in unwritten
+    assert (
+        "no model writes summaries in this job" in unwritten
+        and "a model writes in the background" not in unwritten
+    )

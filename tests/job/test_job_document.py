@@ -51,7 +51,9 @@ foo_sum.SetLod(3)  # diff-only façade if supported
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """The document's file: far more than 2,000 tokens."""
-    methods = "".join(f"    public int Method{n}() {{\n        return {n};\n    }}\n" for n in range(200))
+    methods = "".join(
+        f"    public int Method{n}() {{\n        return {n};\n    }}\n" for n in range(200)
+    )
     (tmp_path / "Foo.cs").write_text(COMMENT * 300 + "public class Foo {\n" + methods + "}\n")
     return tmp_path
 
@@ -59,7 +61,9 @@ def workspace(tmp_path: Path) -> Path:
 def run(workspace: Path, *sources: str, **options: Any) -> PlainLoop:
     """Runs the statements, all of which must end well, and replays them."""
     loop = PlainLoop(workspace, statements(*sources), **options).run().replayed()
-    assert [(e.status, e.exception) for e in loop.executions] == [(ExecutionStatus.OK, None)] * len(loop.executions)
+    assert [(e.status, e.exception) for e in loop.executions] == [(ExecutionStatus.OK, None)] * len(
+        loop.executions
+    )
     return loop
 
 
@@ -70,21 +74,27 @@ def shown(loop: PlainLoop, turn: int) -> str:
 
 
 def test_section_1_2(workspace: Path) -> None:
-    """A view outputs its message where it was made, and is evaluated again there: first 2,000 tokens, then the structure.
+    """A view outputs its message where it was made, and is evaluated again there: first 2,000
+    tokens, then the structure.
 
     That is what ``projection: inline`` always does, and ``auto`` where it costs no more.
     """
     inline = {"projection": ProjectionPolicy.INLINE}
     loop = run(
-        workspace, SECTION_1_2_FIRST_TURN, "turns = 1", SECTION_1_2_MANY_TURNS_LATER, "turns = 2", options=inline
+        workspace,
+        SECTION_1_2_FIRST_TURN,
+        "turns = 1",
+        SECTION_1_2_MANY_TURNS_LATER,
+        "turns = 2",
+        options=inline,
     )
     assert shown(loop, 2).splitlines()[2] == shown(loop, 3).splitlines()[2] == COMMENT.strip()
     assert 1_900 < loop.job.desk.count(shown(loop, 3)) < 2_100
     assert "lod 1" in shown(loop, 4).splitlines()[0]
     assert "Method199" in shown(loop, 4)
-    assert [s.origin for s in loop.layouts[3]].index("node:view-1") == [s.origin for s in loop.layouts[1]].index(
-        "node:view-1"
-    )
+    assert [s.origin for s in loop.layouts[3]].index("node:view-1") == [
+        s.origin for s in loop.layouts[1]
+    ].index("node:view-1")
     again = run(workspace, SECTION_1_2_AS_REEVALUATED, "turns = 1", options=inline)
     assert shown(again, 2) == shown(loop, 4)
 
@@ -124,9 +134,9 @@ def test_section_5_1_common_interface(workspace: Path) -> None:
     loop = run(
         workspace,
         'nodes = [view("~/Foo.cs"), note("a plan")]\nnodes.append(group(*nodes))',
-        "for n in nodes:\n"
-        "    print(n.obj_id, n.obj_type, n.mode, n.freq, n.min_turn_interval, n.last_tick_turn >= -1, n.dirty, n.tokens, n.lod)\n"
-        "    print(n.GetDigest()['obj_id'], len(n.Render()) > 0, len(n.Render(lod=0, tokens=All)) > 0)",
+        "for n in nodes:\n    print(n.obj_id, n.obj_type, n.mode, n.freq, n.min_turn_interval,"
+        " n.last_tick_turn >= -1, n.dirty, n.tokens, n.lod)\n    print(n.GetDigest()['obj_id'],"
+        " len(n.Render()) > 0, len(n.Render(lod=0, tokens=All)) > 0)",
         "for n in (nodes[0], nodes[2]):\n    n.Pause().Run(freq='Sync')\n    print(n.mode)",
     )
     assert loop.executions[1].stdout.splitlines() == [

@@ -1,4 +1,6 @@
-"""Nothing is dropped for room without a line that says so: users' messages and errors least of all."""
+"""Nothing is dropped for room without a line that says so: users' messages and errors least of
+all.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def dropped(loop: PlainLoop) -> str:
 
 
 def test_a_rolling_window_says_what_it_dropped(workspace: Path) -> None:
-    """Events, the user's messages and errors are counted, over all condensations and across a checkpoint."""
+    """Events, the user's messages and errors are counted, over all condensations and across a
+    checkpoint.
+    """
     condenser = (CondenserSpec(kind=CondenserKind.ROLLING, max_size=12),)
     sources = ["1 / 0", *[f"print({n})" for n in range(16)]]
     options = {"condenser": condenser}
@@ -39,6 +43,8 @@ def test_a_rolling_window_says_what_it_dropped(workspace: Path) -> None:
 def test_what_a_summary_stands_for_needs_no_line(workspace: Path) -> None:
     """An extract stands where the events stood, and says itself what it is."""
     condenser = (CondenserSpec(kind=CondenserKind.EXTRACT, max_size=12),)
-    loop = PlainLoop(workspace, statements(*[f"print({n})" for n in range(12)]), options={"condenser": condenser}).run()
+    loop = PlainLoop(
+        workspace, statements(*[f"print({n})" for n in range(12)]), options={"condenser": condenser}
+    ).run()
     assert dropped(loop) == ""
     assert any(segment.kind is SegmentKind.SUMMARY for segment in loop.layouts[-1])

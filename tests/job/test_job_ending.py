@@ -40,7 +40,9 @@ def test_a_result_that_fails_the_schema_raises_and_the_job_goes_on(workspace: Pa
         "finish(): result['files'][0]: 1 is not of type 'string'; the job goes on",
     ]
     assert loop.stop == Stop(JobStatus.SUCCEEDED, "finished", {"files": ["a"]})
-    assert [(a.name, a.digest) for a in loop.executions[-1].artifacts] == [("result", digest_of({"files": ["a"]}))]
+    assert [(a.name, a.digest) for a in loop.executions[-1].artifacts] == [
+        ("result", digest_of({"files": ["a"]}))
+    ]
 
 
 def test_finish_in_a_statement_that_fails_later_ends_nothing(workspace: Path) -> None:
@@ -67,7 +69,9 @@ def test_finish_takes_one_result(workspace: Path, source: str) -> None:
         ({"wall_seconds": 120}, 2, "the wall budget of 120 s is spent"),
     ],
 )
-def test_a_spent_budget_stops_the_job(workspace: Path, budget: dict[str, Any], turns: int, reason: str) -> None:
+def test_a_spent_budget_stops_the_job(
+    workspace: Path, budget: dict[str, Any], turns: int, reason: str
+) -> None:
     """Before the next call, with the budget named."""
 
     def policy(_: Any) -> ModelReply:

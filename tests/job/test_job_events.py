@@ -1,4 +1,6 @@
-"""The context's events stand in the record of the step after them, each once, with the ids that executions name."""
+"""The context's events stand in the record of the step after them, each once, with the ids that
+executions name.
+"""
 
 from __future__ import annotations
 
@@ -37,21 +39,36 @@ def _types(events: tuple[dict[str, Any], ...]) -> set[str]:
 
 
 def test_every_type_of_event_is_recorded_at_the_step_after_it(tmp_path: Path) -> None:
-    """Calls and changes of the statement before, and what its tick and the background made of nodes."""
+    """Calls and changes of the statement before, and what its tick and the background made of
+    nodes.
+    """
     loop = _loop(tmp_path)
     assert loop.happened[0] == ()
     assert {"method_called", "node_changed"} <= _types(loop.happened[1])
-    assert {event["obj_id"] for event in loop.happened[1] if event["type"] == "tick_applied"} == {"view-1", "view-2"}
-    assert _types(loop.happened[2]) >= {"method_called", "node_changed", "tick_applied", "group_recomputed"}
+    assert {event["obj_id"] for event in loop.happened[1] if event["type"] == "tick_applied"} == {
+        "view-1",
+        "view-2",
+    }
+    assert _types(loop.happened[2]) >= {
+        "method_called",
+        "node_changed",
+        "tick_applied",
+        "group_recomputed",
+    }
     assert _types(loop.happened[3]) >= {"async_payload_prepared", "async_payload_applied"}
     ids = [event["id"] for events in loop.happened for event in events if "id" in event]
     assert len(set(ids)) == len(ids)
     for turn, events in enumerate(loop.happened, 1):
-        assert {int(event["id"].partition(".")[0]) for event in events if "id" in event} <= {turn - 1, turn}
+        assert {int(event["id"].partition(".")[0]) for event in events if "id" in event} <= {
+            turn - 1,
+            turn,
+        }
 
 
 def test_an_execution_names_its_statements_events(tmp_path: Path) -> None:
-    """What the statement called and changed, and nothing of the tick; a call names the node's digests."""
+    """What the statement called and changed, and nothing of the tick; a call names the node's
+    digests.
+    """
     loop = _loop(tmp_path)
     events = {event["id"]: event for event in loop.happened[3]}
     named = [events[one] for one in loop.executions[2].events]
@@ -92,7 +109,9 @@ def test_a_checkpoint_carries_what_no_step_has_yet(tmp_path: Path) -> None:
 
 
 def test_the_short_form_is_short(tmp_path: Path) -> None:
-    """A call adds its words to a history, and one digest at most where the node was not called before."""
+    """A call adds its words to a history, and one digest at most where the node was not called
+    before.
+    """
     loop = _loop(tmp_path)
     calls = [event for event in loop.happened[3] if event["type"] == "method_called"]
     short = brief_events(calls, 4, [])
@@ -101,9 +120,19 @@ def test_the_short_form_is_short(tmp_path: Path) -> None:
 
 def test_other_events_are_a_divergence_named_by_the_node() -> None:
     """The first event that differs, unless the node's state is told to differ already."""
-    call = {"id": "1.2", "type": "method_called", "obj_id": "view-1", "method": "SetPos", "args": ["'1'"]}
+    call = {
+        "id": "1.2",
+        "type": "method_called",
+        "obj_id": "view-1",
+        "method": "SetPos",
+        "args": ["'1'"],
+    }
     other = {**call, "id": "1.9", "args": ["'2'"]}
     (found,) = compare_events(1, [call], [other], ())
-    assert (found.aspect, found.subject, found.recorded) == (Aspect.EVENT, "view-1", "method_called view-1.SetPos('1')")
+    assert (found.aspect, found.subject, found.recorded) == (
+        Aspect.EVENT,
+        "view-1",
+        "method_called view-1.SetPos('1')",
+    )
     assert compare_events(1, [call], [{**call, "id": "1.9"}], ()) == ()
     assert compare_events(1, [call], [other], {"view-1"}) == ()

@@ -1,4 +1,6 @@
-"""What is kept from prompt to prompt never shows: each prompt is the one that would be made from nothing."""
+"""What is kept from prompt to prompt never shows: each prompt is the one that would be made from
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from tests.tiers.tiers import examples
 
 
 def checked(job: Job, prompt: Prompt) -> None:
-    """The prompt against one that nothing is kept for; and that the model knows of each place what is there."""
+    """The prompt against one that nothing is kept for; and that the model knows of each place what
+    is there.
+    """
     kept, graph = job.surface, job.graph
     fresh = Surface(graph, count, job.places)
     fresh.names, fresh.collapsed, fresh.shrunk = kept.names, dict(kept.collapsed), dict(kept.shrunk)
@@ -32,7 +36,11 @@ def checked(job: Job, prompt: Prompt) -> None:
     assert list(fresh.places) == list(kept.places)
     projector = Projector(count)
     parts = fresh.tail(job._deltas, prompt.layout[-1].text)
-    dropped = [segment for segment in prompt.layout if segment.tail and segment.text.startswith("[forgotten")]
+    dropped = [
+        segment
+        for segment in prompt.layout
+        if segment.tail and segment.text.startswith("[forgotten")
+    ]
     made = projector.layout(job.log.view, job.replies, fresh, parts)
     assert made == tuple(segment for segment in prompt.layout if segment not in dropped)
     assert projector.tokens == tokens_of(made) == job.desk.projector.tokens - tokens_of(dropped)
@@ -46,9 +54,17 @@ def checked(job: Job, prompt: Prompt) -> None:
 
 
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(STATEMENTS, max_size=24), st.sampled_from(list(ProjectionPolicy)), st.sampled_from([2_800, 60_000]))
-def test_each_prompt_is_the_one_made_from_nothing(sources: list[str], policy: ProjectionPolicy, room: int) -> None:
-    """Over random sessions with files that change and change back, in small and large contexts, under every policy."""
+@given(
+    st.lists(STATEMENTS, max_size=24),
+    st.sampled_from(list(ProjectionPolicy)),
+    st.sampled_from([2_800, 60_000]),
+)
+def test_each_prompt_is_the_one_made_from_nothing(
+    sources: list[str], policy: ProjectionPolicy, room: int
+) -> None:
+    """Over random sessions with files that change and change back, in small and large contexts,
+    under every policy.
+    """
     with TemporaryDirectory() as folder:
         options = {"projection": policy, "context_tokens": room}
         loop = random_session(Path(folder), sources, options=options)

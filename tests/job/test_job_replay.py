@@ -1,4 +1,6 @@
-"""Exact resume, with no Temporal: a job replayed from any point of its history comes to the same end."""
+"""Exact resume, with no Temporal: a job replayed from any point of its history comes to the same
+end.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ SOURCES = [
     "x.nope()",
     "print('word ' * 1500)",
 ]
-"""Statements that change, read, call, fail, and end by a verdict; some need others, and fail without."""
+"""Statements that change, read, call, fail, and end by a verdict; some need others, and fail
+without.
+"""
 
 
 def echo(value: object) -> object:
@@ -55,13 +59,19 @@ def job_in(folder: Path, sources: list[str], context_tokens: int = 4000) -> Plai
         return sources[turn - 1] if turn <= len(sources) else "finish(None)"
 
     options = {"context_tokens": context_tokens}
-    return PlainLoop(folder, policy, tools=[echo], between=between, options=options, messages={2: ["Go on."]})
+    return PlainLoop(
+        folder, policy, tools=[echo], between=between, options=options, messages={2: ["Go on."]}
+    )
 
 
 @settings(max_examples=examples(8), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(SOURCES), min_size=1, max_size=10), st.data())
-def test_a_job_killed_anywhere_comes_to_the_same_end(sources: list[str], data: st.DataObject) -> None:
-    """Its history is replayed to the cut, then it goes on live: all digests, events and executions are equal."""
+def test_a_job_killed_anywhere_comes_to_the_same_end(
+    sources: list[str], data: st.DataObject
+) -> None:
+    """Its history is replayed to the cut, then it goes on live: all digests, events and executions
+    are equal.
+    """
     with tempfile.TemporaryDirectory() as folder:
         whole = job_in(Path(folder), sources).run().replayed()
         cut = data.draw(st.integers(0, len(whole.history)), label="killed after")
@@ -73,14 +83,18 @@ def test_a_job_killed_anywhere_comes_to_the_same_end(sources: list[str], data: s
 
 
 def test_a_statement_killed_at_each_of_its_effects_is_the_same_statement(tmp_path: Path) -> None:
-    """Before and after every verdict, reading, file call and tool call of one statement, each of which ran once."""
+    """Before and after every verdict, reading, file call and tool call of one statement, each of
+    which ran once.
+    """
     asked: list[object] = []
 
     def echo(value: object) -> object:
         asked.append(value)
         return value
 
-    source = "a = echo(1)\nfoo = view('a.py')\nb = open('b.py').read()\nprint(a, foo.path, b, echo(2))"
+    source = (
+        "a = echo(1)\nfoo = view('a.py')\nb = open('b.py').read()\nprint(a, foo.path, b, echo(2))"
+    )
     whole = job_in(tmp_path, [source])
     whole.tools = [echo]
     whole.run()
@@ -107,7 +121,11 @@ def test_a_replayed_statement_that_differs_is_drift(tmp_path: Path) -> None:
     """It fails loudly instead of going on with another state."""
     whole = job_in(tmp_path, ["print(echo(1))"]).run()
     changed = [
-        type(entry)(entry.kind, entry.value.replace('"value":1', '"value":2')) if entry.kind == "tool" else entry
+        (
+            type(entry)(entry.kind, entry.value.replace('"value":1', '"value":2'))
+            if entry.kind == "tool"
+            else entry
+        )
         for entry in whole.history
     ]
     again = whole.again()

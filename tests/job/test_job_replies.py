@@ -1,4 +1,6 @@
-"""What a job makes of odd replies: each is told to the model, in a prompt that every provider takes."""
+"""What a job makes of odd replies: each is told to the model, in a prompt that every provider
+takes.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,18 @@ def last(messages: Messages) -> str:
 
 def calls(*ids: str, code: str = '{"code": "x = 1"}') -> ModelReply:
     """A reply with native calls."""
-    return ModelReply(tool_calls=tuple(ToolCall(id=i, name="python", arguments=code) for i in ids), tokens=5)
+    return ModelReply(
+        tool_calls=tuple(ToolCall(id=i, name="python", arguments=code) for i in ids), tokens=5
+    )
 
 
 BAD = [
     pytest.param(ModelReply(), id="empty"),
     pytest.param(ModelReply(text="  \n"), id="blank"),
-    pytest.param(ModelReply(thinking=({"type": "thinking", "thinking": "hm", "signature": "s"},)), id="thinking only"),
+    pytest.param(
+        ModelReply(thinking=({"type": "thinking", "thinking": "hm", "signature": "s"},)),
+        id="thinking only",
+    ),
     pytest.param(ModelReply(text="x = 1", finish_reason="length"), id="cut off"),
     pytest.param(ModelReply(text="I will not.", refusal="no"), id="refusal"),
     pytest.param(calls("a", "b"), id="two calls"),
@@ -53,7 +60,9 @@ BAD = [
     pytest.param(calls("", "", ""), id="calls without ids"),
     pytest.param(ModelReply(text='<script type="text/x-python">x = 1'), id="open block"),
     pytest.param(
-        ModelReply(text='<script type="text/x-python">x</script><script type="text/x-python">y</script>'),
+        ModelReply(
+            text='<script type="text/x-python">x</script><script type="text/x-python">y</script>'
+        ),
         id="two blocks",
     ),
 ]
@@ -61,7 +70,9 @@ BAD = [
 
 @pytest.mark.parametrize("bad", BAD)
 def test_a_bad_reply_is_told_and_the_job_goes_on(workspace: Path, bad: ModelReply) -> None:
-    """Nothing is executed; the next prompt has a result for each call, each call an id of its own, no empty message."""
+    """Nothing is executed; the next prompt has a result for each call, each call an id of its own,
+    no empty message.
+    """
     loop = run(workspace, bad, "print('on')")
     assert [execution.stdout for execution in loop.executions] == ["on\n", ""]
     shown = loop.prompts[1]
@@ -85,7 +96,9 @@ def test_three_bad_replies_in_a_row_end_the_job(workspace: Path, bad: ModelReply
 
 
 def test_a_text_alone_is_recorded_and_ends_nothing(workspace: Path) -> None:
-    """The model is told that nobody answers, and goes on; a statement between starts the count anew."""
+    """The model is told that nobody answers, and goes on; a statement between starts the count
+    anew.
+    """
     hello = [ModelReply(text=f"Hello {n}", tokens=2) for n in range(5)]
     loop = run(workspace, *hello[:2], "x = 1", *hello[2:4])
     assert loop.stop is not None
@@ -96,7 +109,10 @@ def test_a_text_alone_is_recorded_and_ends_nothing(workspace: Path) -> None:
 
 def test_three_texts_in_a_row_end_the_job(workspace: Path) -> None:
     """As failed, and the reason says what the last one said."""
-    loop = run(workspace, *[ModelReply(text=f" Hello {n}, is anybody there?\n", tokens=2) for n in range(5)])
+    loop = run(
+        workspace,
+        *[ModelReply(text=f" Hello {n}, is anybody there?\n", tokens=2) for n in range(5)],
+    )
     assert loop.job.turn == 3
     reason = "3 replies in a row held no statement; the last: Hello 2, is anybody there?"
     assert loop.stop == Stop(JobStatus.FAILED, reason)
@@ -107,7 +123,9 @@ def test_texts_and_bad_replies_count_together(workspace: Path) -> None:
     loop = run(workspace, ModelReply(), ModelReply(text="Hm.", tokens=1), ModelReply())
     assert loop.stop is not None
     assert (loop.job.turn, loop.stop.status) == (3, JobStatus.FAILED)
-    assert loop.stop.reason.startswith("3 replies in a row could not be used; the last: Your reply was empty.")
+    assert loop.stop.reason.startswith(
+        "3 replies in a row could not be used; the last: Your reply was empty."
+    )
 
 
 def test_a_user_who_answers_makes_it_a_conversation(workspace: Path) -> None:
@@ -145,6 +163,10 @@ def test_the_script_form_has_no_tool_messages(workspace: Path) -> None:
 
 def test_a_users_message_is_seen_at_the_next_turn(workspace: Path) -> None:
     """Behind the result of the statement before."""
-    loop = PlainLoop(workspace, replies("x = 1", "x = 2"), messages={2: ["Hurry.", "Please."]}).run().replayed()
+    loop = (
+        PlainLoop(workspace, replies("x = 1", "x = 2"), messages={2: ["Hurry.", "Please."]})
+        .run()
+        .replayed()
+    )
     assert last(loop.prompts[1]) == "Hurry.\n\nPlease."
     assert roles(loop.prompts[1]) == ["system", "user", "assistant", "tool", "user"]

@@ -1,4 +1,6 @@
-"""A key that a statement puts together is masked wherever it leaves the interpreter, alike on every replay."""
+"""A key that a statement puts together is masked wherever it leaves the interpreter, alike on every
+replay.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,16 @@ def told(loop: PlainLoop) -> str:
 def test_a_key_that_is_put_together_is_masked_where_it_leaves(workspace: Path, use: str) -> None:
     """In what is printed, raised, noted, asked and listed; the variable itself stays what it is."""
     (workspace / "a.txt").write_text("text\n")
-    loop = PlainLoop(workspace, statements(MADE + use, "print(len(key))"), tools=[search]).run().replayed()
+    loop = (
+        PlainLoop(workspace, statements(MADE + use, "print(len(key))"), tools=[search])
+        .run()
+        .replayed()
+    )
     assert KEY not in told(loop) and "0aA1bB2cC3dD4" not in told(loop)
-    assert (loop.executions[1].status, loop.executions[1].stdout) == (ExecutionStatus.OK, f"{len(KEY)}\n")
+    assert (loop.executions[1].status, loop.executions[1].stdout) == (
+        ExecutionStatus.OK,
+        f"{len(KEY)}\n",
+    )
 
 
 def test_a_result_is_masked_too(workspace: Path) -> None:

@@ -22,7 +22,11 @@ def text(size: int) -> str:
 def loop_of(workspace: Path, sections: Sections, *sources: str, **more: Any) -> PlainLoop:
     """A job with room enough, but for its sections."""
     options = {"context_tokens": 50_000, "sections": sections}
-    return PlainLoop(workspace, statements(*sources), tools=[text], options=options, **more).run().replayed()
+    return (
+        PlainLoop(workspace, statements(*sources), tools=[text], options=options, **more)
+        .run()
+        .replayed()
+    )
 
 
 def sizes(layouts: Sequence[Sequence[Segment]], kind: SegmentKind) -> list[int]:
@@ -37,7 +41,9 @@ def test_views_beyond_their_section_leave_marks_the_oldest_first(workspace: Path
     assert max(sizes(loop.layouts, SegmentKind.VIEW)) <= 1_000
     marks = [s.text for s in loop.layouts[-1] if s.kind is SegmentKind.MARK]
     assert (
-        marks[0] == "[v0: view of src/foo.py; left out for room: v0.Refresh() brings it back, show(v0) prints it once]"
+        marks[0]
+        == "[v0: view of src/foo.py; left out for room: v0.Refresh() brings it back, show(v0)"
+        " prints it once]"
     )
     views = [s.text.partition(":")[0] for s in loop.layouts[-1] if s.kind is SegmentKind.VIEW]
     assert views[-1] == "[v5" and len(views) + len(marks) == 6
@@ -50,14 +56,18 @@ def test_views_beyond_their_section_leave_marks_the_oldest_first(workspace: Path
 
 def test_groups_beyond_their_section_are_shown_smaller_and_then_named(workspace: Path) -> None:
     """The largest first; one that is left out is in a line of its own."""
-    made = "a = view('src/foo.py', tokens=900)\n" + "\n".join(f"g{n} = group(a, tokens=400)" for n in range(4))
+    made = "a = view('src/foo.py', tokens=900)\n" + "\n".join(
+        f"g{n} = group(a, tokens=400)" for n in range(4)
+    )
     loop = loop_of(workspace, Sections(groups=600), made, "x = 1")
     assert 200 < sizes(loop.layouts, SegmentKind.GROUP)[-1] <= 600
     assert len([s for s in loop.layouts[-1] if s.kind is SegmentKind.GROUP]) == 4
     loop = loop_of(workspace, Sections(groups=64), made, "x = 1", "g3.Refresh()", "y = 1")
     assert sizes(loop.layouts, SegmentKind.GROUP)[-1] <= 64
     named = [s.text for s in loop.layouts[-1] if s.kind is SegmentKind.MARK and s.tail]
-    assert named == ["[left out for room: g0, g1, g2, g3; Refresh() brings one back, show() prints it once]"]
+    assert named == [
+        "[left out for room: g0, g1, g2, g3; Refresh() brings one back, show() prints it once]"
+    ]
 
 
 def test_notes_are_shown_smaller_and_never_left_out(workspace: Path) -> None:
@@ -69,7 +79,9 @@ def test_notes_are_shown_smaller_and_never_left_out(workspace: Path) -> None:
 
 
 def test_what_was_said_is_condensed_beyond_its_section(workspace: Path) -> None:
-    """Though the whole prompt is far from its bound; the views of what was forgotten are in the tail."""
+    """Though the whole prompt is far from its bound; the views of what was forgotten are in the
+    tail.
+    """
     sources = ["v = view('src/foo.py', tokens=2000)", *["print(text(200))"] * 14]
     loop = loop_of(workspace, Sections(history=1_500), *sources)
     assert [e.turn for e in loop.job.log if isinstance(e, Condensation)]
@@ -87,7 +99,9 @@ def test_the_feed_and_the_handles_keep_to_theirs(workspace: Path) -> None:
     def between(turn: int) -> None:
         (workspace / "notes.md").write_text(f"# Plan {turn}\n\nsteps\n")
 
-    loop = loop_of(workspace, Sections(feed=100, handles=120), made, "x = 1", "x = 2", between=between)
+    loop = loop_of(
+        workspace, Sections(feed=100, handles=120), made, "x = 1", "x = 2", between=between
+    )
     [feed] = [s for s in loop.layouts[-1] if s.kind is SegmentKind.DELTA]
     assert feed.tokens <= 100 + 10 and feed.text.splitlines()[-1].endswith(" more changes")
     [handles] = [s for s in loop.layouts[-1] if s.kind is SegmentKind.HANDLES]

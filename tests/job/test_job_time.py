@@ -18,7 +18,11 @@ def test_time_in_which_nobody_worked_is_not_spent() -> None:
     ledger.work(60.0)
     ledger.work(-5.0)  # two machines' clocks
     later = START + 100 * DAY
-    assert (ledger.wall_left(), ledger.time_left(later), ledger.stop(1, later)) == (40.0, 40.0, None)
+    assert (ledger.wall_left(), ledger.time_left(later), ledger.stop(1, later)) == (
+        40.0,
+        40.0,
+        None,
+    )
     assert ledger.spending(2, later).line().endswith("; 0m left]")
     ledger.work(40.0)
     assert ledger.stop(1, later) == Stop(JobStatus.BUDGET, "the wall budget of 100 s is spent")
@@ -26,7 +30,10 @@ def test_time_in_which_nobody_worked_is_not_spent() -> None:
 
 @pytest.mark.parametrize(
     ("deadline", "words"),
-    [(28_800.0, "8h after the job's start"), ("2027-01-15T16:00:00+00:00", "2027-01-15T16:00:00+00:00")],
+    [
+        (28_800.0, "8h after the job's start"),
+        ("2027-01-15T16:00:00+00:00", "2027-01-15T16:00:00+00:00"),
+    ],
 )
 def test_a_deadline_is_by_the_clock(deadline: float | str, words: str) -> None:
     """Eight hours after the start, whoever worked until then."""
@@ -34,4 +41,6 @@ def test_a_deadline_is_by_the_clock(deadline: float | str, words: str) -> None:
     assert ledger.time_left(START + 28_799) == 1.0
     assert ledger.spending(2, START + 3_600).line().endswith("; 10h00m left; deadline in 7h00m]")
     assert ledger.stop(1, START + 28_799) is None
-    assert ledger.stop(1, START + 28_800) == Stop(JobStatus.BUDGET, f"the deadline ({words}) has passed")
+    assert ledger.stop(1, START + 28_800) == Stop(
+        JobStatus.BUDGET, f"the deadline ({words}) has passed"
+    )

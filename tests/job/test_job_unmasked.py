@@ -21,7 +21,10 @@ MARK, OTHER = "[masked:TOKEN:0123456789abcdef]", "[masked:TOKEN:fedcba9876543210
 def test_a_mark_stands_for_what_is_there(recorded: str, now: str) -> None:
     """Anything, the same for equal marks; a mark stands for itself."""
     assert differs_by_marks(recorded, now)
-    assert as_recorded({"x": [recorded, 1]}, {"x": [now, 2], "y": now}) == {"x": [recorded, 2], "y": now}
+    assert as_recorded({"x": [recorded, 1]}, {"x": [now, 2], "y": now}) == {
+        "x": [recorded, 2],
+        "y": now,
+    }
 
 
 @pytest.mark.parametrize(
@@ -38,6 +41,8 @@ def test_a_mark_stands_for_what_is_there(recorded: str, now: str) -> None:
     ],
 )
 def test_all_else_is_a_difference(recorded: str, now: str) -> None:
-    """Other words beside it, nothing in its place, another value that was masked, a mark where none was."""
+    """Other words beside it, nothing in its place, another value that was masked, a mark where none
+    was.
+    """
     assert not differs_by_marks(recorded, now)
     assert as_recorded([recorded], [now]) == [now]

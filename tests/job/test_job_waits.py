@@ -1,4 +1,6 @@
-"""``wait`` and ``wait_for``: when a job falls asleep, what it reads meanwhile, what wakes it, and what it is told."""
+"""``wait`` and ``wait_for``: when a job falls asleep, what it reads meanwhile, what wakes it, and
+what it is told.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,12 @@ def run(workspace: Path, *sources: str, **options: Any) -> PlainLoop:
 
 def feed(loop: PlainLoop, turn: int) -> list[str]:
     """The lines of a turn's delta feed."""
-    return [line for s in loop.layouts[turn - 1] if s.kind is SegmentKind.DELTA for line in s.text.splitlines()[1:]]
+    return [
+        line
+        for s in loop.layouts[turn - 1]
+        if s.kind is SegmentKind.DELTA
+        for line in s.text.splitlines()[1:]
+    ]
 
 
 def told(loop: PlainLoop, turn: int) -> str:
@@ -36,7 +43,11 @@ def told(loop: PlainLoop, turn: int) -> str:
 
 def test_wait_sleeps_when_the_statement_has_ended(workspace: Path) -> None:
     """Nothing runs meanwhile, and the next prompt says how long it was and what woke the job."""
-    loop = run(workspace, "wait(3600)\nimport time\nbefore = time.time()", "import time\nprint(time.time() - before)")
+    loop = run(
+        workspace,
+        "wait(3600)\nimport time\nbefore = time.time()",
+        "import time\nprint(time.time() - before)",
+    )
     assert loop.slept == 3601.0
     assert loop.executions[1].stdout == "3661.0\n"
     assert feed(loop, 2) == ["wait: slept 3,600 s; woken by the time that was set"]
@@ -45,18 +56,24 @@ def test_wait_sleeps_when_the_statement_has_ended(workspace: Path) -> None:
 
 def test_waits_of_one_statement_come_one_after_the_other(workspace: Path) -> None:
     """The feed names what ended the last."""
-    loop = run(workspace, "foo = view('notes.md', freq='Sync')\nwait(100)\nwait_for(foo, timeout=50)")
+    loop = run(
+        workspace, "foo = view('notes.md', freq='Sync')\nwait(100)\nwait_for(foo, timeout=50)"
+    )
     assert feed(loop, 2) == ["wait: slept 150 s; woken by the timeout"]
 
 
 def test_a_statement_that_raises_does_not_sleep(workspace: Path) -> None:
-    """The model is told of its error at once; nor does one that was taken back, or one that finished."""
+    """The model is told of its error at once; nor does one that was taken back, or one that
+    finished.
+    """
     loop = run(workspace, "wait(3600)\n1/0", "wait(3600)\nview = 1", "wait(3600)\nfinish(1)")
     assert (loop.slept, loop.job.turn) == (0.0, 3)
 
 
 def test_a_change_of_a_node_wakes_the_job(workspace: Path) -> None:
-    """The feed says which node, and what changed in it, though the change lies outside of what is shown."""
+    """The feed says which node, and what changed in it, though the change lies outside of what is
+    shown.
+    """
 
     def meanwhile(seconds: float) -> None:
         (workspace / "log.txt").write_text("start\n" + "step\n" * int(seconds // 600))
@@ -79,7 +96,11 @@ def test_a_change_of_a_node_wakes_the_job(workspace: Path) -> None:
 def test_what_is_waited_for_is_looked_at_ever_more_seldom(workspace: Path) -> None:
     """A tenth of the time waited lies between two readings: 5 s at least, 300 s at most."""
     at: list[float] = []
-    run(workspace, "foo = view('notes.md', freq='Sync')\nwait_for(foo, timeout=20000)", meanwhile=at.append)
+    run(
+        workspace,
+        "foo = view('notes.md', freq='Sync')\nwait_for(foo, timeout=20000)",
+        meanwhile=at.append,
+    )
     at = at[: len(at) // 2]  # the replay's come after
     gaps = [round(b - a, 3) for a, b in itertools.pairwise(at)]
     assert gaps[:9] == [5.0] * 9
@@ -106,7 +127,11 @@ def test_a_change_just_before_the_deadline_is_seen(workspace: Path) -> None:
 
 def test_periodic_alone_has_a_default_interval(workspace: Path) -> None:
     """``freq="Periodic"`` is ``("Periodic", 60)``."""
-    loop = run(workspace, "log = view('notes.md', freq='Periodic')", "print(log.Run('Periodic').freq, log.freq)")
+    loop = run(
+        workspace,
+        "log = view('notes.md', freq='Periodic')",
+        "print(log.Run('Periodic').freq, log.freq)",
+    )
     assert loop.executions[1].stdout == "('Periodic', 60.0) ('Periodic', 60.0)\n"
 
 
@@ -121,7 +146,9 @@ def test_periodic_nodes_are_read_while_the_job_sleeps(workspace: Path) -> None:
     (workspace / "log.txt").write_text("0\n")
     loop = PlainLoop(
         workspace,
-        statements("log = view('log.txt', freq=('Periodic', 600))", "wait(3000)", "print(log.text)"),
+        statements(
+            "log = view('log.txt', freq=('Periodic', 600))", "wait(3000)", "print(log.text)"
+        ),
         meanwhile=meanwhile,
     ).run()
     assert [round(at) for at in seen] == [600, 1200, 1800, 2400, 3000]
@@ -143,7 +170,8 @@ def test_a_group_is_waited_for_by_its_members(workspace: Path) -> None:
     (workspace / "b.txt").write_text("one\n")
     loop = run(
         workspace,
-        "b = view('b.txt', freq='Sync')\ninner = group(b)\nouter = group(view('notes.md'), inner)\nwait_for(outer)",
+        "b = view('b.txt', freq='Sync')\ninner = group(b)\nouter = group(view('notes.md'),"
+        " inner)\nwait_for(outer)",
         meanwhile=meanwhile,
     )
     assert feed(loop, 2)[0].startswith("wait: slept 1")
@@ -151,14 +179,19 @@ def test_a_group_is_waited_for_by_its_members(workspace: Path) -> None:
 
 
 def test_an_async_view_is_prepared_while_it_is_waited_for(workspace: Path) -> None:
-    """Where another would be read: the payload lands at a tick of the sleep, and ends it when it brings a change."""
+    """Where another would be read: the payload lands at a tick of the sleep, and ends it when it
+    brings a change.
+    """
 
     def meanwhile(seconds: float) -> None:
         (workspace / "b.txt").write_text("two\n" if seconds > 100 else "one\n")
 
     (workspace / "b.txt").write_text("one\n")
     loop = run(
-        workspace, "b = view('b.txt', freq='Async')\nwait_for(b, timeout=1000)", "print(b.text)", meanwhile=meanwhile
+        workspace,
+        "b = view('b.txt', freq='Async')\nwait_for(b, timeout=1000)",
+        "print(b.text)",
+        meanwhile=meanwhile,
     )
     assert loop.executions[1].stdout == "two\n"
     assert feed(loop, 2)[0].endswith("s; woken by a change of b")
@@ -168,7 +201,9 @@ def test_an_async_view_is_prepared_while_it_is_waited_for(workspace: Path) -> No
 
 
 def test_an_async_view_that_nobody_waits_for_is_left_alone(workspace: Path) -> None:
-    """No turns pass while a job sleeps; what was being prepared before lands, and nothing more is begun."""
+    """No turns pass while a job sleeps; what was being prepared before lands, and nothing more is
+    begun.
+    """
     loop = run(workspace, "b = view('notes.md', freq='Async')", "wait(86_400)", "finish(1)")
     assert [entry.kind for entry in loop.history].count("prepared") == 2  # one for each turn's tick
 
@@ -183,7 +218,10 @@ def test_preparing_is_ever_more_seldom_too(workspace: Path) -> None:
     ("source", "message"),
     [
         ("wait('x')", "TypeCheckError"),
-        ("wait([1][0] - 2)", "ValueError: wait: seconds must be between 0 and 31,622,400 seconds, not -1"),
+        (
+            "wait([1][0] - 2)",
+            "ValueError: wait: seconds must be between 0 and 31,622,400 seconds, not -1",
+        ),
         ("wait(float('nan'))", "ValueError: wait: seconds must be between 0"),
         ("wait_for(foo)", "ValueError: wait_for: nothing would change foo: Run() a view first"),
         ("wait_for(group(foo))", "ValueError: wait_for: nothing would change group-"),
@@ -207,7 +245,9 @@ def test_wait_for_nothing_in_particular_is_for_all_that_run(workspace: Path) -> 
 
     (workspace / "b.txt").write_text("one\n")
     loop = run(
-        workspace, "a = view('notes.md', freq='Sync')\nb = view('b.txt', freq='Sync')\nwait_for()", meanwhile=meanwhile
+        workspace,
+        "a = view('notes.md', freq='Sync')\nb = view('b.txt', freq='Sync')\nwait_for()",
+        meanwhile=meanwhile,
     )
     assert feed(loop, 2)[0] == "wait: slept 30 s; woken by a change of b"
 
@@ -219,7 +259,9 @@ def test_a_view_that_only_the_wait_holds_runs_until_it_is_over(workspace: Path) 
         (workspace / "b.txt").write_text("two\n" if seconds > 30 else "one\n")
 
     (workspace / "b.txt").write_text("one\n")
-    loop = run(workspace, "wait_for(view('b.txt', freq='Sync'), timeout=100)", "x = 1", meanwhile=meanwhile)
+    loop = run(
+        workspace, "wait_for(view('b.txt', freq='Sync'), timeout=100)", "x = 1", meanwhile=meanwhile
+    )
     assert feed(loop, 2)[0] == "wait: slept 30 s; woken by a change of view-1"
     assert loop.job.graph.state("view-1").mode.value == "paused"
 
@@ -228,7 +270,10 @@ def test_the_wall_budget_ends_a_sleep_and_the_job(workspace: Path) -> None:
     """Time asleep is the job's time."""
     loop = run(workspace, "wait(86400)", options={"budget": Budget(turns=10, wall_seconds=1000)})
     assert loop.stop is not None
-    assert (loop.stop.status, loop.stop.reason) == (JobStatus.BUDGET, "the wall budget of 1000 s is spent")
+    assert (loop.stop.status, loop.stop.reason) == (
+        JobStatus.BUDGET,
+        "the wall budget of 1000 s is spent",
+    )
     assert (loop.job.turn, loop.slept) == (1, 940.0)
 
 
@@ -248,10 +293,17 @@ def test_a_checkpoint_in_mid_sleep_goes_on_with_it(workspace: Path) -> None:
     loop = PlainLoop(workspace, statements(*sources), meanwhile=meanwhile)
     loop.run()
     assert len(saved) == 32
-    assert {json.loads(text)["sleep"]["began"] for text, *_ in saved} == {1750000061.0, 1750000411.0}
+    assert {json.loads(text)["sleep"]["began"] for text, *_ in saved} == {
+        1750000061.0,
+        1750000411.0,
+    }
     for text, slept, at in saved:
         again = PlainLoop(workspace, statements(*sources[1:]), history=loop.history)
-        again.job, again.slept, again._at = checkpoint.load(loop.job.spec, json.loads(text), count=count), slept, at
+        again.job, again.slept, again._at = (
+            checkpoint.load(loop.job.spec, json.loads(text), count=count),
+            slept,
+            at,
+        )
         again.layouts = loop.layouts[:1]
         again.run()
         # A checkpoint does not hold the events that are only looked back at.

@@ -1,4 +1,7 @@
-"""The experiments that the kill tests judge. They run side by side, and each test waits for its own."""
+"""The experiments that the kill tests judge.
+
+They run side by side, and each test waits for its own.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,9 @@ Outcome = Callable[[str], Survived]
 
 @pytest.fixture(scope="session")
 def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Compiled modules are kept for the session, whatever the environment says: each test starts several processes."""
+    """Compiled modules are kept for the session, whatever the environment says: each test starts
+    several processes.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
@@ -26,10 +31,15 @@ def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def outcome(
     bytecode: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Outcome]:
-    """Gives an experiment's outcome by its name. All that the session needs are started when the first is asked for."""
+    """Gives an experiment's outcome by its name.
+
+    All that the session needs are started when the first is asked for.
+    """
     path = tmp_path_factory.mktemp("experiments")
     with ThreadPoolExecutor(experiments.AT_ONCE) as pool:
-        started: dict[str, Future[Survived]] = experiments.start(_wanted(request.session.items), path, pool)
+        started: dict[str, Future[Survived]] = experiments.start(
+            _wanted(request.session.items), path, pool
+        )
 
         def get(name: str) -> Survived:
             if name not in started:
@@ -42,6 +52,10 @@ def outcome(
 
 def _wanted(items: list[pytest.Item]) -> list[str]:
     """The experiments that the collected tests ask for, and what they are compared with first."""
-    params = [item.callspec.params for item in items if isinstance(item, pytest.Function) and hasattr(item, "callspec")]
+    params = [
+        item.callspec.params
+        for item in items
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+    ]
     named = [str(param["experiment"]) for param in params if "experiment" in param]
     return list(dict.fromkeys([*map(experiments.reference, named), *named]))

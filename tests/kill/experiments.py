@@ -28,7 +28,9 @@ from tests.kill.scene import HistorySize, Plot, Scene
 from tests.kill.strikes import Later, Strike, Victim
 
 AT_ONCE = 4
-"""Experiments at a time: they mostly wait for the timeouts by which the server learns of a death."""
+"""Experiments at a time: they mostly wait for the timeouts by which the server learns of a
+death.
+"""
 
 UNDISTURBED = "undisturbed"
 CONDENSING = f"{UNDISTURBED}/condensing"
@@ -43,11 +45,13 @@ SHORT_RUNS = Plot(strikes.CONTINUED_TURNS, context_tokens=8_000, run_events=60)
 
 @dataclass(frozen=True)
 class Survived:
-    """One job, killed or not: its record, the number of kills, by turn its attempts and the calls that were sent.
+    """One job, killed or not: its record, the number of kills, by turn its attempts and the calls
+    that were sent.
 
-    ``called_again`` counts the calls of turns that were finished when a kill came.
-    ``summaries`` are the attempts at each summary, in order, ``histories`` the lengths of its runs' histories. Of the kills
-    of a worker, ``between_runs`` came after the last turn of a run and before the first call of the next.
+    ``called_again`` counts the calls of turns that were finished when a kill came. ``summaries``
+    are the attempts at each summary, in order, ``histories`` the lengths of its runs' histories. Of
+    the kills of a worker, ``between_runs`` came after the last turn of a run and before the first
+    call of the next.
     """
 
     record: dict[str, Any]
@@ -63,16 +67,28 @@ class Survived:
 def names() -> list[str]:
     """All experiments, the longest first.
 
-    ``undisturbed/TURNS``, ``checkpoint/POINT``, ``failpoints/GROUP`` and ``struck/NAME/SEED``; ``undisturbed/condensing`` and
-    ``condensation/killed``; ``undisturbed/continued`` and ``continued/SEED``.
+    ``undisturbed/TURNS``, ``checkpoint/POINT``, ``failpoints/GROUP`` and ``struck/NAME/SEED``;
+    ``undisturbed/condensing`` and ``condensation/killed``; ``undisturbed/continued`` and
+    ``continued/SEED``.
     """
     lengths = (failpoints.TURNS, strikes.TURNS, failpoints.CHECKPOINT_TURNS)
     jobs = [f"{UNDISTURBED}/{turns}" for turns in lengths]
     checkpoints = [f"checkpoint/{point}" for point in failpoints.CHECKPOINTS]
-    seeded = [f"struck/{name}/{seed}" for name, (_, seeds) in strikes.STRUCK.items() for seed in seeds]
+    seeded = [
+        f"struck/{name}/{seed}" for name, (_, seeds) in strikes.STRUCK.items() for seed in seeds
+    ]
     groups = [f"failpoints/{group}" for group in failpoints.GROUPS]
     continued = [f"continued/{seed}" for seed in strikes.CONTINUED_SEEDS]
-    return [CONTINUED, *continued, *jobs, *seeded, *checkpoints, *groups, CONDENSING, KILLED_CONDENSING]
+    return [
+        CONTINUED,
+        *continued,
+        *jobs,
+        *seeded,
+        *checkpoints,
+        *groups,
+        CONDENSING,
+        KILLED_CONDENSING,
+    ]
 
 
 def reference(name: str) -> str:
@@ -81,11 +97,17 @@ def reference(name: str) -> str:
         return CONDENSING
     if name.startswith("continued/"):
         return CONTINUED
-    turns = {"struck": strikes.TURNS, "checkpoint": failpoints.CHECKPOINT_TURNS, "failpoints": failpoints.TURNS}
+    turns = {
+        "struck": strikes.TURNS,
+        "checkpoint": failpoints.CHECKPOINT_TURNS,
+        "failpoints": failpoints.TURNS,
+    }
     return f"{UNDISTURBED}/{turns[name.partition('/')[0]]}"
 
 
-def start(wanted: Iterable[str], path: Path, pool: ThreadPoolExecutor) -> dict[str, Future[Survived]]:
+def start(
+    wanted: Iterable[str], path: Path, pool: ThreadPoolExecutor
+) -> dict[str, Future[Survived]]:
     """Have ``pool`` make the experiments, each in a directory of its own under ``path``."""
     return {name: pool.submit(run, name, path / name.replace("/", "-")) for name in wanted}
 
@@ -114,8 +136,11 @@ def run(name: str, path: Path) -> Survived:
             return struck(path, planned, Plot(strikes.TURNS))
 
 
-def undisturbed(path: Path, plot: Plot, watch: Callable[[Scene], None] = lambda _: None) -> Survived:
-    """A job that nobody kills; each turn is called once, but for the one whose first call the endpoint refuses.
+def undisturbed(
+    path: Path, plot: Plot, watch: Callable[[Scene], None] = lambda _: None
+) -> Survived:
+    """A job that nobody kills; each turn is called once, but for the one whose first call the
+    endpoint refuses.
 
     ``watch`` may look at it while it runs.
     """
@@ -133,7 +158,9 @@ def fail_points(path: Path, points: Sequence[str], plot: Plot) -> Survived:
         moments = []
         for point in points:
             process = scene.start(failpoint=point)
-            assert process.wait(timeout=240) == -signal.SIGKILL, f"{point}: the process did not come by"
+            assert process.wait(timeout=240) == -signal.SIGKILL, (
+                f"{point}: the process did not come by"
+            )
             assert scene.once().exists(), f"{point}: something else killed the process"
             scene.nothing_left()
             moments.append(Moment.of(scene))
@@ -141,8 +168,12 @@ def fail_points(path: Path, points: Sequence[str], plot: Plot) -> Survived:
         return _survived(scene, moments, kills=len(moments))
 
 
-def struck(path: Path, planned: Sequence[Strike | Later], plot: Plot, launch: Launch = holdfast) -> Survived:
-    """A job that is struck again and again; the command is given anew whenever its process was killed."""
+def struck(
+    path: Path, planned: Sequence[Strike | Later], plot: Plot, launch: Launch = holdfast
+) -> Survived:
+    """A job that is struck again and again; the command is given anew whenever its process was
+    killed.
+    """
     with Scene.open(path, plot, launch) as scene:
         moments = []
         scene.start()
@@ -151,8 +182,12 @@ def struck(path: Path, planned: Sequence[Strike | Later], plot: Plot, launch: La
             try:
                 strike.await_moment(scene)
             except AssertionError as error:
-                said = [scene.output().with_suffix(end).read_text()[-2_000:] for end in (".out", ".err")]
-                raise AssertionError(f"{error}; after {len(moments)} kills it said: {said}") from error
+                said = [
+                    scene.output().with_suffix(end).read_text()[-2_000:] for end in (".out", ".err")
+                ]
+                raise AssertionError(
+                    f"{error}; after {len(moments)} kills it said: {said}"
+                ) from error
             if strike.victim is not Victim.WORKER:
                 scene.kill_server()
             if strike.victim is not Victim.SERVER:

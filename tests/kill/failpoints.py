@@ -1,7 +1,8 @@
 """Every named fail point, and the jobs in which it is tried.
 
-A group is one job that dies at each of its points in order, with the command given again in between. ``name:3`` is the third
-time that the newest process comes by; later than the first where the point would otherwise hit one turn again and again.
+A group is one job that dies at each of its points in order, with the command given again in
+between. ``name:3`` is the third time that the newest process comes by; later than the first where
+the point would otherwise hit one turn again and again.
 """
 
 from __future__ import annotations
@@ -65,8 +66,9 @@ CHECKPOINTS = (
     "archive.checkpoint.after_put",
     "checkpoint.before_return",
 )
-"""Each is a job of its own that is long enough for a checkpoint: a worker that dies inside a workflow task holds that task
-until its time limit, a minute."""
+"""Each is a job of its own that is long enough for a checkpoint: a worker that dies inside a
+workflow task holds that task until its time limit, a minute.
+"""
 
 CHECKPOINT_TURNS = 66
 
@@ -76,7 +78,9 @@ CONDENSATION = (
     "archive.step.after_put",
     "summary.before_return",
 )
-"""One job that dies again and again over its first summary: before the call, in the reply, and behind it."""
+"""One job that dies again and again over its first summary: before the call, in the reply, and
+behind it.
+"""
 
 CONDENSATION_TURNS = 15
 
@@ -111,7 +115,9 @@ _CALL = re.compile(r'failpoint\((f?)"([^"]+)"\)')
 
 
 def named_in_the_source() -> set[str]:
-    """The fail points that the source names; one whose name has a ``{kind}`` in it is one for each kind of object."""
+    """The fail points that the source names; one whose name has a ``{kind}`` in it is one for each
+    kind of object.
+    """
     found: set[str] = set()
     for folder in ("runtime", "activities", "workflows"):
         for path in (ROOT / folder).rglob("*.py"):

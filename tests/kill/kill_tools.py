@@ -6,7 +6,10 @@ HERE = Path(__file__).parent
 
 
 def append_lines(count: int) -> int:
-    """Let ``log.txt`` have ``count`` lines. Running it twice is running it once; each run leaves a line in ``tool-runs``."""
+    """Let ``log.txt`` have ``count`` lines.
+
+    Running it twice is running it once; each run leaves a line in ``tool-runs``.
+    """
     with (HERE / "tool-runs").open("a") as runs:
         runs.write(f"{count}\n")
     new = HERE / "log.txt.new"

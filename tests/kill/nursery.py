@@ -52,16 +52,22 @@ class Forked:
 
 def forked(home: Path, arguments: Sequence[str], log: Path, extra: Mapping[str, str]) -> Forked:
     """As ``processes.holdfast``, by a fork. Its environment is not in ``/proc``."""
-    process = _FORKS.Process(target=_command, args=(str(home), list(arguments), str(log), environment(home, extra)))
+    process = _FORKS.Process(
+        target=_command, args=(str(home), list(arguments), str(log), environment(home, extra))
+    )
     process.start()
     made = Forked(process)
     # A kill of its group must not come before the group is there.
-    wait_for(lambda: os.getpgid(made.pid) == made.pid, "the command heads its process group", alive=made)
+    wait_for(
+        lambda: os.getpgid(made.pid) == made.pid, "the command heads its process group", alive=made
+    )
     return made
 
 
 def _command(home: str, arguments: list[str], log: str, variables: dict[str, str]) -> None:
-    """Become ``holdfast ARGUMENTS`` as far as a fork can: session, directory, variables, streams."""
+    """Become ``holdfast ARGUMENTS`` as far as a fork can: session, directory, variables,
+    streams.
+    """
     os.setsid()
     os.chdir(home)
     os.environ.clear()

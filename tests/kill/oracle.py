@@ -1,4 +1,6 @@
-"""What a job that was killed must have in common with one that was not, and what no kill may ever bring about."""
+"""What a job that was killed must have in common with one that was not, and what no kill may ever
+bring about.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ _STEP = re.compile(r"/[^/~]+/\d+/(\d{7})\.step$")
 
 @dataclass(frozen=True)
 class Moment:
-    """What had happened when a kill came: archived objects, requests received by turn, runs of the tool by turn.
+    """What had happened when a kill came: archived objects, requests received by turn, runs of the
+    tool by turn.
 
     Requests for summaries are not among them: see ``check_summaries``.
     """
@@ -47,11 +50,14 @@ _SPENT = re.compile(r"(?<=; )[\d,]+(?= of [\d,]+ tokens; )")
 
 
 def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
-    """All that a job did and was shown, without times, attempt numbers and addresses (run ids, event ids, ports).
+    """All that a job did and was shown, without times, attempt numbers and addresses (run ids,
+    event ids, ports).
 
-    Calls that were broken off are booked, so what the job has used is compared with its own steps, and told for each alone.
+    Calls that were broken off are booked, so what the job has used is compared with its own steps,
+    and told for each alone.
 
-    Nor does it tell in which of its runs a turn was taken. What a prompt has in common with the one before stands there.
+    Nor does it tell in which of its runs a turn was taken. What a prompt has in common with the one
+    before stands there.
     """
     archive = scene.archive()
     run = last_run(archive)
@@ -78,13 +84,19 @@ def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
                 "condensations": [_condensation(archive, record) for record in step.condensations],
                 "effects": _effects(archive, step.run, step.turn),
                 "layout": [sys.intern(digest) for digest in shown],
-                "new in the layout": [segment for digest, segment in shown.items() if digest not in before],
+                "new in the layout": [
+                    segment for digest, segment in shown.items() if digest not in before
+                ],
             }
         )
-    assert used == end.usage.total == summary["tokens"], "what is told is what the steps used, broken calls included"
+    assert used == end.usage.total == summary["tokens"], (
+        "what is told is what the steps used, broken calls included"
+    )
     return {
         "summary": {name: value for name, value in summary.items() if name != "tokens"},
-        "end": without_times({n: v for n, v in end.document().items() if n not in {"run", "parent", "usage"}}),
+        "end": without_times(
+            {n: v for n, v in end.document().items() if n not in {"run", "parent", "usage"}}
+        ),
         "turns": turns,
     }
 
@@ -98,10 +110,11 @@ def last_run(archive: JobArchive) -> str:
 
 
 def check_once(scene: Scene, moments: list[Moment], *, kills: int) -> Counter[int]:
-    """Each finished turn was called once; what more was sent is an attempt in the archive, and nothing was ever changed.
+    """Each finished turn was called once; what more was sent is an attempt in the archive, and
+    nothing was ever changed.
 
-    ``moments`` are those at which everything stood still, ``kills`` is the number of all kills. Returns how many attempts
-    each turn had.
+    ``moments`` are those at which everything stood still, ``kills`` is the number of all kills.
+    Returns how many attempts each turn had.
     """
     archive = scene.archive()
     run = last_run(archive)
@@ -111,15 +124,22 @@ def check_once(scene: Scene, moments: list[Moment], *, kills: int) -> Counter[in
         made = archive.attempts(run, step.turn)
         attempts[step.turn] = len(made)
         assert [attempt.number for attempt in made] == list(range(1, len(made) + 1))
-        assert [attempt.key for attempt in made].count(step.attempt.key) == 1, "one attempt became the step"
-        # The archive is written first: there is no request that it does not hold, and they are all the same bytes.
+        assert [attempt.key for attempt in made].count(step.attempt.key) == 1, (
+            "one attempt became the step"
+        )
+        # The archive is written first: there is no request that it does not hold, and they are all
+        # the same bytes.
         wire = {_wire(archive, attempt.key) for attempt in made}
         assert {attempt.capture for attempt in made} == {Capture.WIRE}
         assert set(bodies[step.turn]) == wire, f"turn {step.turn}"
-        assert 1 <= calls[step.turn] <= len(made), f"turn {step.turn} was called without an attempt in the archive"
+        assert 1 <= calls[step.turn] <= len(made), (
+            f"turn {step.turn} was called without an attempt in the archive"
+        )
         failed = sum(archive.failure(attempt.key) is not None for attempt in made)
         assert failed <= (step.turn == FAILS_AT)
-        assert len(made) <= 1 + kills + failed, f"turn {step.turn} was attempted again without a kill"
+        assert len(made) <= 1 + kills + failed, (
+            f"turn {step.turn} was attempted again without a kill"
+        )
     assert list(attempts) == list(range(1, scene.plot.turns + 1)), "each turn has one step"
     assert set(calls) == set(attempts), "no call belongs to another turn"
     now = Moment.of(scene)
@@ -132,12 +152,19 @@ def check_once(scene: Scene, moments: list[Moment], *, kills: int) -> Counter[in
 
 def called_again(moments: list[Moment], calls: Counter[int]) -> int:
     """How many requests were sent for turns that were finished when a kill came."""
-    done = ((kill, int(step[1])) for kill in moments for key in kill.objects if (step := _STEP.search(key)) is not None)
+    done = (
+        (kill, int(step[1]))
+        for kill in moments
+        for key in kill.objects
+        if (step := _STEP.search(key)) is not None
+    )
     return sum(calls[turn] - kill.calls[turn] for kill, turn in done)
 
 
 def between_runs(scene: Scene, moments: list[Moment]) -> int:
-    """How many moments were after the last turn of a run, and before the first call of the run that goes on from it."""
+    """How many moments were after the last turn of a run, and before the first call of the run that
+    goes on from it.
+    """
     starts = {node.first for node in run_tree(scene.archive())[1:]}
     found = 0
     for moment in moments:
@@ -154,7 +181,9 @@ def check_summaries(scene: Scene) -> tuple[int, ...]:
     archive = scene.archive()
     attempts = []
     asked = Counter(request.digest for request in scene.received() if request.turn is None)
-    used = [record.summary for step in archive.steps(last_run(archive)) for record in step.condensations]
+    used = [
+        record.summary for step in archive.steps(last_run(archive)) for record in step.condensations
+    ]
     assert sum(len(archive.side_runs(run)) for run in archive.runs()) == len(used)
     for ref in used:
         assert ref is not None
@@ -172,10 +201,16 @@ def differences(one: Any, other: Any, where: str = "") -> list[str]:
     match one, other:
         case dict(), dict():
             names = sorted(one.keys() | other.keys())
-            return [line for name in names for line in differences(one.get(name), other.get(name), f"{where}.{name}")]
+            return [
+                line
+                for name in names
+                for line in differences(one.get(name), other.get(name), f"{where}.{name}")
+            ]
         case list(), list() if len(one) == len(other):
             pairs = enumerate(zip(one, other, strict=True))
-            return [line for index, (a, b) in pairs for line in differences(a, b, f"{where}[{index}]")]
+            return [
+                line for index, (a, b) in pairs for line in differences(a, b, f"{where}[{index}]")
+            ]
         case _:
             return [] if one == other else [f"{where}: {one!r} is not {other!r}"]
 
@@ -192,7 +227,9 @@ def _check_kept(kill: Moment, now: Moment) -> None:
     for key in kill.objects:
         if (effect := re.search(r"/(\d{7})\.effect-", key)) is not None:
             turn = int(effect[1])
-            assert now.tool_runs[turn] == kill.tool_runs[turn], f"turn {turn}'s tool had a result, and ran again"
+            assert now.tool_runs[turn] == kill.tool_runs[turn], (
+                f"turn {turn}'s tool had a result, and ran again"
+            )
 
 
 def _last_of(moment: Moment, kind: str) -> int:
@@ -216,7 +253,9 @@ def _wire(archive: JobArchive, attempt: str) -> str:
 
 
 def _segments(archive: JobArchive, run: str, turn: int) -> dict[str, dict[str, Any]]:
-    """A turn's prompt, by the digests of its segments without times, and without the tokens that kills cost."""
+    """A turn's prompt, by the digests of its segments without times, and without the tokens that
+    kills cost.
+    """
     made = [segment_without_times(segment) for segment in archive.turn_layout(run, turn)]
     made = [{**one, "text": _SPENT.sub("", one["text"])} for one in made]
     return {hashlib.sha256(json.dumps(segment).encode()).hexdigest(): segment for segment in made}

@@ -1,8 +1,10 @@
-"""The model of the kill tests: a policy whose statement depends on the turn alone, so any two runs of a job are alike.
+"""The model of the kill tests: a policy whose statement depends on the turn alone, so any two runs
+of a job are alike.
 
-The goal says how many turns the job takes. Together the statements make every kind of effect: views, a group, running
-nodes, ``open().read()``, ``os.listdir``, a tool that changes a file, an error after an effect, random numbers and ``finish``.
-The group is at level 1: a summary that a model writes in the background is ready at another turn each time.
+The goal says how many turns the job takes. Together the statements make every kind of effect:
+views, a group, running nodes, ``open().read()``, ``os.listdir``, a tool that changes a file, an
+error after an effect, random numbers and ``finish``. The group is at level 1: a summary that a
+model writes in the background is ready at another turn each time.
 """
 
 import re
@@ -59,12 +61,16 @@ lines = {{turn: count for turn, count in lines.items() if turn > {turn} - 140}}
 print(len(seen), len(lines))"""
 
 GROWN = 100
-"""The turn after which a job makes no new nodes, and forgets its oldest values: one of any length takes the same room."""
+"""The turn after which a job makes no new nodes, and forgets its oldest values: one of any length
+takes the same room.
+"""
 
 FINISH = "finish({'seen': [list(pair) for pair in seen], 'lines': len(lines), 'roll': roll})"
 
 FAILS_AT = 6
-"""The turn whose first request is answered with an error; the answer to the next one is the reply."""
+"""The turn whose first request is answered with an error; the answer to the next one is the
+reply.
+"""
 
 SUMMARY = "Write a summary of the stretch"
 """Words of every prompt that asks for one."""
@@ -74,11 +80,22 @@ LATER = (f"{COMPUTE}\n{FORGET}", TOOL, MOVE_PART, READ, TOOL, ERROR, MOVE)
 
 
 def respond(messages, number):
-    """The reply to a prompt, by the turn that its line of budgets names; or the summary that it asks for."""
+    """The reply to a prompt, by the turn that its line of budgets names; or the summary that it
+    asks for.
+    """
     turn = turn_of(messages)
     if turn is None:
-        return {"text": f"{len(messages)} messages of {sum(len(str(m['content'])) for m in messages)} characters."}
-    goal = next(text for message in messages if "turns." in (text := str(message["content"])) and "Take" in text)
+        return {
+            "text": (
+                f"{len(messages)} messages of {sum(len(str(m['content'])) for m in messages)}"
+                " characters."
+            )
+        }
+    goal = next(
+        text
+        for message in messages
+        if "turns." in (text := str(message["content"])) and "Take" in text
+    )
     found = re.search(r"Take (\d+) turns\.", goal)
     failing = {"fail": {"status": 500, "message": "try again"}} if turn == FAILS_AT else {}
     return {
@@ -86,7 +103,11 @@ def respond(messages, number):
         "text": f"Turn {turn}.",
         "code": statement(turn, int(found[1])),
         "ids": [f"call_turn_{turn}"],
-        "usage": {"prompt_tokens": 100 * turn, "completion_tokens": 10, "total_tokens": 100 * turn + 10},
+        "usage": {
+            "prompt_tokens": 100 * turn,
+            "completion_tokens": 10,
+            "total_tokens": 100 * turn + 10,
+        },
     }
 
 

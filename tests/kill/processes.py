@@ -43,7 +43,9 @@ class Process(Protocol):
 
 
 Launch = Callable[[Path, Sequence[str], Path, Mapping[str, str]], Process]
-"""Starts a command: its state directory, its arguments, its output's path without suffix, more variables."""
+"""Starts a command: its state directory, its arguments, its output's path without suffix, more
+variables.
+"""
 
 
 def environment(home: Path, extra: Mapping[str, str]) -> dict[str, str]:
@@ -59,8 +61,12 @@ def environment(home: Path, extra: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def holdfast(home: Path, arguments: Sequence[str], log: Path, extra: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start ``holdfast ARGUMENTS`` as the head of a process group of its own; its output goes to ``log``.out and .err."""
+def holdfast(
+    home: Path, arguments: Sequence[str], log: Path, extra: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start ``holdfast ARGUMENTS`` as the head of a process group of its own; its output goes to
+    ``log``.out and .err.
+    """
     with log.with_suffix(".out").open("wb") as out, log.with_suffix(".err").open("wb") as err:
         return subprocess.Popen(
             [sys.executable, "-c", _HOLDFAST, *arguments],
@@ -88,7 +94,9 @@ def processes_of(home: Path) -> dict[int, str]:
             continue
         try:
             if mark in (entry / "environ").read_bytes().split(b"\0"):
-                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found[int(entry.name)] = (
+                    (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                )
         except OSError:
             continue
     return found
@@ -96,17 +104,25 @@ def processes_of(home: Path) -> dict[int, str]:
 
 def await_interpreters(process: Process) -> set[int]:
     """The ids of a worker's interpreter processes, once there are any."""
-    wait_for(lambda: bool(_interpreters_of(process)), "the worker has an interpreter", alive=process)
+    wait_for(
+        lambda: bool(_interpreters_of(process)), "the worker has an interpreter", alive=process
+    )
     return _interpreters_of(process)
 
 
 def await_gone(pids: set[int]) -> None:
     """Wait until the processes have ended."""
-    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), f"processes {pids} end")
+    wait_for(
+        lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), f"processes {pids} end"
+    )
 
 
 def wait_for(
-    condition: Callable[[], bool], what: str, *, alive: Process | None = None, seconds: float = DEADLINE
+    condition: Callable[[], bool],
+    what: str,
+    *,
+    alive: Process | None = None,
+    seconds: float = DEADLINE,
 ) -> None:
     """Wait until ``condition()`` holds, while the process ``alive`` lives.
 

@@ -1,4 +1,6 @@
-"""One kill test's scene: a state directory, a jobs file, an endpoint in a process of its own, and what they recorded."""
+"""One kill test's scene: a state directory, a jobs file, an endpoint in a process of its own, and
+what they recorded.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,16 @@ from runtime.base.home import Home, state_home
 from runtime.server.embedded import NAMESPACE, ensure_server, pin_server
 from runtime.server.process import is_alive, read_info
 from tests.kill.policy import turn_of
-from tests.kill.processes import DEADLINE, ROOT, Launch, Process, holdfast, kill_group, processes_of, wait_for
+from tests.kill.processes import (
+    DEADLINE,
+    ROOT,
+    Launch,
+    Process,
+    holdfast,
+    kill_group,
+    processes_of,
+    wait_for,
+)
 from tests.workflow.stage import replayer
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
@@ -53,7 +64,8 @@ jobs:
 class Plot:
     """A job of ``turns`` turns, with a condenser as a jobs file has it.
 
-    ``run_events`` are those of a history after which the server suggests to continue as new; None: its own number.
+    ``run_events`` are those of a history after which the server suggests to continue as new; None:
+    its own number.
     """
 
     turns: int
@@ -64,7 +76,9 @@ class Plot:
 
 @dataclass(frozen=True)
 class Received:
-    """A request that the endpoint received: of a turn, or for a summary (``turn`` is None); SHA-256 of its body."""
+    """A request that the endpoint received: of a turn, or for a summary (``turn`` is None); SHA-256
+    of its body.
+    """
 
     turn: int | None
     digest: str
@@ -116,10 +130,16 @@ class Scene:
                     os.kill(pid, signal.SIGKILL)
 
     def start(self, *, failpoint: str = "", worker: bool = False) -> Process:
-        """Give the command, once more if it was given before; with a fail point on if one is named."""
+        """Give the command, once more if it was given before; with a fail point on if one is
+        named.
+        """
         self.runs += 1
         arguments = ["worker"] if worker else ["run", str(self.path / "jobs.yaml"), "--json"]
-        extra = {"HOLDFAST_FAILPOINT": failpoint, "HOLDFAST_FAILPOINT_ONCE": str(self.once())} if failpoint else {}
+        extra = (
+            {"HOLDFAST_FAILPOINT": failpoint, "HOLDFAST_FAILPOINT_ONCE": str(self.once())}
+            if failpoint
+            else {}
+        )
         self.process = self._launch(self.home.path, arguments, self.output(), extra)
         return self.process
 
@@ -152,8 +172,12 @@ class Scene:
         os.kill(info["pid"], signal.SIGKILL)
 
     def nothing_left(self) -> None:
-        """All processes of this scene but the server end by themselves once their parent has gone."""
-        wait_for(lambda: set(processes_of(self.home.path)) <= self._server(), "only the server is left")
+        """All processes of this scene but the server end by themselves once their parent has
+        gone.
+        """
+        wait_for(
+            lambda: set(processes_of(self.home.path)) <= self._server(), "only the server is left"
+        )
 
     def archive(self) -> JobArchive:
         """The job's archive, opened anew: nothing is remembered."""
@@ -166,7 +190,11 @@ class Scene:
             if path.is_file():
                 status = path.stat()
                 digest = hashlib.sha256(path.read_bytes()).digest()
-                found[str(path.relative_to(self.home.archive))] = (status.st_ino, status.st_mtime_ns, digest)
+                found[str(path.relative_to(self.home.archive))] = (
+                    status.st_ino,
+                    status.st_mtime_ns,
+                    digest,
+                )
         return found
 
     def received(self) -> list[Received]:
@@ -190,7 +218,9 @@ class Scene:
         return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def replay(self) -> list[HistorySize]:
-        """The histories of all runs of the job and of its batch pass the Replayer; how long those of the job are."""
+        """The histories of all runs of the job and of its batch pass the Replayer; how long those
+        of the job are.
+        """
         return asyncio.run(self._replay())
 
     def closed(self) -> bool:
@@ -211,14 +241,23 @@ class Scene:
 
     async def _replay(self) -> list[HistorySize]:
         client = await self.client()
-        batches = [item async for item in client.list_workflows(f"WorkflowType = '{BatchWorkflow.__name__}'")]
-        jobs = [item async for item in client.list_workflows(f"WorkflowType = '{JobWorkflow.__name__}'")]
+        batches = [
+            item
+            async for item in client.list_workflows(f"WorkflowType = '{BatchWorkflow.__name__}'")
+        ]
+        jobs = [
+            item async for item in client.list_workflows(f"WorkflowType = '{JobWorkflow.__name__}'")
+        ]
         assert sorted(found.run_id for found in jobs) == sorted(self.archive().runs())
         sizes = {}
         for found in (*batches, *jobs):
-            history = await client.get_workflow_handle(found.id, run_id=found.run_id).fetch_history()
+            history = await client.get_workflow_handle(
+                found.id, run_id=found.run_id
+            ).fetch_history()
             await replayer(self.home).replay_workflow(history)
-            sizes[found.run_id] = HistorySize(len(history.events), sum(event.ByteSize() for event in history.events))
+            sizes[found.run_id] = HistorySize(
+                len(history.events), sum(event.ByteSize() for event in history.events)
+            )
         return [sizes[run] for run in self.archive().runs()]
 
     def _server(self) -> set[int]:
@@ -230,7 +269,9 @@ class Scene:
         workspace.mkdir(exist_ok=True)
         functions = "".join(f"def f{n}(x):\n    return x + {n}\n\n\n" for n in range(40))
         (workspace / "a.py").write_text(f'"""Forty functions."""\n\n\n{functions}')
-        (workspace / "notes.md").write_text("".join(f"## Note {n}\n\nThis is note {n}.\n\n" for n in range(40)))
+        (workspace / "notes.md").write_text(
+            "".join(f"## Note {n}\n\nThis is note {n}.\n\n" for n in range(40))
+        )
         (workspace / "log.txt").write_text("line 1\n")
         shutil.copy(HERE / "kill_tools.py", self.path)
         plot = self.plot
@@ -249,7 +290,15 @@ class Scene:
     def _endpoint(self) -> Iterator[str]:
         """The local model, in a process of its own; yields its address."""
         module = "tests.servers.openai_server"
-        command = [sys.executable, "-m", module, "--policy", str(HERE / "policy.py"), "--log", str(self.requests)]
+        command = [
+            sys.executable,
+            "-m",
+            module,
+            "--policy",
+            str(HERE / "policy.py"),
+            "--log",
+            str(self.requests),
+        ]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as endpoint:
             assert endpoint.stdout is not None
             try:

@@ -1,4 +1,6 @@
-"""Kills at moments chosen by a seed: which event of the job, how many commits of the server later, and who is killed."""
+"""Kills at moments chosen by a seed: which event of the job, how many commits of the server later,
+and who is killed.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ from workflows.continuing import CHECKPOINT_TURNS
 
 
 class Victim(StrEnum):
-    """Whom a strike kills. ``WORKER`` and its interpreter processes; the server lives on, and the other way round."""
+    """Whom a strike kills.
+
+    ``WORKER`` and its interpreter processes; the server lives on, and the other way round.
+    """
 
     WORKER = "worker"
     SERVER = "server"
@@ -56,7 +61,8 @@ CONTINUED_SEEDS = (5,)
 
 @dataclass(frozen=True)
 class Strike:
-    """Kill ``victim`` as soon as ``mark`` of ``turn`` is reached and the server has committed ``commits`` times after it.
+    """Kill ``victim`` as soon as ``mark`` of ``turn`` is reached and the server has committed
+    ``commits`` times after it.
 
     Requests are counted as the turns are, as if none was sent twice.
     """
@@ -70,21 +76,32 @@ class Strike:
         """Return when it is time to strike; progress is all that is waited for."""
         assert scene.process is not None
         wait_for(
-            lambda: self._reached(scene), f"turn {self.turn}: {self.mark}", alive=scene.process, seconds=scene.patience
+            lambda: self._reached(scene),
+            f"turn {self.turn}: {self.mark}",
+            alive=scene.process,
+            seconds=scene.patience,
         )
         wal = scene.home.database.with_name(scene.home.database.name + "-wal")
         for number in range(self.commits):
             last = wal.stat().st_mtime_ns
-            wait_for(lambda last=last: wal.stat().st_mtime_ns != last, f"commit {number} after {self}")  # type: ignore[misc]
+            wait_for(
+                lambda last=last: wal.stat().st_mtime_ns != last, f"commit {number} after {self}"
+            )  # type: ignore[misc]
 
     def _reached(self, scene: Scene) -> bool:
         match self.mark:
             case Mark.REQUEST | Mark.RESPONSE:
-                name = f"{self.turn:05d}." + ("request" if self.mark is Mark.REQUEST else "response")
+                name = f"{self.turn:05d}." + (
+                    "request" if self.mark is Mark.REQUEST else "response"
+                )
                 return (scene.requests / name).exists()
             case Mark.ATTEMPT | Mark.STEP:
                 ending = "attempt-001" if self.mark is Mark.ATTEMPT else "step"
-                return any(scene.home.archive.glob(f"*/*/turns/*/{self.turn // 100:05d}/{self.turn:07d}.{ending}"))
+                return any(
+                    scene.home.archive.glob(
+                        f"*/*/turns/*/{self.turn // 100:05d}/{self.turn:07d}.{ending}"
+                    )
+                )
             case Mark.CONTINUES:
                 folders = scene.home.archive.glob("*/*/turns/*/*")
                 saved = (
@@ -113,7 +130,9 @@ class Later:
 
 
 def strikes(seed: int, turns: int, victims: tuple[Victim, ...]) -> list[Strike]:
-    """One strike for each of ``victims``, at turns spread over the job, each after the one before."""
+    """One strike for each of ``victims``, at turns spread over the job, each after the one
+    before.
+    """
     chance = random.Random(seed)
     step = (turns - 2) / len(victims)
     return [
@@ -128,13 +147,16 @@ def strikes(seed: int, turns: int, victims: tuple[Victim, ...]) -> list[Strike]:
 
 
 def later_strikes(seed: int, kills: int, continuing: int, turns: tuple[int, int]) -> list[Later]:
-    """``kills`` strikes at seeded moments, each so many turns after the one before (at least and at most).
+    """``kills`` strikes at seeded moments, each so many turns after the one before (at least and at
+    most).
 
     Of them ``continuing``, evenly among the others, wait for the job to go on in another run.
     """
     chance = random.Random(seed)
     every = kills // continuing
-    marks = [Mark.CONTINUES if n % every == every - 1 else chance.choice(IN_A_TURN) for n in range(kills)]
+    marks = [
+        Mark.CONTINUES if n % every == every - 1 else chance.choice(IN_A_TURN) for n in range(kills)
+    ]
     return [
         Later(
             turns=1 if mark is Mark.CONTINUES else chance.randint(*turns),
@@ -155,15 +177,18 @@ IN_A_CALL = (Mark.ATTEMPT, Mark.REQUEST, Mark.RESPONSE)
 
 
 def many_strikes(seed: int, kills: int, anywhere: int) -> list[Later]:
-    """``kills`` strikes, one or two turns apart: most at a worker in mid-call, one of ``anywhere`` as in ``later_strikes``.
+    """``kills`` strikes, one or two turns apart: most at a worker in mid-call, one of ``anywhere``
+    as in ``later_strikes``.
 
     Anywhere includes workflow tasks, whose end by a death the server learns of after a minute.
     """
     chance = random.Random(seed)
     rare = iter(later_strikes(seed, -(-kills // anywhere), max(1, kills // anywhere // 4), (1, 2)))
     return [
-        next(rare)
-        if number % anywhere == anywhere - 1
-        else Later(chance.randint(1, 2), chance.choice(IN_A_CALL), 0, Victim.WORKER)
+        (
+            next(rare)
+            if number % anywhere == anywhere - 1
+            else Later(chance.randint(1, 2), chance.choice(IN_A_CALL), 0, Victim.WORKER)
+        )
         for number in range(kills)
     ]

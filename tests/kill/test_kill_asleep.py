@@ -1,4 +1,6 @@
-"""``kill -9`` of everything while a job sleeps: it sleeps on, and what happened meanwhile wakes it."""
+"""``kill -9`` of everything while a job sleeps: it sleeps on, and what happened meanwhile wakes
+it.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def _asleep(scene: Scene) -> bool:
 
 @pytest.mark.smoke
 def test_a_sleep_survives_everything(tmp_path: Path, bytecode: None) -> None:
-    """Worker and server are killed twice; the log changes while nobody is there; the job wakes, and no turn ran twice."""
+    """Worker and server are killed twice; the log changes while nobody is there; the job wakes, and
+    no turn ran twice.
+    """
     with Scene.open(tmp_path, Plot(3)) as scene:
         (scene.path / "jobs.yaml").write_text(JOBS)
         (scene.path / "asleep.yaml").write_text(SCRIPT)

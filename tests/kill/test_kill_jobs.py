@@ -40,22 +40,31 @@ def test_every_fail_point_is_tried() -> None:
 
 @pytest.mark.kill
 @pytest.mark.server
-@pytest.mark.parametrize("experiment", [name for name in names() if not name.startswith(UNDISTURBED)])
+@pytest.mark.parametrize(
+    "experiment", [name for name in names() if not name.startswith(UNDISTURBED)]
+)
 def test_a_killed_job_ends_as_another(experiment: str, outcome: Callable[[str], Survived]) -> None:
-    """Its result, statements, executions and prompts are those of the undisturbed job, and docs/benchmarks.md tells of it.
+    """Its result, statements, executions and prompts are those of the undisturbed job, and
+    docs/benchmarks.md tells of it.
 
-    ``failpoints`` and ``checkpoint`` die at fail points, in turn; ``struck`` at seeded random moments of 30 turns, the
-    worker, the server or both, as ``continued`` does in a job of many runs; ``condensation`` before, in and behind the call for a summary.
+    ``failpoints`` and ``checkpoint`` die at fail points, in turn; ``struck`` at seeded random
+    moments of 30 turns, the worker, the server or both, as ``continued`` does in a job of many
+    runs; ``condensation`` before, in and behind the call for a summary.
     """
     undisturbed, killed = outcome(reference(experiment)), outcome(experiment)
     assert differences(killed.record, undisturbed.record) == []
-    assert kill_row(experiment, killed, undisturbed) in block_of(FIGURES.read_text(), BLOCK).splitlines()
+    assert (
+        kill_row(experiment, killed, undisturbed)
+        in block_of(FIGURES.read_text(), BLOCK).splitlines()
+    )
 
 
 @pytest.mark.kill
 @pytest.mark.server
 @pytest.mark.parametrize("experiment", [f"continued/{seed}" for seed in CONTINUED_SEEDS])
-def test_a_job_is_killed_as_it_goes_on_in_another_run(experiment: str, outcome: Callable[[str], Survived]) -> None:
+def test_a_job_is_killed_as_it_goes_on_in_another_run(
+    experiment: str, outcome: Callable[[str], Survived]
+) -> None:
     """Undisturbed and killed it has some seven runs; a kill between two of them loses none."""
     undisturbed, killed = outcome(CONTINUED), outcome(experiment)
     assert min(len(undisturbed.histories), len(killed.histories)) > 5
@@ -64,7 +73,9 @@ def test_a_job_is_killed_as_it_goes_on_in_another_run(experiment: str, outcome: 
 
 @pytest.mark.kill
 @pytest.mark.server
-def test_a_summary_is_asked_for_again_only_if_it_was_broken_off(outcome: Callable[[str], Survived]) -> None:
+def test_a_summary_is_asked_for_again_only_if_it_was_broken_off(
+    outcome: Callable[[str], Survived],
+) -> None:
     """One kill broke off a reply, one came behind it; what was summarised stands in the record."""
     undisturbed, killed = outcome(CONDENSING), outcome(KILLED_CONDENSING)
     assert (undisturbed.summaries, killed.summaries) == ((1, 1), (2, 1))
@@ -76,7 +87,9 @@ def test_a_summary_is_asked_for_again_only_if_it_was_broken_off(outcome: Callabl
 @pytest.mark.kill
 @pytest.mark.server
 def test_workers_go_on_without_run(tmp_path: Path, outcome: Callable[[str], Survived]) -> None:
-    """``run`` is killed, then a ``worker``; the next worker ends the job, and ``run`` finds it done."""
+    """``run`` is killed, then a ``worker``; the next worker ends the job, and ``run`` finds it
+    done.
+    """
     with Scene.open(tmp_path, Plot(TURNS)) as scene:
         moments = []
         for turn in (5, 14):
@@ -94,7 +107,10 @@ def test_workers_go_on_without_run(tmp_path: Path, outcome: Callable[[str], Surv
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(timeout=60) == 0
         scene.start()
-        assert differences(record(scene, scene.finish()), outcome(f"{UNDISTURBED}/{TURNS}").record) == []
+        assert (
+            differences(record(scene, scene.finish()), outcome(f"{UNDISTURBED}/{TURNS}").record)
+            == []
+        )
         assert (resumed_at(scene)["start"], resumed_at(scene)["turn"]) == ("done", TURNS)
         check_once(scene, moments, kills=len(moments))
         scene.replay()

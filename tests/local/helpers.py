@@ -23,7 +23,9 @@ async def start_job(client: Client, name: str) -> None:
 
 
 async def is_running(client: Client, name: str) -> bool:
-    return (await client.get_workflow_handle(name).describe()).status == WorkflowExecutionStatus.RUNNING
+    return (
+        await client.get_workflow_handle(name).describe()
+    ).status == WorkflowExecutionStatus.RUNNING
 
 
 async def kill(home: Home, server: ServerInfo) -> None:

@@ -52,7 +52,10 @@ class TestPrecedence:
     def test_profile_brings_key_and_tls(self) -> None:
         """A named profile brings its API key, and with it TLS."""
         config = load_profile(Target(profile="cloud")).to_client_connect_config()
-        assert (config["target_host"], config["namespace"]) == ("acme.tmprl.cloud:7233", "acme.prod")
+        assert (config["target_host"], config["namespace"]) == (
+            "acme.tmprl.cloud:7233",
+            "acme.prod",
+        )
         assert (config["api_key"], config["tls"]) == ("secret", True)
 
     def test_unknown_profile(self) -> None:
@@ -92,9 +95,11 @@ async def test_nobody_listens() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{held.getsockname()[1]}"
-        assert await refusal(Target(address)) == (
-            f"no connection to the Temporal server at {address}: Connection refused; check the address (--address,"
-            " TEMPORAL_ADDRESS or the Temporal profile), or leave it out to use the embedded server"
+        assert (
+            await refusal(Target(address))
+            == f"no connection to the Temporal server at {address}: Connection refused; check the"
+            " address (--address, TEMPORAL_ADDRESS or the Temporal profile), or leave it out to"
+            " use the embedded server"
         )
 
 
@@ -103,7 +108,9 @@ async def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that accepts and never answers is given up after the time limit."""
     monkeypatch.setattr(connection, "CONNECT_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as mute:
-        assert "it did not answer within 1 s" in await refusal(Target(f"127.0.0.1:{mute.getsockname()[1]}"))
+        assert "it did not answer within 1 s" in await refusal(
+            Target(f"127.0.0.1:{mute.getsockname()[1]}")
+        )
 
 
 @pytest.mark.usefixtures("home")
@@ -117,12 +124,16 @@ async def test_another_protocol() -> None:
 
     async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
         address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        assert f"no connection to the Temporal server at {address}: " in await refusal(Target(address))
+        assert f"no connection to the Temporal server at {address}: " in await refusal(
+            Target(address)
+        )
 
 
 @pytest.mark.server
 async def test_embedded_and_by_address(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With nothing configured the embedded server is used and stopped after; by its address it is any server."""
+    """With nothing configured the embedded server is used and stopped after; by its address it is
+    any server.
+    """
     async with connect() as embedded:
         assert (embedded.embedded, embedded.namespace) == (home, "holdfast")
         assert embedded.client.data_converter.payload_converter_class is (
@@ -135,8 +146,9 @@ async def test_embedded_and_by_address(home: Home, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("TEMPORAL_ADDRESS", embedded.address)
         async with connect() as configured:
             assert (configured.address, configured.namespace) == (embedded.address, "default")
-        assert await refusal(Target(namespace="nope")) == (
-            f"the Temporal server at {embedded.address} has no namespace 'nope': create it, or name another with"
-            " --namespace or TEMPORAL_NAMESPACE"
+        assert (
+            await refusal(Target(namespace="nope"))
+            == f"the Temporal server at {embedded.address} has no namespace 'nope': create it, or"
+            " name another with --namespace or TEMPORAL_NAMESPACE"
         )
     assert (await server_status(home)).state is ServerState.STOPPED

@@ -29,7 +29,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 async def test_kill_in_mid_write_loses_no_acknowledged_workflow(home: Home) -> None:
-    """kill -9 of the server while it writes: every workflow whose start it had acknowledged runs afterwards."""
+    """kill -9 of the server while it writes: every workflow whose start it had acknowledged runs
+    afterwards.
+    """
     first = await ensure_server(home)
     client = await client_of(first)
     acknowledged: list[str] = []
@@ -52,7 +54,9 @@ async def test_kill_in_mid_write_loses_no_acknowledged_workflow(home: Home) -> N
 
 
 async def test_a_port_that_is_lost_is_replaced(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process listens on the chosen port first, and is gone when the server has ended: other ports are chosen."""
+    """Another process listens on the chosen port first, and is gone when the server has ended:
+    other ports are chosen.
+    """
     chosen: list[local_process.Ports] = []
 
     def choose(preferred: local_process.Ports | None, *, ui: bool) -> local_process.Ports:
@@ -77,7 +81,9 @@ async def test_a_port_that_is_lost_is_replaced(home: Home, monkeypatch: pytest.M
 
 
 async def test_server_that_dies_in_use_is_started_again(home: Home) -> None:
-    """A client that was connected when the server was killed goes on at the same address, and nothing is lost."""
+    """A client that was connected when the server was killed goes on at the same address, and
+    nothing is lost.
+    """
     async with server_in_use(home) as server:
         client = await client_of(server)
         await start_job(client, "kept")
@@ -92,7 +98,9 @@ async def test_server_that_dies_in_use_is_started_again(home: Home) -> None:
 
 
 async def test_starter_killed_right_after_the_launch(home: Home) -> None:
-    """A server whose starter was killed before it served is found, not started a second time on the same file."""
+    """A server whose starter was killed before it served is found, not started a second time on the
+    same file.
+    """
     starter = python(LAUNCH_AND_DIE, home)
     await asyncio.to_thread(starter.communicate)
     first = await ensure_server(home)
@@ -113,7 +121,9 @@ async def test_broken_state_file_of_a_live_server(home: Home, damage: str) -> No
 
 
 async def test_state_of_a_dead_server_names_a_live_process_and_a_taken_port(home: Home) -> None:
-    """A process id given to another process and a port taken by one mislead nobody, and neither is touched."""
+    """A process id given to another process and a port taken by one mislead nobody, and neither is
+    touched.
+    """
     first = await ensure_server(home)
     await kill(home, first)
     state = home.server / "server.json"
@@ -143,9 +153,13 @@ async def test_silent_server_is_replaced(home: Home, monkeypatch: pytest.MonkeyP
 
 
 async def test_server_that_cannot_start_says_why(home: Home) -> None:
-    """A database that is none ends in an error with the log's place and its last lines, and no process."""
+    """A database that is none ends in an error with the log's place and its last lines, and no
+    process.
+    """
     home.database.write_bytes(b"this is no SQLite file" * 100)
-    with pytest.raises(ServerError, match=r"is damaged\. Move it away .*server\.log:\n(.*\n)*.*not a database"):
+    with pytest.raises(
+        ServerError, match=r"is damaged\. Move it away .*server\.log:\n(.*\n)*.*not a database"
+    ):
         await ensure_server(home)
     assert (await server_status(home)).state is ServerState.STOPPED
 

@@ -9,7 +9,9 @@ from runtime.base.home import state_home
 
 
 def test_named_directory_is_made_and_is_the_owners_alone(tmp_path: Path) -> None:
-    """HOLDFAST_HOME names the directory; it and its parents are made, and nobody else can read it."""
+    """HOLDFAST_HOME names the directory; it and its parents are made, and nobody else can read
+    it.
+    """
     home = state_home({"HOLDFAST_HOME": str(tmp_path / "a" / "b")})
     assert home.path == (tmp_path / "a" / "b").resolve()
     assert home.server.is_dir()

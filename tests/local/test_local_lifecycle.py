@@ -43,7 +43,9 @@ asyncio.run(main())
 
 @pytest.mark.smoke
 async def test_started_found_and_stopped(home: Home) -> None:
-    """A first call starts the server, a second finds it; stopping ends the process and leaves nothing."""
+    """A first call starts the server, a second finds it; stopping ends the process and leaves
+    nothing.
+    """
     assert (await server_status(home)).state is ServerState.STOPPED
     first = await ensure_server(home)
     assert await ensure_server(home) == first
@@ -58,14 +60,20 @@ async def test_started_found_and_stopped(home: Home) -> None:
 
 async def test_processes_that_start_at_once_share_one_server(home: Home) -> None:
     """Three processes that want a server at the same moment get the same one."""
-    code = "from runtime.cli.main import entry; import sys; sys.argv[1:] = ['up', '--json']; entry()"
+    code = (
+        "from runtime.cli.main import entry; import sys; sys.argv[1:] = ['up', '--json']; entry()"
+    )
     processes = [python(code, home) for _ in range(3)]
-    outputs = await asyncio.gather(*(asyncio.to_thread(process.communicate) for process in processes))
+    outputs = await asyncio.gather(
+        *(asyncio.to_thread(process.communicate) for process in processes)
+    )
     assert len({json.loads(out)["pid"] for out, _ in outputs}) == 1
 
 
 async def test_last_user_stops_the_server(home: Home) -> None:
-    """The server outlives the user that started it while another uses it, and ends with the last."""
+    """The server outlives the user that started it while another uses it, and ends with the
+    last.
+    """
     async with server_in_use(home) as first:
         second = server_in_use(home)
         assert await second.__aenter__() == first
@@ -75,7 +83,9 @@ async def test_last_user_stops_the_server(home: Home) -> None:
 
 
 async def test_killed_user_leaves_the_server_and_counts_no_more(home: Home) -> None:
-    """After kill -9 of its only user the server lives on; the next user finds it, and its end stops it."""
+    """After kill -9 of its only user the server lives on; the next user finds it, and its end stops
+    it.
+    """
     user = python(USE_UNTIL_KILLED, home)
     assert user.stdout is not None
     pid = int(await asyncio.to_thread(user.stdout.readline))
@@ -101,7 +111,9 @@ async def test_pinned_server_stays(home: Home) -> None:
 
 
 async def test_first_closed_run_is_kept_for_years(home: Home) -> None:
-    """A run that closes right after the first start of all is due for deletion in ten years, not in a day."""
+    """A run that closes right after the first start of all is due for deletion in ten years, not in
+    a day.
+    """
     server = await ensure_server(home)
     client = await client_of(server)
     await start_job(client, "closed")
@@ -109,11 +121,16 @@ async def test_first_closed_run_is_kept_for_years(home: Home) -> None:
     tomorrow = datetime.now(UTC) + timedelta(days=1)
 
     def deletions() -> list[datetime]:
-        # The server's own table of timers; nothing in its interface tells when a run will be deleted.
+        # The server's own table of timers; nothing in its interface tells when a run will be
+        # deleted.
         with closing(sqlite3.connect(home.database)) as database:
             rows = database.execute("select visibility_timestamp from timer_tasks").fetchall()
         times = [datetime.fromisoformat(row[0]) for row in rows]
-        return [time for time in times if abs(time - tomorrow) < timedelta(hours=1) or time > tomorrow + RETENTION / 2]
+        return [
+            time
+            for time in times
+            if abs(time - tomorrow) < timedelta(hours=1) or time > tomorrow + RETENTION / 2
+        ]
 
     assert await wait_until(lambda: bool(deletions()), 10)
     assert all(abs(time - tomorrow - RETENTION) < timedelta(days=2) for time in deletions())
@@ -129,7 +146,9 @@ async def test_state_survives_an_orderly_stop(home: Home) -> None:
 
 
 async def test_settings_of_ones_own(home: Home) -> None:
-    """What settings.json has goes before Holdfast's own setting of that name; what is no such file starts nothing."""
+    """What settings.json has goes before Holdfast's own setting of that name; what is no such file
+    starts nothing.
+    """
     name = "limit.historyCount.suggestContinueAsNew"
     for text in ("[1]", "{"):
         home.settings.write_text(text)

@@ -45,16 +45,33 @@ def responses_server(policy: Policy) -> ProviderServer:
 def model_at(server: ProviderServer, **options: Any) -> dict[str, Any]:
     """Model options that reach ``server``."""
     if isinstance(server.protocol, OpenAIProtocol):
-        return {"name": "openai/gpt-4o", "api_base": f"{server.address}/v1", "api_key": KEY, **options}
+        return {
+            "name": "openai/gpt-4o",
+            "api_base": f"{server.address}/v1",
+            "api_key": KEY,
+            **options,
+        }
     if isinstance(server.protocol, ResponsesProtocol):
-        return {"name": "openai/gpt-5-codex", "api_base": f"{server.address}/v1", "api_key": KEY, **options}
-    return {"name": "anthropic/claude-sonnet-4-5", "api_base": server.address, "api_key": KEY, **options}
+        return {
+            "name": "openai/gpt-5-codex",
+            "api_base": f"{server.address}/v1",
+            "api_key": KEY,
+            **options,
+        }
+    return {
+        "name": "anthropic/claude-sonnet-4-5",
+        "api_base": server.address,
+        "api_key": KEY,
+        **options,
+    }
 
 
 def segment(kind: SegmentKind, role: Role, text: str, *, call: str | None = None) -> Segment:
     """A segment with its true count."""
     count = encoding("cl100k_base").count(text)
-    return Segment(kind=kind, origin="event:1", role=role, text=text, tokens=count, tool_call_id=call)
+    return Segment(
+        kind=kind, origin="event:1", role=role, text=text, tokens=count, tool_call_id=call
+    )
 
 
 START = (
@@ -65,7 +82,9 @@ START = (
 
 @dataclass
 class Job:
-    """A job of one run: takes turns through the activity and keeps the layout, as the workflow does."""
+    """A job of one run: takes turns through the activity and keeps the layout, as the workflow
+    does.
+    """
 
     model: dict[str, Any]
     store: ObjectStore = field(default_factory=MemoryStore)
@@ -104,7 +123,9 @@ class Job:
         return reply
 
 
-async def run(store: ObjectStore, call: TurnCall, environment: ActivityEnvironment | None = None) -> TurnReply:
+async def run(
+    store: ObjectStore, call: TurnCall, environment: ActivityEnvironment | None = None
+) -> TurnReply:
     """Run the activity once."""
     return await (environment or attempt(1)).run(ModelActivities(store).call_model, call)
 
@@ -117,12 +138,16 @@ def attempt(number: int) -> ActivityEnvironment:
 
 
 def _results(reply: Segment) -> list[Segment]:
-    calls = [segment(SegmentKind.RESULT, Role.TOOL, "(no output)", call=c.id) for c in reply.tool_calls]
+    calls = [
+        segment(SegmentKind.RESULT, Role.TOOL, "(no output)", call=c.id) for c in reply.tool_calls
+    ]
     return [*calls, segment(SegmentKind.BUDGET, Role.USER, "[budget: enough]")]
 
 
 def readable(store: ObjectStore) -> bytes:
-    """All that the archive says of ``RUN``, decompressed: every object's header, and every request and response."""
+    """All that the archive says of ``RUN``, decompressed: every object's header, and every request
+    and response.
+    """
     archive = JobArchive(store, "nightly", "licences")
     said: list[bytes] = []
     for key in store.list("nightly/"):

@@ -1,4 +1,6 @@
-"""What litellm sends through aiohttp itself is captured like everything else: the bytes of the wire, both ways."""
+"""What litellm sends through aiohttp itself is captured like everything else: the bytes of the
+wire, both ways.
+"""
 
 import asyncio
 
@@ -20,14 +22,26 @@ def model_at(server: ProviderServer, **options: object) -> dict[str, object]:
 
 
 async def test_archived_bytes_are_the_wires() -> None:
-    """Three turns: what the server received and sent is what the archive holds, and it says that it is the wire's."""
-    async with openai_server(lambda _m, n: {"text": f"Reply {n} é" * 300, "code": f"x = {n}"}).serving() as server:
+    """Three turns: what the server received and sent is what the archive holds, and it says that it
+    is the wire's.
+    """
+    async with openai_server(
+        lambda _m, n: {"text": f"Reply {n} é" * 300, "code": f"x = {n}"}
+    ).serving() as server:
         job = Job(model_at(server))
         replies = [await job.take_turn() for _ in range(3)]
-        assert [e.request for e in server.exchanges] == [job.archive.wire_request(RUN, n) for n in (1, 2, 3)]
-        assert [e.response for e in server.exchanges] == [job.archive.wire_response(RUN, n) for n in (1, 2, 3)]
+        assert [e.request for e in server.exchanges] == [
+            job.archive.wire_request(RUN, n) for n in (1, 2, 3)
+        ]
+        assert [e.response for e in server.exchanges] == [
+            job.archive.wire_response(RUN, n) for n in (1, 2, 3)
+        ]
     step = job.archive.step(replies[0].step)
-    assert (step.capture, step.status_code, replies[2].text) == (Capture.WIRE, 200, "Reply 3 é" * 300)
+    assert (step.capture, step.status_code, replies[2].text) == (
+        Capture.WIRE,
+        200,
+        "Reply 3 é" * 300,
+    )
     assert sum(chunk.size for chunk in job.archive.chunks(RUN, 1)) == step.response_bytes
     assert KEY.encode() not in readable(job.store)
 
@@ -40,7 +54,9 @@ async def test_archived_bytes_are_the_wires() -> None:
     ],
     ids=["refused", "silent"],
 )
-async def test_a_failure_keeps_what_was_received(reply: dict[str, object], kind: str, received: bytes) -> None:
+async def test_a_failure_keeps_what_was_received(
+    reply: dict[str, object], kind: str, received: bytes
+) -> None:
     """A refusal and silence are told apart, and retried by Temporal, not by litellm."""
     async with openai_server(lambda _m, _n: {"text": "Hello.", **reply}).serving() as server:
         job = Job(model_at(server, first_byte=0.3))
@@ -48,7 +64,11 @@ async def test_a_failure_keeps_what_was_received(reply: dict[str, object], kind:
             await job.take_turn()
         assert len(server.exchanges) == 1
     (attempt,) = job.archive.attempts(RUN, 1)
-    assert (attempt.capture, failed.value.type, failed.value.non_retryable) == (Capture.WIRE, kind, False)
+    assert (attempt.capture, failed.value.type, failed.value.non_retryable) == (
+        Capture.WIRE,
+        kind,
+        False,
+    )
     assert RequestReader(job.store.get).wire(attempt.key) == server.exchanges[0].request
     assert received in job.archive.failed_response(attempt.key)
 
@@ -58,13 +78,21 @@ async def test_a_response_that_breaks_off_is_kept_as_far_as_it_came() -> None:
 
     async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{half")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{half"
+        )
         await writer.drain()
         writer.close()
 
     async with await asyncio.start_server(half, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        job = Job({"name": "aiohttp_openai/gpt-4o", "api_base": f"http://127.0.0.1:{port}/v1", "api_key": KEY})
+        job = Job(
+            {
+                "name": "aiohttp_openai/gpt-4o",
+                "api_base": f"http://127.0.0.1:{port}/v1",
+                "api_key": KEY,
+            }
+        )
         with pytest.raises(ApplicationError) as failed:
             await job.take_turn()
     (attempt,) = job.archive.attempts(RUN, 1)

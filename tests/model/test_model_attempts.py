@@ -50,8 +50,12 @@ def told(error: ApplicationError) -> Failed:
 
 
 async def test_reported_usage_of_failed_attempts_is_booked() -> None:
-    """The reply tells of all attempts before it, at the model's price; so does its step, also to a retry that finds it."""
-    async with openai_server(lambda _m, n: REPORTING if n < 4 else {"text": TEXT}).serving() as server:
+    """The reply tells of all attempts before it, at the model's price; so does its step, also to a
+    retry that finds it.
+    """
+    async with openai_server(
+        lambda _m, n: REPORTING if n < 4 else {"text": TEXT}
+    ).serving() as server:
         job = Job(model_at(server))
         errors = await tries(job, 3)
         reply = await one_try(job, 4)
@@ -60,7 +64,9 @@ async def test_reported_usage_of_failed_attempts_is_booked() -> None:
     assert [told(error).attempts for error in errors] == [1, 2, 3]
     assert [told(error).usage for error in errors] == [one, one + one, one + one + one]
     dollars = 150_000 * 2.5e-6 + 10 * 1e-5  # gpt-4o
-    assert [told(error).cost_usd for error in errors] == pytest.approx([dollars, 2 * dollars, 3 * dollars])
+    assert [told(error).cost_usd for error in errors] == pytest.approx(
+        [dollars, 2 * dollars, 3 * dollars]
+    )
     assert (reply.failed.attempts, reply.failed.usage) == (3, one + one + one)
     assert again.failed == reply.failed
     step = job.archive.find_step(RUN, 1)
@@ -86,7 +92,12 @@ async def test_an_error_response_that_states_usage_is_booked(streams: bool) -> N
 
 async def test_a_stream_that_broke_off_reports_what_it_has() -> None:
     """Anthropic's streams begin with the prompt's tokens, and those of its cache beside them."""
-    usage = {"input_tokens": 400, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 7, "output_tokens": 1}
+    usage = {
+        "input_tokens": 400,
+        "cache_read_input_tokens": 90,
+        "cache_creation_input_tokens": 7,
+        "output_tokens": 1,
+    }
     broken = {"text": TEXT, "usage": usage, "break_after": 50}
     async with anthropic_server(lambda _m, _n: broken).serving() as server:
         error = await failed_try(Job(model_at(server)), 1)
@@ -104,7 +115,9 @@ async def test_a_stream_that_broke_off_reports_what_it_has() -> None:
     ids=["broken", "silent", "gateway timeout"],
 )
 async def test_what_nobody_reports_is_an_estimate(reply: dict[str, Any], completion: int) -> None:
-    """The request was sent, so its prompt counts, with what came of the reply; and it is called an estimate."""
+    """The request was sent, so its prompt counts, with what came of the reply; and it is called an
+    estimate.
+    """
     async with openai_server(lambda _m, _n: reply).serving() as server:
         error = await failed_try(Job(model_at(server, first_byte=0.3)), 1)
     spent = told(error)
@@ -114,7 +127,9 @@ async def test_what_nobody_reports_is_an_estimate(reply: dict[str, Any], complet
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500, 503])
 async def test_a_refusal_costs_nothing(status: int) -> None:
-    """Providers take no money for them, and a job that is limited in its rate for an hour must not starve of estimates."""
+    """Providers take no money for them, and a job that is limited in its rate for an hour must not
+    starve of estimates.
+    """
     refused = {"fail": {"status": status, "message": "No"}, "times": 99}
     async with openai_server(lambda _m, _n: refused).serving() as server:
         error = await failed_try(Job(model_at(server)), 1)
@@ -131,7 +146,9 @@ async def test_what_never_left_costs_nothing() -> None:
 
 
 async def test_an_attempt_that_was_killed_is_an_estimate() -> None:
-    """Its request is archived, and neither a reply nor a failure: the next attempt counts it, exactly once."""
+    """Its request is archived, and neither a reply nor a failure: the next attempt counts it,
+    exactly once.
+    """
     arrived, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def respond(_messages: Any, number: int) -> Any:
@@ -202,13 +219,20 @@ async def test_attempts_are_bounded_in_time() -> None:
     async with openai_server(lambda _m, _n: late).serving() as server:
         errors = await tries(Job(model_at(server)), 2, retry=Retry(time=7200))
     assert [error.non_retryable for error in errors] == [False, True]
-    assert "would be later than 'retry' allows (2h); the last: Slow down (HTTP 429)" in errors[1].message
+    assert (
+        "would be later than 'retry' allows (2h); the last: Slow down (HTTP 429)"
+        in errors[1].message
+    )
 
 
 async def test_waits_grow_with_the_failures() -> None:
-    """Up to five minutes; Temporal's own waits, of a minute at most, hold for the first and after crashes."""
+    """Up to five minutes; Temporal's own waits, of a minute at most, hold for the first and after
+    crashes.
+    """
     async with openai_server(lambda _m, _n: OOPS).serving() as server:
         errors = await tries(Job(model_at(server)), 11)
-    minutes = [None if error.next_retry_delay is None else error.next_retry_delay for error in errors]
+    minutes = [
+        None if error.next_retry_delay is None else error.next_retry_delay for error in errors
+    ]
     assert minutes[:6] == [None] * 6
     assert minutes[6:] == [timedelta(seconds=n) for n in (64, 128, 256, 300, 300)]

@@ -1,4 +1,6 @@
-"""The short forms in a history: each comes back exactly, and what has no short form is left as it is."""
+"""The short forms in a history: each comes back exactly, and what has no short form is left as it
+is.
+"""
 
 from __future__ import annotations
 
@@ -104,9 +106,19 @@ def test_a_digest_comes_back(digest: str) -> None:
 
 def test_a_layout_comes_back() -> None:
     """Parts in JSON are spans, a word, and segments without what their kind tells."""
-    budget = Segment(kind=SegmentKind.BUDGET, origin="tail", role="user", text="[budget]", tokens=3, tail=True)
-    other = Segment(kind=SegmentKind.BUDGET, origin="node:1", role="user", text="[budget]", tokens=3)
-    delta = LayoutDelta(parts=(Keep(start=0, stop=4), Reply(), Add(segment=budget), Add(segment=other)))
+    budget = Segment(
+        kind=SegmentKind.BUDGET, origin="tail", role="user", text="[budget]", tokens=3, tail=True
+    )
+    other = Segment(
+        kind=SegmentKind.BUDGET, origin="node:1", role="user", text="[budget]", tokens=3
+    )
+    delta = LayoutDelta(
+        parts=(Keep(start=0, stop=4), Reply(), Add(segment=budget), Add(segment=other))
+    )
     dumped = delta.model_dump(mode="json")
-    assert dumped["parts"][:3] == [[0, 4], "reply", {"kind": "budget", "text": "[budget]", "tokens": 3}]
+    assert dumped["parts"][:3] == [
+        [0, 4],
+        "reply",
+        {"kind": "budget", "text": "[budget]", "tokens": 3},
+    ]
     assert LayoutDelta.model_validate(dumped) == delta

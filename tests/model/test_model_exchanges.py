@@ -1,4 +1,6 @@
-"""A call that takes more than one request, a response that nobody asked to be compressed, and a reply that came second."""
+"""A call that takes more than one request, a response that nobody asked to be compressed, and a
+reply that came second.
+"""
 
 import asyncio
 import gzip
@@ -19,7 +21,9 @@ from tests.servers.provider_server import ProviderServer
 
 pytestmark = pytest.mark.usefixtures("litellm")
 
-SERVERS = pytest.mark.parametrize("make", [openai_server, anthropic_server], ids=["openai", "anthropic"])
+SERVERS = pytest.mark.parametrize(
+    "make", [openai_server, anthropic_server], ids=["openai", "anthropic"]
+)
 STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 Make = Callable[[Any], ProviderServer]
 TEXT = "Reply é \U0001f642 " * 50
@@ -33,13 +37,18 @@ def aiohttp_model(server: ProviderServer, **options: Any) -> dict[str, Any]:
 @SERVERS
 @STREAMING
 async def test_a_compressed_reply_is_read_and_archived_as_it_came(make: Make, stream: bool) -> None:
-    """A provider that compresses although it was asked not to: one attempt, the text, and the compressed bytes."""
-    async with make(lambda _m, _n: {"text": TEXT, "code": "x = 1", "gzip": True}).serving() as server:
+    """A provider that compresses although it was asked not to: one attempt, the text, and the
+    compressed bytes.
+    """
+    async with make(
+        lambda _m, _n: {"text": TEXT, "code": "x = 1", "gzip": True}
+    ).serving() as server:
         job = Job(model_at(server, stream=stream))
         reply = await job.take_turn()
         assert len(server.exchanges) == 1
         received = job.archive.wire_response(RUN, 1)
-        # Nobody reads on behind a stream's last event: the end of the compressed form may stand there.
+        # Nobody reads on behind a stream's last event: the end of the compressed form may stand
+        # there.
         assert server.exchanges[0].response.startswith(received)
         assert stream or received == server.exchanges[0].response
     step = job.archive.step(reply.step)
@@ -61,8 +70,12 @@ async def test_a_compressed_reply_is_read_where_litellm_uses_aiohttp() -> None:
 
 
 async def test_a_compressed_stream_that_ends_early_is_a_broken_one() -> None:
-    """Whether a stream is complete is looked for in what it says, and what came is archived as it came."""
-    async with openai_server(lambda _m, _n: {"text": TEXT, "gzip": True, "end_after": 40}).serving() as server:
+    """Whether a stream is complete is looked for in what it says, and what came is archived as it
+    came.
+    """
+    async with openai_server(
+        lambda _m, _n: {"text": TEXT, "gzip": True, "end_after": 40}
+    ).serving() as server:
         job = Job(model_at(server))
         with pytest.raises(ApplicationError) as failed:
             await job.take_turn()
@@ -78,8 +91,12 @@ async def test_a_compressed_stream_that_ends_early_is_a_broken_one() -> None:
 async def test_every_request_of_a_call_is_archived(
     status: int, method: str, model: Callable[..., dict[str, Any]]
 ) -> None:
-    """A redirect, and a reply that is fetched with a GET: two attempts, what came back of the first, and the reply."""
-    async with openai_server(lambda _m, n: {"text": f"Reply {n}.", "redirect": status}).serving() as server:
+    """A redirect, and a reply that is fetched with a GET: two attempts, what came back of the
+    first, and the reply.
+    """
+    async with openai_server(
+        lambda _m, n: {"text": f"Reply {n}.", "redirect": status}
+    ).serving() as server:
         job = Job(model(server))
         reply = await job.take_turn()
         await job.take_turn()
@@ -97,12 +114,16 @@ async def test_every_request_of_a_call_is_archived(
     assert job.archive.exchanged_response(asked.key) == first.response
     assert (reply.text, job.archive.step(reply.step).attempt.key) == ("Reply 2.", got.key)
     assert job.archive.wire_response(RUN, 1) == second.response
-    assert job.archive.wire_request(RUN, 1) == first.request, "what was asked, also where the reply was fetched"
+    assert job.archive.wire_request(RUN, 1) == first.request, (
+        "what was asked, also where the reply was fetched"
+    )
     assert damage(verify_job(job.archive)) == []
 
 
 async def test_the_reply_that_lost_a_race_is_archived_too() -> None:
-    """Two attempts run at a time: one is the turn's step, the other's reply stands beside it, with what it cost."""
+    """Two attempts run at a time: one is the turn's step, the other's reply stands beside it, with
+    what it cost.
+    """
 
     def respond(_messages: list[dict[str, Any]], number: int) -> dict[str, Any]:
         return {"text": f"Reply {number}.", "delay": 0.3 * (number - 1)}
@@ -110,11 +131,15 @@ async def test_the_reply_that_lost_a_race_is_archived_too() -> None:
     async with openai_server(respond).serving() as server:
         job = Job(model_at(server))
         call = job.call()
-        one, other = await asyncio.gather(run(job.store, call, attempt(1)), run(job.store, call, attempt(2)))
+        one, other = await asyncio.gather(
+            run(job.store, call, attempt(1)), run(job.store, call, attempt(2))
+        )
         assert one == other
         sent = {e.response for e in server.exchanges}
         assert len(sent) == 2
-    lost = [key for a in job.archive.attempts(RUN, 1) if job.archive.exchange(key := a.key) is not None]
+    lost = [
+        key for a in job.archive.attempts(RUN, 1) if job.archive.exchange(key := a.key) is not None
+    ]
     (beside,) = lost
     exchange = job.archive.exchange(beside)
     assert exchange is not None and exchange.reply is not None
@@ -126,7 +151,9 @@ async def test_the_reply_that_lost_a_race_is_archived_too() -> None:
 
 @pytest.mark.parametrize("first_wins", [True, False], ids=["first", "second"])
 async def test_what_lost_a_race_is_counted_once(first_wins: bool) -> None:
-    """``holdfast cost`` tells what the job booked where the winner counted the other as failed, and else the other's reply too."""
+    """``holdfast cost`` tells what the job booked where the winner counted the other as failed, and
+    else the other's reply too.
+    """
     gates = {1: asyncio.Event(), 2: asyncio.Event()}
 
     def respond(_messages: list[dict[str, Any]], number: int) -> dict[str, Any]:
@@ -150,11 +177,16 @@ async def test_what_lost_a_race_is_counted_once(first_wins: bool) -> None:
     step = job.archive.step(one.step)
     beside = next(a for a in job.archive.attempts(RUN, 1) if a.key != step.attempt.key)
     exchange = job.archive.exchange(beside.key)
-    assert exchange is not None and (beside.temporal_attempt, exchange.reason) == (slow, ExchangeReason.SUPERSEDED)
+    assert exchange is not None and (beside.temporal_attempt, exchange.reason) == (
+        slow,
+        ExchangeReason.SUPERSEDED,
+    )
     assert step.failed_attempts.attempts == quick - 1
     booked = step.usage.total + step.failed_attempts.usage.total
     told = spent(job.archive)
     assert told["calls"] == 2
-    assert told["prompt"] + told["completion"] == booked + (exchange.usage.total if first_wins else 0)
+    assert told["prompt"] + told["completion"] == booked + (
+        exchange.usage.total if first_wins else 0
+    )
     cost = step.cost_usd + step.failed_attempts.cost_usd + (exchange.cost_usd if first_wins else 0)
     assert told["cost_usd"] == pytest.approx(cost)

@@ -1,4 +1,6 @@
-"""What goes wrong with a call: what Temporal retries, when, what it does not, and the provider's own words."""
+"""What goes wrong with a call: what Temporal retries, when, what it does not, and the provider's
+own words.
+"""
 
 import asyncio
 import logging
@@ -9,7 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_calls import KEY, RUN, Job, anthropic_server, attempt, model_at, openai_server, readable, run, segment
+from model_calls import (
+    KEY,
+    RUN,
+    Job,
+    anthropic_server,
+    attempt,
+    model_at,
+    openai_server,
+    readable,
+    run,
+    segment,
+)
 from temporalio.exceptions import ApplicationError
 
 from activities import _recorder
@@ -23,7 +36,9 @@ from tests.servers.provider_server import ProviderServer
 pytestmark = pytest.mark.usefixtures("litellm")
 
 Make = Callable[[Any], ProviderServer]
-SERVERS = pytest.mark.parametrize("make", [openai_server, anthropic_server], ids=["openai", "anthropic"])
+SERVERS = pytest.mark.parametrize(
+    "make", [openai_server, anthropic_server], ids=["openai", "anthropic"]
+)
 STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 TEXT = "A reply of some length, so that there is a middle. " * 4
 
@@ -48,17 +63,32 @@ async def failure(job: Job) -> ApplicationError:
         (500, "Oops", "ServerError", True),
         (503, "Overloaded", "ServerError", True),
         (529, "Overloaded", "ServerError", True),
-        (400, "This model's maximum context length is 8192 tokens.", "ContextWindowExceeded", False),
+        (
+            400,
+            "This model's maximum context length is 8192 tokens.",
+            "ContextWindowExceeded",
+            False,
+        ),
         (400, "prompt is too long: 210000 tokens > 200000 maximum", "ContextWindowExceeded", False),
         (413, "Request too large", "ContextWindowExceeded", False),
     ],
 )
 async def test_an_error_response(
-    make: Make, stream: bool, status: int, message: str, kind: str, retried: bool, caplog: pytest.LogCaptureFixture
+    make: Make,
+    stream: bool,
+    status: int,
+    message: str,
+    kind: str,
+    retried: bool,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Each status has its type, is retried or is not, and keeps the provider's words without the key."""
+    """Each status has its type, is retried or is not, and keeps the provider's words without the
+    key.
+    """
     caplog.set_level(logging.DEBUG)
-    async with make(lambda _m, _n: {"fail": {"status": status, "message": message}}).serving() as server:
+    async with make(
+        lambda _m, _n: {"fail": {"status": status, "message": message}}
+    ).serving() as server:
         job = Job(model_at(server, stream=stream))
         error = await failure(job)
         assert len(server.exchanges) == 1
@@ -73,15 +103,22 @@ async def test_an_error_response(
 
 @SERVERS
 @STREAMING
-async def test_an_error_of_many_megabytes_is_read_and_kept_in_part(make: Make, stream: bool) -> None:
-    """Its beginning tells what happened; what is kept says that there was more, and no key's form stands in it."""
+async def test_an_error_of_many_megabytes_is_read_and_kept_in_part(
+    make: Make, stream: bool
+) -> None:
+    """Its beginning tells what happened; what is kept says that there was more, and no key's form
+    stands in it.
+    """
     words = "Slow down, " + "sk-a1b2c3d4e5f6g7h8i9j0 " * 200_000
     async with make(lambda _m, _n: {"fail": {"status": 429, "message": words}}).serving() as server:
         job = Job(model_at(server, stream=stream))
         error = await failure(job)
     assert (error.type, error.non_retryable) == ("RateLimitError", False)
     assert error.message.endswith("… (HTTP 429, the first megabyte of a longer answer)")
-    assert "Slow down, [masked:api-key] [masked:api-key]" in error.message and len(error.message) < 2_100
+    assert (
+        "Slow down, [masked:api-key] [masked:api-key]" in error.message
+        and len(error.message) < 2_100
+    )
     assert b"sk-a1" not in readable(job.store)
 
 
@@ -104,7 +141,9 @@ async def test_a_token_in_the_address_is_in_no_record(caplog: pytest.LogCaptureF
     caplog.set_level(logging.DEBUG)
     token, header = "0123-a-token-of-mine", "a-gateway-s-own-word"
     words = f"no such token: {token}, {header}"
-    async with openai_server(lambda _m, _n: {"fail": {"status": 403, "message": words}}).serving() as server:
+    async with openai_server(
+        lambda _m, _n: {"fail": {"status": 403, "message": words}}
+    ).serving() as server:
         model = model_at(server, extra_headers={"X-Gateway-Auth": header})
         job = Job(model | {"api_base": f"{model['api_base']}?access_token={token}"})
         error = await failure(job)
@@ -114,13 +153,19 @@ async def test_a_token_in_the_address_is_in_no_record(caplog: pytest.LogCaptureF
         assert secret not in error.message
         assert secret.encode() not in readable(job.store)
         # The server's own log of what it was asked for is not ours.
-        assert not any(secret in record.getMessage() for record in caplog.records if record.name != "aiohttp.access")
+        assert not any(
+            secret in record.getMessage()
+            for record in caplog.records
+            if record.name != "aiohttp.access"
+        )
 
 
 async def test_a_value_that_a_statement_put_together_is_masked_before_it_is_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The workflow does not know the environment's values; the worker that sends a prompt does, and says whose they were."""
+    """The workflow does not know the environment's values; the worker that sends a prompt does, and
+    says whose they were.
+    """
     secret = "correct horse battery"
     monkeypatch.setenv("DB_PASSWORD", secret)
     monkeypatch.setenv("TEAM_PIN", "4711-0815")
@@ -130,7 +175,11 @@ async def test_a_value_that_a_statement_put_together_is_masked_before_it_is_sent
         told = segment(SegmentKind.RESULT, Role.USER, f"it is {secret} and 4711-0815")
         call = job.call()
         layout = LayoutDelta(parts=(*call.layout.parts, Add(segment=told)))
-        update = {"layout": layout, "execution": {"stdout": secret}, "redact": Redaction(env=("TEAM_PIN",))}
+        update = {
+            "layout": layout,
+            "execution": {"stdout": secret},
+            "redact": Redaction(env=("TEAM_PIN",)),
+        }
         await run(job.store, call.model_copy(update=update))
         (exchange,) = server.exchanges
     for data in (readable(job.store), str(exchange).encode()):
@@ -141,14 +190,18 @@ async def test_a_value_that_a_statement_put_together_is_masked_before_it_is_sent
 @SERVERS
 async def test_retry_after_is_honoured(make: Make) -> None:
     """A provider that says how long to wait is waited for."""
-    async with make(lambda _m, _n: {"fail": {"status": 429, "retry_after": 17}}).serving() as server:
+    async with make(
+        lambda _m, _n: {"fail": {"status": 429, "retry_after": 17}}
+    ).serving() as server:
         error = await failure(Job(model_at(server)))
     assert error.next_retry_delay == timedelta(seconds=17)
 
 
 @SERVERS
 async def test_a_retry_is_an_attempt_of_its_own(make: Make) -> None:
-    """After a failure the next attempt sends again, both are archived, and the step names the second."""
+    """After a failure the next attempt sends again, both are archived, and the step names the
+    second.
+    """
     reply = {"text": "Hello.", "fail": {"status": 500}}
     async with make(lambda _m, _n: reply).serving() as server:
         job = Job(model_at(server))
@@ -191,7 +244,9 @@ async def test_an_error_in_mid_stream_is_retried(make: Make, where: int) -> None
 async def test_a_window_error_in_mid_stream_is_known(make: Make) -> None:
     """A provider that finds out in mid-stream that the prompt is too long is understood."""
     wrong = {"type": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8 maximum"}
-    async with make(lambda _m, _n: {"text": TEXT, "error_after": 0, "error": wrong}).serving() as server:
+    async with make(
+        lambda _m, _n: {"text": TEXT, "error_after": 0, "error": wrong}
+    ).serving() as server:
         error = await failure(Job(model_at(server)))
     assert (error.type, error.non_retryable) == ("ContextWindowExceeded", True)
 
@@ -225,7 +280,9 @@ async def test_a_call_has_an_end() -> None:
 
 @SERVERS
 async def test_a_server_that_is_not_there(make: Make) -> None:
-    """A refused connection is retried, and the request is archived once, for litellm does not try again by itself."""
+    """A refused connection is retried, and the request is archived once, for litellm does not try
+    again by itself.
+    """
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         server = make(lambda _m, _n: "")
@@ -238,7 +295,9 @@ async def test_a_server_that_is_not_there(make: Make) -> None:
 
 @SERVERS
 async def test_a_cancelled_call_ends_at_once(make: Make) -> None:
-    """Cancelling in mid-stream ends the activity and the connection; the attempt stays, without a step."""
+    """Cancelling in mid-stream ends the activity and the connection; the attempt stays, without a
+    step.
+    """
     async with make(lambda _m, _n: {"text": TEXT, "hang_after": 60}).serving() as server:
         job = Job(model_at(server))
         environment = attempt(1)
@@ -277,7 +336,9 @@ async def test_nothing_is_sent_that_is_not_archived() -> None:
 async def test_a_reply_is_held_until_it_can_be_archived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While the disk is full the reply, which is paid for, waits; the model is not called again, and one log line says why."""
+    """While the disk is full the reply, which is paid for, waits; the model is not called again,
+    and one log line says why.
+    """
     monkeypatch.setattr("activities._model_turn.HELD_PAUSE", 0.01)
     refused = []
 
@@ -294,7 +355,11 @@ async def test_a_reply_is_held_until_it_can_be_archived(
         assert len(server.exchanges) == 1
         assert job.archive.wire_response(RUN, 1) == server.exchanges[0].response
     assert (len(job.archive.attempts(RUN, 1)), len(refused)) == (1, 3)
-    said = [record.getMessage() for record in caplog.records if "waits to be archived" in record.getMessage()]
+    said = [
+        record.getMessage()
+        for record in caplog.records
+        if "waits to be archived" in record.getMessage()
+    ]
     assert said == ["nightly/licences turn 1: the reply waits to be archived: no space left"]
 
 
@@ -319,7 +384,9 @@ async def test_what_cannot_be_called_is_not_retried(
 async def test_a_key_stands_nowhere(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key in the environment or in a header is in no object, though the provider says it back."""
     secret = "hf-0123456789-secret-value"
-    options: dict[str, Any] = {"extra_headers": {"x-gateway-token": secret}} if where == "header" else {}
+    options: dict[str, Any] = (
+        {"extra_headers": {"x-gateway-token": secret}} if where == "header" else {}
+    )
     async with openai_server(lambda _m, _n: f"Your key is {secret}.").serving() as server:
         if where == "key":
             monkeypatch.setenv("OPENAI_API_KEY", secret)

@@ -34,8 +34,13 @@ CALL = ToolCall(id="1", name="python", arguments="{}")
 def test_which_replies_had_no_room(
     said: dict[str, Any], tokens: int, accepted: int, options: dict[str, Any], expected: bool
 ) -> None:
-    """Only an empty one that was cut off, of a prompt larger than others or near the known window (gpt-4 has 8,192 tokens)."""
+    """Only an empty one that was cut off, of a prompt larger than others or near the known window
+    (gpt-4 has 8,192 tokens).
+    """
     usage = SimpleNamespace(prompt_tokens=said.pop("prompt", tokens), completion_tokens=200)
     fields = {"text": "", "tool_calls": (), "refusal": None, "finish_reason": "length", **said}
     answer = Answer(**fields, thinking=(), response_id="", usage=usage)
-    assert left_no_room(answer, tokens, accepted, ModelOptions(**{"name": "openai/local", **options})) is expected
+    assert (
+        left_no_room(answer, tokens, accepted, ModelOptions(**{"name": "openai/local", **options}))
+        is expected
+    )

@@ -20,7 +20,9 @@ def timers(port: int) -> set[str]:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's table of connections")
 @pytest.mark.usefixtures("litellm")
 async def test_a_waiting_connection_is_probed() -> None:
-    """While a call waits for its first byte, the kernel asks whether the other end is still there."""
+    """While a call waits for its first byte, the kernel asks whether the other end is still
+    there.
+    """
     async with openai_server(lambda _m, _n: {"hang": True}).serving() as server:
         port = int(server.address.rpartition(":")[2])
         call = asyncio.create_task(Job(model_at(server)).take_turn())

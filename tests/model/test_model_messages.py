@@ -14,10 +14,19 @@ THINKING: tuple[dict[str, object], ...] = (
 
 
 def segment(role: Role, text: str, *, call: str | None = None) -> Segment:
-    return Segment(kind=SegmentKind.MESSAGE, origin="event:1", role=role, text=text, tokens=1, tool_call_id=call)
+    return Segment(
+        kind=SegmentKind.MESSAGE,
+        origin="event:1",
+        role=role,
+        text=text,
+        tokens=1,
+        tool_call_id=call,
+    )
 
 
-def reply(text: str = "", *calls: ToolCall, thinking: tuple[dict[str, object], ...] = ()) -> Segment:
+def reply(
+    text: str = "", *calls: ToolCall, thinking: tuple[dict[str, object], ...] = ()
+) -> Segment:
     return reply_segment(turn=1, text=text, tool_calls=calls, thinking=thinking, tokens=1)
 
 
@@ -25,12 +34,16 @@ def call(id: str = "c1", arguments: str = '{"code": "x"}', name: str = "python")
     return ToolCall(id=id, name=name, arguments=arguments)
 
 
-def native(id: str = "c1", arguments: str = '{"code": "x"}', name: str = "python") -> dict[str, object]:
+def native(
+    id: str = "c1", arguments: str = '{"code": "x"}', name: str = "python"
+) -> dict[str, object]:
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def test_a_layout_becomes_messages() -> None:
-    """System segments are one message, users' stretches one each, replies and results stand as given."""
+    """System segments are one message, users' stretches one each, replies and results stand as
+    given.
+    """
     layout = [
         segment(Role.SYSTEM, "You are A."),
         segment(Role.SYSTEM, "Contract."),
@@ -56,7 +69,9 @@ def test_a_layout_becomes_messages() -> None:
 
 
 def test_results_stand_right_after_their_calls() -> None:
-    """What lies between a call and its result comes after the result; results are in the calls' order."""
+    """What lies between a call and its result comes after the result; results are in the calls'
+    order.
+    """
     layout = [
         reply("", call("a"), call("b")),
         segment(Role.USER, "between"),
@@ -88,7 +103,9 @@ def test_a_result_without_a_call_is_told_as_text() -> None:
 
 
 def test_an_empty_reply_keeps_its_place() -> None:
-    """A reply without text and calls is a message with a placeholder, for providers refuse empty ones."""
+    """A reply without text and calls is a message with a placeholder, for providers refuse empty
+    ones.
+    """
     assert messages_of([segment(Role.USER, "a"), reply(" \n"), segment(Role.USER, "b")]) == [
         {"role": "user", "content": "a"},
         {"role": "assistant", "content": NO_TEXT},
@@ -97,7 +114,9 @@ def test_an_empty_reply_keeps_its_place() -> None:
 
 
 def test_malformed_calls_can_be_sent_back() -> None:
-    """Arguments that are no JSON object and names that are none do not make the next prompt unsendable."""
+    """Arguments that are no JSON object and names that are none do not make the next prompt
+    unsendable.
+    """
     message = messages_of([reply("", call(arguments='{"code": "x', name="py thon"))])[0]
     assert message["tool_calls"] == [native("c1", '{"unparsed": "{\\"code\\": \\"x"}', "py_thon")]
 
@@ -113,7 +132,11 @@ def test_the_tool_form_has_one_tool() -> None:
 
 SEGMENTS = st.one_of(
     st.builds(segment, st.sampled_from([Role.SYSTEM, Role.USER]), st.sampled_from(["", "u", "v"])),
-    st.builds(lambda t, c: segment(Role.TOOL, t, call=c), st.sampled_from(["", "t"]), st.sampled_from(["a", "b"])),
+    st.builds(
+        lambda t, c: segment(Role.TOOL, t, call=c),
+        st.sampled_from(["", "t"]),
+        st.sampled_from(["a", "b"]),
+    ),
     st.builds(
         lambda t, ids: reply(t, *map(call, ids)),
         st.sampled_from(["", "r"]),
@@ -124,7 +147,9 @@ SEGMENTS = st.one_of(
 
 @given(st.lists(SEGMENTS, max_size=12))
 def test_any_layout_has_the_form_that_providers_demand(layout: list[Segment]) -> None:
-    """Every call is answered at once and exactly once, no content is empty, and no two user messages meet."""
+    """Every call is answered at once and exactly once, no content is empty, and no two user
+    messages meet.
+    """
     messages = messages_of(layout)
     wanted: list[str] = []
     for before, message in zip([{"role": ""}, *messages], messages, strict=False):

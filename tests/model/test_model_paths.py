@@ -1,4 +1,6 @@
-"""Each way in which litellm reaches a provider is captured and read: one model of each, on the bytes of its own protocol."""
+"""Each way in which litellm reaches a provider is captured and read: one model of each, on the
+bytes of its own protocol.
+"""
 
 import json
 from collections.abc import Callable
@@ -36,13 +38,21 @@ WITHOUT: list[tuple[str, Options]] = [
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Amazon's requests are signed with."""
-    for name, value in {"ACCESS_KEY_ID": "AKIATEST", "SECRET_ACCESS_KEY": "secret", "REGION": "us-east-1"}.items():
+    for name, value in {
+        "ACCESS_KEY_ID": "AKIATEST",
+        "SECRET_ACCESS_KEY": "secret",
+        "REGION": "us-east-1",
+    }.items():
         monkeypatch.setenv(f"AWS_{name}", value)
 
 
-@pytest.mark.parametrize(("name", "options"), [*WITH_TOOLS, *WITHOUT], ids=[n for n, _ in [*WITH_TOOLS, *WITHOUT]])
+@pytest.mark.parametrize(
+    ("name", "options"), [*WITH_TOOLS, *WITHOUT], ids=[n for n, _ in [*WITH_TOOLS, *WITHOUT]]
+)
 async def test_a_provider_is_captured_and_read(name: str, options: Options) -> None:
-    """Its text, call and usage arrive, after one request whose exact bytes, and the response's, are in the archive."""
+    """Its text, call and usage arrive, after one request whose exact bytes, and the response's, are
+    in the archive.
+    """
     server, tools = ForeignServer(), (name, options) in WITH_TOOLS
     with server.serving() as address:
         form = ReplyForm.TOOL if tools else ReplyForm.SCRIPT
@@ -52,19 +62,27 @@ async def test_a_provider_is_captured_and_read(name: str, options: Options) -> N
         assert [json.loads(call.arguments) for call in reply.tool_calls] == [ARGUMENTS]
     assert reply.text == SAID
     assert reply.usage == Usage(prompt=PROMPT_TOKENS, completion=REPLY_TOKENS)
-    assert server.exchanges == [(job.archive.wire_request(RUN, 1), job.archive.wire_response(RUN, 1))]
+    assert server.exchanges == [
+        (job.archive.wire_request(RUN, 1), job.archive.wire_response(RUN, 1))
+    ]
     assert job.archive.step(reply.step).capture is Capture.WIRE
 
 
 async def test_text_completion_without_tools() -> None:
-    """OpenAI's old protocol has no tools: with them the call ends at once, unsent; in the form of scripts it goes."""
+    """OpenAI's old protocol has no tools: with them the call ends at once, unsent; in the form of
+    scripts it goes.
+    """
     name = "text-completion-openai/gpt-3.5-turbo-instruct"
     server = ForeignServer()
     with server.serving() as address:
         options = {"name": name, "api_key": KEY, "api_base": f"{address}/v1"}
         with pytest.raises(ApplicationError) as failed:
             await Job(options).take_turn()
-        assert (failed.value.type, failed.value.non_retryable, server.exchanges) == ("BadRequestError", True, [])
+        assert (failed.value.type, failed.value.non_retryable, server.exchanges) == (
+            "BadRequestError",
+            True,
+            [],
+        )
         reply = await Job(options, form=ReplyForm.SCRIPT).take_turn()
     assert reply.text == SAID
     assert len(server.exchanges) == 1

@@ -17,7 +17,11 @@ def call(code: object = "x = 1", *, id: str = "call_1", name: str = "python") ->
 
 
 def parse(
-    text: str = "", *calls: ToolCall, reason: str = "stop", refusal: str | None = None, form: str = "tool"
+    text: str = "",
+    *calls: ToolCall,
+    reason: str = "stop",
+    refusal: str | None = None,
+    form: str = "tool",
 ) -> ParsedReply:
     return parse_reply(text, calls, reason, refusal, form)
 
@@ -74,10 +78,22 @@ def test_an_unrelated_mention_of_the_tag_beside_a_native_call_is_text() -> None:
         (parse("", call(), call(id="call_2")), "Your reply has 2 tool calls"),
         (parse(f"{OPEN}a{CLOSE}", call()), "Your reply has 1 tool call and 1 script block"),
         (parse("", call(name="bash")), "There is no tool `bash` to call natively."),
-        (parse("", ToolCall(id="c", name="python", arguments='{"code": "x')), "are not valid JSON (Unterminated"),
-        (parse("", ToolCall(id="c", name="python", arguments="[" * 100_000)), "are not valid JSON (it is nested"),
-        (parse("", ToolCall(id="c", name="python", arguments='{"src": "x"}')), "Your call's arguments are `src`"),
-        (parse("", ToolCall(id="c", name="python", arguments="[1]")), "are not an object with one key"),
+        (
+            parse("", ToolCall(id="c", name="python", arguments='{"code": "x')),
+            "are not valid JSON (Unterminated",
+        ),
+        (
+            parse("", ToolCall(id="c", name="python", arguments="[" * 100_000)),
+            "are not valid JSON (it is nested",
+        ),
+        (
+            parse("", ToolCall(id="c", name="python", arguments='{"src": "x"}')),
+            "Your call's arguments are `src`",
+        ),
+        (
+            parse("", ToolCall(id="c", name="python", arguments="[1]")),
+            "are not an object with one key",
+        ),
         (parse("", call(7)), "argument `code` is not a string"),
         (parse("", call(" \n")), "argument `code` is empty"),
         (parse("", call(), reason="length"), "cut off by the token limit"),

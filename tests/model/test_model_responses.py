@@ -5,7 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_calls import KEY, RUN, Job, anthropic_server, model_at, openai_server, readable, responses_server
+from model_calls import (
+    KEY,
+    RUN,
+    Job,
+    anthropic_server,
+    model_at,
+    openai_server,
+    readable,
+    responses_server,
+)
 from temporalio.exceptions import ApplicationError
 
 from activities._options import ModelOptions
@@ -19,13 +28,22 @@ from tests.servers.provider_server import PIECE
 pytestmark = pytest.mark.usefixtures("litellm")
 
 STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-MODELS = pytest.mark.parametrize("name", ["openai/gpt-5-codex", "openai/gpt-5-pro", "openai/responses/gpt-4o"])
+MODELS = pytest.mark.parametrize(
+    "name", ["openai/gpt-5-codex", "openai/gpt-5-pro", "openai/responses/gpt-4o"]
+)
 REASONING = (
-    {"summary": [{"type": "summary_text", "text": "First I look around."}], "encrypted_content": "c2VhbGVk"},
+    {
+        "summary": [{"type": "summary_text", "text": "First I look around."}],
+        "encrypted_content": "c2VhbGVk",
+    },
     {"summary": [], "encrypted_content": "YWdhaW4="},
 )
 THOUGHTS = tuple(
-    {"type": "reasoning", "id": f"rs_1_{n}", **{name: value for name, value in item.items() if value}}
+    {
+        "type": "reasoning",
+        "id": f"rs_1_{n}",
+        **{name: value for name, value in item.items() if value},
+    }
     for n, item in enumerate(REASONING)
 )
 
@@ -42,12 +60,20 @@ def talkative(messages: list[dict[str, Any]], number: int) -> dict[str, Any]:
 @MODELS
 @STREAMING
 async def test_archived_bytes_are_the_wires(name: str, stream: bool, tmp_path: Path) -> None:
-    """Three turns: each request and each response in the archive equals what the server saw and sent."""
+    """Three turns: each request and each response in the archive equals what the server saw and
+    sent.
+    """
     async with responses_server(talkative).serving() as server:
-        job = Job(model_at(server, name=name, stream=stream), store=open_store(str(tmp_path / "archive")))
+        job = Job(
+            model_at(server, name=name, stream=stream), store=open_store(str(tmp_path / "archive"))
+        )
         replies = [await job.take_turn() for _ in range(3)]
-        assert [e.request for e in server.exchanges] == [job.archive.wire_request(RUN, n) for n in range(1, 4)]
-        assert [e.response for e in server.exchanges] == [job.archive.wire_response(RUN, n) for n in range(1, 4)]
+        assert [e.request for e in server.exchanges] == [
+            job.archive.wire_request(RUN, n) for n in range(1, 4)
+        ]
+        assert [e.response for e in server.exchanges] == [
+            job.archive.wire_response(RUN, n) for n in range(1, 4)
+        ]
     step = job.archive.step(replies[0].step)
     assert (step.capture, step.status_code) == (Capture.WIRE, 200)
     assert sum(chunk.size for chunk in job.archive.chunks(RUN, 1)) == step.response_bytes
@@ -57,15 +83,23 @@ async def test_archived_bytes_are_the_wires(name: str, stream: bool, tmp_path: P
 @MODELS
 @STREAMING
 async def test_a_reply_is_complete(name: str, stream: bool) -> None:
-    """Text, call, reasoning, usage and cost are there once, also where litellm makes a stream up."""
+    """Text, call, reasoning, usage and cost are there once, also where litellm makes a stream
+    up.
+    """
     async with responses_server(talkative).serving() as server:
         reply = await Job(model_at(server, name=name, stream=stream)).take_turn()
     wanted = talkative([], 1)
     arguments = json.dumps({"code": wanted["code"]})
     assert reply.text == wanted["text"]
     assert reply.tool_calls == (ToolCall(id="call_1_0", name="python", arguments=arguments),)
-    assert (reply.thinking, reply.finish_reason, reply.response_id) == (THOUGHTS, "tool_calls", "resp_1")
-    assert reply.usage == Usage(prompt=1000, completion=len(wanted["text"]) // PIECE + 1, cache_read=512)
+    assert (reply.thinking, reply.finish_reason, reply.response_id) == (
+        THOUGHTS,
+        "tool_calls",
+        "resp_1",
+    )
+    assert reply.usage == Usage(
+        prompt=1000, completion=len(wanted["text"]) // PIECE + 1, cache_read=512
+    )
     assert reply.cost_usd > 0
     count = encoding("cl100k_base").count
     thought = count("First I look around.")
@@ -73,7 +107,9 @@ async def test_a_reply_is_complete(name: str, stream: bool) -> None:
 
 
 async def test_a_reply_goes_back_as_it_came() -> None:
-    """The second request holds the first reply: reasoning first, still encrypted, then text, call and its output."""
+    """The second request holds the first reply: reasoning first, still encrypted, then text, call
+    and its output.
+    """
     seen: list[list[dict[str, Any]]] = []
 
     def respond(messages: list[dict[str, Any]], number: int) -> dict[str, Any]:
@@ -96,7 +132,10 @@ async def test_a_reply_goes_back_as_it_came() -> None:
     ]
     assert [item["encrypted_content"] for item in items[:2]] == ["c2VhbGVk", "YWdhaW4="]
     assert items[2]["content"][0]["text"] == first.text
-    assert (items[3]["call_id"], items[3]["arguments"]) == ("call_1_0", first.tool_calls[0].arguments)
+    assert (items[3]["call_id"], items[3]["arguments"]) == (
+        "call_1_0",
+        first.tool_calls[0].arguments,
+    )
 
 
 async def test_reasoning_stays_with_the_api_that_gave_it() -> None:
@@ -127,7 +166,10 @@ async def test_a_choice_to_store_is_the_users() -> None:
 @STREAMING
 async def test_a_refusal_and_a_cut_are_kept(stream: bool) -> None:
     """A refusal is no text, and a reply that the limit cut off says so."""
-    replies = [{"refusal": "I cannot help with that."}, {"text": "Too lo", "finish_reason": "length"}]
+    replies = [
+        {"refusal": "I cannot help with that."},
+        {"text": "Too lo", "finish_reason": "length"},
+    ]
     async with responses_server(lambda _m, n: replies[n - 1]).serving() as server:
         job = Job(model_at(server, stream=stream))
         refused, cut = await job.take_turn(), await job.take_turn()
@@ -140,17 +182,36 @@ async def test_a_refusal_and_a_cut_are_kept(stream: bool) -> None:
     [
         ({"fail": {"status": 401, "message": "No such key."}}, "AuthenticationError", True),
         ({"fail": {"status": 429, "message": "Slow down."}}, "RateLimitError", False),
-        ({"fail": {"status": 400, "message": "Your input exceeds the context window of this model."}}, None, True),
-        ({"error_after": 3, "error": {"type": "server_error", "message": "It broke."}}, "ServerError", False),
+        (
+            {
+                "fail": {
+                    "status": 400,
+                    "message": "Your input exceeds the context window of this model.",
+                }
+            },
+            None,
+            True,
+        ),
+        (
+            {"error_after": 3, "error": {"type": "server_error", "message": "It broke."}},
+            "ServerError",
+            False,
+        ),
         ({"break_after": 3}, "StreamBroken", False),
         ({"end_after": 3}, "StreamBroken", False),
         ({"hang_after": 3}, "ModelTimeout", False),
     ],
     ids=["key", "rate", "window", "error", "break", "end", "hang"],
 )
-async def test_a_failure_is_told_like_any_others(reply: dict[str, Any], kind: str | None, final: bool) -> None:
-    """Refusals, errors in mid-stream, streams that break or stop: one request each, and litellm retries none."""
-    async with responses_server(lambda _m, _n: {"text": "Hello world.", **reply}).serving() as server:
+async def test_a_failure_is_told_like_any_others(
+    reply: dict[str, Any], kind: str | None, final: bool
+) -> None:
+    """Refusals, errors in mid-stream, streams that break or stop: one request each, and litellm
+    retries none.
+    """
+    async with responses_server(
+        lambda _m, _n: {"text": "Hello world.", **reply}
+    ).serving() as server:
         job = Job(model_at(server, stall=0.5))
         with pytest.raises(ApplicationError) as failed:
             await job.take_turn()
@@ -160,6 +221,8 @@ async def test_a_failure_is_told_like_any_others(reply: dict[str, Any], kind: st
 
 
 def test_what_is_not_streamed_is_not_awaited_as_a_stream() -> None:
-    """A model whose provider gives whole replies may take as long for its first byte as for all of it."""
+    """A model whose provider gives whole replies may take as long for its first byte as for all of
+    it.
+    """
     assert ModelOptions(name="openai/gpt-5-pro", timeout=900).limits(Retry()).first_byte == 900
     assert ModelOptions(name="openai/gpt-5-codex", timeout=900).limits(Retry()).first_byte < 900

@@ -1,4 +1,6 @@
-"""``scripted/FILE``: written replies on the path of a real provider, without a wire and saying so."""
+"""``scripted/FILE``: written replies on the path of a real provider, without a wire and saying
+so.
+"""
 
 import json
 from datetime import timedelta
@@ -38,11 +40,18 @@ async def failure(job: Job, number: int = 1) -> ApplicationError:
 @STREAMING
 async def test_a_list_is_replied_in_order(tmp_path: Path, stream: bool) -> None:
     """Each turn gets the next reply; text, statement and thinking arrive as written."""
-    replies = [LONG, {"text": "Now.", "code": "x = 'é'\nprint(x)", "thinking": "Hm."}, {"refusal": "No."}, ""]
+    replies = [
+        LONG,
+        {"text": "Now.", "code": "x = 'é'\nprint(x)", "thinking": "Hm."},
+        {"refusal": "No."},
+        "",
+    ]
     job = scripted(tmp_path, json.dumps(replies), stream=stream)
     first, second, third, fourth = [await job.take_turn() for _ in replies]
     assert (first.text, first.tool_calls, first.finish_reason) == (LONG, (), "stop")
-    assert second.tool_calls == (ToolCall(id="call_1", name="python", arguments='{"code":"x = \'é\'\\nprint(x)"}'),)
+    assert second.tool_calls == (
+        ToolCall(id="call_1", name="python", arguments='{"code":"x = \'é\'\\nprint(x)"}'),
+    )
     assert second.thinking == ({"type": "thinking", "thinking": "Hm.", "signature": "scripted"},)
     assert second.finish_reason == "tool_calls"
     assert third.refusal == "No."
@@ -73,7 +82,9 @@ def respond(messages):
 
 
 async def test_the_record_says_that_there_was_no_wire(tmp_path: Path) -> None:
-    """The archived request is the one handed over, in canonical JSON, and is marked so; usage is counted."""
+    """The archived request is the one handed over, in canonical JSON, and is marked so; usage is
+    counted.
+    """
     job = scripted(tmp_path, json.dumps(["Hello."]), temperature=0)
     reply = await job.take_turn()
     step = job.archive.step(reply.step)
@@ -87,17 +98,25 @@ async def test_the_record_says_that_there_was_no_wire(tmp_path: Path) -> None:
     assert [t["function"]["name"] for t in asked["tools"]] == ["python"]
     assert job.archive.wire_response(RUN, 1) == b'{"content":"Hello."}\n{"finish_reason":"stop"}\n'
     prompt = sum(segment.tokens for segment in job.archive.turn_layout(RUN, 1))
-    assert reply.usage == Usage(prompt=prompt, completion=encoding("cl100k_base").count("Hello."), reported=False)
+    assert reply.usage == Usage(
+        prompt=prompt, completion=encoding("cl100k_base").count("Hello."), reported=False
+    )
 
 
 @STREAMING
 async def test_a_failure_happens_on_the_first_attempts(tmp_path: Path, stream: bool) -> None:
     """`fail` answers as a provider would on `times` attempts, then the reply comes."""
     fail = {"status": 429, "message": "Slow down", "retry_after": 3}
-    job = scripted(tmp_path, json.dumps([{"text": "Hello.", "fail": fail, "times": 2}]), stream=stream)
+    job = scripted(
+        tmp_path, json.dumps([{"text": "Hello.", "fail": fail, "times": 2}]), stream=stream
+    )
     for number in (1, 2):
         error = await failure(job, number)
-        assert (error.type, error.message, error.non_retryable) == ("RateLimitError", "Slow down (HTTP 429)", False)
+        assert (error.type, error.message, error.non_retryable) == (
+            "RateLimitError",
+            "Slow down (HTTP 429)",
+            False,
+        )
         assert error.next_retry_delay == timedelta(seconds=3)
     reply = await run(job.store, job.call(), attempt(3))
     assert (reply.text, reply.attempt) == ("Hello.", 3)
@@ -115,13 +134,18 @@ async def test_a_slow_reply_is_noticed(tmp_path: Path) -> None:
     """`delay` counts against the limit for the first byte."""
     job = scripted(tmp_path, json.dumps([{"text": "Late.", "delay": 30}]), first_byte=0.2)
     error = await failure(job)
-    assert (error.type, error.message) == ("ModelTimeout", "no byte of a reply arrived within 0.2 s")
+    assert (error.type, error.message) == (
+        "ModelTimeout",
+        "no byte of a reply arrived within 0.2 s",
+    )
 
 
 async def test_an_end_by_the_token_limit_is_told(tmp_path: Path) -> None:
     """`finish_reason` is passed on."""
     assert (
-        await scripted(tmp_path, json.dumps([{"text": "Cut", "finish_reason": "length"}])).take_turn()
+        await scripted(
+            tmp_path, json.dumps([{"text": "Cut", "finish_reason": "length"}])
+        ).take_turn()
     ).finish_reason == "length"
 
 
@@ -133,12 +157,18 @@ async def test_an_end_by_the_token_limit_is_told(tmp_path: Path) -> None:
         (".yaml", "[{txt: a}]", "reply 1: txt: Extra inputs are not permitted"),
         (".yaml", "[", "while parsing a flow"),
         (".py", "x = 1", "it has no function respond(messages)"),
-        (".py", "def respond(messages): return 1/0", "respond raised ZeroDivisionError: division by zero"),
+        (
+            ".py",
+            "def respond(messages): return 1/0",
+            "respond raised ZeroDivisionError: division by zero",
+        ),
         (".py", "def respond(messages): return 7", "the reply: Input should be"),
         (".py", "def", "SyntaxError"),
     ],
 )
-async def test_a_script_that_cannot_be_used_ends_the_job(tmp_path: Path, suffix: str, text: str, words: str) -> None:
+async def test_a_script_that_cannot_be_used_ends_the_job(
+    tmp_path: Path, suffix: str, text: str, words: str
+) -> None:
     """A wrong script is a bad request, with the file and what is wrong."""
     job = scripted(tmp_path, text, suffix=suffix)
     error = await failure(job)
@@ -149,7 +179,9 @@ async def test_a_script_that_cannot_be_used_ends_the_job(tmp_path: Path, suffix:
 
 async def test_what_no_transport_saw_is_not_passed_off_as_wire() -> None:
     """A provider that our transports do not carry is recorded as handed over, after the fact."""
-    job = Job({"name": "openai/gpt-4o", "mock_response": "Hello.", "api_key": "sk-test-0123456789abcdef"})
+    job = Job(
+        {"name": "openai/gpt-4o", "mock_response": "Hello.", "api_key": "sk-test-0123456789abcdef"}
+    )
     reply = await job.take_turn()
     assert reply.text == "Hello."
     assert job.archive.step(reply.step).capture is Capture.HANDED_OVER

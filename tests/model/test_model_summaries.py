@@ -1,4 +1,6 @@
-"""How often a summary is asked for: by what the provider answers, whatever happens to the workers."""
+"""How often a summary is asked for: by what the provider answers, whatever happens to the
+workers.
+"""
 
 import asyncio
 from typing import Any
@@ -41,9 +43,13 @@ async def failure(job: Job, number: int) -> ApplicationError:
 
 
 async def test_a_summary_is_given_up_after_bounded_failures() -> None:
-    """A server that always fails ends the matter, with its own words; workers that died over it do not count."""
+    """A server that always fails ends the matter, with its own words; workers that died over it do
+    not count.
+    """
     hangs: list[dict[str, Any]] = [{"hang": True, "times": 99}] * SUMMARY_ATTEMPTS
-    fails: list[dict[str, Any]] = [{"fail": {"status": 500, "message": "Oops"}, "times": 99}] * SUMMARY_ATTEMPTS
+    fails: list[dict[str, Any]] = [
+        {"fail": {"status": 500, "message": "Oops"}, "times": 99}
+    ] * SUMMARY_ATTEMPTS
     answers = [*hangs, *fails]
     arrived, loop = asyncio.Semaphore(0), asyncio.get_running_loop()
 
@@ -61,15 +67,22 @@ async def test_a_summary_is_given_up_after_bounded_failures() -> None:
         errors = [await failure(job, SUMMARY_ATTEMPTS + n) for n in range(1, SUMMARY_ATTEMPTS + 1)]
     assert {error.type for error in errors} == {"ServerError"}
     assert [error.message for error in errors[:-1]] == ["Oops (HTTP 500)"] * (SUMMARY_ATTEMPTS - 1)
-    assert errors[-1].message == "4 attempts failed, as many as 'retry' allows; the last: Oops (HTTP 500)"
+    assert (
+        errors[-1].message
+        == "4 attempts failed, as many as 'retry' allows; the last: Oops (HTTP 500)"
+    )
     assert [error.non_retryable for error in errors] == [False] * (SUMMARY_ATTEMPTS - 1) + [True]
 
 
 async def test_a_summary_does_not_wait_for_hours() -> None:
-    """A provider that asks for a long wait is not asked for the summary again; the job's own calls do wait longer."""
+    """A provider that asks for a long wait is not asked for the summary again; the job's own calls
+    do wait longer.
+    """
     soon = {"fail": {"status": 429, "message": "Slow down", "retry_after": 60}, "times": 99}
     late = {"fail": {"status": 429, "message": "Slow down", "retry_after": 5400}, "times": 99}
-    async with openai_server(lambda _messages, number: soon if number == 1 else late).serving() as server:
+    async with openai_server(
+        lambda _messages, number: soon if number == 1 else late
+    ).serving() as server:
         job = Job(model_at(server))
         assert [(await failure(job, number)).non_retryable for number in (1, 2)] == [False, True]
         with pytest.raises(ApplicationError) as raised:

@@ -1,4 +1,6 @@
-"""Token counts: equal to tiktoken's own for ordinary text, bounded and repeatable for any text, without network."""
+"""Token counts: equal to tiktoken's own for ordinary text, bounded and repeatable for any text,
+without network.
+"""
 
 import sys
 
@@ -15,7 +17,9 @@ BUNDLED = ("cl100k_base", "p50k_base", "o200k_base")
 TEXT = st.text(st.characters(exclude_categories=()), max_size=300)
 
 
-@pytest.mark.parametrize(("name", "tokens"), [("cl100k_base", 4), ("p50k_base", 4), ("o200k_base", 4)])
+@pytest.mark.parametrize(
+    ("name", "tokens"), [("cl100k_base", 4), ("p50k_base", 4), ("o200k_base", 4)]
+)
 def test_a_short_text_has_tiktokens_count(name: str, tokens: int) -> None:
     """The count of a short text is the encoding's own."""
     assert encoding(name).count("hello world, again") == tokens
@@ -23,7 +27,9 @@ def test_a_short_text_has_tiktokens_count(name: str, tokens: int) -> None:
 
 def test_a_long_ordinary_text_has_tiktokens_count() -> None:
     """Windows do not change the count of prose that is longer than many of them."""
-    text = "".join(f"Line {n} of the report says that all is well.\n\n  * item {n % 7}\n" for n in range(3000))
+    text = "".join(
+        f"Line {n} of the report says that all is well.\n\n  * item {n % 7}\n" for n in range(3000)
+    )
     assert len(text) > 8 * WINDOW
     for name in BUNDLED:
         encoding(name)
@@ -44,7 +50,9 @@ def test_lone_surrogates_count_as_replacement_characters() -> None:
 
 @pytest.mark.parametrize("name", BUNDLED)
 @pytest.mark.parametrize(
-    "text", ["a" * 1_000_000, " " * 1_000_000, "\n" * 1_000_000, " " * 1_000_000 + "x"], ids=["a", "sp", "nl", "spx"]
+    "text",
+    ["a" * 1_000_000, " " * 1_000_000, "\n" * 1_000_000, " " * 1_000_000 + "x"],
+    ids=["a", "sp", "nl", "spx"],
 )
 def test_a_megabyte_of_one_character_counts(name: str, text: str) -> None:
     """A run that makes tiktoken itself give up is counted in windows."""
@@ -54,7 +62,9 @@ def test_a_megabyte_of_one_character_counts(name: str, text: str) -> None:
 @given(text=TEXT, tokens=st.integers(-1, 40))
 @settings(max_examples=examples(200))
 def test_clip_gives_a_prefix_within_the_budget(text: str, tokens: int) -> None:
-    """Clip returns a prefix of the text whose count is within the budget, and all of it where it fits."""
+    """Clip returns a prefix of the text whose count is within the budget, and all of it where it
+    fits.
+    """
     counter = encoding("cl100k_base")
     clipped = counter.clip(text, tokens)
     assert text.startswith(clipped)
@@ -84,6 +94,9 @@ def test_litellm_is_found_and_not_imported() -> None:
     """Loading an encoding from litellm's files does not import litellm."""
     import subprocess
 
-    code = "import sys; from runtime.base.tokens import encoding; encoding('cl100k_base').count('a'); print('litellm' in sys.modules)"
+    code = (
+        "import sys; from runtime.base.tokens import encoding; encoding('cl100k_base').count('a');"
+        " print('litellm' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -1,4 +1,6 @@
-"""A response of status 200 that is no stream: a whole reply is taken, a page or a notice ends the call with its words."""
+"""A response of status 200 that is no stream: a whole reply is taken, a page or a notice ends the
+call with its words.
+"""
 
 import json
 from typing import Any
@@ -71,7 +73,9 @@ def job_at(address: str, name: str, **options: Any) -> Job:
 @PROTOCOLS
 @pytest.mark.parametrize("content_type", ["application/json", "text/event-stream", "text/plain"])
 async def test_a_whole_reply_is_taken_for_a_stream(make: Any, name: str, content_type: str) -> None:
-    """A gateway that ignores ``stream``: text, call, usage and the exact bytes are the reply's, after one request."""
+    """A gateway that ignores ``stream``: text, call, usage and the exact bytes are the reply's,
+    after one request.
+    """
     gateway = Gateway(whole(make, REPLY), content_type)
     async with gateway as address:
         job = job_at(address, name)
@@ -88,7 +92,9 @@ async def test_a_whole_reply_is_taken_for_a_stream(make: Any, name: str, content
 @STREAMING
 @PROTOCOLS
 async def test_a_page_ends_the_call_with_its_words(make: Any, name: str, stream: bool) -> None:
-    """A login page is no reply and is not asked for again; its text is told, without markup, scripts and secrets."""
+    """A login page is no reply and is not asked for again; its text is told, without markup,
+    scripts and secrets.
+    """
     page = PAGE.format(key=KEY, rest="more " * 200).encode()
     gateway = Gateway(page, "text/html; charset=utf-8")
     async with gateway as address:
@@ -112,12 +118,20 @@ async def test_a_page_ends_the_call_with_its_words(make: Any, name: str, stream:
 @pytest.mark.parametrize(
     ("body", "kind", "final", "words"),
     [
-        (b'{"status": "ok"}', "NotAModel", True, 'the response is no reply of a model: {"status": "ok"}'),
+        (
+            b'{"status": "ok"}',
+            "NotAModel",
+            True,
+            'the response is no reply of a model: {"status": "ok"}',
+        ),
         (b"", "StreamBroken", False, "the response had status 200 and no content"),
         (b'{"error": {"message": "Upstream is busy."}}', "ServerError", False, "Upstream is busy."),
         (b'{"error": {"message": "Slow.", "code": 429}}', "RateLimitError", False, "Slow."),
         (
-            b'{"error": {"message": "This model\'s maximum context length is 8192 tokens.", "code": 400}}',
+            (
+                b'{"error": {"message": "This model\'s maximum context length is 8192 tokens.",'
+                b' "code": 400}}'
+            ),
             "ContextWindowExceeded",
             True,
             "This model's maximum context length is 8192 tokens.",
@@ -125,13 +139,21 @@ async def test_a_page_ends_the_call_with_its_words(make: Any, name: str, stream:
     ],
     ids=["status", "empty", "error", "rate", "window"],
 )
-async def test_what_is_no_reply_is_told(body: bytes, kind: str, final: bool, words: str, stream: bool) -> None:
-    """Another service's JSON ends the call; an error that came with status 200 is the error that it says."""
+async def test_what_is_no_reply_is_told(
+    body: bytes, kind: str, final: bool, words: str, stream: bool
+) -> None:
+    """Another service's JSON ends the call; an error that came with status 200 is the error that it
+    says.
+    """
     gateway = Gateway(body)
     async with gateway as address:
         with pytest.raises(ApplicationError) as failed:
             await job_at(address, "openai/gpt-4o", stream=stream).take_turn()
-    assert (failed.value.type, failed.value.non_retryable, failed.value.message) == (kind, final, words)
+    assert (failed.value.type, failed.value.non_retryable, failed.value.message) == (
+        kind,
+        final,
+        words,
+    )
     assert len(gateway.requests) == 1
 
 
@@ -145,12 +167,15 @@ async def test_an_empty_reply_of_a_model_stays_one() -> None:
 
 
 async def test_a_missing_package_ends_the_call_by_name() -> None:
-    """Vertex needs a package that litellm does not bring: nothing is sent, and what to install is said."""
+    """Vertex needs a package that litellm does not bring: nothing is sent, and what to install is
+    said.
+    """
     job = Job({"name": "vertex_ai/gemini-2.5-pro"})
     with pytest.raises(ApplicationError) as failed:
         await job.take_turn()
     assert (failed.value.type, failed.value.non_retryable) == ("MissingPackage", True)
-    assert failed.value.message == (
-        "this model needs the package google-auth, which is not installed where the worker runs"
+    assert (
+        failed.value.message
+        == "this model needs the package google-auth, which is not installed where the worker runs"
         " (No module named 'google.auth')"
     )

@@ -1,4 +1,6 @@
-"""Every provider's own refusal of a prompt that is too long, through litellm and over real HTTP, asks for a shorter one."""
+"""Every provider's own refusal of a prompt that is too long, through litellm and over real HTTP,
+asks for a shorter one.
+"""
 
 from typing import Any
 
@@ -18,7 +20,11 @@ pytestmark = pytest.mark.usefixtures("litellm")
 TOKENS, WINDOW = 9_000, 8_000
 OPTIONS: dict[str, dict[str, str]] = {
     "azure": {"api_version": "2024-10-21"},
-    "bedrock": {"aws_access_key_id": "x", "aws_secret_access_key": "y", "aws_region_name": "us-east-1"},
+    "bedrock": {
+        "aws_access_key_id": "x",
+        "aws_secret_access_key": "y",
+        "aws_region_name": "us-east-1",
+    },
     "watsonx": {"token": "x", "project_id": "p"},
 }
 MODELS = {"bedrock": "converse/anthropic.claude-3-5-sonnet-20240620-v1:0"}
@@ -37,17 +43,26 @@ class Refusing(OpenAIProtocol):
         return self._refusal.body(TOKENS, WINDOW)
 
 
-@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: f"{refusal.provider}-{refusal.status}")
+@pytest.mark.parametrize(
+    "refusal", REFUSALS, ids=lambda refusal: f"{refusal.provider}-{refusal.status}"
+)
 async def test_a_refusal_is_a_window_error(refusal: Refusal) -> None:
-    """Sent once, not retried as it is, archived as it came, and a smaller limit is learned from its words."""
+    """Sent once, not retried as it is, archived as it came, and a smaller limit is learned from its
+    words.
+    """
     fail = {"fail": {"status": refusal.status, "message": "too long"}, "times": 99}
-    async with ProviderServer(Refusing(refusal), lambda _messages, _number: fail).serving() as server:
+    async with ProviderServer(
+        Refusing(refusal), lambda _messages, _number: fail
+    ).serving() as server:
         options = OPTIONS.get(refusal.provider, {})
         if refusal.provider == "bedrock":
             options = {**options, "aws_bedrock_runtime_endpoint": server.address}
         name = f"{refusal.provider}/{MODELS.get(refusal.provider, 'm')}"
         # Not every provider's models take tools, and litellm says so before it calls them.
-        job = Job({"name": name, "api_base": server.address, "api_key": "key", **options}, form=ReplyForm.SCRIPT)
+        job = Job(
+            {"name": name, "api_base": server.address, "api_key": "key", **options},
+            form=ReplyForm.SCRIPT,
+        )
         with pytest.raises(ApplicationError) as raised:
             await job.take_turn()
         (exchange,) = server.exchanges

@@ -9,7 +9,18 @@ from typing import Any
 
 import httpx
 import pytest
-from model_calls import KEY, RUN, START, Job, anthropic_server, attempt, model_at, openai_server, readable, run
+from model_calls import (
+    KEY,
+    RUN,
+    START,
+    Job,
+    anthropic_server,
+    attempt,
+    model_at,
+    openai_server,
+    readable,
+    run,
+)
 
 from activities._recorder import CallRecorder, Limits, SentRequest, current
 from activities._secrets import Secrets
@@ -29,7 +40,9 @@ THINKING = (
     {"type": "redacted_thinking", "data": "b3BhcXVl"},
     {"type": "thinking", "thinking": "Then I stop.", "signature": "c2lnMg=="},
 )
-SERVERS = pytest.mark.parametrize("make", [openai_server, anthropic_server], ids=["openai", "anthropic"])
+SERVERS = pytest.mark.parametrize(
+    "make", [openai_server, anthropic_server], ids=["openai", "anthropic"]
+)
 STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 Make = Callable[[Any], ProviderServer]
 
@@ -46,12 +59,18 @@ def talkative(messages: list[dict[str, Any]], number: int) -> dict[str, Any]:
 @SERVERS
 @STREAMING
 async def test_archived_bytes_are_the_wires(make: Make, stream: bool, tmp_path: Path) -> None:
-    """Five turns: each request and each response in the archive equals what the server saw and sent."""
+    """Five turns: each request and each response in the archive equals what the server saw and
+    sent.
+    """
     async with make(talkative).serving() as server:
         job = Job(model_at(server, stream=stream), store=open_store(str(tmp_path / "archive")))
         replies = [await job.take_turn() for _ in range(5)]
-        assert [e.request for e in server.exchanges] == [job.archive.wire_request(RUN, n) for n in range(1, 6)]
-        assert [e.response for e in server.exchanges] == [job.archive.wire_response(RUN, n) for n in range(1, 6)]
+        assert [e.request for e in server.exchanges] == [
+            job.archive.wire_request(RUN, n) for n in range(1, 6)
+        ]
+        assert [e.response for e in server.exchanges] == [
+            job.archive.wire_response(RUN, n) for n in range(1, 6)
+        ]
     step = job.archive.step(replies[0].step)
     assert step.capture is Capture.WIRE
     assert step.status_code == 200
@@ -76,13 +95,18 @@ async def test_a_reply_is_complete(make: Make, stream: bool) -> None:
     completion = len(wanted["text"]) // PIECE + 1
     if make is anthropic_server:
         assert reply.thinking == THINKING
-        assert reply.usage == Usage(prompt=1000, completion=completion, cache_read=600, cache_write=300)
+        assert reply.usage == Usage(
+            prompt=1000, completion=completion, cache_read=600, cache_write=300
+        )
     else:
         assert reply.usage == Usage(prompt=1000, completion=completion, cache_read=512)
     assert reply.cost_usd > 0
     count = encoding("cl100k_base").count
     thinking = sum(count(str(block.get("thinking", ""))) for block in reply.thinking)
-    assert reply.tokens == count(reply.text) + count("python") + count(reply.tool_calls[0].arguments) + thinking
+    assert (
+        reply.tokens
+        == count(reply.text) + count("python") + count(reply.tool_calls[0].arguments) + thinking
+    )
 
 
 @SERVERS
@@ -136,7 +160,10 @@ async def test_the_script_form_offers_no_tool() -> None:
 
 async def test_calls_without_ids_of_their_own_get_some() -> None:
     """Two calls with one id between them, as some servers send them, can be answered apart."""
-    reply = {"calls": [{"arguments": "{}"}, {"arguments": "[]"}, {"arguments": ""}], "ids": ["", "a", "a"]}
+    reply = {
+        "calls": [{"arguments": "{}"}, {"arguments": "[]"}, {"arguments": ""}],
+        "ids": ["", "a", "a"],
+    }
     async with openai_server(lambda _m, _n: reply).serving() as server:
         got = await Job(model_at(server, stream=False)).take_turn()
     assert [call.id for call in got.tool_calls] == ["call_1_0", "a", "call_1_2"]
@@ -145,21 +172,29 @@ async def test_calls_without_ids_of_their_own_get_some() -> None:
 @STREAMING
 async def test_a_refusal_is_kept(stream: bool) -> None:
     """OpenAI's refusal, which is no content, is part of the reply."""
-    async with openai_server(lambda _m, _n: {"refusal": "I cannot help with that."}).serving() as server:
+    async with openai_server(
+        lambda _m, _n: {"refusal": "I cannot help with that."}
+    ).serving() as server:
         reply = await Job(model_at(server, stream=stream)).take_turn()
     assert (reply.text, reply.refusal) == ("", "I cannot help with that.")
 
 
 async def test_usage_is_counted_where_none_is_reported() -> None:
     """A server that reports no usage gets the counter's, marked so."""
-    async with openai_server(lambda _m, _n: {"text": "Hello.", "usage": {"none": 0}}).serving() as server:
+    async with openai_server(
+        lambda _m, _n: {"text": "Hello.", "usage": {"none": 0}}
+    ).serving() as server:
         reply = await Job(model_at(server)).take_turn()
     assert reply.usage == Usage(prompt=sum(s.tokens for s in START), completion=2, reported=False)
-    assert reply.cost_usd == pytest.approx(reply.usage.prompt * 2.5e-6 + 2 * 1e-5), "an estimate has a price too"
+    assert reply.cost_usd == pytest.approx(reply.usage.prompt * 2.5e-6 + 2 * 1e-5), (
+        "an estimate has a price too"
+    )
 
 
 async def test_an_archived_turn_is_not_called_again() -> None:
-    """A retry of a turn whose step is archived returns the archived reply, and no request is made."""
+    """A retry of a turn whose step is archived returns the archived reply, and no request is
+    made.
+    """
     async with openai_server(talkative).serving() as server:
         job = Job(model_at(server))
         call = job.call()
@@ -168,14 +203,20 @@ async def test_an_archived_turn_is_not_called_again() -> None:
         assert len(server.exchanges) == 1
     assert again == first
     assert again.attempt == 1
-    assert again.tool_calls == (ToolCall(id="call_1_0", name="python", arguments=again.tool_calls[0].arguments),)
+    assert again.tool_calls == (
+        ToolCall(id="call_1_0", name="python", arguments=again.tool_calls[0].arguments),
+    )
 
 
 @SERVERS
 @STREAMING
 async def test_half_a_character_is_no_text_and_no_statement(make: Make, stream: bool) -> None:
-    """A lone surrogate, which JSON can spell and nothing else can hold, becomes U+FFFD in text and is refused in code."""
-    async with make(lambda _m, _n: {"text": "a\ud800b", "code": "x = '\udfff'"}).serving() as server:
+    """A lone surrogate, which JSON can spell and nothing else can hold, becomes U+FFFD in text and
+    is refused in code.
+    """
+    async with make(
+        lambda _m, _n: {"text": "a\ud800b", "code": "x = '\udfff'"}
+    ).serving() as server:
         job = Job(model_at(server, stream=stream))
         reply = await job.take_turn()
     assert reply.text == "a\ufffdb"
@@ -205,7 +246,9 @@ async def test_a_synchronous_call_is_captured() -> None:
         return "key"
 
     async with openai_server(lambda _m, _n: "Hello.").serving() as server:
-        recorder = CallRecorder(archive, limits=Limits(), secrets=Secrets(), turn=1, temporal_attempt=1)
+        recorder = CallRecorder(
+            archive, limits=Limits(), secrets=Secrets(), turn=1, temporal_attempt=1
+        )
 
         def post() -> bytes:
             current.set(recorder)
@@ -219,7 +262,9 @@ async def test_a_synchronous_call_is_captured() -> None:
 
 
 async def test_an_exchange_of_tokens_is_not_recorded() -> None:
-    """A request that is no JSON, such as a sign-in, is carried and leaves no trace, for it holds a secret."""
+    """A request that is no JSON, such as a sign-in, is carried and leaves no trace, for it holds a
+    secret.
+    """
     sent: list[SentRequest] = []
 
     def archive(request: SentRequest) -> str:
@@ -239,14 +284,19 @@ async def test_an_exchange_of_tokens_is_not_recorded() -> None:
 
 
 async def test_anthropic_is_told_what_to_cache() -> None:
-    """At most four marks reach the wire: behind the contract, the old prefix and what stays; OpenAI gets none."""
+    """At most four marks reach the wire: behind the contract, the old prefix and what stays; OpenAI
+    gets none.
+    """
     async with anthropic_server(talkative).serving() as server:
         job = Job(model_at(server))
         await job.take_turn()
         await job.take_turn()
         wire = json.loads(job.archive.wire_request(RUN, 2))
-    blocks = [*wire["system"], *(b for m in wire["messages"] for b in m["content"] if isinstance(b, dict))]
-    inner = [b for block in blocks for b in (block.get("content") or ()) if isinstance(b, dict)]
+    blocks = [
+        *wire["system"],
+        *(b for m in wire["messages"] for b in m["content"] if isinstance(b, dict)),
+    ]
+    inner = [b for block in blocks for b in block.get("content") or () if isinstance(b, dict)]
     marks = [block for block in (*blocks, *inner) if "cache_control" in block]
     assert 2 <= len(marks) <= 4
     assert marks[0]["text"] == "You write Python."

@@ -1,4 +1,6 @@
-"""Five hundred calls of each protocol: what the archive holds is what the server received and sent, byte for byte."""
+"""Five hundred calls of each protocol: what the archive holds is what the server received and sent,
+byte for byte.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,13 @@ TROUBLES: tuple[dict[str, Any], ...] = (
 
 
 def policy(messages: list[dict[str, Any]], _number: int) -> dict[str, Any]:
-    """A reply by what was asked: text, calls and thinking in any mixture, every fifth time with trouble first."""
+    """A reply by what was asked: text, calls and thinking in any mixture, every fifth time with
+    trouble first.
+    """
     rng = random.Random(repr(messages))
-    reply: dict[str, Any] = {"text": "".join(rng.choices('abc é世\n"\\</>\U0001f642', k=rng.randrange(20, 300)))}
+    reply: dict[str, Any] = {
+        "text": "".join(rng.choices('abc é世\n"\\</>\U0001f642', k=rng.randrange(20, 300)))
+    }
     if rng.random() < 0.7:
         reply["code"] = f"x = {rng.random()}\nprint('ä', x)"
     if rng.random() < 0.5:
@@ -51,11 +57,14 @@ def policy(messages: list[dict[str, Any]], _number: int) -> dict[str, Any]:
 async def test_five_hundred_calls_are_archived_exactly(
     make: Callable[[Policy], ProviderServer], tmp_path: Path
 ) -> None:
-    """Streams and whole replies, tool calls, thinking, errors before and in mid-stream: every request, every response."""
+    """Streams and whole replies, tool calls, thinking, errors before and in mid-stream: every
+    request, every response.
+    """
     store = open_store(str(tmp_path / "archive"))
     async with make(policy).serving() as server:
         jobs = [
-            Job(model_at(server, stream=n % 4 != 0, user=f"u{n}"), store=store, name=f"job-{n}") for n in range(JOBS)
+            Job(model_at(server, stream=n % 4 != 0, user=f"u{n}"), store=store, name=f"job-{n}")
+            for n in range(JOBS)
         ]
         failed = sum(await asyncio.gather(*(turns_of(job) for job in jobs)))
     sent: dict[bytes, list[Exchange]] = defaultdict(list)
@@ -69,7 +78,10 @@ async def test_five_hundred_calls_are_archived_exactly(
 
 
 async def turns_of(job: Job) -> int:
-    """Take the job's turns, trying again what fails, as Temporal does. Returns how many attempts failed."""
+    """Take the job's turns, trying again what fails, as Temporal does.
+
+    Returns how many attempts failed.
+    """
     failed = 0
     for turn in range(1, TURNS + 1):
         try:

@@ -1,4 +1,6 @@
-"""Claims: of several workers that want one summary one writes it, and none waits for a dead one for ever."""
+"""Claims: of several workers that want one summary one writes it, and none waits for a dead one for
+ever.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from activities.prices import prices_of
-from benchmarks.projection import MODEL, SESSIONS, SessionCost, projection_time, quickstart, recorded_session
+from benchmarks.projection import (
+    MODEL,
+    SESSIONS,
+    SessionCost,
+    projection_time,
+    quickstart,
+    recorded_session,
+)
 from runtime.projection.prices import Prices, prompt_cost
 from runtime.spec.models import ProjectionPolicy
 
@@ -21,7 +28,9 @@ def never_dearer(rows: dict[ProjectionPolicy, SessionCost]) -> None:
 
 
 @pytest.mark.parametrize("session", ["editing, often", "tidying"])
-def test_auto_is_never_dearer_than_the_other_two_and_keeps_the_prefix(session: str, tmp_path: Path) -> None:
+def test_auto_is_never_dearer_than_the_other_two_and_keeps_the_prefix(
+    session: str, tmp_path: Path
+) -> None:
     """Over recorded observations, with files that are edited and views that are collapsed."""
     assert session in SESSIONS
     rows = {}
@@ -42,7 +51,9 @@ def test_auto_is_never_dearer_in_the_quickstart() -> None:
 
 
 def test_what_a_turn_makes_anew_does_not_grow_with_the_nodes(tmp_path: Path) -> None:
-    """One node of many changed: the tokens that are not the prompt's before stay the same, but for the bounded handle table."""
+    """One node of many changed: the tokens that are not the prompt's before stay the same, but for
+    the bounded handle table.
+    """
     (tmp_path / "few").mkdir()
     (tmp_path / "many").mkdir()
     few = projection_time(50, 10_000, tmp_path / "few")
@@ -51,7 +62,9 @@ def test_what_a_turn_makes_anew_does_not_grow_with_the_nodes(tmp_path: Path) -> 
 
 
 def test_prices_come_from_the_table_that_litellm_ships() -> None:
-    """With relations of cached tokens; a model without a known price has those of the large vendors."""
+    """With relations of cached tokens; a model without a known price has those of the large
+    vendors.
+    """
     assert prices_of(MODEL) == Prices(usd=3e-6, read=0.1, write=1.25, marks=4)
     assert prices_of(f"anthropic/{MODEL}") == prices_of(MODEL)
     assert prices_of("openai/gpt-4.1") == Prices(usd=2e-6, read=0.25, write=1.0)

@@ -21,7 +21,9 @@ from runtime.projection.segments import (
 
 texts = st.sampled_from("abcdefgh")
 layouts = st.lists(texts, max_size=12).map(lambda letters: tuple(segment(text) for text in letters))
-calls = st.builds(ToolCall, id=st.text(max_size=3), name=st.text(max_size=3), arguments=st.text(max_size=5))
+calls = st.builds(
+    ToolCall, id=st.text(max_size=3), name=st.text(max_size=3), arguments=st.text(max_size=5)
+)
 
 
 def segment(text: str) -> Segment:
@@ -47,10 +49,14 @@ def test_a_delta_makes_the_layout_it_was_made_for(
 
 
 @given(layouts, layouts, texts)
-def test_a_reply_is_never_sent_again(previous: tuple[Segment, ...], layout: tuple[Segment, ...], text: str) -> None:
+def test_a_reply_is_never_sent_again(
+    previous: tuple[Segment, ...], layout: tuple[Segment, ...], text: str
+) -> None:
     """The archive holds it: no ``Add`` carries its text."""
     delta = delta_between(previous, a_reply(text), (*previous, a_reply(text), *layout))
-    assert all(part.segment.kind is not SegmentKind.REPLY for part in delta.parts if isinstance(part, Add))
+    assert all(
+        part.segment.kind is not SegmentKind.REPLY for part in delta.parts if isinstance(part, Add)
+    )
 
 
 @given(layouts)
@@ -74,7 +80,9 @@ def test_an_appended_turn_is_kept_reply_and_result() -> None:
 
 
 @given(st.text(), st.lists(calls, max_size=2), st.integers(0, 9), st.integers(0, 9))
-def test_the_archives_reply_makes_the_same_segment(text: str, made: list[ToolCall], tokens: int, turn: int) -> None:
+def test_the_archives_reply_makes_the_same_segment(
+    text: str, made: list[ToolCall], tokens: int, turn: int
+) -> None:
     """Workflow and activity each make it from the reply; their layouts must agree to the byte."""
     thinking = ({"type": "thinking", "thinking": text, "signature": "s"},)
     record = StoredReply(text=text, tool_calls=tuple(made), thinking=thinking, tokens=tokens)

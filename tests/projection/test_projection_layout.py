@@ -56,10 +56,23 @@ def call(turn: int) -> ToolCall:
     return ToolCall(id=f"c{turn}", name="python", arguments='{"code": "1"}')
 
 
-HEAD: list[ShownEvent] = [message(0, MessageSource.SYSTEM, "the contract"), message(1, MessageSource.GOAL, "the goal")]
-ACTION = ActionEvent(id="a1", turn=1, llm_response_id="turn-1:r", tool_call_id="c1", source="1", tool_calls=(call(1),))
+HEAD: list[ShownEvent] = [
+    message(0, MessageSource.SYSTEM, "the contract"),
+    message(1, MessageSource.GOAL, "the goal"),
+]
+ACTION = ActionEvent(
+    id="a1",
+    turn=1,
+    llm_response_id="turn-1:r",
+    tool_call_id="c1",
+    source="1",
+    tool_calls=(call(1),),
+)
 RESULT = ObservationEvent(
-    id="o1", turn=1, tool_call_id="c1", content=(TextPart(text="[turn 1: ok]"), NodePart(obj_id="view"))
+    id="o1",
+    turn=1,
+    tool_call_id="c1",
+    content=(TextPart(text="[turn 1: ok]"), NodePart(obj_id="view")),
 )
 REPLIES = {1: reply_segment(turn=1, text="", tool_calls=(call(1),), thinking=(), tokens=1)}
 TAIL = [TailPart(SegmentKind.BUDGET, "tail", "[budget]")]
@@ -90,7 +103,11 @@ def test_contract_goal_replies_results_views_and_tail_stand_in_order() -> None:
             "role": "assistant",
             "content": None,
             "tool_calls": [
-                {"id": "c1", "type": "function", "function": {"name": "python", "arguments": '{"code": "1"}'}}
+                {
+                    "id": "c1",
+                    "type": "function",
+                    "function": {"name": "python", "arguments": '{"code": "1"}'},
+                }
             ],
         },
         {"role": "tool", "tool_call_id": "c1", "content": "[turn 1: ok]\n\nthe text"},
@@ -111,21 +128,47 @@ def test_only_what_changed_is_made_anew() -> None:
     projector = Projector(words)
     first = projector.layout([*HEAD, ACTION, RESULT], REPLIES, Shown(view="the text"), TAIL)
     second = projector.layout([*HEAD, ACTION, RESULT], REPLIES, Shown(view="another text"), TAIL)
-    assert [one is two for one, two in zip(first, second, strict=True)] == [True, True, True, True, False, True]
+    assert [one is two for one, two in zip(first, second, strict=True)] == [
+        True,
+        True,
+        True,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_a_batch_of_calls_is_one_reply() -> None:
-    """Several actions of one response stand as the reply that made them, and each call has its result."""
+    """Several actions of one response stand as the reply that made them, and each call has its
+    result.
+    """
     pair = (call(1), ToolCall(id="c2", name="python", arguments="{}"))
     events: list[ShownEvent] = [
         *HEAD,
-        *[ActionEvent(id=f"a{c.id}", turn=1, llm_response_id="r", tool_call_id=c.id, tool_calls=pair) for c in pair],
-        *[AgentErrorEvent(id=f"e{c.id}", turn=1, tool_call_id=c.id, content=text_content("one a turn")) for c in pair],
+        *[
+            ActionEvent(
+                id=f"a{c.id}", turn=1, llm_response_id="r", tool_call_id=c.id, tool_calls=pair
+            )
+            for c in pair
+        ],
+        *[
+            AgentErrorEvent(
+                id=f"e{c.id}", turn=1, tool_call_id=c.id, content=text_content("one a turn")
+            )
+            for c in pair
+        ],
     ]
     replies = {1: reply_segment(turn=1, text="", tool_calls=pair, thinking=(), tokens=1)}
     layout = Projector(words).layout(events, replies, Shown(), TAIL)
     assert kinds(layout) == ["contract", "goal", "reply", "error", "error", "budget"]
-    assert [m["role"] for m in messages_of(layout)] == ["system", "user", "assistant", "tool", "tool", "user"]
+    assert [m["role"] for m in messages_of(layout)] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "user",
+    ]
 
 
 def test_a_summary_and_the_agents_own_words_are_shown() -> None:

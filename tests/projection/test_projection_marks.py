@@ -1,4 +1,6 @@
-"""Marks for a provider's cache: where they stand, how many there are, and that nothing else of a prompt changes for them."""
+"""Marks for a provider's cache: where they stand, how many there are, and that nothing else of a
+prompt changes for them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from runtime.projection.segments import Role, Segment, SegmentKind, reply_segmen
 def segment(role: Role, text: str, *, call: str | None = None, tail: bool = False) -> Segment:
     """A segment of a prompt."""
     return Segment(
-        kind=SegmentKind.RESULT, origin="event:1", role=role, text=text, tokens=1, tool_call_id=call, tail=tail
+        kind=SegmentKind.RESULT,
+        origin="event:1",
+        role=role,
+        text=text,
+        tokens=1,
+        tool_call_id=call,
+        tail=tail,
     )
 
 
@@ -24,12 +32,23 @@ def reply(turn: int) -> Segment:
 
 HEAD = (segment(Role.SYSTEM, "contract"), segment(Role.USER, "goal"))
 TURN = (reply(1), segment(Role.TOOL, "one", call="c1"), segment(Role.TOOL, "view", call="c1"))
-LAYOUT = (*HEAD, *TURN, reply(2), segment(Role.TOOL, "two", call="c2"), segment(Role.USER, "tail", tail=True))
+LAYOUT = (
+    *HEAD,
+    *TURN,
+    reply(2),
+    segment(Role.TOOL, "two", call="c2"),
+    segment(Role.USER, "tail", tail=True),
+)
 
 
 def marked(messages: list[dict[str, Any]]) -> list[str]:
     """The texts behind which a mark stands."""
-    blocks = [block for message in messages for block in message["content"] or () if isinstance(block, dict)]
+    blocks = [
+        block
+        for message in messages
+        for block in message["content"] or ()
+        if isinstance(block, dict)
+    ]
     return [block["text"] for block in blocks if "cache_control" in block]
 
 
@@ -50,4 +69,8 @@ def test_a_blocks_text_does_not_depend_on_what_follows_it() -> None:
 def test_without_marks_messages_are_plain_text() -> None:
     """For every other provider a prompt is what it was."""
     assert messages_of(LAYOUT, Marks()) == messages_of(LAYOUT)
-    assert messages_of(LAYOUT)[3] == {"role": "tool", "tool_call_id": "c1", "content": "one\n\nview"}
+    assert messages_of(LAYOUT)[3] == {
+        "role": "tool",
+        "tool_call_id": "c1",
+        "content": "one\n\nview",
+    }

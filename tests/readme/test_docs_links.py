@@ -9,21 +9,31 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-_LISTED = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+_LISTED = subprocess.run(
+    ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+)
 FILES = [name for name in _LISTED.stdout.splitlines() if (ROOT / name).is_file()]
 PAGES = [name for name in FILES if name.endswith(".md") and not name.startswith("docs/contract/")]
-SOURCES = [name for name in FILES if name.endswith((".py", ".toml")) and name != "tests/readme/test_docs_links.py"]
+SOURCES = [
+    name
+    for name in FILES
+    if name.endswith((".py", ".toml")) and name != "tests/readme/test_docs_links.py"
+]
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _QUOTED = re.compile(r"(?<![\w/\"'])docs/[\w/.-]*\w\.(?:md|txt)(?: sections? ([\d., and]*\d))?")
-_ELSEWHERE = re.compile(r"\b(?:DESIGN|FACTS|STYLE)\.md|shared/spec|(?<!docs/contract/)executable-context\.md")
+_ELSEWHERE = re.compile(
+    r"\b(?:DESIGN|FACTS|STYLE)\.md|shared/spec|(?<!docs/contract/)executable-context\.md"
+)
 
 
 def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub and MkDocs make them of plain words."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    return {
+        re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings
+    }
 
 
 def sections(page: Path) -> set[str]:
@@ -45,7 +55,9 @@ def test_every_link_leads_somewhere(page: str) -> None:
     assert dead == []
 
 
-@pytest.mark.parametrize("source", [name for name in SOURCES if "docs/" in (ROOT / name).read_text()])
+@pytest.mark.parametrize(
+    "source", [name for name in SOURCES if "docs/" in (ROOT / name).read_text()]
+)
 def test_every_section_that_is_quoted_is_there(source: str) -> None:
     """A docstring or comment quotes a document of this repository, and a section that it has."""
     missing = []
@@ -59,7 +71,11 @@ def test_every_section_that_is_quoted_is_there(source: str) -> None:
 
 def test_nothing_refers_to_documents_that_a_clone_lacks() -> None:
     """Design, facts and founding documents are named by their places below ``docs/``."""
-    told = [f"{name}: {found[0]}" for name in SOURCES for found in _ELSEWHERE.finditer((ROOT / name).read_text())]
+    told = [
+        f"{name}: {found[0]}"
+        for name in SOURCES
+        for found in _ELSEWHERE.finditer((ROOT / name).read_text())
+    ]
     assert told == []
 
 

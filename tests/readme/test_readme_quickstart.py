@@ -1,4 +1,6 @@
-"""The README shows what the quickstart really prints, and the commands that the project really checks."""
+"""The README shows what the quickstart really prints, and the commands that the project really
+checks.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def shape(text: str) -> list[str]:
-    """The lines in order of their text, without numbers, addresses, and what depends on the source tree's size."""
+    """The lines in order of their text, without numbers, addresses, and what depends on the source
+    tree's size.
+    """
     lines = [re.sub(r"\d[\d,.:]*", "#", line) for line in text.strip().splitlines()]
     return sorted(re.sub(r'(: \{"\w+": ).*', r"\1", line) for line in lines)
 

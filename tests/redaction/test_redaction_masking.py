@@ -23,7 +23,12 @@ from tests.tiers.tiers import examples
 KEY = b"a key of the installation"
 TEAM = "s3cr3t"
 PROVIDER = "sk-test-0123456789abcdefghij"
-ENVIRONMENT = {"OPENAI_API_KEY": PROVIDER, "TEAM_PIN": TEAM, "KEY_FILE_KEY": "/etc/ssl/private.key", "A_TOKEN": "short"}
+ENVIRONMENT = {
+    "OPENAI_API_KEY": PROVIDER,
+    "TEAM_PIN": TEAM,
+    "KEY_FILE_KEY": "/etc/ssl/private.key",
+    "A_TOKEN": "short",
+}
 
 SHAPES = {
     "private-key": "-----BEGIN RSA PRIVATE KEY-----\nMIIB\nabc=\n-----END RSA PRIVATE KEY-----",
@@ -44,8 +49,14 @@ SHAPES = {
 
 BESIDE = {
     "aws-secret-key": ("AWS_SECRET_ACCESS_KEY={}", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
-    "slack-webhook": ("https://hooks.slack.com/services/{} x", "T00000000/B00000000/abcdefghijklmnopqrstuvwx"),
-    "discord-webhook": ("https://discord.com/api/webhooks/{}", "123456789/abcdefghij-klmnopqrst_uvwx"),
+    "slack-webhook": (
+        "https://hooks.slack.com/services/{} x",
+        "T00000000/B00000000/abcdefghijklmnopqrstuvwx",
+    ),
+    "discord-webhook": (
+        "https://discord.com/api/webhooks/{}",
+        "123456789/abcdefghij-klmnopqrst_uvwx",
+    ),
     "url-password": ("postgres://app:{}@db.internal/x", "hunter2"),
     "url-token": ("https://example.org/v1?a=b&access_token={}#x", "0123456789abcdef"),
     "authorization": ('{{"Authorization": "Bearer {}"}}', "abcdef0123456789"),
@@ -64,9 +75,14 @@ def mark(name: str, value: str) -> str:
 
 
 def test_values_of_the_environment_are_masked_by_their_names() -> None:
-    """A provider's key and a variable that the job names; not the path of a key's file, nor what is too short."""
+    """A provider's key and a variable that the job names; not the path of a key's file, nor what is
+    too short.
+    """
     given_text = f"key={PROVIDER} pin {TEAM}, {ENVIRONMENT['KEY_FILE_KEY']} and short"
-    expected = f"key={mark('OPENAI_API_KEY', PROVIDER)} pin {mark('TEAM_PIN', TEAM)}, /etc/ssl/private.key and short"
+    expected = (
+        f"key={mark('OPENAI_API_KEY', PROVIDER)} pin {mark('TEAM_PIN', TEAM)}, /etc/ssl/private.key"
+        " and short"
+    )
     assert redactor().text(given_text) == expected
     assert redactor().data(given_text.encode()) == expected.encode()
     assert count_marks(expected) == 2
@@ -74,7 +90,9 @@ def test_values_of_the_environment_are_masked_by_their_names() -> None:
 
 @pytest.mark.parametrize(("name", "secret"), SHAPES.items())
 def test_well_known_shapes_are_masked(name: str, secret: str) -> None:
-    """A key of each known form is masked wherever it stands; the lines after it keep their numbers."""
+    """A key of each known form is masked wherever it stands; the lines after it keep their
+    numbers.
+    """
     text = f'x = "{secret}"\nnext line'
     breaks = "\n" * secret.count("\n")
     assert redactor().text(text) == f'x = "{mark(name, secret)}{breaks}"\nnext line'
@@ -82,20 +100,27 @@ def test_well_known_shapes_are_masked(name: str, secret: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "around", "secret"), [(n, *pair) for n, pair in BESIDE.items()])
-def test_what_stands_beside_a_label_is_masked_and_the_label_stays(name: str, around: str, secret: str) -> None:
+def test_what_stands_beside_a_label_is_masked_and_the_label_stays(
+    name: str, around: str, secret: str
+) -> None:
     """Passwords and tokens in URLs, webhooks, headers, and an AWS key by its variable's name."""
     assert redactor().text(around.format(secret)) == around.format(mark(name, secret))
 
 
 def test_an_aws_secret_near_its_id_is_masked_without_a_label_and_a_digest_is_not() -> None:
-    """Forty characters of mixed case near an access key's id; a SHA-1 is forty digits and small letters."""
+    """Forty characters of mixed case near an access key's id; a SHA-1 is forty digits and small
+    letters.
+    """
     id, secret, sha = (
         "AKIAABCDEFGH12345678",
         "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
         "da39a3ee5e6b4b0d3255bfef95601890afd80709",
     )
     text = f"{id},{secret}\n{sha}\n"
-    assert redactor().text(text) == f"{mark('aws-access-key-id', id)},{mark('aws-secret-key', secret)}\n{sha}\n"
+    assert (
+        redactor().text(text)
+        == f"{mark('aws-access-key-id', id)},{mark('aws-secret-key', secret)}\n{sha}\n"
+    )
     assert redactor().text(f"{secret}\n{sha}") == f"{secret}\n{sha}"
 
 
@@ -125,7 +150,9 @@ def _work(text: str) -> float:
 
 @pytest.mark.parametrize("piece", ADVERSARIAL)
 def test_the_work_grows_as_the_text_does(piece: str) -> None:
-    """Sixteen times the text is nowhere near 256 times the work; a fixed share stands for the clock's grain."""
+    """Sixteen times the text is nowhere near 256 times the work; a fixed share stands for the
+    clock's grain.
+    """
     small, large = (piece * (size // len(piece)) for size in (30_000, 480_000))
     assert _work(large) < 64 * (_work(small) + 0.001)
 
@@ -133,13 +160,23 @@ def test_the_work_grows_as_the_text_does(piece: str) -> None:
 @settings(max_examples=examples(40))
 @given(st.lists(st.sampled_from(ADVERSARIAL), min_size=1, max_size=6).map("".join))
 def test_no_text_costs_much_more_than_another_of_its_length(piece: str) -> None:
-    """Mixtures: a kilobyte may take ten times as long as one in which each word is a key to be marked."""
+    """Mixtures: a kilobyte may take ten times as long as one in which each word is a key to be
+    marked.
+    """
     usual = _work(" sk-abcdefghijklmnopqrstuv1 " * 2_000) / 56
     assert _work(piece * (200_000 // len(piece))) < 10 * 200 * usual
 
 
 @pytest.mark.parametrize(
-    "text", ["class sk-fading-circle-of-dots-large {}", "task-runner", "through", "an eyJ", "AKIAsomething", "hf_x"]
+    "text",
+    [
+        "class sk-fading-circle-of-dots-large {}",
+        "task-runner",
+        "through",
+        "an eyJ",
+        "AKIAsomething",
+        "hf_x",
+    ],
 )
 def test_what_only_looks_a_little_like_a_key_stays(text: str) -> None:
     """Ordinary words that begin like keys are left as they are."""
@@ -157,7 +194,12 @@ def test_a_jobs_patterns_are_masked() -> None:
 
 def test_values_in_json_are_masked_at_any_depth() -> None:
     """Lists, mappings, keys of mappings and bytes; other values stay what they are."""
-    value = {"a": [1, None, {"b": f"x{TEAM}y"}], TEAM: True, "raw": TEAM.encode(), "pair": (TEAM, 2.5)}
+    value = {
+        "a": [1, None, {"b": f"x{TEAM}y"}],
+        TEAM: True,
+        "raw": TEAM.encode(),
+        "pair": (TEAM, 2.5),
+    }
     hidden = mark("TEAM_PIN", TEAM)
     assert redactor().value(value) == {
         "a": [1, None, {"b": f"x{hidden}y"}],
@@ -204,7 +246,9 @@ def test_masking_again_changes_nothing(pieces: list[str]) -> None:
 
 
 def test_the_key_is_made_once_and_kept(tmp_path: Path) -> None:
-    """Without the variable a random key is made in the state directory, which only the user can read."""
+    """Without the variable a random key is made in the state directory, which only the user can
+    read.
+    """
     environment = {"HOLDFAST_HOME": str(tmp_path)}
     first = redaction_key(environment)
     assert len(first) == 64
@@ -216,7 +260,15 @@ def test_the_key_is_made_once_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_text_without_secrets_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No shape searches it by itself, also where it has the hints of some: a value may hold 100,000 such texts."""
+    """No shape searches it by itself, also where it has the hints of some: a value may hold 100,000
+    such texts.
+    """
     monkeypatch.setattr(Shape, "spans", lambda *_: pytest.fail("searched for one shape"))
-    for text in (b"abcdefghij", b"key = value", b"https://example.org/?a=b", b"sk-" * 30_000, b"monkey-token"):
+    for text in (
+        b"abcdefghij",
+        b"key = value",
+        b"https://example.org/?a=b",
+        b"sk-" * 30_000,
+        b"monkey-token",
+    ):
         assert mask_shapes(text, lambda name, secret: b"") is text

@@ -33,14 +33,18 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read(workspace: Path, **request: object) -> tuple[str, int]:
     asked = ReadRequest(obj_id="v", path="a.txt", **{"tokens": 200, **request})
-    batch = ReadBatch(workspace=str(workspace), requests=(asked,), encoding="cl100k_base", redact=RULES)
+    batch = ReadBatch(
+        workspace=str(workspace), requests=(asked,), encoding="cl100k_base", redact=RULES
+    )
     (result,) = ActivityEnvironment().run(WorkspaceActivities().read_sources, batch).results
     return result.text or result.error_message, result.tokens
 
 
 @pytest.mark.parametrize("lod", [0, 1])
 def test_views_show_marks(tmp_path: Path, lod: int) -> None:
-    """An excerpt and a structure have the mark, counted in their tokens, and no secret, wherever they are cut."""
+    """An excerpt and a structure have the mark, counted in their tokens, and no secret, wherever
+    they are cut.
+    """
     (tmp_path / "a.txt").write_text(f"# {SECRET}\n" + f"word {SECRET} " * 300)
     for tokens in range(20, 60):
         text, counted = read(tmp_path, lod=lod, tokens=tokens)
@@ -82,7 +86,9 @@ def test_file_calls_give_marks(tmp_path: Path) -> None:
 
 def test_goals_and_messages_are_masked_before_they_are_submitted() -> None:
     """By the job's own rules; a message's come from the archived definition."""
-    spec = JobSpec(id="a", goal=f"Use {SECRET}.", workspace="/w", model=ModelSettings(name="m/x"), redact=RULES)
+    spec = JobSpec(
+        id="a", goal=f"Use {SECRET}.", workspace="/w", model=ModelSettings(name="m/x"), redact=RULES
+    )
     assert masked_spec(spec).goal == f"Use {MARK}."
     assert masked_spec(masked_spec(spec)) == masked_spec(spec)
     archive = JobArchive(MemoryStore(), "b", "a")

@@ -1,9 +1,10 @@
 """Keeps what a release leaves behind, for good: ``python -m tests.releases.record``.
 
-``tests/releases/VERSION/`` has the histories of jobs of every kind as that release ran them, the archives of these jobs, and one
-with every kind of object; ``test_releases.py`` replays, reads, verifies and forks them with the code of today. A release's
-material is never recorded again: what does not replay any more is what this code would break. Paths in it are of directories
-that are gone; payloads are signed with the key of tests.
+``tests/releases/VERSION/`` has the histories of jobs of every kind as that release ran them, the
+archives of these jobs, and one with every kind of object; ``test_releases.py`` replays, reads,
+verifies and forks them with the code of today. A release's material is never recorded again: what
+does not replay any more is what this code would break. Paths in it are of directories that are
+gone; payloads are signed with the key of tests.
 """
 
 from __future__ import annotations
@@ -57,11 +58,16 @@ class Release:
     def histories(self) -> Iterator[tuple[str, WorkflowHistory]]:
         """Each history and its name."""
         for path in sorted(self.path.glob("*.json.gz")):
-            yield path.name.removesuffix(".json.gz"), history_of(gzip.decompress(path.read_bytes()).decode())
+            yield (
+                path.name.removesuffix(".json.gz"),
+                history_of(gzip.decompress(path.read_bytes()).decode()),
+            )
 
     def unpack(self, folder: Path) -> list[Path]:
         """The archives, below ``folder``, each in a directory of its own."""
-        data = zstandard.ZstdDecompressor().decompress((self.path / "archives.tar.zst").read_bytes())
+        data = zstandard.ZstdDecompressor().decompress(
+            (self.path / "archives.tar.zst").read_bytes()
+        )
         with tarfile.open(fileobj=io.BytesIO(data)) as packed:
             packed.extractall(folder, filter="data")
         return sorted(folder.iterdir())
@@ -70,7 +76,10 @@ class Release:
 def releases() -> list[Release]:
     """All that were recorded, oldest first."""
     names = [path.parent for path in HERE.glob("*/build.json")]
-    return [Release(path) for path in sorted(names, key=lambda path: [int(part) for part in path.name.split(".")])]
+    return [
+        Release(path)
+        for path in sorted(names, key=lambda path: [int(part) for part in path.name.split(".")])
+    ]
 
 
 def release_name() -> str:
@@ -111,7 +120,10 @@ def main() -> None:
     """Record this release, once."""
     path = HERE / release_name()
     if path.exists():
-        sys.exit(f"{path} is there: a release's material is kept as it was; raise the version to record another")
+        sys.exit(
+            f"{path} is there: a release's material is kept as it was; raise the version to record"
+            " another"
+        )
     path.mkdir()
     asyncio.run(record(path))
     (path / "build.json").write_text(this_build().model_dump_json(indent=2) + "\n")

@@ -1,4 +1,6 @@
-"""What earlier releases left behind works with the code of today: their histories, and their archives."""
+"""What earlier releases left behind works with the code of today: their histories, and their
+archives.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,12 @@ KINDS = {
 
 
 def test_this_release_is_there() -> None:
-    """Each release has its material, which is small enough to keep for ever; the recorder touches none that is there."""
-    assert release_name() in [release.name for release in RELEASES], "python -m tests.releases.record"
+    """Each release has its material, which is small enough to keep for ever; the recorder touches
+    none that is there.
+    """
+    assert release_name() in [release.name for release in RELEASES], (
+        "python -m tests.releases.record"
+    )
     for release in RELEASES:
         assert sum(path.stat().st_size for path in release.path.iterdir()) <= MOST_BYTES
     before = {path: path.read_bytes() for path in RELEASES[-1].path.iterdir()}
@@ -62,7 +68,9 @@ def test_this_release_is_there() -> None:
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.name)
 async def test_histories_replay_or_are_refused_by_name(release: Release) -> None:
-    """A history replays as long as its replay version is accepted; else the message names its build."""
+    """A history replays as long as its replay version is accepted; else the message names its
+    build.
+    """
     build = release.build
     names = [name for name, _ in release.histories()]
     assert len(names) > 10
@@ -78,14 +86,16 @@ async def test_histories_replay_or_are_refused_by_name(release: Release) -> None
                 await replayer().replay_workflow(history)
             except Exception as error:
                 raise AssertionError(
-                    f"{name} of release {release.name} does not replay: raise REPLAY_VERSION or use workflow.patched "
-                    f"(docs/releases.md); this is build {this_build().id}"
+                    f"{name} of release {release.name} does not replay: raise REPLAY_VERSION or use"
+                    f" workflow.patched (docs/releases.md); this is build {this_build().id}"
                 ) from error
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.name)
 def test_archives_are_read_and_whole(release: Release, tmp_path: Path) -> None:
-    """Every job of every archive is verified without a finding, and every run of it can be exported; each kind of object is there."""
+    """Every job of every archive is verified without a finding, and every run of it can be
+    exported; each kind of object is there.
+    """
     kinds = set()
     for place in release.unpack(tmp_path):
         store = open_existing(str(place))
@@ -95,8 +105,13 @@ def test_archives_are_read_and_whole(release: Release, tmp_path: Path) -> None:
             archive = JobArchive.of(store, job)
             assert damage(verify_job(archive)) == [], (place.name, str(job))
             for run in archive.runs():
-                assert "damaged" not in {line["type"] for line in export_lines(archive, run, form=Delta)}
-            kinds |= {unseal(key, store.get(key)).header["kind"] for key in store.list(f"{archive.prefix}/")}
+                assert "damaged" not in {
+                    line["type"] for line in export_lines(archive, run, form=Delta)
+                }
+            kinds |= {
+                unseal(key, store.get(key)).header["kind"]
+                for key in store.list(f"{archive.prefix}/")
+            }
     assert kinds == KINDS
 
 
@@ -116,14 +131,18 @@ async def test_jobs_fork_from_archives(release: Release, tmp_path: Path) -> None
         source = RunName(batch=job.batch, job=job.job, run=run)
         order = ReplayOrder(id=uuid.uuid4().hex, start=last, statement="finish('on from there')")
         async with stage.open():
-            made = await fork(stage.client, stage.store, ForkPoint(source, last), "forked", order, stage.queue)
+            made = await fork(
+                stage.client, stage.store, ForkPoint(source, last), "forked", order, stage.queue
+            )
             outcome = await outcome_of_reset(stage.client, made)
         assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, last)
         forked = JobArchive(stage.store, job.batch, "forked")
         assert damage(verify_job(forked)) == []
 
 
-async def test_a_history_of_another_replay_version_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_history_of_another_replay_version_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It fails its task, and says which build began it, and what to do."""
     histories = dict(RELEASES[-1].histories())
     build = RELEASES[-1].build
@@ -137,12 +156,24 @@ async def test_a_history_of_another_replay_version_is_refused_by_name(monkeypatc
 
 
 def test_the_build_covers_all_that_workflow_code_is_made_of() -> None:
-    """Each module that the workflows import is in the digest; a changed line of one is another build."""
-    script = "import sys, workflows.job, workflows.batch, json; print(json.dumps([getattr(m, '__file__', None) for n, m in sys.modules.items() if n.split('.')[0] in ('workflows', 'runtime', 'activities')]))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    """Each module that the workflows import is in the digest; a changed line of one is another
+    build.
+    """
+    script = (
+        "import sys, workflows.job, workflows.batch, json; print(json.dumps([getattr(m, '__file__',"
+        " None) for n, m in sys.modules.items() if n.split('.')[0] in ('workflows', 'runtime',"
+        " 'activities')]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     root = Path(build_module.__file__).parent.parent
     files = {Path(name).relative_to(root).as_posix() for name in json.loads(done.stdout) if name}
-    missing = {name for name in files if not any(name == room or name.startswith(f"{room}/") for room in ROOMS)}
+    missing = {
+        name
+        for name in files
+        if not any(name == room or name.startswith(f"{room}/") for room in ROOMS)
+    }
     assert {name for name in missing if (root / name).stat().st_size > 200} == set()
 
 
@@ -150,5 +181,7 @@ def test_the_build_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     """``--version --json``, in either order."""
     for arguments in (["--version", "--json"], ["--json", "--version"]):
         assert main(arguments) == 0
-        assert json.loads(capsys.readouterr().out) == this_build().model_dump(mode="json") | {"json": JSON_VERSION}
+        assert json.loads(capsys.readouterr().out) == this_build().model_dump(mode="json") | {
+            "json": JSON_VERSION
+        }
     assert this_build().id.endswith(code_digest())

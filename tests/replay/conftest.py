@@ -1,4 +1,6 @@
-"""The server and the stage of the workflow tests; every history that a test here makes is replayed when it is over."""
+"""The server and the stage of the workflow tests; every history that a test here makes is replayed
+when it is over.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,13 @@ async def temporal() -> AsyncIterator[WorkflowEnvironment]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def stage(temporal: WorkflowEnvironment, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
-    """A worker with an archive of its own. When the test is over, every history must replay, and every prompt be valid."""
+async def stage(
+    temporal: WorkflowEnvironment, tmp_path: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[Stage]:
+    """A worker with an archive of its own.
+
+    When the test is over, every history must replay, and every prompt be valid.
+    """
     made = Stage(temporal.client, tmp_path, request.node.name)
     async with made.open():
         yield made

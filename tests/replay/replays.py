@@ -24,7 +24,13 @@ def reexecution(stage: Stage, job: str, run: str, start: int, **fields: Any) -> 
     """The order to execute the statements of ``run`` from ``start`` on again."""
     source = RunName(batch=stage.batch, job=job, run=run)
     return ReplayOrder(
-        **{"id": uuid.uuid4().hex, "start": start, "mode": ReplayMode.REEXECUTE, "source": source, **fields}
+        **{
+            "id": uuid.uuid4().hex,
+            "start": start,
+            "mode": ReplayMode.REEXECUTE,
+            "source": source,
+            **fields,
+        }
     )
 
 
@@ -38,7 +44,9 @@ async def reset_job(stage: Stage, job: str, order: ReplayOrder) -> Reset:
     return await reset(stage.client, stage.store, JobKey(batch=stage.batch, job=job), order)
 
 
-async def replayed(stage: Stage, job: str, order: ReplayOrder) -> tuple[JobOutcome, list[Divergence]]:
+async def replayed(
+    stage: Stage, job: str, order: ReplayOrder
+) -> tuple[JobOutcome, list[Divergence]]:
     """Reset a job, and wait for the end of the run that this makes."""
     outcome = await outcome_of_reset(stage.client, await reset_job(stage, job, order))
     return outcome, divergences(archive_of(stage, job), outcome.run)
@@ -50,14 +58,21 @@ async def frozen_again(stage: Stage, spec: JobSpec, run: str) -> tuple[JobOutcom
     key = JobKey(batch=stage.batch, job="again")
     again = await stage.client.execute_workflow(
         JobWorkflow.run,
-        JobOrder(key=key, spec=spec, definition="", origin=Origin(seed=f"{stage.batch}/{spec.id}", replay=order)),
+        JobOrder(
+            key=key,
+            spec=spec,
+            definition="",
+            origin=Origin(seed=f"{stage.batch}/{spec.id}", replay=order),
+        ),
         id=job_workflow_id(key),
         task_queue=stage.queue,
     )
     return again, archive_of(stage, "again")
 
 
-async def fork_job(stage: Stage, source: RunName, turn: int, name: str, order: ReplayOrder) -> Reset:
+async def fork_job(
+    stage: Stage, source: RunName, turn: int, name: str, order: ReplayOrder
+) -> Reset:
     """Fork one of the stage's jobs, and have its history replayed at the test's end."""
     made = await fork(stage.client, stage.store, ForkPoint(source, turn), name, order, stage.queue)
     stage.started.append(job_workflow_id(made.key))

@@ -15,7 +15,9 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_history_grows_by_what_is_new(temporal: WorkflowEnvironment, tmp_path: Path) -> None:
-    """With 2,090 tokens more in each prompt, the last calls add to the history what the first added."""
+    """With 2,090 tokens more in each prompt, the last calls add to the history what the first
+    added.
+    """
     grown = await measure(temporal.client, tmp_path, calls=16)
     assert grown[-1].prompt_tokens > 14 * 2_090
     added = [after.history_bytes - before.history_bytes for before, after in pairwise(grown[2:-1])]

@@ -1,4 +1,6 @@
-"""Replays of replays, and of turns that took more than one call: the order holds from statement N on, and no earlier one."""
+"""Replays of replays, and of turns that took more than one call: the order holds from statement N
+on, and no earlier one.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def _nodes_and_replies(archive: JobArchive, run: str) -> list[tuple[object, ...]
 
 
 async def test_a_replay_of_a_replay_follows_that_one(stage: Stage) -> None:
-    """Back to the very statement where the first began: it is the new order that holds there, for effects and replies."""
+    """Back to the very statement where the first began: it is the new order that holds there, for
+    effects and replies.
+    """
     data = stage.workspace / "data.txt"
     data.write_text("data\n")
     first, archive = await stage.run(STATEMENTS, id="job")
@@ -43,7 +47,9 @@ async def test_a_replay_of_a_replay_follows_that_one(stage: Stage) -> None:
     assert {one.turn for one in found} == {2, 3, 4}
     data.write_text("more other data\n")
     for start in (2, 3, 1):
-        third, found = await replayed(stage, "job", reexecution(stage, "job", second.run, start, frozen=True))
+        third, found = await replayed(
+            stage, "job", reexecution(stage, "job", second.run, start, frozen=True)
+        )
         assert [one.line() for one in found] == []
         assert archive.end(third.run).result == archive.end(second.run).result == 12
         assert _nodes_and_replies(archive, third.run) == _nodes_and_replies(archive, second.run)
@@ -57,16 +63,22 @@ async def test_a_replay_of_a_replay_follows_that_one(stage: Stage) -> None:
         Capture.HANDED_OVER,
         Capture.HANDED_OVER,
     ]
-    again, found = await replayed(stage, "job", reexecution(stage, "job", edited.run, 2, frozen=True))
+    again, found = await replayed(
+        stage, "job", reexecution(stage, "job", edited.run, 2, frozen=True)
+    )
     assert ([one.line() for one in found], archive.end(again.run).result) == ([], 1)
-    shown = [segment.text for segment in archive.turn_layout(again.run, 2) if segment.kind == "message"]
+    shown = [
+        segment.text for segment in archive.turn_layout(again.run, 2) if segment.kind == "message"
+    ]
     assert shown == ["shorter"]
     assert sound(archive)
     await replay_runs(stage.client, stage, "job")
 
 
 async def test_a_turn_with_a_summary_is_gone_back_to(stage: Stage) -> None:
-    """The reset point is behind the summary's call: from there the order holds, and the summary is not written again."""
+    """The reset point is behind the summary's call: from there the order holds, and the summary is
+    not written again.
+    """
     path = stage.path / "policy.py"
     path.write_text(POLICY)
     condenser = (CondenserSpec(kind=CondenserKind.SUMMARY, max_size=12),)
@@ -74,18 +86,26 @@ async def test_a_turn_with_a_summary_is_gone_back_to(stage: Stage) -> None:
     told = list(forgettings(archive, outcome.run))
     assert told[0].record.summary is not None
     turn = told[0].turn
-    frozen, found = await replayed(stage, "job", reexecution(stage, "job", outcome.run, turn, frozen=True))
+    frozen, found = await replayed(
+        stage, "job", reexecution(stage, "job", outcome.run, turn, frozen=True)
+    )
     assert [one.line() for one in found] == []
-    assert {step.capture for step in list(archive.steps(frozen.run))[turn - 1 :]} == {Capture.REPLAYED}
+    assert {step.capture for step in list(archive.steps(frozen.run))[turn - 1 :]} == {
+        Capture.REPLAYED
+    }
     again = list(forgettings(archive, frozen.run))
     assert [one.record.forgotten for one in again] == [one.record.forgotten for one in told]
     assert again[0].record.summary == told[0].record.summary
-    whole, found = await replayed(stage, "job", reexecution(stage, "job", frozen.run, 2, frozen=True))
+    whole, found = await replayed(
+        stage, "job", reexecution(stage, "job", frozen.run, 2, frozen=True)
+    )
     assert [one.line() for one in found] == []
     # Summaries of the replayed replay are found beside the run that wrote them.
     assert [one.record for one in forgettings(archive, whole.run)] == [one.record for one in told]
     assert whole.usage == frozen.usage == outcome.usage
-    edited, _ = await replayed(stage, "job", rerun(stage, "job", outcome.run, turn, statement="finish('edited')"))
+    edited, _ = await replayed(
+        stage, "job", rerun(stage, "job", outcome.run, turn, statement="finish('edited')")
+    )
     assert (edited.status, archive.end(edited.run).result) == (JobStatus.SUCCEEDED, "edited")
     assert archive.find_step(edited.run, turn).capture is Capture.EDITED
     assert sound(archive)

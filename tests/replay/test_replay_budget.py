@@ -20,12 +20,16 @@ BUSY = "n = 0\nwhile n < 800_000:\n    n += 1\nturn += 1"
 
 
 async def test_workers_without_memory_replay_within_the_limit(stage: Stage) -> None:
-    """Each workflow task begins with a replay of the open run, and half way another worker takes over."""
+    """Each workflow task begins with a replay of the open run, and half way another worker takes
+    over.
+    """
     queue = stage.queue = f"{stage.queue}-forgetful"
     spec = stage.spec(["turn = 0", *[BUSY] * TURNS, "finish(turn)"], id="job")
     handle = await stage.start(spec, timedelta(seconds=2))
     archive = archive_of(stage, "job")
-    async with make_worker(stage.client, stage.store, task_queue=queue, cached_jobs=0, grace=timedelta(0)):
+    async with make_worker(
+        stage.client, stage.store, task_queue=queue, cached_jobs=0, grace=timedelta(0)
+    ):
         await turn_of(archive, TURNS // 2)
     async with make_worker(stage.client, stage.store, task_queue=queue, cached_jobs=0):
         outcome = await handle.result()

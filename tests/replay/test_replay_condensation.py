@@ -1,4 +1,6 @@
-"""What was forgotten stays forgotten: in the next run of a job that continues as new, and after a reset."""
+"""What was forgotten stays forgotten: in the next run of a job that continues as new, and after a
+reset.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +48,16 @@ def _policy(stage: Stage) -> str:
 
 def _forgotten(archive: JobArchive, run: str) -> list[dict[str, Any]]:
     """The condensations of a run, without the address of the summary."""
-    return [told.record.model_dump(mode="json", exclude={"summary"}) for told in forgettings(archive, run)]
+    return [
+        told.record.model_dump(mode="json", exclude={"summary"})
+        for told in forgettings(archive, run)
+    ]
 
 
 async def test_condensations_are_the_same_in_many_runs(stage: Stage) -> None:
-    """The next run has the View and its summaries, condenses at the same turns, and shows the same prompts."""
+    """The next run has the View and its summaries, condenses at the same turns, and shows the same
+    prompts.
+    """
     model = _policy(stage)
     one, many = (stage.spec(model, id=name, condenser=CONDENSER) for name in ("one", "many"))
     handles = [await stage.start(one), await stage.start(many, timedelta(seconds=2))]
@@ -63,13 +70,24 @@ async def test_condensations_are_the_same_in_many_runs(stage: Stage) -> None:
     told = list(forgettings(second, parts.run))
     assert len(told) >= 3
     assert all(one.turns[0] == 1 for one in told), "each summary takes in the one before"
-    assert len({second.step(one.record.summary).run.partition("~")[0] for one in told if one.record.summary}) > 1
+    assert (
+        len(
+            {
+                second.step(one.record.summary).run.partition("~")[0]
+                for one in told
+                if one.record.summary
+            }
+        )
+        > 1
+    )
     assert sound(second)
     await replay_runs(stage.client, stage, "many")
 
 
 async def test_a_reset_keeps_what_was_forgotten_before_it(stage: Stage) -> None:
-    """A plain reset to a turn behind a condensation: its summary is not written again, and the end is the same."""
+    """A plain reset to a turn behind a condensation: its summary is not written again, and the end
+    is the same.
+    """
     outcome, archive = await stage.run(_policy(stage), condenser=CONDENSER)
     before = _forgotten(archive, outcome.run)
     told = list(forgettings(archive, outcome.run))
@@ -88,7 +106,9 @@ async def test_a_reset_keeps_what_was_forgotten_before_it(stage: Stage) -> None:
     )
     again = await stage.client.get_workflow_handle(stage.started[0], run_id=reset.run_id).result()
     assert again["status"] == JobStatus.SUCCEEDED
-    assert archive.end(reset.run_id).result == archive.end(outcome.run).result == sum(range(1, TURNS))
+    assert (
+        archive.end(reset.run_id).result == archive.end(outcome.run).result == sum(range(1, TURNS))
+    )
     assert _forgotten(archive, reset.run_id) == before
     assert timeline(archive, reset.run_id) == timeline(archive, outcome.run)
     written = [one.record.summary for one in forgettings(archive, reset.run_id)]

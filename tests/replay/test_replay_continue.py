@@ -26,26 +26,40 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 BUSY = "n = 0\nwhile n < 500_000:\n    n += 1\nprint(turn)\nturn += 1"
 """Some 50 to 100 ms of the interpreter."""
 
-START = "turn = 1\na = view('a.py', tokens=200)\nlog = view('log.md').Run(freq='Sync')\ng = group(a, log, tokens=100)"
+START = (
+    "turn = 1\na = view('a.py', tokens=200)\nlog = view('log.md').Run(freq='Sync')\ng = group(a,"
+    " log, tokens=100)"
+)
 
 
 def _job(turns: int) -> list[str]:
-    moves = ["a.SetPos(str(turn))", "print(open('a.py').read()[:30])", "import random\nr = random.random()\nprint(r)"]
+    moves = [
+        "a.SetPos(str(turn))",
+        "print(open('a.py').read()[:30])",
+        "import random\nr = random.random()\nprint(r)",
+    ]
     return [START, *(f"{BUSY}\n{moves[n % 3]}" for n in range(turns)), "finish({'turn': turn})"]
 
 
 def _lay_out(stage: Stage) -> None:
-    (stage.workspace / "a.py").write_text("".join(f"def f{n}():\n    return {n}\n\n" for n in range(40)))
+    (stage.workspace / "a.py").write_text(
+        "".join(f"def f{n}():\n    return {n}\n\n" for n in range(40))
+    )
     (stage.workspace / "log.md").write_text("# One\n\nfirst\n")
 
 
 async def test_a_job_in_many_runs_is_the_job_in_one(stage: Stage) -> None:
-    """Prompts, replies, executions, nodes and the result are the same, and no model call is made twice."""
+    """Prompts, replies, executions, nodes and the result are the same, and no model call is made
+    twice.
+    """
     _lay_out(stage)
     replies = _job(20)
-    (one, many) = (stage.spec(replies, id="one"), stage.spec(replies, id="many"))
+    one, many = (stage.spec(replies, id="one"), stage.spec(replies, id="many"))
     same_random_numbers = Origin(seed=f"{stage.batch}/one")
-    handles = [await stage.start(one), await stage.start(many, timedelta(seconds=2), same_random_numbers)]
+    handles = [
+        await stage.start(one),
+        await stage.start(many, timedelta(seconds=2), same_random_numbers),
+    ]
     whole, parts = await asyncio.gather(*(handle.result() for handle in handles))
     assert (whole.status, parts.status) == (JobStatus.SUCCEEDED, JobStatus.SUCCEEDED)
     first, second = archive_of(stage, "one"), archive_of(stage, "many")
@@ -65,7 +79,9 @@ async def test_a_server_that_asks_for_it_gets_short_histories(stage: Stage) -> N
     assert len(archive.runs()) == 3
     assert sound(archive)
     for run in archive.runs():
-        history = await stage.client.get_workflow_handle(stage.started[0], run_id=run).fetch_history()
+        history = await stage.client.get_workflow_handle(
+            stage.started[0], run_id=run
+        ).fetch_history()
         assert len(history.events) < 230
     saved = last_checkpoint(archive, outcome.run, 82)
     checkpoint = read_checkpoint(stage.store, saved)
@@ -99,7 +115,9 @@ async def test_messages_reach_the_next_run(stage: Stage) -> None:
 
 
 async def test_a_message_that_comes_while_a_run_hands_over(stage: Stage) -> None:
-    """What arrives while the checkpoint is written, with which a run ends, is read in the next: in order, once."""
+    """What arrives while the checkpoint is written, with which a run ends, is read in the next: in
+    order, once.
+    """
     store = _Held(stage.store)
     queue = stage.queue = f"{stage.queue}-held"
     spec = stage.spec(["turn = 1", *[BUSY] * 30, "finish(turn)"], id="job")
@@ -109,7 +127,8 @@ async def test_a_message_that_comes_while_a_run_hands_over(stage: Stage) -> None
         history = await _extended(handle)
         for text in ("one", "two"):
             await handle.signal("message", Note.of(text))
-        # The task that waits for the checkpoint is begun anew before its time is over, now with the messages.
+        # The task that waits for the checkpoint is begun anew before its time is over, now with the
+        # messages.
         await _extended(handle, after=history)
         store.let_go.set()
         outcome = await handle.result()
@@ -133,7 +152,10 @@ async def _extended(handle: WorkflowHandle[Any, Any], after: int = 0) -> int:
         while True:
             history = await handle.fetch_history()
             last = history.events[-1]
-            if last.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED and last.event_id > after:
+            if (
+                last.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED
+                and last.event_id > after
+            ):
                 return last.event_id
             await asyncio.sleep(0.05)
 

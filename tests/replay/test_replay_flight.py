@@ -1,4 +1,6 @@
-"""What is at work when a job is reset: payloads that are being prepared, and the effect that a statement waits for."""
+"""What is at work when a job is reset: payloads that are being prepared, and the effect that a
+statement waits for.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def slow(number: int) -> int:
 
 
 async def test_a_payload_in_flight(stage: Stage) -> None:
-    """The new run has it prepared too, and applies it once; a frozen replay takes it from the record at the recorded tick."""
+    """The new run has it prepared too, and applies it once; a frozen replay takes it from the
+    record at the recorded tick.
+    """
     (stage.workspace / "a.py").write_text("def add(a, b):\n    return a + b\n")
     (stage.path / "writer.py").write_text(WRITER)
     (stage.path / "agent.py").write_text(AGENT)
@@ -75,12 +79,21 @@ async def test_a_payload_in_flight(stage: Stage) -> None:
             await asyncio.sleep(0.02)
     (stage.path / "writer.go").touch()
     outcome, _ = await again
-    assert (outcome.status, archive.end(outcome.run).result) == (JobStatus.SUCCEEDED, [4, "- adds numbers"])
-    brought = [one for step in archive.steps(outcome.run) for one in (*step.interim.asleep, *step.interim.payloads)]
+    assert (outcome.status, archive.end(outcome.run).result) == (
+        JobStatus.SUCCEEDED,
+        [4, "- adds numbers"],
+    )
+    brought = [
+        one
+        for step in archive.steps(outcome.run)
+        for one in (*step.interim.asleep, *step.interim.payloads)
+    ]
     assert len(brought) == 1
     (stage.workspace / "a.py").write_text("gone = 1\n")
     for start in (4, 2, 1):
-        frozen, found = await replayed(stage, "job", reexecution(stage, "job", outcome.run, start, frozen=True))
+        frozen, found = await replayed(
+            stage, "job", reexecution(stage, "job", outcome.run, start, frozen=True)
+        )
         assert [one.line() for one in found] == []
         assert archive.end(frozen.run).result == [4, "- adds numbers"]
     assert sound(archive)
@@ -99,7 +112,9 @@ async def test_an_effect_in_flight(stage: Stage) -> None:
     run = archive.runs()[0]
     edited, _ = await replayed(stage, "job", rerun(stage, "job", run, 2, statement="n = 7"))
     assert (edited.status, archive.end(edited.run).result) == (JobStatus.SUCCEEDED, 7)
-    history = await stage.client.get_workflow_handle(stage.started[0], run_id=edited.run).fetch_history()
+    history = await stage.client.get_workflow_handle(
+        stage.started[0], run_id=edited.run
+    ).fetch_history()
     assert [name for name in activities_of(history) if "effect" in name] == []
     assert archive.find_step(edited.run, 2).capture is Capture.EDITED
     (stage.path / "go").touch()

@@ -1,4 +1,6 @@
-"""Forks: another job from the same point, out of the archive, also when Temporal has forgotten the run."""
+"""Forks: another job from the same point, out of the archive, also when Temporal has forgotten the
+run.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def _statements() -> list[str]:
 
 
 async def _recorded(stage: Stage) -> tuple[JobOutcome, JobArchive]:
-    (stage.workspace / "a.py").write_text("".join(f"def f{n}():\n    return {n}\n\n" for n in range(20)))
+    (stage.workspace / "a.py").write_text(
+        "".join(f"def f{n}():\n    return {n}\n\n" for n in range(20))
+    )
     (stage.workspace / "data.txt").write_text("data\n")
     outcome, archive = await stage.run(_statements(), id="job", turns=100)
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, TURNS)
@@ -54,7 +58,10 @@ async def _recorded(stage: Stage) -> tuple[JobOutcome, JobArchive]:
 
 async def _forget(stage: Stage, workflow_id: str, run: str) -> None:
     """Have Temporal delete a run, and wait until it has."""
-    service, execution = stage.client.workflow_service, WorkflowExecution(workflow_id=workflow_id, run_id=run)
+    service, execution = (
+        stage.client.workflow_service,
+        WorkflowExecution(workflow_id=workflow_id, run_id=run),
+    )
     namespace = stage.client.namespace
     await service.delete_workflow_execution(
         DeleteWorkflowExecutionRequest(namespace=namespace, workflow_execution=execution)
@@ -70,40 +77,64 @@ async def _forget(stage: Stage, workflow_id: str, run: str) -> None:
 
 
 async def test_forks_and_resets_go_on_from_before_and_after_a_checkpoint(stage: Stage) -> None:
-    """Executed again from there with all answers from the record, each comes to the job's own timeline; and calls no model."""
+    """Executed again from there with all answers from the record, each comes to the job's own
+    timeline; and calls no model.
+    """
     outcome, archive = await _recorded(stage)
     source = RunName(batch=stage.batch, job="job", run=outcome.run)
     before = timeline(archive, outcome.run)
     assert last_checkpoint(archive, outcome.run, TURNS) is not None
     turns = (9, 68)
     made = [
-        await fork_job(stage, source, turn, f"fork-{turn}", reexecution(stage, "job", outcome.run, turn, frozen=True))
+        await fork_job(
+            stage,
+            source,
+            turn,
+            f"fork-{turn}",
+            reexecution(stage, "job", outcome.run, turn, frozen=True),
+        )
         for turn in turns
     ]
     for turn, one in zip(turns, made, strict=True):
         ended = await outcome_of_reset(stage.client, one)
         forked = archive_of(stage, f"fork-{turn}")
-        assert (ended.status, ended.turns, divergences(forked, ended.run)) == (JobStatus.SUCCEEDED, TURNS, [])
+        assert (ended.status, ended.turns, divergences(forked, ended.run)) == (
+            JobStatus.SUCCEEDED,
+            TURNS,
+            [],
+        )
         steps = list(forked.steps(ended.run))
-        assert [step.ref for step in steps[: turn - 1]] == [step.ref for step in archive.steps(outcome.run)][: turn - 1]
+        assert [step.ref for step in steps[: turn - 1]] == [
+            step.ref for step in archive.steps(outcome.run)
+        ][: turn - 1]
         assert {step.capture for step in steps[turn - 1 :]} == {Capture.REPLAYED}
-        assert [one["execution"] for one in timeline(forked, ended.run)] == [one["execution"] for one in before]
-        assert [one["nodes_digest"] for one in timeline(forked, ended.run)] == [one["nodes_digest"] for one in before]
+        assert [one["execution"] for one in timeline(forked, ended.run)] == [
+            one["execution"] for one in before
+        ]
+        assert [one["nodes_digest"] for one in timeline(forked, ended.run)] == [
+            one["nodes_digest"] for one in before
+        ]
         assert forked.end(ended.run).result == archive.end(outcome.run).result
         assert sound(forked)
     assert timeline(archive, outcome.run) == before
     # Turn 68 begins at the checkpoint of turn 64: what is before it is not even looked up.
     handle = stage.client.get_workflow_handle(stage.started[-1], run_id=made[-1].run)
-    looked_up = [name for name in activities_of(await handle.fetch_history()) if name.startswith("recorded-")]
+    looked_up = [
+        name for name in activities_of(await handle.fetch_history()) if name.startswith("recorded-")
+    ]
     assert looked_up[0] == "recorded-65"
     await _resets_go_back_through_continued_runs(stage, outcome, archive)
 
 
-async def _resets_go_back_through_continued_runs(stage: Stage, outcome: JobOutcome, archive: JobArchive) -> None:
+async def _resets_go_back_through_continued_runs(
+    stage: Stage, outcome: JobOutcome, archive: JobArchive
+) -> None:
     """To a turn of an earlier run of the chain, and to the first turn after a checkpoint."""
     first = archive.runs()[0]
     for start in (58, 65):
-        ended, found = await replayed(stage, "job", reexecution(stage, "job", outcome.run, start, frozen=True))
+        ended, found = await replayed(
+            stage, "job", reexecution(stage, "job", outcome.run, start, frozen=True)
+        )
         assert (ended.status, ended.turns, found) == (JobStatus.SUCCEEDED, TURNS, [])
         steps = list(archive.steps(ended.run))
         assert [step.turn for step in steps] == list(range(1, TURNS + 1))
@@ -114,7 +145,9 @@ async def _resets_go_back_through_continued_runs(stage: Stage, outcome: JobOutco
 
 
 async def test_a_run_that_temporal_forgot_can_be_forked_and_not_reset(stage: Stage) -> None:
-    """The reset says what to do instead, and changes nothing; the fork asks the model anew from N on."""
+    """The reset says what to do instead, and changes nothing; the fork asks the model anew from N
+    on.
+    """
     outcome, archive = await stage.run(["n = 1", "n += 1", "n += 1", "finish(n)"], id="job")
     await _forget(stage, stage.started.pop(), outcome.run)
     with pytest.raises(NotFound, match=r"fork .*job@3 --as ID"):
@@ -125,7 +158,10 @@ async def test_a_run_that_temporal_forgot_can_be_forked_and_not_reset(stage: Sta
     ended = await outcome_of_reset(stage.client, await fork_job(stage, source, 3, "other", order))
     forked = archive_of(stage, "other")
     assert (ended.status, forked.end(ended.run).result) == (JobStatus.SUCCEEDED, 40)
-    assert [step.capture for step in forked.steps(ended.run)][1:3] == [Capture.HANDED_OVER, Capture.EDITED]
+    assert [step.capture for step in forked.steps(ended.run)][1:3] == [
+        Capture.HANDED_OVER,
+        Capture.EDITED,
+    ]
     assert sound(forked)
     with pytest.raises(InputError, match=r"there is a job .*other already"):
         await fork_job(stage, source, 2, "other", rerun(stage, "job", outcome.run, 2))

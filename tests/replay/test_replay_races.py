@@ -1,4 +1,6 @@
-"""Resets that race with messages, a cancel and each other, at seeded moments: one outcome, and nothing that was taken is lost."""
+"""Resets that race with messages, a cancel and each other, at seeded moments: one outcome, and
+nothing that was taken is lost.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ SPREAD = 0.4
 
 
 class Race:
-    """A job that runs, and what happens to it. ``sent`` are the messages that the server took, in order."""
+    """A job that runs, and what happens to it.
+
+    ``sent`` are the messages that the server took, in order.
+    """
 
     def __init__(self, stage: Stage, seed: int) -> None:
         self.stage = stage
@@ -72,13 +77,20 @@ class Race:
         return [segment.text for segment in layout if segment.kind is SegmentKind.MESSAGE]
 
     async def check(self) -> None:
-        """No run is open, one run at most claimed each order, and archive and histories are sound."""
+        """No run is open, one run at most claimed each order, and archive and histories are
+        sound.
+        """
         archive = self.archive
         claimed = [replay.run for replay in replays(archive) if replay.run is not None]
         assert len(claimed) == len(set(claimed))
         for run in archive.runs():
-            described = await self.stage.client.get_workflow_handle(self.stage.started[0], run_id=run).describe()
-            assert described.status in {WorkflowExecutionStatus.COMPLETED, WorkflowExecutionStatus.TERMINATED}
+            described = await self.stage.client.get_workflow_handle(
+                self.stage.started[0], run_id=run
+            ).describe()
+            assert described.status in {
+                WorkflowExecutionStatus.COMPLETED,
+                WorkflowExecutionStatus.TERMINATED,
+            }
         assert sound(archive)
         await replay_runs(self.stage.client, self.stage, "job")
 
@@ -89,7 +101,9 @@ async def test_resets_race_with_each_other(stage: Stage, seed: int) -> None:
     race = Race(stage, seed)
     run = await race.start()
     made = await asyncio.gather(*(race.take_back(run, start) for start in (1, 2, 3)))
-    ends = await asyncio.gather(*(outcome_of_reset(stage.client, one) for one in made), return_exceptions=True)
+    ends = await asyncio.gather(
+        *(outcome_of_reset(stage.client, one) for one in made), return_exceptions=True
+    )
     lost = [end for end in ends if isinstance(end, BaseException)]
     (left,) = [end for end in ends if not isinstance(end, BaseException)]
     assert [type(error) for error in lost] == [ServerError] * 2
@@ -100,7 +114,9 @@ async def test_resets_race_with_each_other(stage: Stage, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_reset_races_with_messages(stage: Stage, seed: int) -> None:
-    """Every message that the server took is in the last prompt, once, in order, whichever run it met."""
+    """Every message that the server took is in the last prompt, once, in order, whichever run it
+    met.
+    """
     race = Race(stage, seed)
     run = await race.start()
     _, made = await asyncio.gather(race.talk(), race.take_back(run, 2))
@@ -113,7 +129,8 @@ async def test_a_reset_races_with_messages(stage: Stage, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_reset_races_with_a_cancel(stage: Stage, seed: int) -> None:
-    """The cancel ends the run that was open when it came: then the reset goes on from it, or is itself ended by it.
+    """The cancel ends the run that was open when it came: then the reset goes on from it, or is
+    itself ended by it.
 
     It may be ended before its first call, and then has an end alone.
     """
@@ -123,6 +140,9 @@ async def test_a_reset_races_with_a_cancel(stage: Stage, seed: int) -> None:
     left = await outcome_of_reset(stage.client, made)
     unbegun = race.archive.end_without_calls()
     assert left.run == (unbegun.run if unbegun is not None else race.archive.runs()[-1])
-    assert (left.status, left.turns == TURNS) in {(JobStatus.SUCCEEDED, True), (JobStatus.CANCELLED, False)}
+    assert (left.status, left.turns == TURNS) in {
+        (JobStatus.SUCCEEDED, True),
+        (JobStatus.CANCELLED, False),
+    }
     assert race.archive.end(left.run).status == left.status
     await race.check()

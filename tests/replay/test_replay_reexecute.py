@@ -1,4 +1,6 @@
-"""Back to each statement of a job by a reset: nothing before it is touched, and what differs is named."""
+"""Back to each statement of a job by a reset: nothing before it is touched, and what differs is
+named.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ APART = [
 
 
 async def _recorded(stage: Stage, statements: list[str] = STATEMENTS) -> str:
-    (stage.workspace / "a.py").write_text("def one():\n    return 1\n\n\ndef two():\n    return 2\n")
+    (stage.workspace / "a.py").write_text(
+        "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
+    )
     (stage.workspace / "log.md").write_text("# Log\n\nfirst\n")
     (stage.workspace / "data.txt").write_text("data\n")
     outcome, _ = await stage.run(statements, id="job", turns=100)
@@ -70,35 +74,47 @@ async def _recorded(stage: Stage, statements: list[str] = STATEMENTS) -> str:
 async def test_frozen_from_each_statement_there_is_no_divergence(stage: Stage, after: int) -> None:
     """What is before N is the same steps, no model is called, and executions come to the same.
 
-    From the first on all of the record is executed, from the others N and ``after`` more, until a budget ends the replay.
+    From the first on all of the record is executed, from the others N and ``after`` more, until a
+    budget ends the replay.
     """
     run = await _recorded(stage, SIXTY)
     archive = archive_of(stage, "job")
     before, old = timeline(archive, run), list(archive.steps(run))
     for start in range(1, 61):
         last = 60 if start == 1 else min(start + after, 60)
-        order = reexecution(stage, "job", run, start, frozen=True, budget=Budget(turns=last if last < 60 else 100))
+        order = reexecution(
+            stage, "job", run, start, frozen=True, budget=Budget(turns=last if last < 60 else 100)
+        )
         outcome, found = await replayed(stage, "job", order)
         assert [one.line() for one in found] == [], start
         status = JobStatus.SUCCEEDED if last == 60 else JobStatus.BUDGET
         assert (outcome.status, outcome.turns) == (status, last), start
         steps = list(archive.steps(outcome.run))
         assert [step.ref for step in steps[: start - 1]] == [step.ref for step in old[: start - 1]]
-        assert [step.capture for step in steps[start - 1 :]] == [Capture.REPLAYED] * (last - start + 1)
+        assert [step.capture for step in steps[start - 1 :]] == [Capture.REPLAYED] * (
+            last - start + 1
+        )
         assert steps[start - 1].run not in {step.run for step in old}
         assert steps[start - 1].parent == (old[start - 2].ref if start > 1 else None)
         now = timeline(archive, outcome.run)
         assert [turn["execution"] for turn in now] == [turn["execution"] for turn in before[:last]]
-        assert [turn["nodes_digest"] for turn in now] == [turn["nodes_digest"] for turn in before[:last]]
+        assert [turn["nodes_digest"] for turn in now] == [
+            turn["nodes_digest"] for turn in before[:last]
+        ]
         assert [turn["events"] for turn in now] == [turn["events"] for turn in before[:last]]
-    assert {event["type"] for turn in before for event in turn["events"]} >= {"method_called", "node_changed"}
+    assert {event["type"] for turn in before for event in turn["events"]} >= {
+        "method_called",
+        "node_changed",
+    }
     assert sound(archive)
     assert timeline(archive, run) == before
     assert await replay_runs(stage.client, stage, "job", every=10) >= 61
 
 
 async def test_exactly_the_readers_of_a_changed_file_diverge(stage: Stage) -> None:
-    """Of sixty statements those from N on that read it, and no other; each is named with what it read."""
+    """Of sixty statements those from N on that read it, and no other; each is named with what it
+    read.
+    """
     run = await _recorded(stage, APART)
     (stage.workspace / "data.txt").write_text("other data\n")
     readers = {turn for turn, statement in enumerate(APART, 1) if "data.txt" in statement}
@@ -133,13 +149,30 @@ async def test_the_statements_that_read_a_changed_file_diverge(stage: Stage) -> 
 
 
 async def test_a_reset_by_temporal_alone_goes_on_as_a_rerun(stage: Stage) -> None:
-    """A reset that nobody ordered through Holdfast has no order: the model is asked anew from there."""
+    """A reset that nobody ordered through Holdfast has no order: the model is asked anew from
+    there.
+    """
     run = await _recorded(stage)
     archive = archive_of(stage, "job")
     step = archive.find_step(run, 6)
     process = await asyncio.create_subprocess_exec(
-        *(str(installed_binary()), "workflow", "reset", "--workflow-id", stage.started[0], "--run-id", run),
-        *("--event-id", str(step.reset_event_id), "--reason", "by hand", "--address", stage.address),
+        *(
+            str(installed_binary()),
+            "workflow",
+            "reset",
+            "--workflow-id",
+            stage.started[0],
+            "--run-id",
+            run,
+        ),
+        *(
+            "--event-id",
+            str(step.reset_event_id),
+            "--reason",
+            "by hand",
+            "--address",
+            stage.address,
+        ),
         stdout=asyncio.subprocess.DEVNULL,
     )
     assert await process.wait() == 0

@@ -1,4 +1,6 @@
-"""Records of secrets that a worker alone knows by value: masked in the archive, and no divergence of a replay."""
+"""Records of secrets that a worker alone knows by value: masked in the archive, and no divergence
+of a replay.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,12 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize("told", [False, True], ids=["alone", "with-a-message"])
-async def test_a_secret_by_value_is_no_divergence(stage: Stage, monkeypatch: pytest.MonkeyPatch, told: bool) -> None:
-    """A statement puts it together, prints, pins, raises, asks for it; a file and a message hold it: the frozen replay is the same."""
+async def test_a_secret_by_value_is_no_divergence(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    """A statement puts it together, prints, pins, raises, asks for it; a file and a message hold
+    it: the frozen replay is the same.
+    """
     monkeypatch.setenv("SERVICE_TOKEN", WORD)
     (stage.workspace / "a.txt").write_text(f"one\n{WORD}\n")
     (stage.workspace / "held.txt").write_text(f"{WORD}\n")

@@ -1,4 +1,6 @@
-"""Messages, cancels and resets that meet a reset: each is delivered once or refused with a reason."""
+"""Messages, cancels and resets that meet a reset: each is delivered once or refused with a
+reason.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ async def _told(stage: Stage, texts: list[str]) -> str:
 
 @pytest.mark.smoke
 async def test_messages_after_n_are_delivered_once(stage: Stage) -> None:
-    """By the record where it is followed, at once where the model is asked anew; never twice, and none is lost."""
+    """By the record where it is followed, at once where the model is asked anew; never twice, and
+    none is lost.
+    """
     texts = ["first", "second", "first"]
     run = await _told(stage, texts)
     frozen, found = await replayed(stage, "job", reexecution(stage, "job", run, 2, frozen=True))
@@ -54,7 +58,9 @@ async def test_messages_after_n_are_delivered_once(stage: Stage) -> None:
 
 
 async def test_at_the_end_of_the_record_the_model_goes_on(stage: Stage) -> None:
-    """A job that a cancel ended is executed again to there, and then the model writes on; the cancel is not repeated."""
+    """A job that a cancel ended is executed again to there, and then the model writes on; the
+    cancel is not repeated.
+    """
     handle = await stage.start(stage.spec([*MANY[:6], "finish(n)"], id="job"))
     archive = archive_of(stage, "job")
     await turn_of(archive, 3)
@@ -64,7 +70,10 @@ async def test_at_the_end_of_the_record_the_model_goes_on(stage: Stage) -> None:
     stopped, found = await replayed(stage, "job", reexecution(stage, "job", ended.run, 2))
     # The call that was broken off may have archived its step all the same.
     last = max(step.turn for step in archive.steps(ended.run))
-    assert (stopped.status, stopped.reason) == (JobStatus.CANCELLED, f"the record ends after turn {last}")
+    assert (stopped.status, stopped.reason) == (
+        JobStatus.CANCELLED,
+        f"the record ends after turn {last}",
+    )
     assert found == []
     on = reexecution(stage, "job", ended.run, 2, then=AfterRecord.CONTINUE)
     outcome, _ = await replayed(stage, "job", on)
@@ -75,7 +84,9 @@ async def test_at_the_end_of_the_record_the_model_goes_on(stage: Stage) -> None:
 
 
 async def test_a_second_reset_takes_the_job_over(stage: Stage) -> None:
-    """Of two resets one run is left open; who waits for the other is told that it was ended, and its steps stay."""
+    """Of two resets one run is left open; who waits for the other is told that it was ended, and
+    its steps stay.
+    """
     handle = await stage.start(stage.spec([*MANY, "finish(n)"], id="job"))
     archive = archive_of(stage, "job")
     await turn_of(archive, 3)
@@ -83,7 +94,9 @@ async def test_a_second_reset_takes_the_job_over(stage: Stage) -> None:
     orders = [rerun(stage, "job", run, start, statement=f"who = {start}") for start in (2, 3)]
     made = await asyncio.gather(*(reset_job(stage, "job", order) for order in orders))
     await handle.signal("message", Note.of("to whoever is left"))
-    ends = await asyncio.gather(*(outcome_of_reset(stage.client, one) for one in made), return_exceptions=True)
+    ends = await asyncio.gather(
+        *(outcome_of_reset(stage.client, one) for one in made), return_exceptions=True
+    )
     lost = [end for end in ends if isinstance(end, BaseException)]
     (left,) = [end for end in ends if not isinstance(end, BaseException)]
     assert [type(error) for error in lost] == [ServerError]
@@ -107,7 +120,9 @@ async def test_a_cancel_after_the_reset_ends_the_new_run(stage: Stage) -> None:
 
 
 async def test_what_cannot_be_reset_changes_nothing(stage: Stage) -> None:
-    """A turn that is not there, a run that Temporal has deleted, an order that is too long: an error, and no replay."""
+    """A turn that is not there, a run that Temporal has deleted, an order that is too long: an
+    error, and no replay.
+    """
     outcome, archive = await stage.run(["n = 1", "finish(n)"], id="job")
     for start in (3, 400):
         with pytest.raises(NotFound, match="numbered 1 to 2"):

@@ -19,7 +19,10 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_a_call_that_failed_is_made_again_with_another_model(stage: Stage) -> None:
-    """The failed turn has no step; its history says where to reset to. What is before it is not called again."""
+    """The failed turn has no step; its history says where to reset to.
+
+    What is before it is not called again.
+    """
     first, archive = await stage.run(["n = 1", "n += 1"], id="job")
     assert (first.status, first.turns) == (JobStatus.FAILED, 3)
     with pytest.raises(InputError, match="nothing to execute again"):
@@ -40,13 +43,19 @@ async def test_a_call_that_failed_is_made_again_with_another_model(stage: Stage)
 
 
 async def test_a_spent_budget_is_raised(stage: Stage) -> None:
-    """The turn that was not allowed is the statement to go on from; the statement before it is not executed twice in the record."""
+    """The turn that was not allowed is the statement to go on from; the statement before it is not
+    executed twice in the record.
+    """
     first, archive = await stage.run(["n = 1", "n += 1", "finish(n)"], id="job", turns=2)
     assert (first.status, first.turns) == (JobStatus.BUDGET, 2)
-    more, _ = await replayed(stage, "job", rerun(stage, "job", first.run, 3, budget=Budget(turns=5)))
+    more, _ = await replayed(
+        stage, "job", rerun(stage, "job", first.run, 3, budget=Budget(turns=5))
+    )
     assert (more.status, more.turns, archive.end(more.run).result) == (JobStatus.SUCCEEDED, 3, 2)
     edited, _ = await replayed(
-        stage, "job", rerun(stage, "job", first.run, 3, budget=Budget(turns=5), statement="finish(n + 40)")
+        stage,
+        "job",
+        rerun(stage, "job", first.run, 3, budget=Budget(turns=5), statement="finish(n + 40)"),
     )
     assert archive.end(edited.run).result == 42
     assert [step.capture for step in archive.steps(edited.run)][2] is Capture.EDITED

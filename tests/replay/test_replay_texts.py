@@ -15,14 +15,19 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 STATEMENTS = [
     "v = view('data.txt', tokens=100)",
-    "text = open('data.txt').read()\nimport sys\nprint('read', text)\nprint('warned', text, file=sys.stderr)\nprint(text.index('w'))",
+    (
+        "text = open('data.txt').read()\nimport sys\nprint('read', text)\nprint('warned', text,"
+        " file=sys.stderr)\nprint(text.index('w'))"
+    ),
     "gone = open('gone.txt').read()",
     "print(len(gone))\nfinish([text, gone])",
 ]
 
 
 async def test_what_differs_is_shown_as_text(stage: Stage) -> None:
-    """Output, also beside stderr and an exception, a file's contents, a view and the result: as they were and as they are."""
+    """Output, also beside stderr and an exception, a file's contents, a view and the result: as
+    they were and as they are.
+    """
     for name in ("data.txt", "gone.txt"):
         (stage.workspace / name).write_text("one\ntwo\nthree\n")
     first, archive = await stage.run(STATEMENTS, id="job")

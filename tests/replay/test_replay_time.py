@@ -1,4 +1,6 @@
-"""Replays and the clock: time between a job and its replay is nobody's, and what a record answers no time ends."""
+"""Replays and the clock: time between a job and its replay is nobody's, and what a record answers
+no time ends.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 GONE = "2026-01-01T08:00:00+00:00"
 PASSED = f"the deadline ({GONE}) has passed"
-STATEMENTS = ["a = view('a.txt', freq='Sync')", "n = len(open('a.txt').read())", "wait(0.1)", "finish(n)"]
+STATEMENTS = [
+    "a = view('a.txt', freq='Sync')",
+    "n = len(open('a.txt').read())",
+    "wait(0.1)",
+    "finish(n)",
+]
 
 
 async def _ran(stage: Stage, budget: Budget | None = None) -> str:
@@ -32,19 +39,27 @@ async def _ran(stage: Stage, budget: Budget | None = None) -> str:
 
 
 async def test_no_time_ends_what_is_answered_from_a_record(stage: Stage) -> None:
-    """A deadline that has passed since, and no time at all to work: the frozen record is executed again to its end."""
+    """A deadline that has passed since, and no time at all to work: the frozen record is executed
+    again to its end.
+    """
     first = await _ran(stage)
     for budget in (Budget(deadline=GONE), Budget(wall_seconds=0.001), Budget(deadline=0.001)):
         for start in (1, 3):
             order = reexecution(stage, "job", first, start, frozen=True, budget=budget)
             frozen, found = await replayed(stage, "job", order)
-            assert ([one.line() for one in found], frozen.status, frozen.turns) == ([], JobStatus.SUCCEEDED, 4)
+            assert ([one.line() for one in found], frozen.status, frozen.turns) == (
+                [],
+                JobStatus.SUCCEEDED,
+                4,
+            )
     assert sound(archive_of(stage, "job"))
     await replay_runs(stage.client, stage, "job")
 
 
 async def test_time_counts_where_the_record_does_not_answer(stage: Stage) -> None:
-    """A rerun, a fork whose turns are restored, and a frozen record that goes on behind its end: each ends as its deadline says."""
+    """A rerun, a fork whose turns are restored, and a frozen record that goes on behind its end:
+    each ends as its deadline says.
+    """
     (stage.workspace / "a.txt").write_text("one\n")
     first, _ = await stage.run([*STATEMENTS[:3], "n"], id="job", turns=4)
     assert first.status is JobStatus.BUDGET
@@ -56,9 +71,16 @@ async def test_time_counts_where_the_record_does_not_answer(stage: Stage) -> Non
     order = rerun(stage, "job", first.run, 3, budget=over)
     forked = await outcome_of_reset(stage.client, await fork_job(stage, source, 3, "forked", order))
     assert (forked.status, forked.turns, forked.reason) == (JobStatus.BUDGET, 2, PASSED)
-    order = reexecution(stage, "job", first.run, 2, frozen=True, then=AfterRecord.CONTINUE, budget=over)
+    order = reexecution(
+        stage, "job", first.run, 2, frozen=True, then=AfterRecord.CONTINUE, budget=over
+    )
     on, found = await replayed(stage, "job", order)
-    assert ([one.line() for one in found], on.status, on.turns, on.reason) == ([], JobStatus.BUDGET, 4, PASSED)
+    assert ([one.line() for one in found], on.status, on.turns, on.reason) == (
+        [],
+        JobStatus.BUDGET,
+        4,
+        PASSED,
+    )
     await replay_runs(stage.client, stage, "job")
 
 
@@ -74,7 +96,9 @@ def _reset_days_later(history: WorkflowHistory, days: int) -> WorkflowHistory:
 
 
 async def test_a_deadline_after_the_start_goes_on_from_where_it_stood(stage: Stage) -> None:
-    """A job of a day that is taken back the next week has what it had left there, of its time as of its wall budget."""
+    """A job of a day that is taken back the next week has what it had left there, of its time as of
+    its wall budget.
+    """
     first = await _ran(stage, Budget(wall_seconds=3600, deadline=86_400.0))
     again, _ = await replayed(stage, "job", rerun(stage, "job", first, 3))
     assert (again.status, again.turns) == (JobStatus.SUCCEEDED, 4)

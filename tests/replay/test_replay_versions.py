@@ -49,7 +49,9 @@ def _builds(history: WorkflowHistory) -> set[str]:
 
 
 async def test_a_job_changes_its_release_at_a_checkpoint(stage: Stage) -> None:
-    """The run that is open when another version becomes the current one ends on its own; the next begins on the other."""
+    """The run that is open when another version becomes the current one ends on its own; the next
+    begins on the other.
+    """
     old, new = (WorkerDeploymentVersion(stage.batch, build) for build in ("old", "new"))
     queue = f"{stage.queue}-versioned"
     async with make_worker(stage.client, stage.store, task_queue=queue, deployment=old):
@@ -66,17 +68,24 @@ async def test_a_job_changes_its_release_at_a_checkpoint(stage: Stage) -> None:
     runs = archive.runs()
     assert len(runs) > 1
     histories = [
-        await stage.client.get_workflow_handle(handle.id, run_id=run).fetch_history() for run in (runs[0], runs[-1])
+        await stage.client.get_workflow_handle(handle.id, run_id=run).fetch_history()
+        for run in (runs[0], runs[-1])
     ]
     assert [_builds(history) for history in histories] == [{"old"}, {"new"}]
     assert sound(archive)
 
 
-async def test_another_interpreter_does_not_take_over_in_mid_run(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run's history names the interpreter that it began with; a worker with another one fails its task, and says so."""
+async def test_another_interpreter_does_not_take_over_in_mid_run(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run's history names the interpreter that it began with; a worker with another one fails its
+    task, and says so.
+    """
     await stage.run(["x = 1", "finish(x)"])
     history = await stage.history()
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "INTERPRETER", "monty 99")
-        with pytest.raises(Exception, match=r"began with monty [\d.]+ supplied \d+ and this worker has monty 99"):
+        with pytest.raises(
+            Exception, match=r"began with monty [\d.]+ supplied \d+ and this worker has monty 99"
+        ):
             await replayer().replay_workflow(history)

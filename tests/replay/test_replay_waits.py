@@ -1,4 +1,6 @@
-"""Sleeps, periodic ticks and payloads in other runs: continued, and replayed from a record that has the world's answers."""
+"""Sleeps, periodic ticks and payloads in other runs: continued, and replayed from a record that has
+the world's answers.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 BUSY = "n = 0\nwhile n < 2_000_000:\n    n += 1"
 """Some 190 ms of processor time on a fast machine."""
 FILLS_MS = 50
-"""What fills a run: much less than ``BUSY`` takes on any machine, and much more than a view does."""
+"""What fills a run: much less than ``BUSY`` takes on any machine, and much more than a view
+does.
+"""
 
 
 async def _until_asleep(handle: WorkflowHandle[Any, Any]) -> None:
@@ -44,10 +48,14 @@ def soon_full() -> Iterator[None]:
 
 # The fixtures' order counts: what is set is undone after the stage has replayed what it did.
 async def test_a_job_sleeps_on_in_its_next_run(soon_full: None, stage: Stage) -> None:
-    """A run that is full when its job falls asleep hands the sleep to the next, with what is waited for."""
+    """A run that is full when its job falls asleep hands the sleep to the next, with what is waited
+    for.
+    """
     path = stage.workspace / "log.txt"
     path.write_text("one\n")
-    spec = stage.spec(["log = view('log.txt', freq='Sync')", f"{BUSY}\nwait_for(log)", "finish(log.text)"])
+    spec = stage.spec(
+        ["log = view('log.txt', freq='Sync')", f"{BUSY}\nwait_for(log)", "finish(log.text)"]
+    )
     handle = await stage.start(spec)
     archive = archive_of(stage, spec.id)
     await turn_of(archive, 2)
@@ -69,12 +77,17 @@ async def test_a_job_sleeps_on_in_its_next_run(soon_full: None, stage: Stage) ->
 
 
 async def test_a_frozen_replay_of_a_sleep_takes_no_time(stage: Stage) -> None:
-    """Readings, payloads and wakings come from the record: the same timeline, though the files are others by now."""
+    """Readings, payloads and wakings come from the record: the same timeline, though the files are
+    others by now.
+    """
     path = stage.workspace / "log.txt"
     path.write_text("one\n")
     spec = stage.spec(
         [
-            "p = view('log.txt', freq=('Periodic', 1))\na = view('log.txt', freq='Async')\ng = group(p, a)\nwait(7)",
+            (
+                "p = view('log.txt', freq=('Periodic', 1))\na = view('log.txt', freq='Async')\ng ="
+                " group(p, a)\nwait(7)"
+            ),
             "texts = [p.text, a.text]\nwait(1)",
             "texts += [p.text, a.text]\nwait_for(p, timeout=30)",
             "finish([*texts, p.text, a.text, g.text])",
@@ -95,7 +108,9 @@ async def test_a_frozen_replay_of_a_sleep_takes_no_time(stage: Stage) -> None:
     again, replayed = await frozen_again(stage, spec, outcome.run)
     assert (again.status, again.turns) == (JobStatus.SUCCEEDED, 4)
     assert replayed.end(again.run).result == before
-    assert [step.interim for step in replayed.steps(again.run)] == [step.interim for step in archive.steps(outcome.run)]
+    assert [step.interim for step in replayed.steps(again.run)] == [
+        step.interim for step in archive.steps(outcome.run)
+    ]
     assert _timeless(replayed, again.run) == _timeless(archive, outcome.run)
 
 
@@ -110,13 +125,18 @@ def respond(messages):
 
 
 async def test_summaries_that_landed_in_a_sleep_land_there_again(stage: Stage) -> None:
-    """A view's, then a group's, each of which ends a wait; the frozen replay asks no model and finds them in the record."""
+    """A view's, then a group's, each of which ends a wait; the frozen replay asks no model and
+    finds them in the record.
+    """
     for name in ("a", "b"):
         (stage.workspace / f"{name}.py").write_text(f"def {name}():\n    pass\n")
     about = stage.path / "about.py"
     about.write_text(ABOUT)
     statements = [
-        "a = view('a.py', lod=2)\ng = group(a, view('b.py'), tokens=300)\ntexts = [a.text, g.text]\nwait_for(a)\nwait_for(g)",
+        (
+            "a = view('a.py', lod=2)\ng = group(a, view('b.py'), tokens=300)\ntexts = [a.text,"
+            " g.text]\nwait_for(a)\nwait_for(g)"
+        ),
         "texts += [a.text, g.text]",
         "g.SetTokens(200)\nwait_for(g)",
         "finish([*texts, g.text])",
@@ -141,14 +161,18 @@ async def test_summaries_that_landed_in_a_sleep_land_there_again(stage: Stage) -
     again, replayed = await frozen_again(stage, spec, outcome.run)
     assert (again.status, again.turns) == (JobStatus.SUCCEEDED, 4)
     assert about.with_suffix(".calls").read_text() == calls
-    assert [step.interim for step in replayed.steps(again.run)] == [step.interim for step in archive.steps(outcome.run)]
+    assert [step.interim for step in replayed.steps(again.run)] == [
+        step.interim for step in archive.steps(outcome.run)
+    ]
     assert _timeless(replayed, again.run) == _timeless(archive, outcome.run)
     assert divergences(replayed, again.run) == []
     assert sound(archive) and sound(replayed)
 
 
 def _timeless(archive: JobArchive, run: str) -> list[dict[str, Any]]:
-    """The run's turns without their events: those of payloads say when each was prepared, and in which order."""
+    """The run's turns without their events: those of payloads say when each was prepared, and in
+    which order.
+    """
     return [{**turn, "events": None} for turn in timeline(archive, run)]
 
 
@@ -169,7 +193,9 @@ def respond(messages):
 
 @pytest.mark.parametrize("seconds", [0, 1], ids=["awake", "asleep"])
 async def test_a_summary_that_failed_is_told_where_it_was_told(stage: Stage, seconds: int) -> None:
-    """A view and a group say in the prompt that theirs failed; the frozen replay and a fork ask no model and say the same."""
+    """A view and a group say in the prompt that theirs failed; the frozen replay and a fork ask no
+    model and say the same.
+    """
     for name in ("a", "b"):
         (stage.workspace / f"{name}.py").write_text(f"def {name}():\n    pass\n")
     failing, agent = stage.path / "failing.py", stage.path / "agent.py"
@@ -179,8 +205,15 @@ async def test_a_summary_that_failed_is_told_where_it_was_told(stage: Stage, sec
     outcome = await (await stage.start(spec)).result()
     archive = archive_of(stage, spec.id)
     assert outcome.status is JobStatus.SUCCEEDED
-    told = [one for step in archive.steps(outcome.run) for one in (*step.interim.payloads, *step.interim.asleep)]
-    assert sorted((node, effect) for *_, node, _, effect in told) == [("group-3", UNWRITTEN), ("view-1", UNWRITTEN)]
+    told = [
+        one
+        for step in archive.steps(outcome.run)
+        for one in (*step.interim.payloads, *step.interim.asleep)
+    ]
+    assert sorted((node, effect) for *_, node, _, effect in told) == [
+        ("group-3", UNWRITTEN),
+        ("view-1", UNWRITTEN),
+    ]
 
     failing.unlink()
     again, replayed = await frozen_again(stage, spec, outcome.run)
@@ -189,9 +222,14 @@ async def test_a_summary_that_failed_is_told_where_it_was_told(stage: Stage, sec
     assert divergences(replayed, again.run) == []
     source = RunName(batch=stage.batch, job=spec.id, run=outcome.run)
     order = rerun(stage, spec.id, outcome.run, outcome.turns)
-    forked = await outcome_of_reset(stage.client, await fork_job(stage, source, outcome.turns, "fork", order))
+    forked = await outcome_of_reset(
+        stage.client, await fork_job(stage, source, outcome.turns, "fork", order)
+    )
     assert forked.status is JobStatus.SUCCEEDED
-    there, here = (timeline(archive_of(stage, job), run) for job, run in (("fork", forked.run), (spec.id, outcome.run)))
+    there, here = (
+        timeline(archive_of(stage, job), run)
+        for job, run in (("fork", forked.run), (spec.id, outcome.run))
+    )
     # A fork's time is its own, so the line of budgets is another.
     assert [_without_budget(turn) for turn in there] == [_without_budget(turn) for turn in here]
     assert sound(archive) and sound(replayed) and sound(archive_of(stage, "fork"))

@@ -1,4 +1,6 @@
-"""What came from outside and made a prompt shorter, in a record: a provider's refusals, and a user's wish to condense."""
+"""What came from outside and made a prompt shorter, in a record: a provider's refusals, and a
+user's wish to condense.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,15 @@ def _statement(turn: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "said", [{}, {"protocol": OpenAIWindow(NO_REASON)}, {"cut_off": True}], ids=["named", "unnamed", "empty"]
+    "said",
+    [{}, {"protocol": OpenAIWindow(NO_REASON)}, {"cut_off": True}],
+    ids=["named", "unnamed", "empty"],
 )
-async def test_a_record_has_the_refusals_of_its_provider(stage: Stage, said: dict[str, Any]) -> None:
-    """A frozen replay shows the same prompts though nobody refuses any; a fork goes on from the same one.
+async def test_a_record_has_the_refusals_of_its_provider(
+    stage: Stage, said: dict[str, Any]
+) -> None:
+    """A frozen replay shows the same prompts though nobody refuses any; a fork goes on from the
+    same one.
 
     Also where the provider does not say that the prompt is too long, or says nothing at all.
     """
@@ -47,7 +54,9 @@ async def test_a_record_has_the_refusals_of_its_provider(stage: Stage, said: dic
         archive = archive_of(stage, spec.id)
         steps = {step.turn: step for step in archive.steps(outcome.run)}
         refused = [turn for turn, step in steps.items() if step.interim.limits]
-        assert refused and sum(len(step.interim.limits) for step in steps.values()) == len(model.refused)
+        assert refused and sum(len(step.interim.limits) for step in steps.values()) == len(
+            model.refused
+        )
         assert len(list(forgettings(archive, outcome.run))) > 1
         asked, summed = len(model.sizes), len(model.summaries)
 
@@ -55,27 +64,40 @@ async def test_a_record_has_the_refusals_of_its_provider(stage: Stage, said: dic
         assert (again.status, again.turns) == (JobStatus.SUCCEEDED, TURNS)
         assert timeline(frozen, again.run) == timeline(archive, outcome.run)
         assert divergences(frozen, again.run) == []
-        assert [step.interim for step in frozen.steps(again.run)] == [step.interim for step in steps.values()]
-        assert (len(model.sizes), len(model.summaries)) == (asked, summed), "nobody was asked anything"
+        assert [step.interim for step in frozen.steps(again.run)] == [
+            step.interim for step in steps.values()
+        ]
+        assert (len(model.sizes), len(model.summaries)) == (
+            asked,
+            summed,
+        ), "nobody was asked anything"
 
         order = reexecution(stage, spec.id, outcome.run, refused[0], frozen=True)
         reset, found = await replayed(stage, spec.id, order)
-        assert (reset.status, found) == (JobStatus.SUCCEEDED, []), "a refusal before the reset point counts once"
+        assert (reset.status, found) == (
+            JobStatus.SUCCEEDED,
+            [],
+        ), "a refusal before the reset point counts once"
         assert timeline(archive, reset.run) == timeline(archive, outcome.run)
 
         source = RunName(batch=stage.batch, job=spec.id, run=outcome.run)
         order = rerun(stage, spec.id, outcome.run, refused[0] + 1)
-        forked = await outcome_of_reset(stage.client, await fork_job(stage, source, refused[0] + 1, "fork", order))
+        forked = await outcome_of_reset(
+            stage.client, await fork_job(stage, source, refused[0] + 1, "fork", order)
+        )
         there = timeline(archive_of(stage, "fork"), forked.run)
         shown = [
-            [turn["prompt"] for turn in turns[: refused[0] + 1]] for turns in (there, timeline(archive, outcome.run))
+            [turn["prompt"] for turn in turns[: refused[0] + 1]]
+            for turns in (there, timeline(archive, outcome.run))
         ]
         assert shown[0] == shown[1], "also at the turn for which the model is asked anew"
         assert sound(frozen) and sound(archive) and sound(archive_of(stage, "fork"))
 
 
 async def test_a_record_has_its_users_wishes_to_condense(stage: Stage) -> None:
-    """A replay from before a wish condenses where the record did, not at once; so does one to which nobody sends the wish."""
+    """A replay from before a wish condenses where the record did, not at once; so does one to which
+    nobody sends the wish.
+    """
     gate = stage.path / "gate"
     policy = stage.path / "policy.py"
     policy.write_text(POLICY.format(gate=str(gate), turns=TURNS, words=WORDS))

@@ -1,4 +1,6 @@
-"""What replays are checked by: a timeline of a job as its archive tells it, and the histories of all its runs."""
+"""What replays are checked by: a timeline of a job as its archive tells it, and the histories of
+all its runs.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +31,23 @@ def timeline(archive: JobArchive, run: str) -> list[dict[str, Any]]:
             "nodes": [record for record in step.nodes if record["obj_id"] in step.changed],
             "nodes_digest": step.nodes_digest,
             "events": step.events,
-            "prompt": [segment_without_times(segment) for segment in archive.turn_layout(run, step.turn)],
+            "prompt": [
+                segment_without_times(segment) for segment in archive.turn_layout(run, step.turn)
+            ],
         }
         for step in archive.steps(run)
     ]
 
 
 async def replay_runs(client: Client, stage: Stage, job: str, *, every: int = 1) -> int:
-    """Replay the history of each of a job's runs (or ``every`` so many), as a worker without a cache would; returns how many there are."""
+    """Replay the history of each of a job's runs (or ``every`` so many), as a worker without a
+    cache would; returns how many there are.
+    """
     runs = archive_of(stage, job).runs()
     for run in runs[::every]:
-        handle = client.get_workflow_handle(job_workflow_id(JobKey(batch=stage.batch, job=job)), run_id=run)
+        handle = client.get_workflow_handle(
+            job_workflow_id(JobKey(batch=stage.batch, job=job)), run_id=run
+        )
         await replayer().replay_workflow(await handle.fetch_history())
     return len(runs)
 

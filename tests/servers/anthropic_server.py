@@ -1,6 +1,7 @@
 """A local server of Anthropic's messages protocol.
 
-``python -m tests.servers.anthropic_server --port 0 --policy FILE --log DIR`` prints its address, which is the ``api_base``.
+``python -m tests.servers.anthropic_server --port 0 --policy FILE --log DIR`` prints its address,
+which is the ``api_base``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from typing import Any
 
 from tests.servers.provider_server import PIECE, Protocol, ServerReply, calls_of, main, pieces
 
-_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
+_REASONS = {
+    "stop": "end_turn",
+    "tool_calls": "tool_use",
+    "length": "max_tokens",
+    "content_filter": "refusal",
+}
 
 
 class AnthropicProtocol(Protocol):
@@ -27,7 +33,9 @@ class AnthropicProtocol(Protocol):
         usage = {**head["usage"], "output_tokens": self._completion(reply)}
         return {**head, "content": self._blocks(reply, number), **stop, "usage": usage}
 
-    def events(self, reply: ServerReply, asked: dict[str, Any], number: int) -> Iterator[tuple[bytes, int]]:
+    def events(
+        self, reply: ServerReply, asked: dict[str, Any], number: int
+    ) -> Iterator[tuple[bytes, int]]:
         yield _event("message_start", message=self._head(reply, asked, number)), 0
         yield _event("ping"), 0
         for index, block in enumerate(self._blocks(reply, number)):
@@ -71,7 +79,9 @@ class AnthropicProtocol(Protocol):
         if reply.text:
             blocks.append({"type": "text", "text": reply.text})
         for id, name, arguments in calls_of(reply, number, "toolu"):
-            blocks.append({"type": "tool_use", "id": id, "name": name, "input": json.loads(arguments)})
+            blocks.append(
+                {"type": "tool_use", "id": id, "name": name, "input": json.loads(arguments)}
+            )
         return blocks
 
     def _reason(self, reply: ServerReply) -> str:
@@ -90,12 +100,17 @@ def _opened(block: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[dict[str,
             deltas = [({"type": "text_delta", "text": piece}, len(piece)) for piece in pieces(text)]
             return {"type": "text", "text": ""}, deltas
         case {"type": "thinking", "thinking": text, "signature": signature}:
-            thoughts = [({"type": "thinking_delta", "thinking": piece}, 0) for piece in pieces(text)]
+            thoughts = [
+                ({"type": "thinking_delta", "thinking": piece}, 0) for piece in pieces(text)
+            ]
             signed = ({"type": "signature_delta", "signature": signature}, 0)
             return {"type": "thinking", "thinking": "", "signature": ""}, [*thoughts, signed]
         case {"type": "tool_use", "input": arguments}:
             text = json.dumps(arguments)
-            deltas = [({"type": "input_json_delta", "partial_json": piece}, len(piece)) for piece in pieces(text)]
+            deltas = [
+                ({"type": "input_json_delta", "partial_json": piece}, len(piece))
+                for piece in pieces(text)
+            ]
             return {**block, "input": {}}, deltas
         case _:
             return block, []

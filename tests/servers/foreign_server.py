@@ -1,4 +1,5 @@
-"""A local server of the protocols that providers speak beside OpenAI's and Anthropic's, each with one reply.
+"""A local server of the protocols that providers speak beside OpenAI's and Anthropic's, each with
+one reply.
 
 The reply says ``SAID`` and calls ``python`` with ``ARGUMENTS`` where the protocol knows calls.
 """
@@ -25,13 +26,18 @@ PROMPT_TOKENS, REPLY_TOKENS = 70, 7
 
 @dataclass
 class ForeignServer:
-    """Serves each path by its last part; ``exchanges`` are the requests for replies and what was sent back."""
+    """Serves each path by its last part; ``exchanges`` are the requests for replies and what was
+    sent back.
+    """
 
     exchanges: list[tuple[bytes, bytes]] = field(default_factory=list)
 
     @contextmanager
     def serving(self) -> Iterator[str]:
-        """Its address, until the end of the block. A loop of its own: litellm asks Ollama without letting the caller's run."""
+        """Its address, until the end of the block.
+
+        A loop of its own: litellm asks Ollama without letting the caller's run.
+        """
         address: Queue[str] = Queue()
         loop = asyncio.new_event_loop()
 
@@ -61,7 +67,11 @@ class ForeignServer:
         last = request.path.replace(":", "/").rpartition("/")[2]
         if last == "show":
             return web.json_response({"error": "no such model"}, status=404)
-        if last == "completions" and "/chat/" not in request.path and "/models/" not in request.path:
+        if (
+            last == "completions"
+            and "/chat/" not in request.path
+            and "/models/" not in request.path
+        ):
             last = "texts"
         body = await request.read()
         content_type, pieces = _REPLIES[last]
@@ -72,7 +82,8 @@ class ForeignServer:
         for piece in pieces(json.loads(body)):
             sent += piece
             await response.write(piece)
-        # The end of a chunked body comes with the return: whoever has read it finds the exchange noted.
+        # The end of a chunked body comes with the return: whoever has read it finds the exchange
+        # noted.
         self.exchanges.append((body, sent))
         return response
 
@@ -86,7 +97,11 @@ def _data(*values: dict[str, Any]) -> list[bytes]:
 
 
 def _gemini(_asked: dict[str, Any]) -> list[bytes]:
-    usage = {"promptTokenCount": PROMPT_TOKENS, "candidatesTokenCount": REPLY_TOKENS, "totalTokenCount": 77}
+    usage = {
+        "promptTokenCount": PROMPT_TOKENS,
+        "candidatesTokenCount": REPLY_TOKENS,
+        "totalTokenCount": 77,
+    }
     call = {"functionCall": {"name": "python", "args": ARGUMENTS}}
     first = {"candidates": [{"content": {"role": "model", "parts": [{"text": SAID}]}, "index": 0}]}
     last = {"content": {"role": "model", "parts": [call]}, "finishReason": "STOP", "index": 0}
@@ -99,8 +114,18 @@ def _ollama_chat(_asked: dict[str, Any]) -> list[bytes]:
     head = {"model": "m", "created_at": "2026-01-01T00:00:00Z"}
     return _lines(
         {**head, "message": {"role": "assistant", "content": SAID}, "done": False},
-        {**head, "message": {"role": "assistant", "content": "", "tool_calls": [call]}, "done": False},
-        {**head, "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop", **counts},
+        {
+            **head,
+            "message": {"role": "assistant", "content": "", "tool_calls": [call]},
+            "done": False,
+        },
+        {
+            **head,
+            "message": {"role": "assistant", "content": ""},
+            "done": True,
+            "done_reason": "stop",
+            **counts,
+        },
     )
 
 
@@ -117,8 +142,14 @@ def _completions(asked: dict[str, Any]) -> list[bytes]:
     head = {"id": "cmpl-1", "object": "text_completion", "created": 1, "model": asked["model"]}
     return [
         *_data(
-            {**head, "choices": [{"text": SAID, "index": 0, "logprobs": None, "finish_reason": None}]},
-            {**head, "choices": [{"text": "", "index": 0, "logprobs": None, "finish_reason": "stop"}]},
+            {
+                **head,
+                "choices": [{"text": SAID, "index": 0, "logprobs": None, "finish_reason": None}],
+            },
+            {
+                **head,
+                "choices": [{"text": "", "index": 0, "logprobs": None, "finish_reason": "stop"}],
+            },
             {**head, "choices": [], "usage": usage},
         ),
         b"data: [DONE]\n\n",
@@ -127,16 +158,33 @@ def _completions(asked: dict[str, Any]) -> list[bytes]:
 
 def _chat(asked: dict[str, Any]) -> list[bytes]:
     usage = {"prompt_tokens": PROMPT_TOKENS, "completion_tokens": REPLY_TOKENS, "total_tokens": 77}
-    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "python", "arguments": ""}}
+    call = {
+        "index": 0,
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "python", "arguments": ""},
+    }
     part = {"index": 0, "function": {"arguments": json.dumps(ARGUMENTS)}}
-    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": asked.get("model", "m")}
+    head = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": asked.get("model", "m"),
+    }
     deltas: list[dict[str, Any]] = [
         {"role": "assistant", "content": SAID},
         {"tool_calls": [call]},
         {"tool_calls": [part]},
     ]
-    chunks = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
-    end = {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}], "usage": usage}
+    chunks = [
+        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+        for delta in deltas
+    ]
+    end = {
+        **head,
+        "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}],
+        "usage": usage,
+    }
     return [line + b"\n" for line in _data(*chunks, end)] + [b"data: [DONE]\n\n"]
 
 
@@ -158,7 +206,11 @@ def _frame(kind: str, payload: dict[str, Any]) -> bytes:
     """One message of Amazon's binary event stream (application/vnd.amazon.eventstream)."""
     named = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
     headers = b"".join(
-        bytes([len(name)]) + name.encode() + b"\x07" + struct.pack("!H", len(value)) + value.encode()
+        bytes([len(name)])
+        + name.encode()
+        + b"\x07"
+        + struct.pack("!H", len(value))
+        + value.encode()
         for name, value in named.items()
     )
     body = json.dumps(payload).encode()

@@ -1,4 +1,6 @@
-"""What the local model servers share: real HTTP on a free port, a policy that answers, and a record of every byte."""
+"""What the local model servers share: real HTTP on a free port, a policy that answers, and a record
+of every byte.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,11 @@ Policy = Callable[[list[dict[str, Any]], int], Any]
 class ServerReply(ScriptedReply):
     """A reply as scripts have it, and what only a server can do.
 
-    ``hang_after`` and ``error_after`` are numbers of characters, as ``break_after`` is; 0 is right after the headers.
-    ``end_after`` ends the stream in good order, but without saying that the reply is complete. Like ``fail``, they happen on
-    the first ``times`` requests of the same bytes. ``hang`` answers nothing at all. ``blocks`` are thinking blocks.
-    ``gzip`` compresses, whatever was asked for. ``redirect`` is a status by which the client is sent to another place, where the
+    ``hang_after`` and ``error_after`` are numbers of characters, as ``break_after`` is; 0 is right
+    after the headers. ``end_after`` ends the stream in good order, but without saying that the
+    reply is complete. Like ``fail``, they happen on the first ``times`` requests of the same bytes.
+    ``hang`` answers nothing at all. ``blocks`` are thinking blocks. ``gzip`` compresses, whatever
+    was asked for. ``redirect`` is a status by which the client is sent to another place, where the
     reply is: with its request again (307), or to fetch it with a GET (303).
     """
 
@@ -66,7 +69,10 @@ class Exchange:
 
 @dataclass
 class ProviderServer:
-    """One server. ``exchanges`` are in the order in which requests arrived; ``log`` keeps them as files, too."""
+    """One server.
+
+    ``exchanges`` are in the order in which requests arrived; ``log`` keeps them as files, too.
+    """
 
     protocol: Protocol
     policy: Policy
@@ -104,12 +110,16 @@ class ProviderServer:
         moved = request.path.startswith("/moved/")
         asked = json.loads(body or self._moved[request.path])
         said = await asyncio.to_thread(self.policy, self.protocol.messages(asked), number)
-        reply = ServerReply(text=said) if isinstance(said, str) else ServerReply.model_validate(said)
+        reply = (
+            ServerReply(text=said) if isinstance(said, str) else ServerReply.model_validate(said)
+        )
         if reply.redirect is not None and not moved:
             place = f"/moved/{number}"
             self._moved[place] = body
             exchange.status, exchange.response = reply.redirect, b'{"moved": true}'
-            return web.Response(status=reply.redirect, body=exchange.response, headers={"location": place})
+            return web.Response(
+                status=reply.redirect, body=exchange.response, headers={"location": place}
+            )
         answer = _Answering(self.protocol, request, exchange, reply, asked, number)
         try:
             return await answer.give(bad=self._seen[body] <= reply.times)
@@ -132,7 +142,9 @@ class Protocol:
         """A reply as one JSON object."""
         raise NotImplementedError
 
-    def events(self, reply: ServerReply, asked: dict[str, Any], number: int) -> Iterator[tuple[bytes, int]]:
+    def events(
+        self, reply: ServerReply, asked: dict[str, Any], number: int
+    ) -> Iterator[tuple[bytes, int]]:
         """A reply as events of a stream, each with how many characters of the reply it carries."""
         raise NotImplementedError
 
@@ -167,9 +179,15 @@ class _Answering:
         if reply.hang:
             await asyncio.Event().wait()
         if bad and reply.fail is not None:
-            headers = {} if reply.fail.retry_after is None else {"retry-after": f"{reply.fail.retry_after:g}"}
+            headers = (
+                {}
+                if reply.fail.retry_after is None
+                else {"retry-after": f"{reply.fail.retry_after:g}"}
+            )
             kind = "invalid_request_error" if reply.fail.status < 429 else "server_error"
-            return self._json(reply.fail.status, self.protocol.error(kind, reply.fail.message), headers)
+            return self._json(
+                reply.fail.status, self.protocol.error(kind, reply.fail.message), headers
+            )
         if not self.asked.get("stream"):
             return self._json(200, self.protocol.whole(reply, self.asked, self.number), {})
         return await self._stream(bad=bad)
@@ -180,12 +198,17 @@ class _Answering:
         self.exchange.response = gzip.compress(text) if self.reply.gzip else text
         encoding = {"content-encoding": "gzip"} if self.reply.gzip else {}
         return web.Response(
-            status=status, body=self.exchange.response, content_type="application/json", headers=headers | encoding
+            status=status,
+            body=self.exchange.response,
+            content_type="application/json",
+            headers=headers | encoding,
         )
 
     async def _stream(self, *, bad: bool) -> web.StreamResponse:
         encoding = {"content-encoding": "gzip"} if self.reply.gzip else {}
-        response = web.StreamResponse(headers={"content-type": "text/event-stream; charset=utf-8", **encoding})
+        response = web.StreamResponse(
+            headers={"content-type": "text/event-stream; charset=utf-8", **encoding}
+        )
         response.enable_chunked_encoding()
         self.exchange.status = 200
         await response.prepare(self.request)
@@ -204,7 +227,11 @@ class _Answering:
         return response
 
     async def _write(self, response: web.StreamResponse, event: bytes) -> None:
-        packed = self._packer.compress(event) + self._packer.flush(zlib.Z_SYNC_FLUSH) if self.reply.gzip else event
+        packed = (
+            self._packer.compress(event) + self._packer.flush(zlib.Z_SYNC_FLUSH)
+            if self.reply.gzip
+            else event
+        )
         await self._send(response, packed)
 
     async def _send(self, response: web.StreamResponse, data: bytes) -> None:
@@ -212,7 +239,10 @@ class _Answering:
         await response.write(data)
 
     async def _went_wrong(self, response: web.StreamResponse, characters: int) -> bool:
-        """Do what the reply says should happen before so many characters are sent. True: there is no more to send."""
+        """Do what the reply says should happen before so many characters are sent.
+
+        True: there is no more to send.
+        """
         reply = self.reply
         if reply.hang_after is not None and characters > reply.hang_after:
             await asyncio.Event().wait()

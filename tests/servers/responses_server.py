@@ -1,7 +1,8 @@
 """A local server of OpenAI's Responses API.
 
-``python -m tests.servers.responses_server --port 0 --policy FILE --log DIR`` prints its address, to which ``/v1`` is added for
-an ``api_base``. A policy is given the request's ``input`` items, after one of the system for its ``instructions``.
+``python -m tests.servers.responses_server --port 0 --policy FILE --log DIR`` prints its address, to
+which ``/v1`` is added for an ``api_base``. A policy is given the request's ``input`` items, after
+one of the system for its ``instructions``.
 """
 
 from __future__ import annotations
@@ -16,16 +17,24 @@ _CUT_OFF = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 class ResponsesProtocol(Protocol):
-    """Responses, whole and streamed, with reasoning items (a reply's ``blocks``), messages and function calls."""
+    """Responses, whole and streamed, with reasoning items (a reply's ``blocks``), messages and
+    function calls.
+    """
 
     def messages(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
-        system = [{"role": "system", "content": asked["instructions"]}] if asked.get("instructions") else []
+        system = (
+            [{"role": "system", "content": asked["instructions"]}]
+            if asked.get("instructions")
+            else []
+        )
         return [*system, *asked["input"]]
 
     def whole(self, reply: ServerReply, asked: dict[str, Any], number: int) -> dict[str, Any]:
         return self._response(reply, asked, number, self._items(reply, number), self._status(reply))
 
-    def events(self, reply: ServerReply, asked: dict[str, Any], number: int) -> Iterator[tuple[bytes, int]]:
+    def events(
+        self, reply: ServerReply, asked: dict[str, Any], number: int
+    ) -> Iterator[tuple[bytes, int]]:
         begun = self._response(reply, asked, number, [], "in_progress")
         yield _event("response.created", response=begun), 0
         yield _event("response.in_progress", response=begun), 0
@@ -45,12 +54,27 @@ class ResponsesProtocol(Protocol):
         return {"error": {"message": message, "type": kind, "param": None, "code": None}}
 
     def error_event(self, error: dict[str, Any]) -> bytes:
-        failed = {"id": "resp_0", "object": "response", "created_at": 1, "model": "m", "output": [], "status": "failed"}
+        failed = {
+            "id": "resp_0",
+            "object": "response",
+            "created_at": 1,
+            "model": "m",
+            "output": [],
+            "status": "failed",
+        }
         code = error.get("code") or error["type"]
-        return _event("response.failed", response={**failed, "error": {"code": code, "message": error["message"]}})
+        return _event(
+            "response.failed",
+            response={**failed, "error": {"code": code, "message": error["message"]}},
+        )
 
     def _response(
-        self, reply: ServerReply, asked: dict[str, Any], number: int, items: list[dict[str, Any]], status: str
+        self,
+        reply: ServerReply,
+        asked: dict[str, Any],
+        number: int,
+        items: list[dict[str, Any]],
+        status: str,
     ) -> dict[str, Any]:
         why = {"reason": _CUT_OFF[reply.finish_reason or ""]} if status == "incomplete" else None
         return {
@@ -69,7 +93,10 @@ class ResponsesProtocol(Protocol):
         }
 
     def _items(self, reply: ServerReply, number: int) -> list[dict[str, Any]]:
-        items = [{"type": "reasoning", "id": f"rs_{number}_{i}", **block} for i, block in enumerate(reply.blocks)]
+        items = [
+            {"type": "reasoning", "id": f"rs_{number}_{i}", **block}
+            for i, block in enumerate(reply.blocks)
+        ]
         if reply.text or reply.refusal:
             part = {"type": "output_text", "text": reply.text, "annotations": []}
             refused = {"type": "refusal", "refusal": reply.refusal}
@@ -113,7 +140,9 @@ def _opened(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texts(item: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """The texts of an item: the event that brings each in pieces, where in the item it stands, and the text."""
+    """The texts of an item: the event that brings each in pieces, where in the item it stands, and
+    the text.
+    """
     match item["type"]:
         case "function_call":
             yield "response.function_call_arguments", {}, item["arguments"]

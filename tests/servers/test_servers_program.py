@@ -12,20 +12,33 @@ POLICY = "def respond(messages, n):\n    return f\"{n}: {messages[-1]['content']
 
 
 @pytest.mark.parametrize(
-    ("module", "path"), [("openai_server", "/v1/chat/completions"), ("anthropic_server", "/v1/messages")]
+    ("module", "path"),
+    [("openai_server", "/v1/chat/completions"), ("anthropic_server", "/v1/messages")],
 )
 def test_a_server_is_a_program(module: str, path: str, tmp_path: Path) -> None:
     """It prints its address, answers by its policy, and keeps every body as a file."""
     policy = tmp_path / "policy.py"
     policy.write_text(POLICY)
     log = tmp_path / "log"
-    command = [sys.executable, "-m", f"tests.servers.{module}", "--policy", str(policy), "--log", str(log)]
+    command = [
+        sys.executable,
+        "-m",
+        f"tests.servers.{module}",
+        "--policy",
+        str(policy),
+        "--log",
+        str(log),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             address = process.stdout.readline().strip()
-            body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
-            request = urllib.request.Request(address + path, body, {"content-type": "application/json"})
+            body = json.dumps(
+                {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+            ).encode()
+            request = urllib.request.Request(
+                address + path, body, {"content-type": "application/json"}
+            )
             with urllib.request.urlopen(request) as response:
                 answer = response.read()
         finally:

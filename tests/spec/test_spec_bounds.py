@@ -1,4 +1,6 @@
-"""Nothing in a jobs file grows without bound: bombs, deep nesting and outsize parts are plain errors."""
+"""Nothing in a jobs file grows without bound: bombs, deep nesting and outsize parts are plain
+errors.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ def test_deep_nesting(refuse: Refuse, text: str) -> None:
 def test_deep_nesting_in_jsonl(refuse: Refuse) -> None:
     """The same holds for JSONL."""
     for depth in (100, 100_000):
-        assert refuse("[" * depth + "]" * depth, "jobs.jsonl") == "jobs.jsonl:1: nested more than 60 deep"
+        assert (
+            refuse("[" * depth + "]" * depth, "jobs.jsonl")
+            == "jobs.jsonl:1: nested more than 60 deep"
+        )
 
 
 def test_a_number_too_long_to_be_one(refuse: Refuse) -> None:
@@ -46,13 +51,16 @@ def test_a_number_too_long_to_be_one(refuse: Refuse) -> None:
     yaml = refuse(f"concurrency: {digits}\njobs: []\n")
     assert yaml.startswith("jobs.yaml:1: concurrency: expected plain YAML, got '999")
     assert len(yaml) < 250
-    assert refuse(f'{{"id": {digits}}}', "jobs.jsonl").startswith("jobs.jsonl:1: expected one JSON object a line")
+    assert refuse(f'{{"id": {digits}}}', "jobs.jsonl").startswith(
+        "jobs.jsonl:1: expected one JSON object a line"
+    )
 
 
 def test_a_file_too_long(refuse: Refuse) -> None:
     """A file past the bound is not even read."""
-    assert refuse(b"#" * (source.MAX_FILE_BYTES + 1)) == (
-        "jobs.yaml: expected at most 8388608 bytes, got 8388609; split the batch"
+    assert (
+        refuse(b"#" * (source.MAX_FILE_BYTES + 1))
+        == "jobs.yaml: expected at most 8388608 bytes, got 8388609; split the batch"
     )
 
 
@@ -60,16 +68,27 @@ def test_a_goal_too_long(refuse: Refuse, load: Callable[..., object]) -> None:
     """A goal may be 256 KiB of UTF-8, not more."""
     job = {"id": "a", "workspace": "src", "model": "x"}
     load(json.dumps({**job, "goal": "ü" * (MAX_GOAL_BYTES // 2)}, ensure_ascii=False), "jobs.jsonl")
-    told = refuse(json.dumps({**job, "goal": "ü" * (MAX_GOAL_BYTES // 2 + 1)}, ensure_ascii=False), "jobs.jsonl")
-    assert told == "jobs.jsonl:1: goal: expected at most 262144 bytes, got 262146; put long material in the workspace"
+    told = refuse(
+        json.dumps({**job, "goal": "ü" * (MAX_GOAL_BYTES // 2 + 1)}, ensure_ascii=False),
+        "jobs.jsonl",
+    )
+    assert (
+        told
+        == "jobs.jsonl:1: goal: expected at most 262144 bytes, got 262146; put long material in the"
+        " workspace"
+    )
 
 
 def test_as_many_jobs_as_allowed(refuse: Refuse, load: Callable[..., object]) -> None:
     """Ten thousand jobs are a batch, one more is not."""
-    lines = [json.dumps({"id": f"j{i}", "goal": "g", "workspace": "src", "model": "x"}) for i in range(MAX_JOBS)]
+    lines = [
+        json.dumps({"id": f"j{i}", "goal": "g", "workspace": "src", "model": "x"})
+        for i in range(MAX_JOBS)
+    ]
     assert len(load("\n".join(lines), "jobs.jsonl").jobs) == MAX_JOBS  # type: ignore[attr-defined]
-    assert refuse("\n".join([*lines, lines[0]]), "jobs.jsonl") == (
-        "jobs.jsonl:1: expected at most 10000 jobs, got 10001; split the batch"
+    assert (
+        refuse("\n".join([*lines, lines[0]]), "jobs.jsonl")
+        == "jobs.jsonl:1: expected at most 10000 jobs, got 10001; split the batch"
     )
 
 
@@ -88,7 +107,9 @@ def test_outsize_parts_of_a_job(refuse: Refuse, lines: str, message: str) -> Non
 
 def test_outsize_options(refuse: Refuse) -> None:
     """A model's options are bounded."""
-    told = refuse("jobs:\n- id: a\n  goal: g\n  workspace: src\n  model: {name: x, o: " + "y" * 70_000 + "}\n")
+    told = refuse(
+        "jobs:\n- id: a\n  goal: g\n  workspace: src\n  model: {name: x, o: " + "y" * 70_000 + "}\n"
+    )
     assert told == "jobs.yaml:5: jobs[0].model: expected at most 65536 bytes of options, got 70009"
 
 

@@ -8,9 +8,19 @@ import pytest
 
 from runtime.jobsfile.changes import changes, definition_digest
 from runtime.redaction.rules import Redaction
-from runtime.spec.models import Budget, CondenserKind, CondenserSpec, JobSpec, ModelSettings, Sections, ToolSpec
+from runtime.spec.models import (
+    Budget,
+    CondenserKind,
+    CondenserSpec,
+    JobSpec,
+    ModelSettings,
+    Sections,
+    ToolSpec,
+)
 
-TOOL = ToolSpec(name="search", target="mytools:search", search_path="/b", stub="def search() -> None: ...")
+TOOL = ToolSpec(
+    name="search", target="mytools:search", search_path="/b", stub="def search() -> None: ..."
+)
 JOB = JobSpec(
     id="a",
     goal="Find it.",
@@ -81,6 +91,14 @@ def test_every_field_counts() -> None:
             "id",
             "redact",
         ),
-        *("condenser", "pin_user_messages", "projection", "urls", "summary_model", "sections", "retry"),
+        *(
+            "condenser",
+            "pin_user_messages",
+            "projection",
+            "urls",
+            "summary_model",
+            "sections",
+            "retry",
+        ),
     }
     assert set(JobSpec.model_fields) == covered

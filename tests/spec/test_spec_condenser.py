@@ -1,4 +1,6 @@
-"""The key ``condenser``: a kind, a mapping, or a list of both; ``auto`` and ``none`` are resolved when the file is loaded."""
+"""The key ``condenser``: a kind, a mapping, or a list of both; ``auto`` and ``none`` are resolved
+when the file is loaded.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def job(line: str, model: str = "openai/x") -> str:
         ("condenser: [{kind: summary, summary_tokens: 300}, rolling]", "x", (CondenserSpec(kind=SUMMARY, summary_tokens=300), CondenserSpec(kind=ROLLING))),
     ],
 )  # fmt: skip
-def test_what_a_job_may_say(load: Load, line: str, model: str, condensers: tuple[CondenserSpec, ...]) -> None:
+def test_what_a_job_may_say(
+    load: Load, line: str, model: str, condensers: tuple[CondenserSpec, ...]
+) -> None:
     """Each way of writing it, and what it means."""
     assert load(job(line, model)).jobs[0].condenser == condensers
 

@@ -18,11 +18,16 @@ GOOD = "id: a, goal: g, workspace: src, model: x"
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("budget: {wall: soon}", "jobs[0].budget.wall: expected a duration such as 6h or 90m, got 'soon'"),
+        (
+            "budget: {wall: soon}",
+            "jobs[0].budget.wall: expected a duration such as 6h or 90m, got 'soon'",
+        ),
         (
             "budget: {deadline: 2026-05-31}",
-            "jobs[0].budget.deadline: expected a duration such as 8h, or a time with its zone such as "
-            "2026-05-31T08:00:00+02:00, got '2026-05-31'",
+            (
+                "jobs[0].budget.deadline: expected a duration such as 8h, or a time with its zone"
+                " such as 2026-05-31T08:00:00+02:00, got '2026-05-31'"
+            ),
         ),
         ("budget: {wall: 0}", "jobs[0].budget.wall: expected a duration such as 6h or 90m, got 0"),
         ("budget: {turns: 4.5}", "jobs[0].budget.turns: expected a whole number, got 4.5"),
@@ -32,7 +37,10 @@ GOOD = "id: a, goal: g, workspace: src, model: x"
         ("budget: {usd: .inf}", "jobs[0].budget.usd: expected a finite number, got inf"),
         ("budget: {usd: 0}", "jobs[0].budget.usd: expected a number above 0, got 0"),
         ("budget: {tuns: 4}", "jobs[0].budget.tuns: unknown key; did you mean 'turns'?"),
-        ("budget: {zzz: 4}", "jobs[0].budget.zzz: unknown key; expected one of turns, tokens, usd, wall, deadline"),
+        (
+            "budget: {zzz: 4}",
+            "jobs[0].budget.zzz: unknown key; expected one of turns, tokens, usd, wall, deadline",
+        ),
         ("sections: {views: 9}", "jobs[0].sections.views: expected a number of at least 64, got 9"),
         ("sections: {feed: many}", "jobs[0].sections.feed: expected a whole number, got 'many'"),
         ("sections: {view: 900}", "jobs[0].sections.view: unknown key; did you mean 'views'?"),
@@ -41,15 +49,24 @@ GOOD = "id: a, goal: g, workspace: src, model: x"
         ("budget:", "jobs[0].budget: expected a value, got nothing; leave the key out instead"),
         ("turns: 4", "jobs[0].turns: unknown key here; it belongs in 'budget'"),
         ("batch: b", "jobs[0].batch: unknown key here; it belongs at the top of the file"),
-        ("context_tokens: 10", "jobs[0].context_tokens: expected a number of at least 1000, got 10"),
+        (
+            "context_tokens: 10",
+            "jobs[0].context_tokens: expected a number of at least 1000, got 10",
+        ),
         ("form: tol", "jobs[0].form: expected 'auto', 'tool' or 'script', got 'tol'"),
         ("tools: mytools:search", "jobs[0].tools: expected a list, got 'mytools:search'"),
         ("tools: [4]", "jobs[0].tools[0]: expected a text, got 4"),
         ("tools: [search]", "jobs[0].tools[0]: expected a tool as 'module:function', got 'search'"),
-        ("tools: ['mytools:nope']", "jobs[0].tools[0]: the module 'mytools' has no function 'nope'"),
+        (
+            "tools: ['mytools:nope']",
+            "jobs[0].tools[0]: the module 'mytools' has no function 'nope'",
+        ),
         (
             "tools: ['mytools:search', 'mytools:search']",
-            "jobs[0].tools[1]: expected tools of different names, got 'search' from 'mytools:search' again",
+            (
+                "jobs[0].tools[1]: expected tools of different names, got 'search' from"
+                " 'mytools:search' again"
+            ),
         ),
         ("result: [a]", "jobs[0].result: expected a mapping, got a list"),
         ("store: x", "jobs[0].store: unknown key here; it belongs at the top of the file"),
@@ -107,17 +124,35 @@ def test_a_wrong_file(refuse: Refuse, text: str, message: str) -> None:
         ("{api_base: 'http://x'}", "model.name: required key is missing"),
         ("{nam: x}", "model.name: required key is missing"),
         ("{name: ' x'}", "model.name: expected a model's name without spaces, got ' x'"),
-        ("{name: x, messages: []}", "model.messages: not an option of a jobs file; Holdfast sets it"),
-        ("{name: x, model: y}", "model.model: not an option of a jobs file; it is called 'name' here"),
-        ("{name: x, api_base: localhost}", "model.api_base: expected an http(s) URL, got 'localhost'"),
-        ("{name: x, api_base: 'http://me:pw@h/'}", "model.api_base: expected no credentials in the URL"),
+        (
+            "{name: x, messages: []}",
+            "model.messages: not an option of a jobs file; Holdfast sets it",
+        ),
+        (
+            "{name: x, model: y}",
+            "model.model: not an option of a jobs file; it is called 'name' here",
+        ),
+        (
+            "{name: x, api_base: localhost}",
+            "model.api_base: expected an http(s) URL, got 'localhost'",
+        ),
+        (
+            "{name: x, api_base: 'http://me:pw@h/'}",
+            "model.api_base: expected no credentials in the URL",
+        ),
         (
             "{name: x, api_base: 'https://h/v1?token=0123'}",
-            "model.api_base: expected no secret in the URL; set the provider's environment variable instead, such as OPENAI_API_KEY",
+            (
+                "model.api_base: expected no secret in the URL; set the provider's environment"
+                " variable instead, such as OPENAI_API_KEY"
+            ),
         ),
         (
             "{name: x, extra_headers: {X-Own: sk-proj-0aA1bB2cC3dD4eE5fF6g}}",
-            "model.extra_headers.X-Own: this looks like a key: set the provider's environment variable instead, such as OPENAI_API_KEY",
+            (
+                "model.extra_headers.X-Own: this looks like a key: set the provider's environment"
+                " variable instead, such as OPENAI_API_KEY"
+            ),
         ),
         ("{name: x, base_url: 'me:pw@h'}", "model.base_url: expected no credentials in the URL"),
         ("{name: x, top_p: .nan}", "model: expected JSON values, got a number that is not finite"),
@@ -132,27 +167,46 @@ def test_a_wrong_model(refuse: Refuse, model: str, message: str) -> None:
 def test_a_missing_script(refuse: Refuse, place: Path) -> None:
     """The script of a scripted model has to be there."""
     told = refuse("jobs:\n- {id: a, goal: g, workspace: src, model: scripted/no.py}\n")
-    assert told == "jobs.yaml:2: jobs[0].model: expected the file of a script, got 'no.py', which is none"
+    assert (
+        told
+        == "jobs.yaml:2: jobs[0].model: expected the file of a script, got 'no.py', which is none"
+    )
 
 
 @pytest.mark.parametrize(
-    "key", ["api_key", "API-KEY", "aws_secret_access_key", "azure_ad_token", "password", "vertex_credentials"]
+    "key",
+    [
+        "api_key",
+        "API-KEY",
+        "aws_secret_access_key",
+        "azure_ad_token",
+        "password",
+        "vertex_credentials",
+    ],
 )
-@pytest.mark.parametrize("inside", ["{{name: x, {key}: S3CRET}}", "{{name: x, extra_headers: {{{key}: S3CRET}}}}"])
+@pytest.mark.parametrize(
+    "inside", ["{{name: x, {key}: S3CRET}}", "{{name: x, extra_headers: {{{key}: S3CRET}}}}"]
+)
 def test_a_secret_is_refused_and_not_repeated(refuse: Refuse, key: str, inside: str) -> None:
-    """A secret in a model's options, also one that no job uses, is an error that names the way out, not the value."""
+    """A secret in a model's options, also one that no job uses, is an error that names the way out,
+    not the value.
+    """
     text = f"defaults:\n  model: {inside.format(key=key)}\njobs:\n- {{{GOOD}}}\n"
     told = refuse(text)
     assert told.startswith("jobs.yaml:2: defaults.model.")
     assert told.endswith(
-        "secrets do not belong in a jobs file; set the provider's environment variable instead, such as OPENAI_API_KEY"
+        "secrets do not belong in a jobs file; set the provider's environment variable instead,"
+        " such as OPENAI_API_KEY"
     )
     assert "S3CRET" not in told
 
 
 def test_counts_of_tokens_are_no_secrets(load: Callable[..., object]) -> None:
     """``max_tokens`` and its like are ordinary options."""
-    load("jobs: [{id: a, goal: g, workspace: src, model: {name: x, max_tokens: 5, max_completion_tokens: 6}}]")
+    load(
+        "jobs: [{id: a, goal: g, workspace: src, model: {name: x, max_tokens: 5,"
+        " max_completion_tokens: 6}}]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,7 +231,10 @@ def test_schemas_that_refer_to_themselves_are_fine(load: Callable[..., object]) 
     for schema in (
         "{$defs: {n: {type: object, properties: {next: {$ref: '#/$defs/n'}}}}, $ref: '#/$defs/n'}",
         "{$defs: {n: {$anchor: here}}, $ref: '#here'}",
-        "{$schema: 'http://json-schema.org/draft-07/schema#', definitions: {n: {}}, $ref: '#/definitions/n'}",
+        (
+            "{$schema: 'http://json-schema.org/draft-07/schema#', definitions: {n: {}}, $ref:"
+            " '#/definitions/n'}"
+        ),
         "{enum: [{$ref: 'plain data'}]}",
     ):
         load(f"jobs: [{{id: a, goal: g, workspace: src, model: x, result: {schema}}}]")
@@ -191,16 +248,19 @@ def test_duplicate_ids(refuse: Refuse) -> None:
 
 def test_duplicate_keys(refuse: Refuse) -> None:
     """A key that comes twice in a mapping is an error, at any depth."""
-    told = refuse("jobs:\n- id: a\n  goal: g\n  workspace: src\n  model: x\n  budget:\n    turns: 1\n    turns: 2\n")
+    told = refuse(
+        "jobs:\n- id: a\n  goal: g\n  workspace: src\n  model: x\n  budget:\n    turns: 1\n   "
+        " turns: 2\n"
+    )
     assert told == "jobs.yaml:8: jobs[0].budget.turns: expected each key once, got it on line 7 too"
 
 
 def test_several_problems_are_one_error(refuse: Refuse) -> None:
     """Every problem is told in full, a line each, by line."""
     told = refuse(
-        "jobs:\n- id: a\n  goal: g\n  workspace: no\n  model: x\n"
-        "  tools: ['no_such_module:f', 'mytools:untyped']\n  budget: {turns: x}\n"
-        "- id: b\n  goal: g\n  workspace: no\n  model: {name: x, api_key: y}\n  tools: ['mytools:nope']\n"
+        "jobs:\n- id: a\n  goal: g\n  workspace: no\n  model: x\n  tools: ['no_such_module:f',"
+        " 'mytools:untyped']\n  budget: {turns: x}\n- id: b\n  goal: g\n  workspace: no\n  model:"
+        " {name: x, api_key: y}\n  tools: ['mytools:nope']\n"
     )
     first, *others = told.splitlines()
     assert first == "jobs.yaml:7: jobs[0].budget.turns: expected a whole number, got 'x'"
@@ -241,8 +301,8 @@ def test_a_wrong_line_of_jsonl(refuse: Refuse, line: str, message: str) -> None:
 def test_a_stem_that_is_no_name(refuse: Refuse) -> None:
     """A file whose name cannot be the batch's has to say what the batch is called."""
     told = refuse(f"jobs: [{{{GOOD}}}]\n", "my jobs.yaml")
-    assert told == (
-        f"my jobs.yaml:1: batch: expected a name ({NAMES}), got the file's stem 'my jobs'; "
+    assert (
+        told == f"my jobs.yaml:1: batch: expected a name ({NAMES}), got the file's stem 'my jobs'; "
         "give 'batch' or rename the file"
     )
 
@@ -252,12 +312,18 @@ def test_a_stem_that_is_no_name(refuse: Refuse) -> None:
     [
         (
             "jobs: [1\n",
-            "2: bad YAML: expected ',' or ']', but got '<stream end>' while parsing a flow sequence that begins on line 1",
+            (
+                "2: bad YAML: expected ',' or ']', but got '<stream end>' while parsing a flow"
+                " sequence that begins on line 1"
+            ),
         ),
         ("a: 1\njobs: b: c\n", "2: bad YAML: mapping values are not allowed here"),
         ("a: 1\nb: *q\n", "2: bad YAML: found undefined alias 'q'"),
         ("a: 1\n---\nb: 2\n", "2: bad YAML: but found another document"),
-        ("a: 1\nb: \x00\n", "2: bad YAML: unacceptable character #x0000: special characters are not allowed"),
+        (
+            "a: 1\nb: \x00\n",
+            "2: bad YAML: unacceptable character #x0000: special characters are not allowed",
+        ),
         (b"a: 1\nb: \xff\n", "2: expected UTF-8, got the byte 0xff"),
     ],
 )

@@ -63,14 +63,15 @@ def test_a_small_file_gets_the_stated_defaults(load: Load) -> None:
     """Stem, concurrency, budget, context size and form have defaults."""
     batch = load("jobs: [{id: a, goal: g, workspace: src, model: x}]\n", "small.v2.yaml")
     assert (batch.batch, batch.concurrency) == ("small.v2", 8)
-    assert batch.jobs[0].budget == Budget(turns=40, tokens=2_000_000, usd=5.0, wall_seconds=21_600.0)
+    assert batch.jobs[0].budget == Budget(
+        turns=40, tokens=2_000_000, usd=5.0, wall_seconds=21_600.0
+    )
     assert (batch.jobs[0].context_tokens, batch.jobs[0].form) == (60_000, "tool")
 
 
 def test_a_job_overrides_every_default(load: Load, place: Path) -> None:
     """Settings of a job win; a budget is overridden limit by limit, anything else as a whole."""
-    batch = load(
-        """\
+    batch = load("""\
 defaults:
   model: {name: openai/a, temperature: 0}
   form: script
@@ -90,8 +91,7 @@ jobs:
     workspace: docs
     tools: []
     result: null
-"""
-    )
+""")
     inherits, overrides = batch.jobs
     assert inherits.model == ModelSettings(name="openai/a", options={"temperature": 0})
     assert inherits.budget == Budget(turns=7, usd=1.0)
@@ -123,10 +123,13 @@ def test_a_scripted_model_is_found_beside_the_file(load: Load, place: Path) -> N
 
 
 def test_jsonl_has_one_job_a_line(load: Load, place: Path) -> None:
-    """Each line of a JSONL file is a job with all its settings; blank lines and CRLF do not matter."""
+    """Each line of a JSONL file is a job with all its settings; blank lines and CRLF do not
+    matter.
+    """
     batch = load(
-        '{"id": "a", "goal": "g", "workspace": "src", "model": "x", "tools": ["mytools:search"]}\r\n\r\n'
-        '{"id": "b", "goal": "g", "workspace": "docs", "model": {"name": "y"}, "budget": {"wall": "2d"}}\r\n',
+        '{"id": "a", "goal": "g", "workspace": "src", "model": "x", "tools":'
+        ' ["mytools:search"]}\r\n\r\n{"id": "b", "goal": "g", "workspace": "docs", "model":'
+        ' {"name": "y"}, "budget": {"wall": "2d"}}\r\n',
         "many.jsonl",
     )
     assert (batch.batch, [job.id for job in batch.jobs]) == ("many", ["a", "b"])
@@ -136,32 +139,34 @@ def test_jsonl_has_one_job_a_line(load: Load, place: Path) -> None:
 
 def test_anchors_and_merge_keys_work(load: Load) -> None:
     """An alias repeats a value; a merged mapping gives what the job leaves out."""
-    batch = load(
-        """\
+    batch = load("""\
 jobs:
   - &first {id: a, goal: g, workspace: src, model: &m {name: x, top_p: 1}}
   - <<: *first
     id: b
     goal: h
   - {id: c, goal: g, workspace: docs, model: *m}
-"""
-    )
+""")
     assert [(job.id, job.goal) for job in batch.jobs] == [("a", "g"), ("b", "h"), ("c", "g")]
     assert all(job.model == ModelSettings(name="x", options={"top_p": 1}) for job in batch.jobs)
 
 
 def test_text_that_looks_like_a_date_stays_text(load: Load) -> None:
     """A date is text, since JSON has no dates; ``yes`` is text too, as in YAML 1.2."""
-    job = load("jobs: [{id: a, goal: 2024-01-01, workspace: src, model: {name: x, stop: [yes, 2020-02-02]}}]").jobs[0]
+    job = load(
+        "jobs: [{id: a, goal: 2024-01-01, workspace: src, model: {name: x, stop: [yes,"
+        " 2020-02-02]}}]"
+    ).jobs[0]
     assert job.goal == "2024-01-01"
     assert job.model.options == {"stop": ["yes", "2020-02-02"]}
 
 
 def test_a_number_is_a_text_key(load: Load) -> None:
     """JSON has text keys only, so a schema's numeric property names are taken as text."""
-    job = load("jobs: [{id: a, goal: g, workspace: src, model: x, result: {properties: {404: {type: string}}}}]").jobs[
-        0
-    ]
+    job = load(
+        "jobs: [{id: a, goal: g, workspace: src, model: x, result: {properties: {404: {type:"
+        " string}}}}]"
+    ).jobs[0]
     assert job.result == {"properties": {"404": {"type": "string"}}}
 
 
@@ -174,7 +179,9 @@ def test_a_number_is_a_text_key(load: Load) -> None:
         ("/var/archive", "/var/archive"),
     ],
 )
-def test_the_store_is_a_url_or_a_directory(load: Load, place: Path, written: str, resolved: str) -> None:
+def test_the_store_is_a_url_or_a_directory(
+    load: Load, place: Path, written: str, resolved: str
+) -> None:
     """A URL is kept; a directory, which need not exist yet, is relative to the jobs file."""
     batch = load(f"store: {written}\njobs: [{{id: a, goal: g, workspace: src, model: x}}]")
     assert batch.store == resolved.format(place=place)
@@ -221,6 +228,8 @@ def test_a_job_survives_json(load: Load) -> None:
 )
 def test_a_models_price(load: Load, written: str, price: dict[str, float] | None) -> None:
     """Dollars per million tokens, and two ways to say that there is none to pay."""
-    batch = load(f"jobs: [{{id: a, goal: g, workspace: src, model: {{name: openai/x, price: {written}}}}}]")
+    batch = load(
+        f"jobs: [{{id: a, goal: g, workspace: src, model: {{name: openai/x, price: {written}}}}}]"
+    )
     wanted = price or {"input": 1.0, "output": 2.0, "cache_read": 0.1, "cache_write": 1.25}
     assert batch.jobs[0].model.options == {"price": wanted}

@@ -27,8 +27,9 @@ def test_it_is_complete_and_readable(load: Load, place: Path) -> None:
         "  model: scripted/policy.py\n  tools: ['mytools:search']\n  budget: {wall: 5400}\n",
         "nightly.yaml",
     )
-    assert resolved_yaml(batch) == (
-        f"""\
+    assert (
+        resolved_yaml(batch)
+        == f"""\
 batch: nightly
 concurrency: 8
 store: {place}/arc
@@ -70,17 +71,26 @@ jobs:
 
 def test_it_loads_as_the_same_batch_from_anywhere(load: Load, tmp_path: Path) -> None:
     """Tools are still found when the file is kept elsewhere."""
-    batch = load("jobs: [{id: a, goal: g, workspace: src, model: scripted/policy.py, tools: ['mytools:search']}]")
+    batch = load(
+        "jobs: [{id: a, goal: g, workspace: src, model: scripted/policy.py, tools:"
+        " ['mytools:search']}]"
+    )
     kept = tmp_path / "kept.yaml"
     kept.write_text(resolved_yaml(batch))
     assert load_jobs_file(kept) == batch
 
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60).filter(lambda text: without_keys(text) == text)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60).filter(
+    lambda text: without_keys(text) == text
+)
 NAME = TEXT.filter(lambda name: not is_secret_key(name))
 """A jobs file may hold no secret, and Hypothesis tries the words that our own sources look for."""
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAME, inner, max_size=3),
     max_leaves=8,
 )

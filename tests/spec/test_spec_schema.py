@@ -41,7 +41,9 @@ def test_it_is_a_schema() -> None:
 
 
 def test_every_field_is_described() -> None:
-    """An editor can explain each key, and knows that there are no others (a model's options are litellm's)."""
+    """An editor can explain each key, and knows that there are no others (a model's options are
+    litellm's).
+    """
     for part in objects(SCHEMA):
         assert all(field.get("description") for field in part["properties"].values())
         assert part["additionalProperties"] is ("name" in part["properties"])
@@ -76,7 +78,9 @@ def test_every_field_is_described() -> None:
         ({"defaults": {"goal": "g"}, "jobs": [JOB]}, False),
     ],
 )  # fmt: skip
-def test_it_agrees_with_the_loader(load: Callable[..., object], value: dict[str, Any], right: bool) -> None:
+def test_it_agrees_with_the_loader(
+    load: Callable[..., object], value: dict[str, Any], right: bool
+) -> None:
     """What the schema accepts loads, what it rejects does not."""
     assert accepts(value) is right
     if right:
@@ -97,5 +101,7 @@ def test_the_printed_configuration_satisfies_it(load: Callable[..., Any]) -> Non
     """What ``--print-config`` prints is a jobs file by the schema as well."""
     from runtime.jobsfile.dump import resolved_yaml
 
-    batch = load(json.dumps({"jobs": [{**JOB, "tools": ["mytools:search"], "result": {"type": "object"}}]}))
+    batch = load(
+        json.dumps({"jobs": [{**JOB, "tools": ["mytools:search"], "result": {"type": "object"}}]})
+    )
     assert accepts(YAML(typ="safe").load(resolved_yaml(batch)))

@@ -1,4 +1,6 @@
-"""The key ``summary_model``: who sums up views and groups; the job's own model, another one, or nobody."""
+"""The key ``summary_model``: who sums up views and groups; the job's own model, another one, or
+nobody.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ Load = Callable[..., BatchSpec]
 
 
 def job(line: str, model: str = "openai/x") -> str:
-    return f"defaults: {{summary_model: openai/small}}\njobs:\n- id: a\n  goal: g\n  workspace: src\n  model: {model}\n  {line}\n"
+    return (
+        "defaults: {summary_model: openai/small}\njobs:\n- id: a\n  goal: g\n  workspace: src\n "
+        f" model: {model}\n  {line}\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -27,11 +32,15 @@ def job(line: str, model: str = "openai/x") -> str:
     ],
 )
 def test_who_writes_summaries(load: Load, text: str, writer: str | None) -> None:
-    """A job's own key goes before the default one; ``none`` is nobody, as for a scripted model without the key."""
+    """A job's own key goes before the default one; ``none`` is nobody, as for a scripted model
+    without the key.
+    """
     assert load(text).jobs[0].writer == (None if writer is None else ModelSettings(name=writer))
 
 
 def test_nobody_has_no_options(load: Load) -> None:
     """What is set for a model that there is not is a mistake."""
-    with pytest.raises(InputError, match=r"summary_model: 'none' stands alone: no model sums anything up"):
+    with pytest.raises(
+        InputError, match=r"summary_model: 'none' stands alone: no model sums anything up"
+    ):
         load(job("summary_model: {name: none, temperature: 0}"))

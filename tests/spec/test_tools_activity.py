@@ -1,4 +1,6 @@
-"""The tool activity runs a tool once, gives its result as JSON, and makes its failures the statement's."""
+"""The tool activity runs a tool once, gives its result as JSON, and makes its failures the
+statement's.
+"""
 
 from __future__ import annotations
 
@@ -161,7 +163,9 @@ async def activities(store: MemoryStore) -> AsyncIterator[ToolActivities]:
 
 @pytest.fixture
 def call(tools: str, activities: ToolActivities) -> Call:
-    """Call a tool of ``t.py`` in an activity of its own: ``call(name, *args, effect=0, **kwargs)``."""
+    """Call a tool of ``t.py`` in an activity of its own: ``call(name, *args, effect=0,
+    **kwargs)``.
+    """
 
     async def call(name: str, *args: Any, effect: int = 0, **kwargs: Any) -> ToolResult:
         request = ToolRequest(
@@ -179,7 +183,9 @@ def call(tools: str, activities: ToolActivities) -> Call:
 
 
 async def test_a_result_is_archived_and_not_made_again(call: Call, store: MemoryStore) -> None:
-    """A retry gets what the first attempt archived; another effect of the statement is another call."""
+    """A retry gets what the first attempt archived; another effect of the statement is another
+    call.
+    """
     assert (await call("count")).value == 1
     assert (await call("count")).value == 1
     assert (await call("count", effect=1)).value == 2
@@ -199,7 +205,9 @@ async def test_the_first_archived_result_counts(call: Call, store: MemoryStore, 
     running = asyncio.ensure_future(call("blocked"))
     await until(tools, "started-*")
     run = ActivityEnvironment().info.workflow_run_id
-    JobArchive(store, "b", "j").write_effect(run, 3, 0, ToolResult(value="other").model_dump(mode="json"))
+    JobArchive(store, "b", "j").write_effect(
+        run, 3, 0, ToolResult(value="other").model_dump(mode="json")
+    )
     (Path(tools) / "release").touch()
     assert (await running).value == "other"
 
@@ -213,15 +221,30 @@ async def test_arguments_are_coerced_to_the_annotations(call: Call) -> None:
 @pytest.mark.parametrize(
     ("args", "kwargs", "message"),
     [
-        ((), {"step": "x"}, "count(): step: Input should be a valid integer, unable to parse string as an integer"),
-        (("x",), {}, "count(): argument 1: Input should be a valid integer, unable to parse string as an integer"),
+        (
+            (),
+            {"step": "x"},
+            "count(): step: Input should be a valid integer, unable to parse string as an integer",
+        ),
+        (
+            ("x",),
+            {},
+            (
+                "count(): argument 1: Input should be a valid integer, unable to parse string as an"
+                " integer"
+            ),
+        ),
         ((), {"stp": 1}, "count(): stp: Unexpected keyword argument"),
         ((1, 2), {}, "count(): argument 2: Unexpected positional argument"),
     ],
 )
-async def test_wrong_arguments(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], message: str) -> None:
+async def test_wrong_arguments(
+    call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], message: str
+) -> None:
     """A call that does not fit the annotations is a TypeError, and nothing ran."""
-    assert await call("count", *args, **kwargs) == ToolResult(error_type="TypeError", error_message=message)
+    assert await call("count", *args, **kwargs) == ToolResult(
+        error_type="TypeError", error_message=message
+    )
     assert (await call("count", effect=1)).value == 1
 
 
@@ -259,8 +282,12 @@ async def test_results_that_are_no_json(call: Call, name: str, message: str) -> 
         (["a", 3], "a list with an int at [1]"),
     ],
 )
-async def test_results_of_another_type_than_declared(call: Call, value: Any, told: str | None) -> None:
-    """A result is what the type checker was told that it is, or an error names the tool, the type and what came."""
+async def test_results_of_another_type_than_declared(
+    call: Call, value: Any, told: str | None
+) -> None:
+    """A result is what the type checker was told that it is, or an error names the tool, the type
+    and what came.
+    """
     result = await call("names", value)
     if told is None:
         assert result == ToolResult(value=value)
@@ -270,8 +297,13 @@ async def test_results_of_another_type_than_declared(call: Call, value: Any, tol
 
 
 async def test_results_that_python_counts_as_of_the_declared_type(call: Call) -> None:
-    """True is an int and 3 a float; a model may be what it makes of itself; no declaration allows anything."""
-    assert [(await call("some", what, effect=i)).value for i, what in enumerate(("int", "float", "root", "self"))] == [
+    """True is an int and 3 a float; a model may be what it makes of itself; no declaration allows
+    anything.
+    """
+    assert [
+        (await call("some", what, effect=i)).value
+        for i, what in enumerate(("int", "float", "root", "self"))
+    ] == [
         {"a": [True, None]},
         {"a": [3, 2.5]},
         {"a": [1]},
@@ -304,7 +336,9 @@ async def test_results_are_bounded(call: Call) -> None:
     ],
 )  # fmt: skip
 async def test_exceptions(call: Call, kind: str, error_type: str, message: str) -> None:
-    """An exception keeps its name where the interpreter knows it; else it is a RuntimeError that tells the name."""
+    """An exception keeps its name where the interpreter knows it; else it is a RuntimeError that
+    tells the name.
+    """
     assert await call("fail", kind) == ToolResult(error_type=error_type, error_message=message)
 
 
@@ -321,12 +355,18 @@ async def test_a_validation_error_in_the_tool_is_the_tools(call: Call) -> None:
 )
 async def test_a_coroutine_cannot_end_the_worker(call: Call, kind: str, message: str) -> None:
     """Leaving and cancelling itself are failures of a coroutine tool like any other."""
-    assert await call("fail_later", kind) == ToolResult(error_type="RuntimeError", error_message=message)
+    assert await call("fail_later", kind) == ToolResult(
+        error_type="RuntimeError", error_message=message
+    )
 
 
 async def test_a_tool_that_is_gone_can_be_retried(call: Call, store: MemoryStore) -> None:
-    """A worker that cannot import a tool says so to Temporal, not to the model; nothing is archived."""
-    with pytest.raises(ApplicationError, match="t:nope: the module 't' has no function 'nope'") as caught:
+    """A worker that cannot import a tool says so to Temporal, not to the model; nothing is
+    archived.
+    """
+    with pytest.raises(
+        ApplicationError, match="t:nope: the module 't' has no function 'nope'"
+    ) as caught:
         await call("nope")
     assert caught.value.type == "ToolUnavailable"
     assert list(store.list("b/")) == []
@@ -352,13 +392,16 @@ async def gone(pid: int) -> None:
 async def test_it_beats_and_can_be_cancelled(
     activities: ToolActivities, tools: str, store: MemoryStore, name: str
 ) -> None:
-    """A long call sends heartbeats, and a cancellation ends the activity without an archived result.
+    """A long call sends heartbeats, and a cancellation ends the activity without an archived
+    result.
 
     A coroutine is cancelled, and unwinds; a function ends with its process.
     """
     environment, beats = ActivityEnvironment(), threading.Semaphore(0)
     environment.on_heartbeat = lambda *_: beats.release()
-    request = ToolRequest(key=JobKey(batch="b", job="j"), turn=3, effect=0, tool=f"t:{name}", search_path=tools)
+    request = ToolRequest(
+        key=JobKey(batch="b", job="j"), turn=3, effect=0, tool=f"t:{name}", search_path=tools
+    )
     running = asyncio.ensure_future(environment.run(activities.call_tool, request))
     pid = int((await until(tools, "started-*")).name.partition("-")[2])
     assert await asyncio.to_thread(beats.acquire, timeout=30)
@@ -377,10 +420,17 @@ async def test_it_beats_and_can_be_cancelled(
 async def test_a_process_with_a_blocked_call_ends_with_its_last_other_one(
     activities: ToolActivities, call: Call, tools: str
 ) -> None:
-    """A function that was cancelled takes no other call with it; new calls are made in another process."""
+    """A function that was cancelled takes no other call with it; new calls are made in another
+    process.
+    """
     environment = ActivityEnvironment()
     request = ToolRequest(
-        key=JobKey(batch="b", job="j"), turn=3, effect=9, tool="t:crash", search_path=tools, args=("",)
+        key=JobKey(batch="b", job="j"),
+        turn=3,
+        effect=9,
+        tool="t:crash",
+        search_path=tools,
+        args=("",),
     )
     blocked = asyncio.ensure_future(environment.run(activities.call_tool, request))
     old = int((await until(tools, "started-*")).name.partition("-")[2])
@@ -401,12 +451,18 @@ async def test_a_process_with_a_blocked_call_ends_with_its_last_other_one(
 
 @pytest.mark.parametrize(
     ("how", "told"),
-    [("signal", "was ended by SIGSEGV"), ("exit", "ended with exit code 7"), ("channel", "was ended by SIGKILL")],
+    [
+        ("signal", "was ended by SIGSEGV"),
+        ("exit", "ended with exit code 7"),
+        ("channel", "was ended by SIGKILL"),
+    ],
 )
 async def test_a_crash_is_the_error_of_its_call(
     call: Call, tools: str, store: MemoryStore, how: str, told: str
 ) -> None:
-    """It is archived, so that the call is not made again; the next one is made in another process."""
+    """It is archived, so that the call is not made again; the next one is made in another
+    process.
+    """
     before = (await call("process", effect=1)).value
     assert (await call("process", effect=2)).value == before
     crashed = ToolResult(error_type="RuntimeError", error_message=f"the process of the tool {told}")
@@ -427,12 +483,19 @@ async def test_what_a_tool_started_ends_with_its_process(call: Call, tools: str)
 async def test_a_call_that_had_not_begun_is_made_elsewhere(
     activities: ToolActivities, tools: str, store: MemoryStore
 ) -> None:
-    """A module that ends its process while it is imported is tried once more, and then told to Temporal: nothing is archived."""
+    """A module that ends its process while it is imported is tried once more, and then told to
+    Temporal: nothing is archived.
+    """
     (Path(tools) / "bad.py").write_text(
-        "import os, pathlib\n(pathlib.Path(__file__).parent / f'started-{os.getpid()}').touch()\nos._exit(3)\n"
+        "import os, pathlib\n(pathlib.Path(__file__).parent /"
+        " f'started-{os.getpid()}').touch()\nos._exit(3)\n"
     )
-    request = ToolRequest(key=JobKey(batch="b", job="j"), turn=3, effect=0, tool="bad:f", search_path=tools)
-    with pytest.raises(ApplicationError, match="bad:f: its process ended with exit code 3 before the call") as caught:
+    request = ToolRequest(
+        key=JobKey(batch="b", job="j"), turn=3, effect=0, tool="bad:f", search_path=tools
+    )
+    with pytest.raises(
+        ApplicationError, match="bad:f: its process ended with exit code 3 before the call"
+    ) as caught:
         await ActivityEnvironment().run(activities.call_tool, request)
     assert caught.value.type == "ToolUnavailable"
     assert len(marks(tools, "started-*")) == 2
@@ -440,7 +503,9 @@ async def test_a_call_that_had_not_begun_is_made_elsewhere(
 
 
 async def test_what_ends_a_service_is_for_the_worker_to_hear(call: Call) -> None:
-    """A process of tools that is told to end with all others goes on: its worker lets calls in flight end."""
+    """A process of tools that is told to end with all others goes on: its worker lets calls in
+    flight end.
+    """
     assert (await call("told_to_end")).value == "still here"
 
 
@@ -448,7 +513,9 @@ async def test_the_processes_end_with_the_worker(store: MemoryStore, tools: str)
     """None is left when a worker closes, and none is started before a tool is called."""
     activities = ToolActivities(store)
     async with activities.open():
-        request = ToolRequest(key=JobKey(batch="b", job="j"), turn=3, effect=0, tool="t:process", search_path=tools)
+        request = ToolRequest(
+            key=JobKey(batch="b", job="j"), turn=3, effect=0, tool="t:process", search_path=tools
+        )
         pid = (await ActivityEnvironment().run(activities.call_tool, request)).value
         assert alive(pid)
         assert pid != os.getpid()
@@ -456,7 +523,9 @@ async def test_the_processes_end_with_the_worker(store: MemoryStore, tools: str)
 
 
 async def test_a_tool_gets_no_secrets(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is a secret by its name or its form is not in a tool's environment, but for what the worker lets through."""
+    """What is a secret by its name or its form is not in a tool's environment, but for what the
+    worker lets through.
+    """
     secrets = {
         "OPENAI_API_KEY": "a" * 20,
         "HOLDFAST_KEY": "b" * 44,
@@ -467,7 +536,11 @@ async def test_a_tool_gets_no_secrets(call: Call, monkeypatch: pytest.MonkeyPatc
         "DATABASE": "postgres://me:hidden@example.invalid/db",
         "SEARCH_KEY": "e" * 20,
     }
-    for name, value in {**secrets, "PLAIN": "f" * 20, "HOLDFAST_TOOL_ENV": "SEARCH_KEY, NONE"}.items():
+    for name, value in {
+        **secrets,
+        "PLAIN": "f" * 20,
+        "HOLDFAST_TOOL_ENV": "SEARCH_KEY, NONE",
+    }.items():
         monkeypatch.setenv(name, value)
     found = (await call("environment")).value
     assert found["PLAIN"] == "f" * 20

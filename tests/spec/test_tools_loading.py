@@ -38,13 +38,18 @@ def calls(search_path: str, *each: tuple[Any, ...]) -> list[object]:
     """What several calls return, made in one process after each other."""
     host = ToolHost(search_path)
     try:
-        return [host.call(target, args, {}).answer.result()["outcome"]["value"] for target, *args in each]
+        return [
+            host.call(target, args, {}).answer.result()["outcome"]["value"]
+            for target, *args in each
+        ]
     finally:
         host.close()
 
 
 def test_two_batches_have_two_modules_of_one_name(tmp_path: Path) -> None:
-    """The same module name in two directories means two modules, also for what they import beside them."""
+    """The same module name in two directories means two modules, also for what they import beside
+    them.
+    """
     here = write(
         tmp_path / "a",
         shared_name="import helper_name\ndef f(x: int) -> str:\n    return helper_name.N\n",
@@ -64,13 +69,18 @@ def test_a_module_is_run_once(tmp_path: Path) -> None:
     """Tools of one module share its state."""
     path = write(
         tmp_path,
-        stateful="seen = []\ndef put(x: int) -> None:\n    seen.append(x)\ndef get() -> list[int]:\n    return seen\n",
+        stateful=(
+            "seen = []\ndef put(x: int) -> None:\n    seen.append(x)\ndef get() -> list[int]:\n   "
+            " return seen\n"
+        ),
     )
     assert calls(path, ("stateful:put", 3), ("stateful:get",)) == [None, [3]]
 
 
 def test_packages_and_relative_imports(tmp_path: Path) -> None:
-    """A dotted module is found in a package, with or without an ``__init__``; relative imports work."""
+    """A dotted module is found in a package, with or without an ``__init__``; relative imports
+    work.
+    """
     path = write(
         tmp_path,
         pack__sub="from .other import f\nfrom . import other\n",
@@ -81,13 +91,17 @@ def test_packages_and_relative_imports(tmp_path: Path) -> None:
 
 def test_what_is_not_beside_the_file_is_imported_as_usual(tmp_path: Path) -> None:
     """An installed module will do, if its functions are typed."""
-    assert why("textwrap:dedent", str(tmp_path)).startswith("tools are typed, but the parameter 'text'")
+    assert why("textwrap:dedent", str(tmp_path)).startswith(
+        "tools are typed, but the parameter 'text'"
+    )
 
 
 def test_pythons_own_library_is_not_hidden_by_a_neighbour(tmp_path: Path) -> None:
     """A file beside the tool's module with the name of a standard module does not replace that."""
     path = write(
-        tmp_path, uses_colorsys="import colorsys\ndef f() -> str:\n    return colorsys.__file__\n", colorsys=""
+        tmp_path,
+        uses_colorsys="import colorsys\ndef f() -> str:\n    return colorsys.__file__\n",
+        colorsys="",
     )
     assert not str(call("uses_colorsys:f", path)).startswith(path)
 
@@ -96,7 +110,9 @@ def test_pythons_own_library_is_not_hidden_by_a_neighbour(tmp_path: Path) -> Non
 def test_a_neighbour_goes_before_what_is_installed(tmp_path: Path, name: str) -> None:
     """Also before packages of Holdfast, which the process has loaded by other names."""
     path = write(
-        tmp_path, mine=f"import {name}\ndef f() -> str:\n    return {name}.WHOSE\n", **{name: "WHOSE = 'mine'\n"}
+        tmp_path,
+        mine=f"import {name}\ndef f() -> str:\n    return {name}.WHOSE\n",
+        **{name: "WHOSE = 'mine'\n"},
     )
     assert call("mine:f", path) == "mine"
 
@@ -105,14 +121,20 @@ def test_data_classes_and_postponed_annotations_work(tmp_path: Path) -> None:
     """The private module is a proper one: names in annotations are found."""
     path = write(
         tmp_path,
-        postponed="from __future__ import annotations\nfrom dataclasses import dataclass\n"
-        "@dataclass\nclass Hit:\n    line: int\n    next: Hit | None = None\n"
-        "def first(hit: Hit) -> Hit:\n    return hit\n",
+        postponed=(
+            "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+            "@dataclass\nclass Hit:\n    line: int\n    next: Hit | None = None\n"
+            "def first(hit: Hit) -> Hit:\n    return hit\n"
+        ),
     )
-    assert describe_tool("postponed:first", path).stub == "def first(hit: Any) -> dict[str, Any]: ..."
+    assert (
+        describe_tool("postponed:first", path).stub == "def first(hit: Any) -> dict[str, Any]: ..."
+    )
 
 
-def test_what_a_module_prints_does_not_reach_stdout(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_a_module_prints_does_not_reach_stdout(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """The standard output belongs to the command's own answer."""
     path = write(tmp_path, chatty="print('hello')\ndef f() -> None: ...\n")
     describe_tool("chatty:f", path)
@@ -150,15 +172,18 @@ def test_no_such_module(tmp_path: Path) -> None:
     """A module that is nowhere is told with the places that were searched."""
     write(tmp_path, pack__other="")
     for module in ("no_such_module", "no_such.module", "pack.nope"):
-        assert why(f"{module}:f", str(tmp_path)) == (
-            f"no module '{module}', neither in '{tmp_path}' nor on Python's import path"
+        assert (
+            why(f"{module}:f", str(tmp_path))
+            == f"no module '{module}', neither in '{tmp_path}' nor on Python's import path"
         )
 
 
 def test_a_type_that_cannot_be_checked(tmp_path: Path) -> None:
     """A parameter of a class that pydantic does not know could not be given by a statement."""
     told = why("mod:f", write(tmp_path, mod="class Odd: ...\ndef f(a: Odd): ...\n"))
-    assert told.startswith("a parameter of 'mod:f' has a type that a call cannot be checked against: ")
+    assert told.startswith(
+        "a parameter of 'mod:f' has a type that a call cannot be checked against: "
+    )
 
 
 def test_a_failed_import_can_be_mended(tmp_path: Path) -> None:
@@ -176,5 +201,7 @@ def test_the_models_that_workflows_import_are_light() -> None:
         "heavy = {'ruamel', 'jsonschema', 'litellm', 'temporalio', 'tiktoken', 'boto3', 'httpx'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"

@@ -88,7 +88,9 @@ async def waits(a: int) -> str: ...
     ],
 )  # fmt: skip
 def test_signatures(function: Any, stub: str) -> None:
-    """Every kind of parameter is kept; short plain defaults are shown; a coroutine is called like a function."""
+    """Every kind of parameter is kept; short plain defaults are shown; a coroutine is called like a
+    function.
+    """
     assert stub_line(function.__name__, inspect.signature(function, eval_str=True)) == stub
 
 

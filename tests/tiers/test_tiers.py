@@ -6,24 +6,39 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.tiers.tiers import CHOSEN, LEFT_TO_CI, MOST_SERVERS, MOST_SMOKE, NEEDED_BY_FIXTURE, Tier, chosen
+from tests.tiers.tiers import (
+    CHOSEN,
+    LEFT_TO_CI,
+    MOST_SERVERS,
+    MOST_SMOKE,
+    NEEDED_BY_FIXTURE,
+    Tier,
+    chosen,
+)
 
 SHARED = {"temporal", "kept_home", "s3_server"}
 """Fixtures that start one server for all tests of a room."""
 
 
 def servers(items: Iterable[pytest.Item]) -> int:
-    """The servers that the tests start: one a room and shared fixture, and one a test that has its own."""
+    """The servers that the tests start: one a room and shared fixture, and one a test that has its
+    own.
+    """
     shared, own = set(), 0
     for item in items:
-        rooms = {(item.path.parent, name) for name in SHARED.intersection(getattr(item, "fixturenames", ()))}
+        rooms = {
+            (item.path.parent, name)
+            for name in SHARED.intersection(getattr(item, "fixturenames", ()))
+        }
         shared |= rooms
         own += not rooms and any(item.get_closest_marker(name) for name in ("server", "s3"))
     return len(shared) + own
 
 
 def test_the_quick_tier_starts_few_servers(request: pytest.FixtureRequest) -> None:
-    """It has some twenty tests from end to end, of every kind, and as many servers as are allowed."""
+    """It has some twenty tests from end to end, of every kind, and as many servers as are
+    allowed.
+    """
     if request.config.option.tier != Tier.QUICK:
         pytest.skip("of the quick tier alone")
     items = request.config.stash[CHOSEN]

@@ -1,6 +1,7 @@
 """The tiers: which tests a command runs, and how many examples its properties try.
 
-- ``python -m pytest`` runs the quick tier: all that is pure, and a few tests from end to end, marked ``smoke``.
+- ``python -m pytest`` runs the quick tier: all that is pure, and a few tests from end to end,
+  marked ``smoke``.
 - ``python -m pytest --all`` runs every test but the ``exhaustive`` ones, with full properties.
 - What the command line names (a path, or markers with ``-m``) runs whichever tier it is of.
 """
@@ -24,7 +25,9 @@ NEEDED_BY_FIXTURE = {
     "s3_server": "s3",
     "outcome": "kill",
 }
-"""A test that asks for the fixture needs what the marker says, whether its author thought of it or not."""
+"""A test that asks for the fixture needs what the marker says, whether its author thought of it or
+not.
+"""
 
 MOST_SMOKE = 26
 """Tests from end to end that the quick tier may have: a new one takes the place of another."""
@@ -33,7 +36,9 @@ MOST_SERVERS = 10
 """Temporal and S3 servers that the quick tier may start: each takes seconds of a core."""
 
 KILL_LIMIT_S = 1800
-"""Seconds that a kill test may take: it waits for the server to miss the dead, and for experiments beside its own."""
+"""Seconds that a kill test may take: it waits for the server to miss the dead, and for experiments
+beside its own.
+"""
 
 CHOSEN = pytest.StashKey[tuple[pytest.Item, ...]]()
 """In a session's configuration: the tests of its tier, before ``-k`` leaves out some."""
@@ -55,10 +60,12 @@ def chosen(markers: Collection[str], tier: Tier, markexpr: str = "") -> bool:
 
 
 def register_profiles() -> None:
-    """``quick``, ``full`` and ``search``. Tests assert behaviour and never seconds, so there is no deadline.
+    """``quick``, ``full`` and ``search``.
 
-    The first two try the same examples each time: a change lands or not by what it does, not by luck. ``search`` looks for others
-    (``--hypothesis-profile search``).
+    Tests assert behaviour and never seconds, so there is no deadline.
+
+    The first two try the same examples each time: a change lands or not by what it does, not by
+    luck. ``search`` looks for others (``--hypothesis-profile search``).
     """
     settings.register_profile("quick", deadline=None, max_examples=20, derandomize=True)
     settings.register_profile("full", deadline=None, max_examples=100, derandomize=True)

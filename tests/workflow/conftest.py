@@ -1,4 +1,6 @@
-"""A real Temporal dev server for the session, and a stage on which a test runs jobs and has their histories replayed."""
+"""A real Temporal dev server for the session, and a stage on which a test runs jobs and has their
+histories replayed.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ async def temporal() -> AsyncIterator[WorkflowEnvironment]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def stage(temporal: WorkflowEnvironment, tmp_path: Path, request) -> AsyncIterator[Stage]:
-    """A worker with an archive of its own. When the test is over, every history it made must replay, and every prompt be valid."""
+    """A worker with an archive of its own.
+
+    When the test is over, every history it made must replay, and every prompt be valid.
+    """
     made = Stage(temporal.client, tmp_path, request.node.name)
     async with made.open():
         yield made

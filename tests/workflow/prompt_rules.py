@@ -1,4 +1,6 @@
-"""Every prompt that a job sent, put before the strict checkers of what OpenAI and Anthropic refuse."""
+"""Every prompt that a job sent, put before the strict checkers of what OpenAI and Anthropic
+refuse.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,25 @@ from tests.history.oracle.wire import anthropic_form
 
 
 def violations_of(archive: JobArchive) -> list[str]:
-    """What either provider would refuse in the prompts of all runs of a job, and of their summaries."""
+    """What either provider would refuse in the prompts of all runs of a job, and of their
+    summaries.
+    """
     found: list[str] = []
     for run in archive.runs():
         for name in (run, *archive.side_runs(run)):
             # The turns of the runs before stand in those.
             for step in (step for step in archive.steps(name) if step.run == name):
-                found += [f"{name}, turn {step.turn}: {v}" for v in violations_in(archive.turn_layout(name, step.turn))]
+                found += [
+                    f"{name}, turn {step.turn}: {v}"
+                    for v in violations_in(archive.turn_layout(name, step.turn))
+                ]
     return found
 
 
 def unexplained(archive: JobArchive) -> list[str]:
-    """The turns of all runs whose prompt does not begin as the one before, and whose step gives no reason for that."""
+    """The turns of all runs whose prompt does not begin as the one before, and whose step gives no
+    reason for that.
+    """
     return [
         f"{run}, turn {step.turn}: {step.prefix.broken} moved for no stated reason"
         for run in archive.runs()
@@ -42,7 +51,9 @@ def violations_in(layout: Sequence[Segment]) -> list[str]:
     messages = transcript_of(layout) if own else messages_of(layout)
     originals = [segment.thinking for segment in layout if segment.thinking]
     found = [f"openai: {v}" for v in check_openai(messages)]
-    return found + [f"anthropic: {v}" for v in check_anthropic(anthropic_form(_values(messages)), originals)]
+    return found + [
+        f"anthropic: {v}" for v in check_anthropic(anthropic_form(_values(messages)), originals)
+    ]
 
 
 def _values(messages: Iterable[dict[str, Any]]) -> list[Message]:
@@ -50,7 +61,11 @@ def _values(messages: Iterable[dict[str, Any]]) -> list[Message]:
     made = []
     for message in messages:
         calls = [
-            ToolCall(id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"])
+            ToolCall(
+                id=call["id"],
+                name=call["function"]["name"],
+                arguments=call["function"]["arguments"],
+            )
             for call in message.get("tool_calls", ())
         ]
         made.append(

@@ -1,4 +1,6 @@
-"""Local HTTP models with a small window, which refuse longer prompts with their provider's real errors."""
+"""Local HTTP models with a small window, which refuse longer prompts with their provider's real
+errors.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _TURN = re.compile(r"\[budget: turn (\d+) of")
 
 
 class OpenAIWindow(OpenAIProtocol):
-    """OpenAI's protocol, in which a prompt that is too long is refused as ``refusal`` says: any provider's status and body."""
+    """OpenAI's protocol, in which a prompt that is too long is refused as ``refusal`` says: any
+    provider's status and body.
+    """
 
     def __init__(self, refusal: Refusal = REFUSALS[0]) -> None:
         self.refusal = refusal
@@ -51,7 +55,8 @@ class AnthropicWindow(AnthropicProtocol):
 
 @dataclass
 class SmallWindow:
-    """A model that writes ``statement(turn)`` and, asked for a summary, ``summary(number)``; it keeps the sizes it was sent.
+    """A model that writes ``statement(turn)`` and, asked for a summary, ``summary(number)``; it
+    keeps the sizes it was sent.
 
     With ``cut_off`` it refuses no prompt that is too long: its reply is empty, for it has no room.
     """
@@ -100,7 +105,10 @@ class SmallWindow:
             if self.cut_off:
                 return {"text": "", "finish_reason": "length"}
             words = f"{REFUSED}{tokens} {self.window}"
-            return {"fail": {"status": self.protocol.refusal.status, "message": words}, "times": 10**6}
+            return {
+                "fail": {"status": self.protocol.refusal.status, "message": words},
+                "times": 10**6,
+            }
         if "Write a summary of the stretch" in text:
             self.summaries.append(tokens)
             return self.summary(len(self.summaries))

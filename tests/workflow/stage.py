@@ -1,4 +1,6 @@
-"""Running jobs in tests: a real worker, a real archive in a directory, scripted models, and the Replayer at the end."""
+"""Running jobs in tests: a real worker, a real archive in a directory, scripted models, and the
+Replayer at the end.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +52,19 @@ class Stage:
     @asynccontextmanager
     async def open(self, *, cached_jobs: int = 100) -> AsyncIterator[None]:
         """Run a worker."""
-        async with make_worker(self.client, self.store, task_queue=self.queue, cached_jobs=cached_jobs):
+        async with make_worker(
+            self.client, self.store, task_queue=self.queue, cached_jobs=cached_jobs
+        ):
             yield
 
     def script(self, replies: Sequence[Any]) -> str:
-        """A scripted model that gives ``replies`` in order: statements, or mappings as in a script file."""
-        lines = [reply if isinstance(reply, dict) else {"code": textwrap.dedent(reply).strip()} for reply in replies]
+        """A scripted model that gives ``replies`` in order: statements, or mappings as in a script
+        file.
+        """
+        lines = [
+            reply if isinstance(reply, dict) else {"code": textwrap.dedent(reply).strip()}
+            for reply in replies
+        ]
         path = self.path / f"script-{uuid.uuid4().hex[:6]}.yaml"
         path.write_text(json.dumps(lines))
         return f"scripted/{path}"
@@ -80,14 +89,20 @@ class Stage:
         order = JobOrder(key=key, spec=spec, definition="", origin=origin)
         self.started.append(job_workflow_id(key))
         return await self.client.start_workflow(
-            JobWorkflow.run, order, id=job_workflow_id(key), task_queue=self.queue, task_timeout=task_timeout
+            JobWorkflow.run,
+            order,
+            id=job_workflow_id(key),
+            task_queue=self.queue,
+            task_timeout=task_timeout,
         )
 
     def archive(self, spec: JobSpec) -> JobArchive:
         """A job's part of the archive."""
         return JobArchive(self.store, self.batch, spec.id)
 
-    async def run(self, replies: Sequence[Any] | str, **options: Any) -> tuple[JobOutcome, JobArchive]:
+    async def run(
+        self, replies: Sequence[Any] | str, **options: Any
+    ) -> tuple[JobOutcome, JobArchive]:
         """Run a job to its end."""
         spec = self.spec(replies, **options)
         handle = await self.start(spec)
@@ -102,7 +117,9 @@ class Stage:
         return tuple(JobArchive(self.store, self.batch, workflow_id.rpartition("/")[2]).runs())
 
     def check_prompts(self) -> None:
-        """No prompt of any job breaks a rule of OpenAI's or Anthropic's, and no prefix moved without a reason."""
+        """No prompt of any job breaks a rule of OpenAI's or Anthropic's, and no prefix moved
+        without a reason.
+        """
         for workflow_id in self.started:
             archive = JobArchive(self.store, self.batch, workflow_id.rpartition("/")[2])
             assert violations_of(archive) == []
@@ -116,7 +133,9 @@ class Stage:
 
 
 def replayer(home: Home | None = None) -> Replayer:
-    """A replayer of Holdfast's workflows, as they ran on the embedded server of ``home``, else on a server of tests."""
+    """A replayer of Holdfast's workflows, as they ran on the embedded server of ``home``, else on a
+    server of tests.
+    """
     return Replayer(
         workflows=[JobWorkflow, BatchWorkflow],
         namespace="default" if home is None else NAMESPACE,

@@ -1,4 +1,6 @@
-"""Background preparation in Temporal: activities that nobody awaits, whose payloads land at ticks."""
+"""Background preparation in Temporal: activities that nobody awaits, whose payloads land at
+ticks.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,12 @@ async def _edited_asleep(stage: Stage, statements: list[str]) -> tuple[object, o
 
 
 @pytest.mark.parametrize("cached_jobs", [100, 0])
-async def test_a_payload_is_applied_at_a_tick(temporal: WorkflowEnvironment, tmp_path: Path, cached_jobs: int) -> None:
-    """The turn in which it is prepared does not wait for it; the step after the sleep whose tick applied it says so."""
+async def test_a_payload_is_applied_at_a_tick(
+    temporal: WorkflowEnvironment, tmp_path: Path, cached_jobs: int
+) -> None:
+    """The turn in which it is prepared does not wait for it; the step after the sleep whose tick
+    applied it says so.
+    """
     stage = Stage(temporal.client, tmp_path, f"async-{cached_jobs}")
     async with stage.open(cached_jobs=cached_jobs):
         outcome, archive = await _edited_asleep(
@@ -43,7 +49,13 @@ async def test_a_payload_is_applied_at_a_tick(temporal: WorkflowEnvironment, tmp
     assert archive.end(outcome.run).result == ["one", "two"]
     history = await stage.history()
     # The third preparation begins at turn 3's tick; turn 3's statement pauses the view.
-    assert activities_of(history)[:5] == ["begin", "turn-1", "turn-1-effect-0", "payload-1", "turn-2"]
+    assert activities_of(history)[:5] == [
+        "begin",
+        "turn-1",
+        "turn-1-effect-0",
+        "payload-1",
+        "turn-2",
+    ]
     steps = {step.turn: step.interim for step in archive.steps(outcome.run)}
     assert steps[3].asleep == ((0, "view-1", 2, PREPARED_EFFECTS + 1),)
     assert len(steps[3].ticks) == 1
@@ -58,5 +70,7 @@ async def test_a_payload_is_applied_at_a_tick(temporal: WorkflowEnvironment, tmp
 async def test_a_job_ends_though_something_is_being_prepared(stage: Stage) -> None:
     """What nobody awaits holds nobody up."""
     (stage.workspace / "log.txt").write_text("one\n")
-    outcome, _ = await stage.run(["foo = view('log.txt', freq='Async')", *["x = foo.text"] * 4, "finish(x)"])
+    outcome, _ = await stage.run(
+        ["foo = view('log.txt', freq='Async')", *["x = foo.text"] * 4, "finish(x)"]
+    )
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 6)

@@ -1,4 +1,6 @@
-"""Failed attempts in a job: what they cost is the job's, they end it when its budget is spent, and a replay books the same."""
+"""Failed attempts in a job: what they cost is the job's, they end it when its budget is spent, and
+a replay books the same.
+"""
 
 from __future__ import annotations
 
@@ -33,23 +35,30 @@ def options_of(server: ProviderServer) -> dict[str, Any]:
 
 
 async def test_failed_attempts_spend_the_budget(stage: Stage) -> None:
-    """Three of $0.3751 are more than a dollar: there is no fourth, and the reason says where the money went."""
+    """Three of $0.3751 are more than a dollar: there is no fourth, and the reason says where the
+    money went.
+    """
     async with ProviderServer(OpenAIProtocol(), lambda _m, _n: BROKEN).serving() as server:
         budget = Budget(turns=9, usd=1.0, tokens=10**9)
-        outcome, archive = await stage.run("openai/gpt-4o", model_options=options_of(server), budget=budget)
+        outcome, archive = await stage.run(
+            "openai/gpt-4o", model_options=options_of(server), budget=budget
+        )
         asked = len(server.exchanges)
     assert (outcome.status, outcome.turns, asked) == (JobStatus.BUDGET, 1, 3)
     assert (outcome.usage.prompt, outcome.usage.completion) == (450_000, 30)
     assert outcome.cost_usd == pytest.approx(1.1253)
     assert outcome.reason.startswith(
-        "the budget of $1.00 is spent ($1.13 used); turn 1: 3 failed attempts used 450,030 tokens and $1.1253"
+        "the budget of $1.00 is spent ($1.13 used); turn 1: 3 failed attempts used 450,030 tokens"
+        " and $1.1253"
     )
     assert outcome.reason.endswith("; the last: ServerError: Broke")
     assert sound(archive)
 
 
 async def test_a_frozen_replay_books_the_same(stage: Stage) -> None:
-    """What two attempts used before the reply stands in its step, in the end of the job, and in that of its replay."""
+    """What two attempts used before the reply stands in its step, in the end of the job, and in
+    that of its replay.
+    """
     answers = [BROKEN, BROKEN, {"code": "x = 1"}, {"code": "finish(x)"}]
     async with ProviderServer(OpenAIProtocol(), lambda _m, n: answers[n - 1]).serving() as server:
         spec = stage.spec("openai/gpt-4o", model_options=options_of(server))
@@ -62,7 +71,10 @@ async def test_a_frozen_replay_books_the_same(stage: Stage) -> None:
     archive = archive_of(stage, spec.id)
     step = archive.find_step(outcome.run, 1)
     assert step is not None
-    assert (step.failed_attempts.attempts, step.failed_attempts.usage) == (2, Usage(prompt=300_000, completion=20))
+    assert (step.failed_attempts.attempts, step.failed_attempts.usage) == (
+        2,
+        Usage(prompt=300_000, completion=20),
+    )
     assert sound(archive) and sound(frozen)
 
 
@@ -73,6 +85,8 @@ async def test_a_job_whose_attempts_are_over_has_failed(stage: Stage) -> None:
         outcome, _ = await stage.run("openai/gpt-4o", model_options=options_of(server), retry=retry)
         asked = len(server.exchanges)
     assert (outcome.status, asked, outcome.usage) == (JobStatus.FAILED, 2, Usage())
-    assert outcome.reason == (
-        "turn 1: ServerError: 2 attempts failed, as many as 'retry' allows; the last: Oops (HTTP 500)"
+    assert (
+        outcome.reason
+        == "turn 1: ServerError: 2 attempts failed, as many as 'retry' allows; the last: Oops (HTTP"
+        " 500)"
     )

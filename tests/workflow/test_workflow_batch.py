@@ -1,4 +1,6 @@
-"""What a batch is told of its jobs while they wait, start and end: that they are not wanted, or wanted again."""
+"""What a batch is told of its jobs while they wait, start and end: that they are not wanted, or
+wanted again.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,22 @@ from runtime.client.own_runs import describe
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
 from workflows.batch import BatchWorkflow
-from workflows.messages import BatchOrder, JobOrder, Note, Submission, batch_workflow_id, job_workflow_id
+from workflows.messages import (
+    BatchOrder,
+    JobOrder,
+    Note,
+    Submission,
+    batch_workflow_id,
+    job_workflow_id,
+)
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_wishes_are_for_jobs_that_wait_or_run_and_may_come_twice(stage: Stage) -> None:
-    """Whether a wish finds its job waiting, starting or running, the job ends as cancelled, once, and the batch ends."""
+    """Whether a wish finds its job waiting, starting or running, the job ends as cancelled, once,
+    and the batch ends.
+    """
     orders = tuple(
         JobOrder(
             key=JobKey(batch=stage.batch, job=name),
@@ -26,7 +37,10 @@ async def test_wishes_are_for_jobs_that_wait_or_run_and_may_come_twice(stage: St
         for name, delay in (("first", 60.0), ("second", 60.0), ("third", 0.0))
     )
     handle = await stage.client.start_workflow(
-        BatchWorkflow.run, BatchOrder(batch=stage.batch), id=batch_workflow_id(stage.batch), task_queue=stage.queue
+        BatchWorkflow.run,
+        BatchOrder(batch=stage.batch),
+        id=batch_workflow_id(stage.batch),
+        task_queue=stage.queue,
     )
     await handle.execute_update(BatchWorkflow.submit, Submission(jobs=orders, concurrency=1))
     for name in ("second", "second", "first", "first", "nobody"):
@@ -45,13 +59,21 @@ async def test_wishes_are_for_jobs_that_wait_or_run_and_may_come_twice(stage: St
     await replayer().replay_workflow(await handle.fetch_history())
 
 
-async def test_a_job_whose_end_the_batch_has_not_heard_of_is_started_anew_once(stage: Stage) -> None:
-    """A client hears of a job's end from the server, at times before the batch does. Given again, the rerun is not started again."""
+async def test_a_job_whose_end_the_batch_has_not_heard_of_is_started_anew_once(
+    stage: Stage,
+) -> None:
+    """A client hears of a job's end from the server, at times before the batch does.
+
+    Given again, the rerun is not started again.
+    """
     key = JobKey(batch=stage.batch, job="one")
     spec = stage.spec([{"code": "finish(1)", "delay": 60.0}], id="one")
     order = JobOrder(key=key, spec=spec, definition="d")
     batch = await stage.client.start_workflow(
-        BatchWorkflow.run, BatchOrder(batch=stage.batch), id=batch_workflow_id(stage.batch), task_queue=stage.queue
+        BatchWorkflow.run,
+        BatchOrder(batch=stage.batch),
+        id=batch_workflow_id(stage.batch),
+        task_queue=stage.queue,
     )
     await batch.execute_update(BatchWorkflow.submit, Submission(jobs=(order,), concurrency=1))
     job = stage.client.get_workflow_handle(job_workflow_id(key))
@@ -65,7 +87,10 @@ async def test_a_job_whose_end_the_batch_has_not_heard_of_is_started_anew_once(s
     await eventually(runs, "the job is started")
     first = (await job.describe()).run_id or ""
     rerun = Submission(
-        jobs=(order.model_copy(update={"definition": "e"}),), concurrency=1, rerun=("one",), ends={"one": first}
+        jobs=(order.model_copy(update={"definition": "e"}),),
+        concurrency=1,
+        rerun=("one",),
+        ends={"one": first},
     )
     for _ in range(2):
         state = await batch.execute_update(BatchWorkflow.submit, rerun)

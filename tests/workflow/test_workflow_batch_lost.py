@@ -1,4 +1,6 @@
-"""A batch whose task was lost again and again, as by workers that were killed, takes what it is given once a worker lives."""
+"""A batch whose task was lost again and again, as by workers that were killed, takes what it is
+given once a worker lives.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,12 @@ async def test_an_update_waits_for_a_worker_that_carries_the_task_out(stage: Sta
     )
 
     def worker(of: type) -> Worker:
-        return Worker(stage.client, task_queue=queue, workflows=[of], workflow_runner=UnsandboxedWorkflowRunner())
+        return Worker(
+            stage.client,
+            task_queue=queue,
+            workflows=[of],
+            workflow_runner=UnsandboxedWorkflowRunner(),
+        )
 
     async with worker(Lost):
         await eventually(lambda: lost(handle), "the task is lost three times")

@@ -1,4 +1,6 @@
-"""A worker that was given directories takes scripts, tools and workspaces from below them only (``--allow DIR``)."""
+"""A worker that was given directories takes scripts, tools and workspaces from below them only
+(``--allow DIR``).
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,17 @@ def write(script: Path) -> None:
     script.write_text("- {code: \"t = shout(open('a.txt').read())\"}\n- {code: finish(t)}\n")
 
 
-async def outcome(stage: Stage, allowed: Path, script: Path, folder: Path, workspace: Path) -> JobOutcome:
+async def outcome(
+    stage: Stage, allowed: Path, script: Path, folder: Path, workspace: Path
+) -> JobOutcome:
     """How a job ends that reads a file and calls a tool, on a worker that was given a directory."""
     write(script)
     stage.queue = f"{stage.queue}-{len(stage.started)}"
-    spec = stage.spec(f"scripted/{script}", workspace=str(workspace), tools=(describe_tool("mine:shout", str(folder)),))
+    spec = stage.spec(
+        f"scripted/{script}",
+        workspace=str(workspace),
+        tools=(describe_tool("mine:shout", str(folder)),),
+    )
     async with make_worker(stage.client, stage.store, task_queue=stage.queue, allowed=(allowed,)):
         return await (await stage.start(spec)).result()
 
@@ -49,12 +57,23 @@ async def test_what_is_below_an_allowed_directory_is_taken(stage: Stage, tmp_pat
 
 @pytest.mark.parametrize("what", ["the script", "the module of tool mine:shout", "the workspace"])
 @pytest.mark.parametrize("how", ["elsewhere", "by a link", "by dots"])
-async def test_what_is_not_ends_the_job_by_name(stage: Stage, tmp_path: Path, what: str, how: str) -> None:
+async def test_what_is_not_ends_the_job_by_name(
+    stage: Stage, tmp_path: Path, what: str, how: str
+) -> None:
     """Also where a symbolic link or a parent leads out."""
     inside, outside = place(tmp_path / "inside"), place(tmp_path / "outside")
     (inside / "link").symlink_to(outside)
-    out = {"elsewhere": outside, "by a link": inside / "link", "by dots": inside / ".." / "outside"}[how]
-    places = {"the script": inside, "the module of tool mine:shout": inside, "the workspace": inside, what: out}
+    out = {
+        "elsewhere": outside,
+        "by a link": inside / "link",
+        "by dots": inside / ".." / "outside",
+    }[how]
+    places = {
+        "the script": inside,
+        "the module of tool mine:shout": inside,
+        "the workspace": inside,
+        what: out,
+    }
     script, folder, workspace = places.values()
     ended = await outcome(stage, inside, script / "s.yaml", folder, workspace)
     assert ended.status is JobStatus.FAILED
@@ -62,8 +81,12 @@ async def test_what_is_not_ends_the_job_by_name(stage: Stage, tmp_path: Path, wh
     assert ended.reason.endswith(f"is not below a directory that this worker was allowed: {inside}")
 
 
-async def test_a_tool_that_is_installed_is_none_of_the_directories(stage: Stage, tmp_path: Path) -> None:
-    """With bounds a tool is a module of an allowed directory, not one that Python finds elsewhere or by a link in it."""
+async def test_a_tool_that_is_installed_is_none_of_the_directories(
+    stage: Stage, tmp_path: Path
+) -> None:
+    """With bounds a tool is a module of an allowed directory, not one that Python finds elsewhere
+    or by a link in it.
+    """
     inside, outside = place(tmp_path / "inside"), place(tmp_path / "outside")
     (inside / "mine.py").unlink()
     (inside / "mine.py").symlink_to(outside / "mine.py")

@@ -1,4 +1,6 @@
-"""A busy machine: jobs beside processes that compute all the time, and a worker whose lock of the interpreter is held."""
+"""A busy machine: jobs beside processes that compute all the time, and a worker whose lock of the
+interpreter is held.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def attempts_of(archive: JobArchive, run: str, turns: int) -> list[int]:
 
 @pytest.mark.parametrize("cached_jobs", [100, 0])
 async def test_a_busy_machine_changes_nothing(stage: Stage, cached_jobs: int) -> None:
-    """No innocent statement ends by a limit, no call is made twice, and no workflow task fails, with a cache or without."""
+    """No innocent statement ends by a limit, no call is made twice, and no workflow task fails,
+    with a cache or without.
+    """
     (stage.workspace / "a.py").write_text("def one():\n    return 1\n")
     # A worker of its own: the stage's would take half of the tasks.
     stage.queue += "-busy"
@@ -61,7 +65,9 @@ async def test_a_busy_machine_changes_nothing(stage: Stage, cached_jobs: int) ->
     end = archive.end(outcome.run)
     assert end is not None
     assert end.result == [200_000, 100_000, 250]
-    executions = [step.execution for step in archive.steps(outcome.run) if step.execution is not None]
+    executions = [
+        step.execution for step in archive.steps(outcome.run) if step.execution is not None
+    ]
     assert [execution.get("status") for execution in executions] == ["ok"] * 5
     assert [execution.get("unchecked") for execution in executions] == [None] * 5
     assert attempts_of(archive, outcome.run, 6) == [1] * 6
@@ -71,11 +77,15 @@ async def test_a_busy_machine_changes_nothing(stage: Stage, cached_jobs: int) ->
 
 
 async def test_a_slow_worker_is_not_taken_for_a_dead_one(stage: Stage) -> None:
-    """Nothing of it runs for longer than the old limit of heartbeats, and its calls are not made again."""
+    """Nothing of it runs for longer than the old limit of heartbeats, and its calls are not made
+    again.
+    """
     spec = stage.spec([{"code": "n = 1", "delay": 2.0}, "finish(n)"])
     handle = await stage.start(spec)
     archive = stage.archive(spec)
-    await eventually(lambda: any(archive.attempts(run, 1) for run in archive.runs()), "the model is called")
+    await eventually(
+        lambda: any(archive.attempts(run, 1) for run in archive.runs()), "the model is called"
+    )
     # PyDLL keeps the lock while the C function sleeps, as a native call that computes does.
     ctypes.PyDLL(None).sleep(6)
     outcome = await handle.result()

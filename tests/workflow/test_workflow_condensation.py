@@ -1,4 +1,6 @@
-"""Jobs whose prompts outgrow the model's window: they condense and go on, and the archive tells what was forgotten."""
+"""Jobs whose prompts outgrow the model's window: they condense and go on, and the archive tells
+what was forgotten.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ SUMMARY = (CondenserSpec(kind=CondenserKind.SUMMARY),)
 
 
 def counting(turns: int, words: str = WORDS) -> object:
-    """A model that keeps each turn's number, prints some 150 tokens, and hands over all numbers in the last turn."""
+    """A model that keeps each turn's number, prints some 150 tokens, and hands over all numbers in
+    the last turn.
+    """
 
     def statement(turn: int) -> dict[str, str]:
         if turn == 1:
@@ -41,20 +45,27 @@ def counting(turns: int, words: str = WORDS) -> object:
     return statement
 
 
-async def run(stage: Stage, model: SmallWindow, turns: int, **options: object) -> tuple[JobOutcome, JobArchive]:
+async def run(
+    stage: Stage, model: SmallWindow, turns: int, **options: object
+) -> tuple[JobOutcome, JobArchive]:
     async with model.serving():
         name, settings = model.model
         budget = Budget(turns=turns + 5, tokens=10**9, usd=1000.0, wall_seconds=200.0)
         return await stage.run(name, model_options=settings, **{"budget": budget, **options})
 
 
-def condensations(archive: JobArchive, outcome: JobOutcome) -> list[tuple[Step, CondensationRecord]]:
+def condensations(
+    archive: JobArchive, outcome: JobOutcome
+) -> list[tuple[Step, CondensationRecord]]:
     """Every condensation of the run, with the step that recorded it."""
     return [(step, record) for step in archive.steps(outcome.run) for record in step.condensations]
 
 
 def check_told(archive: JobArchive, outcome: JobOutcome) -> list[CondensationRecord]:
-    """The archive is sound and tells of each condensation what was forgotten and what stands there. Returns them."""
+    """The archive is sound and tells of each condensation what was forgotten and what stands there.
+
+    Returns them.
+    """
     taken = condensations(archive, outcome)
     forgotten = [event_id for _, record in taken for event_id in record.forgotten]
     assert len(forgotten) == len(set(forgotten)), "an event is forgotten once"
@@ -81,29 +92,47 @@ def check_told(archive: JobArchive, outcome: JobOutcome) -> list[CondensationRec
 async def test_a_job_with_a_small_window_runs_on(
     stage: Stage, protocol: OpenAIWindow | AnthropicWindow, turns: int, context: int
 ) -> None:
-    """Hundreds of turns in 8,000 tokens: each statement runs once, the provider's refusals teach the window's size."""
+    """Hundreds of turns in 8,000 tokens: each statement runs once, the provider's refusals teach
+    the window's size.
+    """
     model = SmallWindow(counting(turns), protocol=protocol)
     outcome, archive = await run(stage, model, turns, context_tokens=context)
-    assert (outcome.status, outcome.turns, outcome.reason) == (JobStatus.SUCCEEDED, turns, "finished")
+    assert (outcome.status, outcome.turns, outcome.reason) == (
+        JobStatus.SUCCEEDED,
+        turns,
+        "finished",
+    )
     end = archive.end(outcome.run)
     assert end is not None and end.result == list(range(1, turns + 1))
     assert max(model.sizes) <= WINDOW
     assert len(model.refused) <= (3 if context > WINDOW else 1)
     taken = check_told(archive, outcome)
     assert len(taken) >= turns // 30
-    assert all(record.condenser == "llm_summary" and record.summary and not record.failures for record in taken)
+    assert all(
+        record.condenser == "llm_summary" and record.summary and not record.failures
+        for record in taken
+    )
     assert len(archive.side_runs(outcome.run)) == len(taken) == len(model.summaries)
     assert archive.runs() == [outcome.run]
     steps = list(archive.steps(outcome.run))
-    assert outcome.usage.total == sum(s.usage.total for s in steps) + sum(r.usage.total for r in taken)
+    assert outcome.usage.total == sum(s.usage.total for s in steps) + sum(
+        r.usage.total for r in taken
+    )
     history = await stage.history()
-    assert sum(event.ByteSize() for event in history.events) / turns < 6_000, "history grows with what is new"
+    assert sum(event.ByteSize() for event in history.events) / turns < 6_000, (
+        "history grows with what is new"
+    )
 
 
 async def test_refusals_of_many_providers_are_answered(stage: Stage) -> None:
-    """Whatever status and words the refusal has (tests/model has them all), the job condenses and ends as it should."""
+    """Whatever status and words the refusal has (tests/model has them all), the job condenses and
+    ends as it should.
+    """
     turns = 5
-    models = [SmallWindow(counting(turns, WORDS * 16), protocol=OpenAIWindow(refusal)) for refusal in REFUSALS[::4]]
+    models = [
+        SmallWindow(counting(turns, WORDS * 16), protocol=OpenAIWindow(refusal))
+        for refusal in REFUSALS[::4]
+    ]
     async with AsyncExitStack() as serving:
         for model in models:
             await serving.enter_async_context(model.serving())
@@ -115,10 +144,17 @@ async def test_refusals_of_many_providers_are_answered(stage: Stage) -> None:
         outcomes = await asyncio.gather(*(handle.result() for handle in handles))
     for spec, model, outcome in zip(specs, models, outcomes, strict=True):
         provider = model.protocol.refusal.provider
-        assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, turns), (provider, outcome.reason)
+        assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, turns), (
+            provider,
+            outcome.reason,
+        )
         assert len(model.refused) == 1, provider
         archive = JobArchive(stage.store, stage.batch, spec.id)
-        assert "window" in {reason for record in check_told(archive, outcome) for reason in record.reason.split(", ")}
+        assert "window" in {
+            reason
+            for record in check_told(archive, outcome)
+            for reason in record.reason.split(", ")
+        }
 
 
 @pytest.mark.parametrize(
@@ -129,8 +165,12 @@ async def test_refusals_of_many_providers_are_answered(stage: Stage) -> None:
     ],
     ids=["empty", "too-long"],
 )
-async def test_a_summary_that_is_of_no_use_becomes_an_extract(stage: Stage, summary: object, fault: str) -> None:
-    """After bounded retries of the same and of smaller inputs an extract stands in, and the job goes on."""
+async def test_a_summary_that_is_of_no_use_becomes_an_extract(
+    stage: Stage, summary: object, fault: str
+) -> None:
+    """After bounded retries of the same and of smaller inputs an extract stands in, and the job
+    goes on.
+    """
     model = SmallWindow(counting(40), summary=summary)  # type: ignore[arg-type]
     outcome, archive = await run(stage, model, 40, context_tokens=WINDOW)
     assert outcome.status is JobStatus.SUCCEEDED
@@ -140,24 +180,34 @@ async def test_a_summary_that_is_of_no_use_becomes_an_extract(stage: Stage, summ
         assert record.failures == (fault,) * 6
         assert record.summary is None and record.stands_in == f"{record.id}-summary"
     step, record = condensations(archive, outcome)[0]
-    extract = next(s for s in archive.turn_layout(outcome.run, step.turn) if s.origin == f"event:{record.stands_in}")
+    extract = next(
+        s
+        for s in archive.turn_layout(outcome.run, step.turn)
+        if s.origin == f"event:{record.stands_in}"
+    )
     assert "seen = [1]" in extract.text
     assert len(archive.side_runs(outcome.run)) == 6 * len(taken) == len(model.summaries)
 
 
 async def test_a_summariser_that_fails_is_not_asked_again_at_once(stage: Stage) -> None:
-    """Extracts stand in, and it is asked anew some turns later, ever more of them; the record says so of each."""
+    """Extracts stand in, and it is asked anew some turns later, ever more of them; the record says
+    so of each.
+    """
     failing = {"fail": {"status": 400, "message": "No."}, "times": 99}
     model = SmallWindow(counting(40), summary=lambda number: failing)
     outcome, archive = await run(stage, model, 40, context_tokens=WINDOW)
     assert outcome.status is JobStatus.SUCCEEDED
     taken = check_told(archive, outcome)
-    assert all(record.summary is None and record.stands_in == f"{record.id}-summary" for record in taken)
+    assert all(
+        record.summary is None and record.stands_in == f"{record.id}-summary" for record in taken
+    )
     turns = [int(record.id.partition(".")[0]) for record in taken]
     until, asked = 0, 0
     for turn, record in zip(turns, taken, strict=True):
         if turn < until:
-            assert record.failures == (f"not asked for before turn {until}, since summaries failed",)
+            assert record.failures == (
+                f"not asked for before turn {until}, since summaries failed",
+            )
         else:
             assert record.failures == ("BadRequestError: No. (HTTP 400)",)
             asked, until = asked + 1, turn + min(FIRST_PAUSE << asked, LONGEST_PAUSE)
@@ -166,7 +216,9 @@ async def test_a_summariser_that_fails_is_not_asked_again_at_once(stage: Stage) 
 
 async def test_a_summary_may_succeed_the_second_time(stage: Stage) -> None:
     """The record says what went wrong before, and which step wrote what stands there."""
-    model = SmallWindow(counting(40), summary=lambda number: "" if number == 1 else f"Summary {number}.")
+    model = SmallWindow(
+        counting(40), summary=lambda number: "" if number == 1 else f"Summary {number}."
+    )
     outcome, archive = await run(stage, model, 40, context_tokens=WINDOW)
     first = check_told(archive, outcome)[0]
     assert first.failures == ("the summary is empty",)
@@ -174,17 +226,22 @@ async def test_a_summary_may_succeed_the_second_time(stage: Stage) -> None:
 
 
 async def test_what_is_summarised_is_kept_from_the_last_prompt(stage: Stage) -> None:
-    """A summary's activity carries no old text: its prompt is made of the stretches that the last prompt had."""
+    """A summary's activity carries no old text: its prompt is made of the stretches that the last
+    prompt had.
+    """
     model = SmallWindow(counting(40))
     outcome, archive = await run(stage, model, 40, context_tokens=WINDOW)
     history = await stage.history()
     sizes = [
-        sum(len(payload.data) for payload in event.activity_task_scheduled_event_attributes.input.payloads)
+        sum(
+            len(payload.data)
+            for payload in event.activity_task_scheduled_event_attributes.input.payloads
+        )
         for event in history.events
         if event.activity_task_scheduled_event_attributes.activity_type.name == "summarise"
     ]
     assert sizes and max(sizes) < 3_000
-    (side, *_) = archive.side_runs(outcome.run)
+    side, *_ = archive.side_runs(outcome.run)
     (turn,) = [step.turn for step in archive.steps(side) if step.run == side]
     layout = archive.turn_layout(side, turn)
     assert tokens_of(layout) > 2_000
@@ -201,7 +258,9 @@ async def test_nothing_is_forgotten_with_none(stage: Stage) -> None:
 
 
 async def test_a_refusal_never_ends_a_job(stage: Stage) -> None:
-    """Even with ``condenser: none`` a provider's refusal is answered: by a hard reset, which leaves an extract."""
+    """Even with ``condenser: none`` a provider's refusal is answered: by a hard reset, which leaves
+    an extract.
+    """
     model = SmallWindow(counting(60))
     outcome, archive = await run(stage, model, 60, condenser=())
     assert outcome.status is JobStatus.SUCCEEDED
@@ -234,7 +293,10 @@ async def test_a_rolling_window_leaves_nothing_in_place(stage: Stage) -> None:
 async def test_a_pipeline_takes_the_first_answer(stage: Stage) -> None:
     """Summaries by the number of events; what they answer, the second never sees."""
     model = SmallWindow(counting(40))
-    both = (CondenserSpec(kind=CondenserKind.SUMMARY, max_size=30), CondenserSpec(kind=CondenserKind.ROLLING))
+    both = (
+        CondenserSpec(kind=CondenserKind.SUMMARY, max_size=30),
+        CondenserSpec(kind=CondenserKind.ROLLING),
+    )
     outcome, archive = await run(stage, model, 40, condenser=both)
     taken = check_told(archive, outcome)
     assert {(r.condenser, r.reason) for r in taken} == {("llm_summary", "events")}
@@ -242,7 +304,10 @@ async def test_a_pipeline_takes_the_first_answer(stage: Stage) -> None:
 
 async def test_another_model_writes_the_summaries(stage: Stage) -> None:
     """``condenser.model`` is called for summaries, the job's own for its turns."""
-    model, other = SmallWindow(counting(40)), SmallWindow(counting(0), summary=lambda number: "From another.")
+    model, other = (
+        SmallWindow(counting(40)),
+        SmallWindow(counting(0), summary=lambda number: "From another."),
+    )
     async with other.serving():
         name, options = other.model
         settings = {"name": name, "options": options}
@@ -254,9 +319,12 @@ async def test_another_model_writes_the_summaries(stage: Stage) -> None:
 
 
 async def test_summaries_count_for_the_budget(stage: Stage) -> None:
-    """A job whose summary spent the last tokens stops before the next call, and the end tells of the condensation."""
+    """A job whose summary spent the last tokens stops before the next call, and the end tells of
+    the condensation.
+    """
     model = SmallWindow(
-        counting(80), summary=lambda n: {"text": "S.", "usage": {"prompt_tokens": 10**6, "completion_tokens": 1}}
+        counting(80),
+        summary=lambda n: {"text": "S.", "usage": {"prompt_tokens": 10**6, "completion_tokens": 1}},
     )
     budget = Budget(turns=80, tokens=500_000, usd=1000.0, wall_seconds=200.0)
     outcome, archive = await run(stage, model, 80, context_tokens=WINDOW, budget=budget)
@@ -269,7 +337,9 @@ async def test_summaries_count_for_the_budget(stage: Stage) -> None:
 
 
 async def test_a_loop_without_progress_ends_in_a_reset(stage: Stage) -> None:
-    """A limit on events that can never hold asks for no summary in every turn: the guard stops that."""
+    """A limit on events that can never hold asks for no summary in every turn: the guard stops
+    that.
+    """
     model = SmallWindow(counting(30))
     tight = (CondenserSpec(kind=CondenserKind.SUMMARY, max_size=3, keep_first=2),)
     outcome, archive = await run(stage, model, 30, condenser=tight)
@@ -279,9 +349,19 @@ async def test_a_loop_without_progress_ends_in_a_reset(stage: Stage) -> None:
 
 
 async def test_the_model_and_the_user_can_ask(stage: Stage) -> None:
-    """``condense()`` in a statement and the signal ``condense``: before the next call, once each."""
+    """``condense()`` in a statement and the signal ``condense``: before the next call, once
+    each.
+    """
     spec = stage.spec(
-        ["x = 1", "x += 1", "x += 1\ncondense()", "x += 1", {"code": "x += 1", "delay": 1.0}, "x += 1", "finish(x)"]
+        [
+            "x = 1",
+            "x += 1",
+            "x += 1\ncondense()",
+            "x += 1",
+            {"code": "x += 1", "delay": 1.0},
+            "x += 1",
+            "finish(x)",
+        ]
     )
     handle = await stage.start(spec)
     await until_turn(handle, 5)
@@ -297,15 +377,16 @@ async def test_the_model_and_the_user_can_ask(stage: Stage) -> None:
 
 
 async def test_a_scripted_model_can_be_asked_for_summaries(stage: Stage) -> None:
-    """With ``condenser: summary`` a script's ``respond`` gets the transcript as one user message."""
+    """With ``condenser: summary`` a script's ``respond`` gets the transcript as one user
+    message.
+    """
     policy = stage.path / "policy.py"
     policy.write_text(
-        "import re\n"
-        "def respond(messages):\n"
-        "    if messages[0]['content'].startswith('Write a summary'):\n"
-        "        return 'Turns told: ' + str(messages[1]['content'].count('## agent'))\n"
-        "    turn = int(re.findall(r'budget: turn (\\d+) of', messages[-1]['content'])[-1])\n"
-        "    return {'code': 'condense()' if turn == 4 else 'finish(1)' if turn == 6 else 'x = 1'}\n"
+        "import re\ndef respond(messages):\n    if messages[0]['content'].startswith('Write a"
+        " summary'):\n        return 'Turns told: ' + str(messages[1]['content'].count('##"
+        " agent'))\n    turn = int(re.findall(r'budget: turn (\\d+) of',"
+        " messages[-1]['content'])[-1])\n    return {'code': 'condense()' if turn == 4 else"
+        " 'finish(1)' if turn == 6 else 'x = 1'}\n"
     )
     outcome, archive = await stage.run(f"scripted/{policy}", condenser=SUMMARY)
     assert outcome.status is JobStatus.SUCCEEDED
@@ -320,7 +401,13 @@ async def test_user_messages_can_be_pinned(stage: Stage) -> None:
     async with model.serving():
         name, options = model.model
         budget = Budget(turns=50, tokens=10**9, usd=1000.0, wall_seconds=200.0)
-        spec = stage.spec(name, model_options=options, budget=budget, context_tokens=WINDOW, pin_user_messages=True)
+        spec = stage.spec(
+            name,
+            model_options=options,
+            budget=budget,
+            context_tokens=WINDOW,
+            pin_user_messages=True,
+        )
         handle = await stage.start(spec)
         await handle.signal("message", Note.of("Never touch b.py."))
         outcome = await handle.result()
@@ -331,7 +418,9 @@ async def test_user_messages_can_be_pinned(stage: Stage) -> None:
 
 
 async def test_thinking_and_bad_replies_stay_valid(stage: Stage) -> None:
-    """One endless thinking loop, several calls in a reply, reused call ids: condensed, and every prompt is valid."""
+    """One endless thinking loop, several calls in a reply, reused call ids: condensed, and every
+    prompt is valid.
+    """
 
     def statement(turn: int) -> object:
         reply = counting(40)(turn)  # type: ignore[operator]
@@ -340,7 +429,11 @@ async def test_thinking_and_bad_replies_stay_valid(stage: Stage) -> None:
             reply["blocks"] = [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}]
         if turn % 7 == 0:
             call = {"name": "python", "arguments": '{"code": "print(1)"}'}
-            return {"text": "Two at once.", "calls": [call, call], "ids": ["toolu_same", "toolu_other"]}
+            return {
+                "text": "Two at once.",
+                "calls": [call, call],
+                "ids": ["toolu_same", "toolu_other"],
+            }
         return reply
 
     model = SmallWindow(statement, protocol=AnthropicWindow())

@@ -25,5 +25,7 @@ async def test_the_detector_has_the_limit_of_this_program(stage: Stage) -> None:
 def test_a_release_of_the_sdk_that_keeps_it_elsewhere_is_refused() -> None:
     """Without it, a busy machine would fail tasks; so no worker starts."""
     for moved in (SimpleNamespace(), SimpleNamespace(_workflow_worker=SimpleNamespace(_timeout=2))):
-        with pytest.raises(RuntimeError, match="keeps the limit of its deadlock detector elsewhere"):
+        with pytest.raises(
+            RuntimeError, match="keeps the limit of its deadlock detector elsewhere"
+        ):
             allow_long_activations(cast(Worker, moved))

@@ -1,4 +1,6 @@
-"""What a turn adds to the workflow's history is what is new in it, whatever the length of the context (docs/design.md section 3)."""
+"""What a turn adds to the workflow's history is what is new in it, whatever the length of the
+context (docs/design.md section 3).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_history_is_flat_and_small(temporal: WorkflowEnvironment, tmp_path: Path) -> None:
-    """200 turns of a 60,000-token context: one activity and two writes a turn, under 2.4 kB beyond the new text, and flat."""
+    """200 turns of a 60,000-token context: one activity and two writes a turn, under 2.4 kB beyond
+    the new text, and flat.
+    """
     size = await measure(temporal.client, tmp_path)
     assert size.turns == TURNS
     assert size.prompt_tokens > 0.9 * CONTEXT_TOKENS
@@ -25,7 +29,9 @@ async def test_history_is_flat_and_small(temporal: WorkflowEnvironment, tmp_path
     assert set(size.writes) == {2}
     assert size.median < MOST_BYTES
     assert abs(size.slope) < 1.0
-    assert told(FIGURES.read_text()) == pytest.approx([size.turns, size.prompt_tokens, 1, 2, size.median], rel=0.03)
+    assert told(FIGURES.read_text()) == pytest.approx(
+        [size.turns, size.prompt_tokens, 1, 2, size.median], rel=0.03
+    )
 
 
 def told(document: str) -> list[int]:

@@ -14,7 +14,9 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 @pytest.mark.smoke
 async def test_a_job_views_groups_and_finishes(stage: Stage) -> None:
-    """Views, a group, a running node and a checked result; every prompt and reply is in the archive."""
+    """Views, a group, a running node and a checked result; every prompt and reply is in the
+    archive.
+    """
     (stage.workspace / "a.py").write_text("def one():\n    return 1\n")
     outcome, archive = await stage.run(
         [
@@ -71,8 +73,12 @@ async def test_an_error_is_shown_and_the_job_goes_on(stage: Stage) -> None:
 
 
 async def test_three_bad_replies_end_the_job(stage: Stage) -> None:
-    """The model is told each time what is wrong; after three in a row the job has failed with the reason."""
-    outcome, _ = await stage.run([{"text": ""}, {"text": "<script type='text/x-python'>x"}, {"text": ""}, "finish()"])
+    """The model is told each time what is wrong; after three in a row the job has failed with the
+    reason.
+    """
+    outcome, _ = await stage.run(
+        [{"text": ""}, {"text": "<script type='text/x-python'>x"}, {"text": ""}, "finish()"]
+    )
     assert outcome.status is JobStatus.FAILED
     assert "3 replies in a row" in outcome.reason
 

@@ -1,4 +1,6 @@
-"""That a job looks at the time and at what has arrived after each wait for the server, and never elsewhere, is enforced."""
+"""That a job looks at the time and at what has arrived after each wait for the server, and never
+elsewhere, is enforced.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ import workflows
 
 ROOM = Path(workflows.__file__).parent
 
-WAITS = frozenset({"execute_activity", "sleep", "wait_condition", "result_of", "perform", "tick", "look"})
+WAITS = frozenset(
+    {"execute_activity", "sleep", "wait_condition", "result_of", "perform", "tick", "look"}
+)
 """Calls that wait for the server: Temporal's, and those of ``Effects`` that do."""
 
 NOT_LOOKED_AFTER = {
@@ -39,17 +43,22 @@ def calls(node: ast.AST, names: frozenset[str]) -> list[str]:
 
 
 def test_every_wait_is_looked_after() -> None:
-    """A function that waits hands the wait to ``Moment.after``, or is one of those that need not."""
+    """A function that waits hands the wait to ``Moment.after``, or is one of those that need
+    not.
+    """
     without = {
         (module, function.name)
         for module, function in functions()
-        if any(_waits(call) for call in calls(function, WAITS)) and not calls(function, frozenset({"after"}))
+        if any(_waits(call) for call in calls(function, WAITS))
+        and not calls(function, frozenset({"after"}))
     }
     assert without == NOT_LOOKED_AFTER.keys()
 
 
 def _waits(call: str) -> bool:
-    """Whether it is a call of Temporal's ``workflow``, of the one way to call activities, or of the job's effects."""
+    """Whether it is a call of Temporal's ``workflow``, of the one way to call activities, or of the
+    job's effects.
+    """
     of, _, name = call.rpartition(".")
     if name in {"execute_activity", "sleep", "wait_condition"}:
         return of == "workflow"
@@ -67,4 +76,7 @@ def test_nobody_else_looks() -> None:
     assert {module for module, _ in asked} == {"job"}
     assert len(asked) == 2, "a job's first time, and that of a fork"
     private = [path.stem for path in sorted(ROOM.glob("*.py")) if "._look(" in path.read_text()]
-    assert private == ["moment", "sleeping"], "Moment's own look is private to it; that of a sleep is a tick"
+    assert private == [
+        "moment",
+        "sleeping",
+    ], "Moment's own look is private to it; that of a sleep is a tick"

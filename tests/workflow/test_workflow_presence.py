@@ -1,4 +1,6 @@
-"""Workers that have died are told from those that are slow by the lock that each holds, not by how long they are silent."""
+"""Workers that have died are told from those that are slow by the lock that each holds, not by how
+long they are silent.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,18 @@ def respond(messages):
 
 async def identities(handle: WorkflowHandle[Any, Any]) -> list[str]:
     """The workers that hold the job's activities."""
-    return [pending.last_worker_identity for pending in (await handle.describe()).raw_description.pending_activities]
+    return [
+        pending.last_worker_identity
+        for pending in (await handle.describe()).raw_description.pending_activities
+    ]
 
 
-async def test_the_call_of_a_dead_worker_is_made_again_at_once(tmp_path: Path, stage: Stage) -> None:
-    """While its lock is held nothing is taken from a worker; then its call is another's, long before it is missed."""
+async def test_the_call_of_a_dead_worker_is_made_again_at_once(
+    tmp_path: Path, stage: Stage
+) -> None:
+    """While its lock is held nothing is taken from a worker; then its call is another's, long
+    before it is missed.
+    """
     home = Home(tmp_path / "home")
     home.workers.mkdir(parents=True)
     script = stage.path / "slow.py"
@@ -45,7 +54,9 @@ async def test_the_call_of_a_dead_worker_is_made_again_at_once(tmp_path: Path, s
     stage.queue += "-dead"
     lock = FileLock(home.workers / "1@here-dead.lock")
     lock.acquire()
-    async with make_worker(stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"):
+    async with make_worker(
+        stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"
+    ):
         handle = await stage.start(stage.spec(f"scripted/{script}"))
         calls = script.with_suffix(".calls")
         await eventually(calls.exists, "the model is called")
@@ -59,7 +70,9 @@ async def test_the_call_of_a_dead_worker_is_made_again_at_once(tmp_path: Path, s
     assert calls.read_text() == "call\ncall\n"
 
 
-async def test_a_worker_that_is_present_is_found_and_leaves_nothing(stage: Stage, tmp_path: Path) -> None:
+async def test_a_worker_that_is_present_is_found_and_leaves_nothing(
+    stage: Stage, tmp_path: Path
+) -> None:
     """Its lock is held for as long as it works, and its file goes with it."""
     home = Home(tmp_path / "home")
     home.path.mkdir()

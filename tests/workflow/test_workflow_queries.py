@@ -1,4 +1,6 @@
-"""A job that is asked for its progress all the time, sent messages and cancelled: what it saw when, a replay sees too."""
+"""A job that is asked for its progress all the time, sent messages and cancelled: what it saw when,
+a replay sees too.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ Handle = WorkflowHandle[JobWorkflow, JobOutcome]
 
 
 async def ask_once(handle: Handle) -> int:
-    """The turn at which the job is; 0 where the server refuses, because too many queries wait for the worker already."""
+    """The turn at which the job is; 0 where the server refuses, because too many queries wait for
+    the worker already.
+    """
     try:
         return int((await handle.query("progress"))["turn"])
     except RPCError as error:
@@ -40,11 +44,17 @@ async def ask_until(handle: Handle, ended: asyncio.Task[JobOutcome]) -> None:
 
 
 async def test_a_job_that_is_queried_replays(stage: Stage) -> None:
-    """Queries are answered while verdicts are recorded; neither times nor the order of messages depend on it."""
+    """Queries are answered while verdicts are recorded; neither times nor the order of messages
+    depend on it.
+    """
     (stage.workspace / "log.txt").write_text("one\n")
     naps = [f"n = sum(range({10_000 * turn}))\nwait(0.05)" for turn in range(TURNS)]
     spec = stage.spec(
-        ["p = view('log.txt', freq=('Periodic', 0.05))\na = view('log.txt', freq='Async')", *naps, "finish(n)"]
+        [
+            "p = view('log.txt', freq=('Periodic', 0.05))\na = view('log.txt', freq='Async')",
+            *naps,
+            "finish(n)",
+        ]
     )
     handle = await stage.start(spec, timedelta(seconds=10))
     ended = asyncio.create_task(handle.result())
@@ -73,7 +83,9 @@ async def test_a_job_that_is_queried_and_cancelled_replays(stage: Stage, seed: i
     """A cancel that comes in while a verdict is recorded takes the same effect in a replay."""
     turn = random.Random(seed).randrange(1, TURNS)
     handle = await stage.start(
-        stage.spec([*[f"n = sum(range({30_000 * (t % 5)}))" for t in range(500)], "finish(n)"], turns=600)
+        stage.spec(
+            [*[f"n = sum(range({30_000 * (t % 5)}))" for t in range(500)], "finish(n)"], turns=600
+        )
     )
     ended = asyncio.create_task(handle.result())
     asking = [asyncio.create_task(ask_until(handle, ended)) for _ in range(3)]

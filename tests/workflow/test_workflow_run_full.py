@@ -1,4 +1,6 @@
-"""When a run is full: by what was seen at its last wait for the server, so that a replay sees the same."""
+"""When a run is full: by what was seen at its last wait for the server, so that a replay sees the
+same.
+"""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,9 +25,11 @@ class Told:
 
 
 def test_a_run_is_full_once_the_server_says_so_and_it_has_grown() -> None:
-    """Events with which it began do not count; nor do those that came after the last wait for the server.
+    """Events with which it began do not count; nor do those that came after the last wait for the
+    server.
 
-    A query that ends a workflow task while a verdict is recorded adds three of them, which a replay would not see there.
+    A query that ends a workflow task while a verdict is recorded adds three of them, which a replay
+    would not see there.
     """
     run, told = Run(), Told(9)
     run.look(told)

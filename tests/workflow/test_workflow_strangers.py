@@ -1,6 +1,8 @@
-"""What others do with a server that asks nobody who they are: it is refused by name, and no job's task fails for it.
+"""What others do with a server that asks nobody who they are: it is refused by name, and no job's
+task fails for it.
 
-The strangers have the server's address, the SDK, Temporal's CLI and all that the histories hold; they do not have the key.
+The strangers have the server's address, the SDK, Temporal's CLI and all that the histories hold;
+they do not have the key.
 """
 
 from __future__ import annotations
@@ -47,14 +49,30 @@ from tests.eventually import eventually
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
 from workflows.limits import TASK_LIMIT
-from workflows.messages import BatchOrder, JobOrder, Note, Submission, batch_workflow_id, job_workflow_id
+from workflows.messages import (
+    BatchOrder,
+    JobOrder,
+    Note,
+    Submission,
+    batch_workflow_id,
+    job_workflow_id,
+)
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 WAITS = ["wait(600)", "finish('woken')"]
 """A job that sleeps until it is told something."""
 
-ARGUMENTS: list[Sequence[Any]] = [(), ("hi",), (1,), (None,), ("a", "b"), ({"id": 1},), ([],), (b"\0",)]
+ARGUMENTS: list[Sequence[Any]] = [
+    (),
+    ("hi",),
+    (1,),
+    (None,),
+    ("a", "b"),
+    ({"id": 1},),
+    ([],),
+    (b"\0",),
+]
 
 
 @workflow.defn(name="JobWorkflow", sandboxed=False)
@@ -70,7 +88,9 @@ class Stolen:
 async def stranger(stage: Stage, key: PayloadKey | None = None) -> Client:
     """A client without the key, or with another."""
     converter = pydantic_data_converter if key is None else signed_converter(key)
-    return await Client.connect(stage.address, namespace=stage.client.namespace, data_converter=converter)
+    return await Client.connect(
+        stage.address, namespace=stage.client.namespace, data_converter=converter
+    )
 
 
 async def temporal(stage: Stage, *arguments: str) -> tuple[int, str]:
@@ -102,7 +122,10 @@ async def unharmed(handle: WorkflowHandle[Any, Any]) -> None:
     """No workflow task has failed, and the worker still answers."""
     await handle.query("progress")
     history = await handle.fetch_history()
-    failed = [event.workflow_task_failed_event_attributes.cause for event in events_of(history, "WORKFLOW_TASK_FAILED")]
+    failed = [
+        event.workflow_task_failed_event_attributes.cause
+        for event in events_of(history, "WORKFLOW_TASK_FAILED")
+    ]
     # A reset is told as a failure of the task that it goes back to.
     assert set(failed) <= {WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW}
     assert events_of(history, "WORKFLOW_TASK_TIMED_OUT") == []
@@ -119,27 +142,42 @@ async def ended_by(handle: WorkflowHandle[Any, Any]) -> ApplicationError:
 
 @pytest.mark.parametrize("kind", ["JobWorkflow", "BatchWorkflow"])
 @pytest.mark.parametrize("other", [None, PayloadKey(b"another key of somebody else....")])
-async def test_a_strangers_workflow_ends_at_once(stage: Stage, kind: str, other: PayloadKey | None) -> None:
+async def test_a_strangers_workflow_ends_at_once(
+    stage: Stage, kind: str, other: PayloadKey | None
+) -> None:
     """An order that is whole and unsigned, or signed with another key; nothing of it is begun."""
     spec = stage.spec(["finish('ran')"])
     order = JobOrder(key=JobKey(batch=stage.batch, job=spec.id), spec=spec, definition="")
     client = await stranger(stage, other)
     given = order if kind == "JobWorkflow" else BatchOrder(batch=stage.batch)
-    handle = await client.start_workflow(kind, given, id=f"{stage.batch}-{kind}", task_queue=stage.queue)
+    handle = await client.start_workflow(
+        kind, given, id=f"{stage.batch}-{kind}", task_queue=stage.queue
+    )
     error = await ended_by(handle)
     assert error.type == "NotSigned"
-    expected = "is signed with another key than this one: set HOLDFAST_KEY" if other else "is not signed: it was not"
+    expected = (
+        "is signed with another key than this one: set HOLDFAST_KEY"
+        if other
+        else "is not signed: it was not"
+    )
     assert error.message.startswith(f"a payload of workflow {stage.batch}-{kind} {expected}")
     assert stage.archive(spec).definition() is None
 
 
 @pytest.mark.parametrize("kind", ["JobWorkflow", "BatchWorkflow"])
 @pytest.mark.parametrize("values", [(), ("a", "b"), (1, 2, 3), (None,), (b"bytes",)])
-async def test_a_workflow_without_one_order_ends_at_once(stage: Stage, kind: str, values: Sequence[Any]) -> None:
+async def test_a_workflow_without_one_order_ends_at_once(
+    stage: Stage, kind: str, values: Sequence[Any]
+) -> None:
     """No input, and too much of it, from somebody who has the key."""
-    handle = await stage.client.start_workflow(kind, args=values, id=f"{stage.batch}-{kind}", task_queue=stage.queue)
+    handle = await stage.client.start_workflow(
+        kind, args=values, id=f"{stage.batch}-{kind}", task_queue=stage.queue
+    )
     error = await ended_by(handle)
-    assert (error.type, error.message.startswith("a workflow of Holdfast begins with one order, and not so: ")) == (
+    assert (
+        error.type,
+        error.message.startswith("a workflow of Holdfast begins with one order, and not so: "),
+    ) == (
         "NoOrder",
         True,
     )
@@ -152,17 +190,26 @@ async def test_an_order_is_for_its_own_job(stage: Stage) -> None:
     client = await stranger(stage)
     handle = await _start_raw(client, stage, f"holdfast/{stage.batch}/copy", started.input)
     error = await ended_by(handle)
-    assert (error.type, "does not have the signature that it would have here" in error.message) == ("NotSigned", True)
+    assert (error.type, "does not have the signature that it would have here" in error.message) == (
+        "NotSigned",
+        True,
+    )
 
 
 @pytest.mark.smoke
 async def test_an_order_is_carried_out_once(stage: Stage) -> None:
-    """A stranger gives the job that has ended its own signed order again: no model is called, and no budget spent."""
+    """A stranger gives the job that has ended its own signed order again: no model is called, and
+    no budget spent.
+    """
     spec = stage.spec(["finish(1)"])
     key = JobKey(batch=stage.batch, job=spec.id)
     order = JobOrder(key=key, spec=spec, definition="", id="one")
     handle = await stage.client.start_workflow(
-        JobWorkflow.run, order, id=job_workflow_id(key), task_queue=stage.queue, task_timeout=TASK_LIMIT
+        JobWorkflow.run,
+        order,
+        id=job_workflow_id(key),
+        task_queue=stage.queue,
+        task_timeout=TASK_LIMIT,
     )
     first = await handle.result()
     assert first.status is JobStatus.SUCCEEDED
@@ -176,7 +223,10 @@ async def test_an_order_is_carried_out_once(stage: Stage) -> None:
 
 
 async def test_a_strangers_run_says_nothing_about_a_job(stage: Stage) -> None:
-    """Under the id of a job that has ended: unsigned, without an order, and with the job's own. Its own end counts; under an unused id, nothing."""
+    """Under the id of a job that has ended: unsigned, without an order, and with the job's own.
+
+    Its own end counts; under an unused id, nothing.
+    """
     spec = stage.spec(["finish(1)"])
     batch = BatchSpec(batch=stage.batch, jobs=(spec,))
     key = JobKey(batch=stage.batch, job=spec.id)
@@ -205,7 +255,10 @@ async def test_a_strangers_run_says_nothing_about_a_job(stage: Stage) -> None:
         for asked in (control, Control(stage.client, stage.store)):
             assert await asked.outcome(key) == outcome
             standing = await asked.standing(key)
-            assert standing is not None and (standing.run, standing.outcome) == (outcome.run, outcome)
+            assert standing is not None and (standing.run, standing.outcome) == (
+                outcome.run,
+                outcome,
+            )
             (planned,) = (await asked.plan(batch, rerun_failed=True)).jobs
             assert (planned.start, planned.outcome) == (Start.DONE, outcome)
     unused = JobKey(batch=stage.batch, job="unused")
@@ -235,31 +288,56 @@ async def test_a_strangers_batch_says_nothing_about_a_batch(stage: Stage) -> Non
     )
     await _over(handle)
     (planned,) = (
-        await Control(stage.client, stage.store).plan(BatchSpec(batch=stage.batch, jobs=(spec,)), rerun_failed=False)
+        await Control(stage.client, stage.store).plan(
+            BatchSpec(batch=stage.batch, jobs=(spec,)), rerun_failed=False
+        )
     ).jobs
     assert planned.start is Start.NEW
 
 
 @pytest.mark.smoke
 async def test_no_signal_harms_a_job(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
-    """By strangers and by the owner: no input, too much, of wrong types, by unknown names. The next real message is heard."""
+    """By strangers and by the owner: no input, too much, of wrong types, by unknown names.
+
+    The next real message is heard.
+    """
     handle = await stage.start(stage.spec(WAITS))
     await asleep(handle)
     with caplog.at_level(logging.WARNING):
         for client in (await stranger(stage), stage.client):
             signalled = client.get_workflow_handle(handle.id)
-            for name in ("message", "condense", "cancel", "withdraw", "no such signal", "__temporal_x", ""):
+            for name in (
+                "message",
+                "condense",
+                "cancel",
+                "withdraw",
+                "no such signal",
+                "__temporal_x",
+                "",
+            ):
                 for values in ARGUMENTS:
                     if name and not (name.startswith("__") and client is stage.client):
                         await signalled.signal(name, args=list(values))
-        for inputs in ([], ["--input", '"hi"'], ["--input", "1", "--input", "2"], ["--input", '{"id":"a","text":"b"}']):
+        for inputs in (
+            [],
+            ["--input", '"hi"'],
+            ["--input", "1", "--input", "2"],
+            ["--input", '{"id":"a","text":"b"}'],
+        ):
             for name in ("message", "condense", "nothing"):
-                code, said = await temporal(stage, "workflow", "signal", "-w", handle.id, "--name", name, *inputs)
+                code, said = await temporal(
+                    stage, "workflow", "signal", "-w", handle.id, "--name", name, *inputs
+                )
                 assert code == 0, said
         await unharmed(handle)
     told = caplog.text
-    assert f"refused: a payload of workflow {handle.id} is not signed: it was not given by Holdfast" in told
-    assert f"dropped the signal 'message' of {handle.id}: missing a required argument: 'note'" in told
+    assert (
+        f"refused: a payload of workflow {handle.id} is not signed: it was not given by Holdfast"
+        in told
+    )
+    assert (
+        f"dropped the signal 'message' of {handle.id}: missing a required argument: 'note'" in told
+    )
     assert f"dropped the signal 'condense' of {handle.id}: note is no Note" in told
     assert (await handle.query("progress"))["turn"] == 1
     await handle.signal("message", Note.of("wake up"))
@@ -278,17 +356,23 @@ async def test_no_signal_harms_a_job_after_a_reset(stage: Stage) -> None:
         await client.get_workflow_handle(handle.id).signal("message", args=list(values))
     key = JobKey(batch=stage.batch, job=handle.id.rpartition("/")[2])
     source = RunName(batch=key.batch, job=key.job, run=run or "")
-    made = await reset(stage.client, stage.store, key, ReplayOrder(id="again", start=2, source=source))
+    made = await reset(
+        stage.client, stage.store, key, ReplayOrder(id="again", start=2, source=source)
+    )
     again = stage.client.get_workflow_handle(handle.id, run_id=made.run)
     await asleep(again)
-    assert len(events_of(await again.fetch_history(), "WORKFLOW_EXECUTION_SIGNALED")) == len(ARGUMENTS)
+    assert len(events_of(await again.fetch_history(), "WORKFLOW_EXECUTION_SIGNALED")) == len(
+        ARGUMENTS
+    )
     await unharmed(again)
     await again.signal("message", Note.of("wake up"))
     assert (await outcome_of_reset(stage.client, made)).status is JobStatus.SUCCEEDED
 
 
 async def test_a_message_is_taken_once(stage: Stage) -> None:
-    """A stranger who gives a signed message again, as the history shows it, is not heard; nor as a wish to condense."""
+    """A stranger who gives a signed message again, as the history shows it, is not heard; nor as a
+    wish to condense.
+    """
     first = ["wait(600)", "wait(600)", "finish('woken twice')"]
     handle = await stage.start(stage.spec(first))
     await asleep(handle)
@@ -311,7 +395,10 @@ async def test_a_message_is_taken_once(stage: Stage) -> None:
 async def test_a_strangers_query_and_update_are_refused(stage: Stage) -> None:
     """With an error; a query without input shows what the history shows, and changes nothing."""
     batch = await stage.client.start_workflow(
-        BatchWorkflow.run, BatchOrder(batch=stage.batch), id=batch_workflow_id(stage.batch), task_queue=stage.queue
+        BatchWorkflow.run,
+        BatchOrder(batch=stage.batch),
+        id=batch_workflow_id(stage.batch),
+        task_queue=stage.queue,
     )
     spec = stage.spec(WAITS)
     order = JobOrder(key=JobKey(batch=stage.batch, job=spec.id), spec=spec, definition="")
@@ -329,9 +416,13 @@ async def test_a_strangers_query_and_update_are_refused(stage: Stage) -> None:
         await theirs.execute_update("no such update")
     with pytest.raises(WorkflowQueryFailedError, match="is not signed"):
         await theirs.query("state", "hi")
-    code, said = await temporal(stage, "workflow", "update", "execute", "-w", batch.id, "--name", "submit")
+    code, said = await temporal(
+        stage, "workflow", "update", "execute", "-w", batch.id, "--name", "submit"
+    )
     assert code != 0, said
-    code, said = await temporal(stage, "workflow", "query", "-w", batch.id, "--type", "state", "--input", "1")
+    code, said = await temporal(
+        stage, "workflow", "query", "-w", batch.id, "--type", "state", "--input", "1"
+    )
     assert (code != 0, "is not signed" in said) == (True, True)
     for name in ("withdraw", "nothing"):
         for values in ARGUMENTS:
@@ -343,7 +434,9 @@ async def test_a_strangers_query_and_update_are_refused(stage: Stage) -> None:
     await batch.execute_update(BatchWorkflow.submit, Submission(jobs=(order,), concurrency=1))
 
     async def running() -> bool:
-        return order.key.job in (await batch.query("state"))["open"] and bool(stage.archive(spec).runs())
+        return order.key.job in (await batch.query("state"))["open"] and bool(
+            stage.archive(spec).runs()
+        )
 
     await eventually(running, "the job of the batch has a run in the archive")
     await stage.client.get_workflow_handle(stage.started[-1]).cancel()
@@ -351,7 +444,9 @@ async def test_a_strangers_query_and_update_are_refused(stage: Stage) -> None:
 
 
 async def test_a_strangers_answer_ends_a_run_and_not_the_job(stage: Stage) -> None:
-    """Somebody completes a model's call: the run fails by name, what it did stays, and the job goes on from there."""
+    """Somebody completes a model's call: the run fails by name, what it did stays, and the job goes
+    on from there.
+    """
     spec = stage.spec(["n = 41", {"code": "n += 1", "delay": 60}, "finish(n)"])
     handle = await stage.start(spec)
     archive = stage.archive(spec)
@@ -360,7 +455,8 @@ async def test_a_strangers_answer_ends_a_run_and_not_the_job(stage: Stage) -> No
     client = await stranger(stage)
     step = next(archive.steps(run))
     forged = Payload(
-        metadata={"encoding": b"json/plain"}, data=b'{"text":"","step":%s}' % step.ref.model_dump_json().encode()
+        metadata={"encoding": b"json/plain"},
+        data=b'{"text":"","step":%s}' % step.ref.model_dump_json().encode(),
     )
     await client.workflow_service.respond_activity_task_completed_by_id(
         RespondActivityTaskCompletedByIdRequest(
@@ -373,12 +469,24 @@ async def test_a_strangers_answer_ends_a_run_and_not_the_job(stage: Stage) -> No
     with pytest.raises(WorkflowFailureError) as caught:
         await handle.result()
     assert isinstance(caught.value.cause, ApplicationError)
-    assert caught.value.cause.message.startswith(f"a payload of activity turn-2 of workflow {handle.id} is not signed")
-    outcome = await Control(stage.client, stage.store).outcome(JobKey(batch=stage.batch, job=spec.id))
+    assert caught.value.cause.message.startswith(
+        f"a payload of activity turn-2 of workflow {handle.id} is not signed"
+    )
+    outcome = await Control(stage.client, stage.store).outcome(
+        JobKey(batch=stage.batch, job=spec.id)
+    )
     assert outcome is not None
-    assert (outcome.status, outcome.reason.startswith("the workflow failed: ")) == (JobStatus.FAILED, True)
+    assert (outcome.status, outcome.reason.startswith("the workflow failed: ")) == (
+        JobStatus.FAILED,
+        True,
+    )
     key = JobKey(batch=stage.batch, job=spec.id)
-    order = ReplayOrder(id="again", start=2, source=RunName(batch=key.batch, job=key.job, run=run), statement="n += 1")
+    order = ReplayOrder(
+        id="again",
+        start=2,
+        source=RunName(batch=key.batch, job=key.job, run=run),
+        statement="n += 1",
+    )
     made = await reset(stage.client, stage.store, key, order)
     done = await outcome_of_reset(stage.client, made)
     assert (done.status, archive.end(made.run).result) == (JobStatus.SUCCEEDED, 42)
@@ -390,10 +498,14 @@ async def test_a_result_by_a_stranger_is_none(stage: Stage) -> None:
     key = JobKey(batch=stage.batch, job="stolen")
     client = await stranger(stage)
     queue = f"{stage.queue}-stolen"
-    async with Worker(client, task_queue=queue, workflows=[Stolen], workflow_runner=UnsandboxedWorkflowRunner()):
+    async with Worker(
+        client, task_queue=queue, workflows=[Stolen], workflow_runner=UnsandboxedWorkflowRunner()
+    ):
         spec = stage.spec(["finish(1)"], id="stolen")
         order = JobOrder(key=key, spec=spec, definition="")
-        handle = await stage.client.start_workflow(JobWorkflow.run, order, id=job_workflow_id(key), task_queue=queue)
+        handle = await stage.client.start_workflow(
+            JobWorkflow.run, order, id=job_workflow_id(key), task_queue=queue
+        )
         with pytest.raises(NotSigned) as caught:
             await handle.result()
     assert caught.value.refusal is Refusal.UNSIGNED
@@ -401,11 +513,16 @@ async def test_a_result_by_a_stranger_is_none(stage: Stage) -> None:
     assert outcome is not None
     assert (outcome.status, outcome.reason) == (
         JobStatus.FAILED,
-        f"ended from outside: a payload of workflow {handle.id} is not signed: it was not given by Holdfast",
+        (
+            f"ended from outside: a payload of workflow {handle.id} is not signed: it was not given"
+            " by Holdfast"
+        ),
     )
 
 
-async def _start_raw(client: Client, stage: Stage, workflow_id: str, given: Payloads) -> WorkflowHandle[Any, Any]:
+async def _start_raw(
+    client: Client, stage: Stage, workflow_id: str, given: Payloads
+) -> WorkflowHandle[Any, Any]:
     await client.workflow_service.start_workflow_execution(
         StartWorkflowExecutionRequest(
             namespace=client.namespace,

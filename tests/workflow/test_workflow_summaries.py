@@ -1,4 +1,6 @@
-"""Level 2 of views: a summary that a model writes in the background, once for all jobs; level 1 stands in until then."""
+"""Level 2 of views: a summary that a model writes in the background, once for all jobs; level 1
+stands in until then.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def writer(stage: Stage) -> ModelSettings:
 
 
 async def test_the_structure_stands_in_until_the_summary_is_there(stage: Stage) -> None:
-    """The view says so; the summary comes at a tick, the call is archived, and a second job pays nothing."""
+    """The view says so; the summary comes at a tick, the call is archived, and a second job pays
+    nothing.
+    """
     (stage.workspace / "a.py").write_text("def add(a, b):\n    return a + b\n")
     model = writer(stage)
     agent = stage.path / "agent.py"
@@ -62,14 +66,18 @@ async def test_the_structure_stands_in_until_the_summary_is_there(stage: Stage) 
     assert "structure, standing in until its summary is written" in stood_in[0].splitlines()[0]
     assert len(archive.side_runs(outcome.run)) == 1
     assert damage(verify_job(archive)) == []
-    _, other = await stage.run(["a = view('a.py', lod=2, tokens=300)", "finish(a.text)"], summary_model=model)
+    _, other = await stage.run(
+        ["a = view('a.py', lod=2, tokens=300)", "finish(a.text)"], summary_model=model
+    )
     ended = other.end(other.runs()[-1])
     assert ended is not None and ended.result == "- adds numbers"
     assert (stage.path / "writer.calls").read_text() == "call\n"
 
 
 async def test_a_job_without_a_model_for_summaries_says_so(stage: Stage) -> None:
-    """A script cannot be expected to sum up; the structure stays, and nothing is begun in the background."""
+    """A script cannot be expected to sum up; the structure stays, and nothing is begun in the
+    background.
+    """
     (stage.workspace / "a.py").write_text("def add(a, b):\n    return a + b\n")
     outcome, archive = await stage.run(["a = view('a.py', lod=2, tokens=300)", "finish(a.text)"])
     end = archive.end(outcome.run)
@@ -111,7 +119,9 @@ def grouped(stage: Stage) -> tuple[str, ModelSettings]:
 
 @pytest.mark.smoke
 async def test_a_group_is_summed_up_by_a_model(stage: Stage) -> None:
-    """The extract stands in until then, the call is archived and paid for, and a second job pays nothing."""
+    """The extract stands in until then, the call is archived and paid for, and a second job pays
+    nothing.
+    """
     agent, model = grouped(stage)
     outcome, archive = await stage.run(agent, summary_model=model)
     end = archive.end(outcome.run)
@@ -127,8 +137,13 @@ async def test_a_group_is_summed_up_by_a_model(stage: Stage) -> None:
     assert "extract, standing in until its summary is written" in stood_in[0].splitlines()[0]
     (side,) = archive.side_runs(outcome.run)
     (call,) = archive.steps(side)
-    assert call.cost_usd + sum(step.cost_usd for step in archive.steps(outcome.run)) == pytest.approx(end.cost_usd)
-    assert call.usage.total + sum(step.usage.total for step in archive.steps(outcome.run)) == end.usage.total
+    assert call.cost_usd + sum(
+        step.cost_usd for step in archive.steps(outcome.run)
+    ) == pytest.approx(end.cost_usd)
+    assert (
+        call.usage.total + sum(step.usage.total for step in archive.steps(outcome.run))
+        == end.usage.total
+    )
     assert damage(verify_job(archive)) == []
     other, same = await stage.run(agent, summary_model=model)
     ended = same.end(other.run)
@@ -171,7 +186,9 @@ async def test_two_workers_that_want_one_summary_at_once_pay_for_one(
     ends = [archive.end(outcome.run) for archive, outcome in zip(archives, outcomes, strict=True)]
     assert [end.result for end in ends if end is not None] == ["- adds numbers"] * 2
     assert slow.with_suffix(".calls").read_text() == "call\n"
-    runs = [archive.side_runs(outcome.run) for archive, outcome in zip(archives, outcomes, strict=True)]
+    runs = [
+        archive.side_runs(outcome.run) for archive, outcome in zip(archives, outcomes, strict=True)
+    ]
     assert sorted(map(len, runs)) == [0, 1]
     for stage in stages:
         await stage.replay_all()
@@ -185,4 +202,8 @@ async def summarising(handle: WorkflowHandle[Any, Any]) -> bool:
 async def started(handle: WorkflowHandle[Any, Any]) -> list[str]:
     """The activities of a job that a worker has begun and not ended."""
     pending = (await handle.describe()).raw_description.pending_activities
-    return [a.activity_type.name for a in pending if a.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED]
+    return [
+        a.activity_type.name
+        for a in pending
+        if a.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
+    ]

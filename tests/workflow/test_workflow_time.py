@@ -1,4 +1,6 @@
-"""Days of a job in seconds: periodic ticks and long waits on Temporal's time-skipping test server."""
+"""Days of a job in seconds: periodic ticks and long waits on Temporal's time-skipping test
+server.
+"""
 
 from __future__ import annotations
 
@@ -50,29 +52,42 @@ async def test_a_wait_of_a_week_is_two_timers(long_stage: Stage) -> None:
     """One to fall asleep and one for seven days; two turns, and not one activity between them."""
     outcome, archive = await long_stage.run([f"wait({7 * DAY})", "finish(1)"], budget=MONTH)
     assert outcome.status is JobStatus.SUCCEEDED
-    assert archive.find_step(outcome.run, 2).interim.woken == "slept 604,800 s; woken by the time that was set"
+    assert (
+        archive.find_step(outcome.run, 2).interim.woken
+        == "slept 604,800 s; woken by the time that was set"
+    )
     history = await long_stage.history()
     assert activities_of(history) == ["begin", "turn-1", "turn-2", "end"]
     assert len(events_of(history, "TIMER_STARTED")) == 2
 
 
 async def test_periodic_ticks_go_on_through_a_wait_of_days(long_stage: Stage) -> None:
-    """An hourly view is read some 72 times in three days, though nothing changes; the archive holds none of these readings."""
+    """An hourly view is read some 72 times in three days, though nothing changes; the archive holds
+    none of these readings.
+    """
     (long_stage.workspace / "log.txt").write_text("one\n")
     outcome, archive = await long_stage.run(
-        [f"log = view('log.txt', freq=('Periodic', 3600))\nwait({3 * DAY})", "finish(log.text)"], budget=MONTH
+        [f"log = view('log.txt', freq=('Periodic', 3600))\nwait({3 * DAY})", "finish(log.text)"],
+        budget=MONTH,
     )
     assert archive.end(outcome.run).result == "one"
-    looks = [name for name in activities_of(await long_stage.history()) if name.startswith("turn-1-asleep-")]
+    looks = [
+        name
+        for name in activities_of(await long_stage.history())
+        if name.startswith("turn-1-asleep-")
+    ]
     assert 70 <= len(looks) <= 73
     assert archive.find_step(outcome.run, 2).interim.ticks == ()
 
 
 async def test_a_wait_for_a_change_that_never_comes_times_out(long_stage: Stage) -> None:
-    """It looks ever more seldom, every five minutes at most, and its runs stay short: it goes on in others."""
+    """It looks ever more seldom, every five minutes at most, and its runs stay short: it goes on in
+    others.
+    """
     (long_stage.workspace / "log.txt").write_text("one\n")
     outcome, archive = await long_stage.run(
-        ["log = view('log.txt', freq='Sync')", f"wait_for(log, timeout={DAY})", "finish(log.text)"], budget=MONTH
+        ["log = view('log.txt', freq='Sync')", f"wait_for(log, timeout={DAY})", "finish(log.text)"],
+        budget=MONTH,
     )
     assert archive.end(outcome.run).result == "one"
     woken = archive.find_step(outcome.run, 3).interim.woken
@@ -85,10 +100,18 @@ async def test_a_wait_for_a_change_that_never_comes_times_out(long_stage: Stage)
 async def test_the_wall_budget_ends_a_wait_of_days(long_stage: Stage) -> None:
     """To the second."""
     outcome, _ = await long_stage.run([f"wait({30 * DAY})"], budget=Budget(wall_seconds=2 * DAY))
-    assert (outcome.status, outcome.reason) == (JobStatus.BUDGET, f"the wall budget of {2 * DAY} s is spent")
+    assert (outcome.status, outcome.reason) == (
+        JobStatus.BUDGET,
+        f"the wall budget of {2 * DAY} s is spent",
+    )
 
 
 async def test_a_deadline_ends_a_wait_of_days(long_stage: Stage) -> None:
     """A sleeping job wakes for it."""
-    outcome, _ = await long_stage.run([f"wait({30 * DAY})"], budget=Budget(wall_seconds=60 * DAY, deadline=2.0 * DAY))
-    assert (outcome.status, outcome.reason) == (JobStatus.BUDGET, "the deadline (2d after the job's start) has passed")
+    outcome, _ = await long_stage.run(
+        [f"wait({30 * DAY})"], budget=Budget(wall_seconds=60 * DAY, deadline=2.0 * DAY)
+    )
+    assert (outcome.status, outcome.reason) == (
+        JobStatus.BUDGET,
+        "the deadline (2d after the job's start) has passed",
+    )

@@ -1,4 +1,6 @@
-"""``wait`` and ``wait_for`` in Temporal: timers, no model call, no worker slot, and whatever happens the sleep goes on."""
+"""``wait`` and ``wait_for`` in Temporal: timers, no model call, no worker slot, and whatever
+happens the sleep goes on.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,19 @@ async def asleep(handle: WorkflowHandle[object, JobOutcome]) -> None:
 
 
 async def test_a_wait_is_two_timers(stage: Stage) -> None:
-    """One to fall asleep and one for the time, no activity, and the next prompt says what woke the job."""
+    """One to fall asleep and one for the time, no activity, and the next prompt says what woke the
+    job.
+    """
     outcome, archive = await stage.run(["wait(1.5)", "finish(1)"])
     history = await stage.history()
     assert activities_of(history) == ["begin", "turn-1", "turn-2", "end"]
     assert len(events_of(history, "TIMER_STARTED")) == 2
     (feed,) = [s.text for s in archive.turn_layout(outcome.run, 2) if s.kind == "delta"]
     assert feed == "[changed since the last turn]\nwait: slept 2 s; woken by the time that was set"
-    assert archive.find_step(outcome.run, 2).interim.woken == "slept 2 s; woken by the time that was set"
+    assert (
+        archive.find_step(outcome.run, 2).interim.woken
+        == "slept 2 s; woken by the time that was set"
+    )
 
 
 async def test_a_message_wakes_a_job(stage: Stage) -> None:
@@ -69,7 +76,9 @@ async def test_a_sleeping_job_can_be_cancelled(stage: Stage) -> None:
 
 
 async def test_the_wall_budget_ends_a_sleep(stage: Stage) -> None:
-    """A wait that the job asks for is its time, so it wakes when that is spent, long before the hour is over."""
+    """A wait that the job asks for is its time, so it wakes when that is spent, long before the
+    hour is over.
+    """
     outcome, _ = await stage.run(["wait(3600)"], budget=Budget(wall_seconds=2))
     assert (outcome.status, outcome.reason) == (JobStatus.BUDGET, "the wall budget of 2 s is spent")
 

@@ -44,7 +44,9 @@ def hold() -> int:
 
 
 def with_hours_between(history: WorkflowHistory) -> WorkflowHistory:
-    """The history as it would be, had each of its waits for a worker, but the first, taken an hour more."""
+    """The history as it would be, had each of its waits for a worker, but the first, taken an hour
+    more.
+    """
     hops = -1
     for event in history.events:
         hops += event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED
@@ -54,9 +56,15 @@ def with_hours_between(history: WorkflowHistory) -> WorkflowHistory:
 
 @pytest.mark.parametrize("deadline", [None, 100.0 * HOUR, 1.5 * HOUR])
 async def test_hours_between_are_not_worked(stage: Stage, deadline: float | None) -> None:
-    """Calls, files, readings and sleeps that wait an hour for a worker leave a wall budget of an hour as it was. The clock goes on."""
+    """Calls, files, readings and sleeps that wait an hour for a worker leave a wall budget of an
+    hour as it was. The clock goes on.
+    """
     (stage.workspace / "a.txt").write_text("one\n")
-    statements = ["a = view('a.txt', freq='Sync')\nopen('a.txt').read()", "wait(0.1)", "finish(a.text)"]
+    statements = [
+        "a = view('a.txt', freq='Sync')\nopen('a.txt').read()",
+        "wait(0.1)",
+        "finish(a.text)",
+    ]
     outcome, _ = await stage.run(statements, budget=Budget(wall_seconds=HOUR, deadline=deadline))
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 3)
     late = with_hours_between(await stage.history())
@@ -68,14 +76,18 @@ async def test_hours_between_are_not_worked(stage: Stage, deadline: float | None
         await replayer().replay_workflow(late)
 
 
-async def test_a_job_whose_worker_was_away_has_lost_no_time(temporal: WorkflowEnvironment, tmp_path: Path) -> None:
+async def test_a_job_whose_worker_was_away_has_lost_no_time(
+    temporal: WorkflowEnvironment, tmp_path: Path
+) -> None:
     """Longer without a worker than the wall budget is none of it; a deadline goes by the clock."""
     made, wall = Stage(temporal.client, tmp_path, "away"), 25.0
     began = time.time()
     async with made.open():
         handles = []
         for deadline in (None, wall):
-            spec = made.spec(["wait(6)", "finish(1)"], budget=Budget(wall_seconds=wall, deadline=deadline))
+            spec = made.spec(
+                ["wait(6)", "finish(1)"], budget=Budget(wall_seconds=wall, deadline=deadline)
+            )
             handles.append(await made.start(spec))
         for handle in handles:
             await timers(handle, 1)
@@ -92,14 +104,20 @@ async def test_work_that_is_longer_than_the_wall_budget_ends_the_job(stage: Stag
     """A tool that works for longer than the budget is the last."""
     (stage.path / "own.py").write_text(TOOLS)
     tools = (describe_tool("own:work", str(stage.path)),)
-    outcome, _ = await stage.run(["work(4.5)", "finish(1)"], tools=tools, budget=Budget(wall_seconds=4))
+    outcome, _ = await stage.run(
+        ["work(4.5)", "finish(1)"], tools=tools, budget=Budget(wall_seconds=4)
+    )
     assert (outcome.status, outcome.reason) == (JobStatus.BUDGET, "the wall budget of 4 s is spent")
 
 
 @pytest.mark.parametrize(
     ("reply", "budget", "reason"),
     [
-        ({"text": "x", "delay": 3000}, Budget(wall_seconds=3), "the wall budget of 3 s is spent; turn 1: "),
+        (
+            {"text": "x", "delay": 3000},
+            Budget(wall_seconds=3),
+            "the wall budget of 3 s is spent; turn 1: ",
+        ),
         (
             {"text": "x", "delay": 3000},
             Budget(deadline=3.0),
@@ -132,7 +150,9 @@ async def test_a_deadline_ends_a_job_in_a_tool(stage: Stage) -> None:
     (stage.path / "own.py").write_text(TOOLS)
     tools = (describe_tool("own:hold", str(stage.path)),)
     try:
-        outcome, _ = await stage.run(["hold()", "finish(1)"], tools=tools, budget=Budget(deadline=3.0))
+        outcome, _ = await stage.run(
+            ["hold()", "finish(1)"], tools=tools, budget=Budget(deadline=3.0)
+        )
     finally:
         (stage.path / "go").touch()
     assert outcome.status is JobStatus.BUDGET

@@ -1,4 +1,6 @@
-"""Parquet files at level 1: columns, types, first values and rows; whatever the file is, in bounded time and memory."""
+"""Parquet files at level 1: columns, types, first values and rows; whatever the file is, in bounded
+time and memory.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,17 @@ from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
 from runtime.redaction.rules import Redaction
 
 
-def read(root: Path, path: str, lod: int = 1, tokens: int = 500, redact: Redaction | None = None) -> ReadResult:
+def read(
+    root: Path, path: str, lod: int = 1, tokens: int = 500, redact: Redaction | None = None
+) -> ReadResult:
     """A view's reading."""
     request = ReadRequest(obj_id="view-1", path=path, tokens=tokens, lod=lod)
-    batch = ReadBatch(workspace=str(root), requests=(request,), encoding="cl100k_base", redact=redact or Redaction())
+    batch = ReadBatch(
+        workspace=str(root),
+        requests=(request,),
+        encoding="cl100k_base",
+        redact=redact or Redaction(),
+    )
     (result,) = WorkspaceActivities().read_sources(batch).results
     return result
 
@@ -28,7 +37,9 @@ def people(path: Path, rows: int = 4) -> None:
     table = Table.from_pydict(
         {
             "id": Array(list(range(rows)), DataType.int64()),
-            "name": Array([None if n == 1 else f"name\n{n}" for n in range(rows)], DataType.string()),
+            "name": Array(
+                [None if n == 1 else f"name\n{n}" for n in range(rows)], DataType.string()
+            ),
         }
     )
     write_parquet(table, path, compression="zstd(3)")
@@ -49,13 +60,19 @@ def test_the_columns_with_their_first_values_and_the_rows(tmp_path: Path) -> Non
 def test_a_table_without_rows_has_columns(tmp_path: Path) -> None:
     """And no examples."""
     people(tmp_path / "people.pq", rows=0)
-    assert read(tmp_path, "people.pq").text.splitlines()[:2] == ["0: 2 columns, 0 rows", "0:   id: Int64"]
+    assert read(tmp_path, "people.pq").text.splitlines()[:2] == [
+        "0: 2 columns, 0 rows",
+        "0:   id: Int64",
+    ]
 
 
 def test_many_rows_are_not_all_counted(tmp_path: Path) -> None:
     """Counting is reading."""
     people(tmp_path / "people.parquet", rows=100_001)
-    assert read(tmp_path, "people.parquet").text.splitlines()[0] == "0: 2 columns, more than 100,000 rows"
+    assert (
+        read(tmp_path, "people.parquet").text.splitlines()[0]
+        == "0: 2 columns, more than 100,000 rows"
+    )
 
 
 def test_the_outline_gives_way_to_the_budget(tmp_path: Path) -> None:
@@ -93,14 +110,21 @@ def test_a_damaged_file_says_that_it_cannot_be_read(tmp_path: Path, damage: str)
     )
     result = read(tmp_path, "bad.parquet")
     assert result.status is ReadStatus.OK
-    assert result.text.startswith("0: cannot be read as Parquet: ") or "rows that cannot be counted" in result.text
+    assert (
+        result.text.startswith("0: cannot be read as Parquet: ")
+        or "rows that cannot be counted" in result.text
+    )
 
 
 def test_what_unpacks_to_more_than_is_allowed_is_given_up(tmp_path: Path) -> None:
-    """A value of 300 MB, which is small as a file, is never more than the reading process's trouble."""
+    """A value of 300 MB, which is small as a file, is never more than the reading process's
+    trouble.
+    """
     half = "0" * 300_000_000
     write_parquet(
-        Table.from_pydict({"bomb": Array([half], DataType.string())}), tmp_path / "bomb.parquet", compression="zstd(3)"
+        Table.from_pydict({"bomb": Array([half], DataType.string())}),
+        tmp_path / "bomb.parquet",
+        compression="zstd(3)",
     )
     del half
     assert (tmp_path / "bomb.parquet").stat().st_size < 1_000_000

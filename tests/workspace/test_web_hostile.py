@@ -59,7 +59,9 @@ def _packed(encoding: bytes, body: bytes) -> Answer:
 def _round(request: socketserver.StreamRequestHandler, over: threading.Event) -> None:
     """A redirect to itself."""
     del over
-    request.wfile.write(b"HTTP/1.1 302 Found\r\nLocation: /page\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    request.wfile.write(
+        b"HTTP/1.1 302 Found\r\nLocation: /page\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    )
 
 
 def _hang_up(request: socketserver.StreamRequestHandler, over: threading.Event) -> None:
@@ -93,10 +95,14 @@ def read(tmp_path: Path) -> Iterator[Callable[..., ReadResult]]:
         server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         server.daemon_threads = True
         servers.append(server)
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
         address = f"http://127.0.0.1:{server.server_address[1]}"
         request = ReadRequest(obj_id="n1", path=f"{address}/page", tokens=50)
-        batch = ReadBatch(workspace=str(tmp_path), requests=(request,), encoding="cl100k_base", urls=(address,))
+        batch = ReadBatch(
+            workspace=str(tmp_path), requests=(request,), encoding="cl100k_base", urls=(address,)
+        )
         return WorkspaceActivities(pages=Pages(seconds=seconds)).read_sources(batch).results[0]
 
     yield go
@@ -135,10 +141,15 @@ def test_a_gzip_bomb_is_unpacked_as_far_as_it_is_kept(read: Callable[..., ReadRe
     assert peak < 6 * MOST_BYTES
 
 
-def test_a_compression_that_was_not_asked_for_is_not_undone(read: Callable[..., ReadResult]) -> None:
+def test_a_compression_that_was_not_asked_for_is_not_undone(
+    read: Callable[..., ReadResult],
+) -> None:
     """Some pack gigabytes into a few bytes, and what undoes them cannot be told to stop."""
     shown = read(_packed(b"zstd", zstandard.compress(b"\n" * 100_000_000)))
-    assert (shown.error_type, "comes as 'zstd', which was not asked for" in shown.error_message) == ("OSError", True)
+    assert (
+        shown.error_type,
+        "comes as 'zstd', which was not asked for" in shown.error_message,
+    ) == ("OSError", True)
 
 
 def test_gzip_is_undone_and_broken_gzip_is_an_error(read: Callable[..., ReadResult]) -> None:
@@ -146,12 +157,20 @@ def test_gzip_is_undone_and_broken_gzip_is_an_error(read: Callable[..., ReadResu
     packed = gzip.compress(b"a page\n")
     assert read(_packed(b"gzip", packed)).text == "a page"
     cut = read(_packed(b"gzip", packed[:-9]))
-    assert (cut.error_type, cut.error_message.endswith("ends before its gzip does")) == ("OSError", True)
+    assert (cut.error_type, cut.error_message.endswith("ends before its gzip does")) == (
+        "OSError",
+        True,
+    )
     none = read(_packed(b"gzip", b"plain text"))
-    assert (none.error_type, "is not the gzip that it says it is" in none.error_message) == ("OSError", True)
+    assert (none.error_type, "is not the gzip that it says it is" in none.error_message) == (
+        "OSError",
+        True,
+    )
 
 
-def test_a_redirect_to_itself_and_a_body_cut_short_are_errors(read: Callable[..., ReadResult]) -> None:
+def test_a_redirect_to_itself_and_a_body_cut_short_are_errors(
+    read: Callable[..., ReadResult],
+) -> None:
     """The first after five steps."""
     assert read(_round).error_message.endswith("leads through more than 5 redirects")
     cut = read(_hang_up)

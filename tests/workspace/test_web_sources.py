@@ -22,7 +22,10 @@ class Site:
     """A web server with a few pages. ``served`` counts answers by path and status."""
 
     def __init__(self) -> None:
-        self.pages: dict[str, bytes] = {"/docs/a.md": b"# Title\n\ntext\n\n## Part\n", "/docs/data": b'{"a": 1}'}
+        self.pages: dict[str, bytes] = {
+            "/docs/a.md": b"# Title\n\ntext\n\n## Part\n",
+            "/docs/data": b'{"a": 1}',
+        }
         self.served: list[tuple[str, int]] = []
         site = self
 
@@ -75,16 +78,24 @@ def site() -> Iterator[Site]:
     site.server.server_close()
 
 
-def read(activities: WorkspaceActivities, root: Path, url: str, allowed: tuple[str, ...], **fields: Any) -> ReadResult:
+def read(
+    activities: WorkspaceActivities, root: Path, url: str, allowed: tuple[str, ...], **fields: Any
+) -> ReadResult:
     """One reading."""
     request = ReadRequest(**{"obj_id": "n1", "path": url, "tokens": 400, **fields})
-    batch = ReadBatch(workspace=str(root), requests=(request,), encoding="cl100k_base", urls=allowed)
+    batch = ReadBatch(
+        workspace=str(root), requests=(request,), encoding="cl100k_base", urls=allowed
+    )
     return activities.read_sources(batch).results[0]
 
 
 def test_a_page_is_read_and_asked_for_again_only_if_it_changed(site: Site, tmp_path: Path) -> None:
     """A page that did not change costs an empty answer; one that did is shown anew."""
-    activities, url, allowed = WorkspaceActivities(), f"{site.address}/docs/a.md", (f"{site.address}/docs/",)
+    activities, url, allowed = (
+        WorkspaceActivities(),
+        f"{site.address}/docs/a.md",
+        (f"{site.address}/docs/",),
+    )
     first = read(activities, tmp_path, url, allowed)
     assert first.text == "# Title\n\ntext\n\n## Part"
     again = read(activities, tmp_path, url, allowed, known=first.basis)
@@ -108,7 +119,9 @@ def test_nothing_is_allowed_by_default_and_nothing_is_asked_for(site: Site, tmp_
 def test_redirects_are_followed_where_they_lead_is_allowed(site: Site, tmp_path: Path) -> None:
     """One that leads elsewhere is refused before it is followed."""
     allowed = (f"{site.address}/docs",)
-    assert read(WorkspaceActivities(), tmp_path, f"{site.address}/docs/moved", allowed).text.startswith("# Title")
+    assert read(
+        WorkspaceActivities(), tmp_path, f"{site.address}/docs/moved", allowed
+    ).text.startswith("# Title")
     away = read(WorkspaceActivities(), tmp_path, f"{site.address}/docs/away", allowed)
     assert away.error_type == "PermissionError"
     assert ("/private", 404) not in site.served
@@ -116,9 +129,15 @@ def test_redirects_are_followed_where_they_lead_is_allowed(site: Site, tmp_path:
 
 @pytest.mark.parametrize(
     ("path", "error"),
-    [("/nothing", "FileNotFoundError"), ("/status/403", "PermissionError"), ("/status/500", "OSError")],
+    [
+        ("/nothing", "FileNotFoundError"),
+        ("/status/403", "PermissionError"),
+        ("/status/500", "OSError"),
+    ],
 )
-def test_what_a_server_refuses_is_an_error_of_the_source(site: Site, tmp_path: Path, path: str, error: str) -> None:
+def test_what_a_server_refuses_is_an_error_of_the_source(
+    site: Site, tmp_path: Path, path: str, error: str
+) -> None:
     """As for a file."""
     shown = read(WorkspaceActivities(), tmp_path, site.address + path, (site.address,))
     assert (shown.error_type, site.address in shown.error_message) == (error, True)
@@ -133,14 +152,20 @@ def test_a_server_that_is_not_there_and_a_page_too_long(site: Site, tmp_path: Pa
     assert (long.size, long.note) == (MOST_BYTES, "the first 8,388,608 bytes of a longer page")
 
 
-def test_the_kind_of_a_page_without_a_suffix_is_what_the_server_says(site: Site, tmp_path: Path) -> None:
+def test_the_kind_of_a_page_without_a_suffix_is_what_the_server_says(
+    site: Site, tmp_path: Path
+) -> None:
     """JSON has keys."""
-    shown = read(WorkspaceActivities(), tmp_path, f"{site.address}/docs/data", (site.address,), lod=1)
+    shown = read(
+        WorkspaceActivities(), tmp_path, f"{site.address}/docs/data", (site.address,), lod=1
+    )
     assert shown.text.startswith("0: a: 1")
 
 
 def test_what_an_entry_allows() -> None:
-    """A URL allows what is beneath it, a host all its pages, a star its subdomains; tricks with paths allow nothing."""
+    """A URL allows what is beneath it, a host all its pages, a star its subdomains; tricks with
+    paths allow nothing.
+    """
     docs = (
         "https://docs.python.org/3/",
         "example.org",
@@ -189,7 +214,18 @@ def test_what_an_entry_allows() -> None:
 
 @pytest.mark.parametrize(
     "entry",
-    ["", "a b", "example.org/docs", "https://u@h/", "https://h/?q", "ftp://h/", "h:99999", "https:///x", "h.", "*."],
+    [
+        "",
+        "a b",
+        "example.org/docs",
+        "https://u@h/",
+        "https://h/?q",
+        "ftp://h/",
+        "h:99999",
+        "https:///x",
+        "h.",
+        "*.",
+    ],
 )
 def test_what_is_no_entry_is_said(entry: str) -> None:
     """Each mistake is an error, none a rule that means something else."""
@@ -224,7 +260,9 @@ def test_an_address_is_meant_where_a_rule_names_it() -> None:
 def test_the_address_that_is_connected_to_is_checked(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name that is allowed leads to this machine only where that is named too; it is looked up once, and asked nothing before."""
+    """A name that is allowed leads to this machine only where that is named too; it is looked up
+    once, and asked nothing before.
+    """
     port, asked, look_up = site.server.server_port, [], socket.getaddrinfo
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(variable, raising=False)
@@ -238,33 +276,58 @@ def test_the_address_that_is_connected_to_is_checked(
     refused = read(WorkspaceActivities(), tmp_path, url, (rule,))
     assert (refused.error_type, refused.error_message) == (
         "PermissionError",
-        f"'rebound.example' is at 127.0.0.1, a loopback address: such are read only where 'urls' names them (127.0.0.1:{port})",
+        (
+            "'rebound.example' is at 127.0.0.1, a loopback address: such are read only where"
+            f" 'urls' names them (127.0.0.1:{port})"
+        ),
     )
     assert (site.served, asked) == ([], ["rebound.example"])
-    assert read(WorkspaceActivities(), tmp_path, url, (rule, site.address)).text.startswith("# Title")
+    assert read(WorkspaceActivities(), tmp_path, url, (rule, site.address)).text.startswith(
+        "# Title"
+    )
     assert asked[1] == "rebound.example" and set(asked[1:]) <= {"rebound.example", "127.0.0.1"}
     served = len(site.served)
     for trick in ("2130706433", "0x7f000001", "0177.0.0.1", "127.1"):
-        shown = read(WorkspaceActivities(), tmp_path, f"http://{trick}:{port}/docs/a.md", (f"http://{trick}:{port}",))
+        shown = read(
+            WorkspaceActivities(),
+            tmp_path,
+            f"http://{trick}:{port}/docs/a.md",
+            (f"http://{trick}:{port}",),
+        )
         assert (shown.status, len(site.served)) == (ReadStatus.ERROR, served)
-    local = read(WorkspaceActivities(), tmp_path, f"http://localhost:{port}/docs/a.md", (f"http://localhost:{port}",))
+    local = read(
+        WorkspaceActivities(),
+        tmp_path,
+        f"http://localhost:{port}/docs/a.md",
+        (f"http://localhost:{port}",),
+    )
     assert local.text.startswith("# Title")
 
 
 def test_behind_a_proxy_names_are_its_own_and_addresses_are_checked(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The proxy of the environment is asked for allowed names; an address in the URL is refused before."""
+    """The proxy of the environment is asked for allowed names; an address in the URL is refused
+    before.
+    """
     monkeypatch.setenv("http_proxy", site.address)
     monkeypatch.setenv("no_proxy", "")
     site.pages["http://far.example/docs/a.md"] = b"by the proxy\n"
-    shown = read(WorkspaceActivities(), tmp_path, "http://far.example/docs/a.md", ("http://far.example",))
+    shown = read(
+        WorkspaceActivities(), tmp_path, "http://far.example/docs/a.md", ("http://far.example",)
+    )
     assert shown.text == "by the proxy"
     refused = read(
-        WorkspaceActivities(), tmp_path, "http://localhost:1/x", ("http://localhost:2", "http://localhost:1")
+        WorkspaceActivities(),
+        tmp_path,
+        "http://localhost:1/x",
+        ("http://localhost:2", "http://localhost:1"),
     )
     assert refused.error_type == "FileNotFoundError"
     refused = read(
-        WorkspaceActivities(), tmp_path, "http://169.254.169.254/x", ("http://169.254.169.254:81", "http://far.example")
+        WorkspaceActivities(),
+        tmp_path,
+        "http://169.254.169.254/x",
+        ("http://169.254.169.254:81", "http://far.example"),
     )
     assert refused.error_type == "PermissionError"

@@ -1,4 +1,6 @@
-"""File calls of statements: from Monty's question through the activity to what the statement sees."""
+"""File calls of statements: from Monty's question through the activity to what the statement
+sees.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from pydantic_monty import FunctionSnapshot, Monty, MontyComplete, MontyFileHandle, MontyRuntimeError
+from pydantic_monty import (
+    FunctionSnapshot,
+    Monty,
+    MontyComplete,
+    MontyFileHandle,
+    MontyRuntimeError,
+)
 
 from activities.contracts import FileCall, FileCallResult
 from activities.workspace import WorkspaceActivities
@@ -18,7 +26,9 @@ def ask(root: Path, operation: str, path: str, *args: Any, **kwargs: Any) -> Fil
     """One file call, as it comes back from the activity through JSON."""
     call = FileCall(workspace=str(root), operation=operation, path=path, args=args, kwargs=kwargs)
     sent = FileCall.model_validate_json(call.model_dump_json())
-    return FileCallResult.model_validate_json(WorkspaceActivities().file_call(sent).model_dump_json())
+    return FileCallResult.model_validate_json(
+        WorkspaceActivities().file_call(sent).model_dump_json()
+    )
 
 
 def run(root: Path, code: str) -> Any:
@@ -60,14 +70,23 @@ IMPORTS = "import os\nfrom pathlib import Path\n"
         ("Path('latin.txt').read_bytes()", b"caf\xe9\n"),
         ("os.listdir('src')", ["a.py"]),
         ("[str(p) for p in Path('src').iterdir()]", ["src/a.py"]),
-        ("[p.read_text() for p in Path('.').iterdir() if '%' in p.name]", ["backslash name\n", "latin-1 name\n"]),
+        (
+            "[p.read_text() for p in Path('.').iterdir() if '%' in p.name]",
+            ["backslash name\n", "latin-1 name\n"],
+        ),
         ("[p.read_text() for p in Path('.').iterdir() if '\\n' in p.name]", ["odd name\n"]),
         ("[str(p) for p in Path('.').rglob('*.py')]", ["src/a.py"]),
         ("[(at, names) for at, _, names in os.walk('src')]", [("src", ["a.py"])]),
         ("os.path.getsize('sparse')", 2 * 1024**3),
         ("Path('src').stat().st_mode & 0o170000", 0o040000),
-        ("os.path.exists('broken'), os.path.isfile('in'), os.path.isdir('src')", (False, True, True)),
-        ("str(Path('in').resolve()), str(Path('in').absolute())", ("/workspace/src/a.py", "/workspace/in")),
+        (
+            "os.path.exists('broken'), os.path.isfile('in'), os.path.isdir('src')",
+            (False, True, True),
+        ),
+        (
+            "str(Path('in').resolve()), str(Path('in').absolute())",
+            ("/workspace/src/a.py", "/workspace/in"),
+        ),
         ("os.chdir('src')\nopen('a.py').read()", "print(1)\n"),
     ],
 )
@@ -83,7 +102,10 @@ def test_reading_calls_give_what_python_gives(hostile: Path, code: str, value: A
             "open('/etc/passwd').read()",
             "PermissionError: [Errno 13] The path leads out of the workspace: '/etc/passwd'",
         ),
-        ("open('../secret.txt')", "PermissionError: [Errno 13] The path leads out of the workspace: '/secret.txt'"),
+        (
+            "open('../secret.txt')",
+            "PermissionError: [Errno 13] The path leads out of the workspace: '/secret.txt'",
+        ),
         ("open('out')", "PermissionError: [Errno 13] The path leads out of the workspace: 'out'"),
         (
             "Path('out_dir/key').read_text()",
@@ -111,9 +133,12 @@ def test_refused_calls_raise_ordinary_exceptions(hostile: Path, code: str, error
 
 def test_a_decode_error_reaches_the_statement_by_its_type(hostile: Path) -> None:
     """``UnicodeDecodeError`` can be caught as such."""
-    code = "try:\n  open('latin.txt').read()\nexcept UnicodeDecodeError as error:\n  text = str(error)\ntext"
-    assert run(hostile, code) == (
-        "'utf-8' codec can't decode byte 0xe9 in position 3: "
+    code = (
+        "try:\n  open('latin.txt').read()\nexcept UnicodeDecodeError as error:\n  text ="
+        " str(error)\ntext"
+    )
+    assert (
+        run(hostile, code) == "'utf-8' codec can't decode byte 0xe9 in position 3: "
         "invalid continuation byte in 'latin.txt'; open it in mode 'rb', or use view(...)"
     )
 
@@ -125,7 +150,19 @@ def test_an_unknown_operation_is_an_error_of_the_statement(hostile: Path) -> Non
 
 def test_no_message_names_the_host(hostile: Path) -> None:
     """Whatever the call and the path, the workspace's place on the host stays unknown."""
-    paths = ["missing", "src", "pipe", "out", "loop", "sparse", "a\0b", "\ud800", "src/a.py/x", "x" * 300, "latin.txt"]
+    paths = [
+        "missing",
+        "src",
+        "pipe",
+        "out",
+        "loop",
+        "sparse",
+        "a\0b",
+        "\ud800",
+        "src/a.py/x",
+        "x" * 300,
+        "latin.txt",
+    ]
     for operation in sorted(os_values.READ_OPERATIONS | os_values.WRITE_OPERATIONS):
         for path in paths:
             call = FileCall(workspace=str(hostile), operation=operation, path=path)
@@ -134,12 +171,16 @@ def test_no_message_names_the_host(hostile: Path) -> None:
 
 
 def test_only_the_hosts_own_trouble_fails_the_activity(hostile: Path) -> None:
-    """Without file descriptors the call says nothing of the file, so Temporal is to try it again."""
+    """Without file descriptors the call says nothing of the file, so Temporal is to try it
+    again.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
     try:
         with pytest.raises(OSError, match="Too many open files"):
-            WorkspaceActivities().file_call(FileCall(workspace=str(hostile), operation="open", path="in"))
+            WorkspaceActivities().file_call(
+                FileCall(workspace=str(hostile), operation="open", path="in")
+            )
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 

@@ -1,4 +1,6 @@
-"""Views of what is in a bad state: unreadable, oddly named, a single line of a gigabyte, a log that runs away, a file half written."""
+"""Views of what is in a bad state: unreadable, oddly named, a single line of a gigabyte, a log that
+runs away, a file half written.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def without_privileges() -> Iterator[None]:
 
 @pytest.fixture
 def open_root() -> Iterator[Path]:
-    """A workspace in a directory that others may enter, as a user's own one for temporary files need not be."""
+    """A workspace in a directory that others may enter, as a user's own one for temporary files
+    need not be.
+    """
     root = Path(tempfile.mkdtemp(dir="/tmp"))
     root.chmod(0o755)
     yield root
@@ -83,7 +87,11 @@ def test_what_may_not_be_read_is_an_error_and_the_rest_is_shown(open_root: Path)
         )
         assert read(open_root, "closed").error_type == "PermissionError"
         assert read(open_root, "closed/in.txt").error_type == "PermissionError"
-        assert read(open_root, ".").text.splitlines() == ["closed/", "plain.txt  6 bytes", "secret.txt  1 bytes"]
+        assert read(open_root, ".").text.splitlines() == [
+            "closed/",
+            "plain.txt  6 bytes",
+            "secret.txt  1 bytes",
+        ]
         assert read(open_root, ".", lod=1).text.splitlines() == [
             "0: ./ 2 files: 2 .txt",
             "0:   closed/ cannot be listed: Permission denied",
@@ -115,7 +123,9 @@ def test_one_line_of_a_gigabyte_shows_its_ends(root: Path) -> None:
         structure = read(root, "line.json", lod=1)
     assert begin.text.startswith("[1, 2, [1, 2, ") and begin.text.endswith("[cut]")
     assert end.last_line == end.total_lines == 3
-    assert begin.note == "the ends of a file of 1,006,000,002 bytes; lines are counted in what is here"
+    assert (
+        begin.note == "the ends of a file of 1,006,000,002 bytes; lines are counted in what is here"
+    )
     assert structure.status is ReadStatus.OK and structure.tokens <= 60
     assert peaks[0] < 6 * ENDS
 
@@ -134,7 +144,9 @@ def test_a_file_of_300_000_lines_is_viewed_anywhere(root: Path) -> None:
 
 
 def test_a_log_that_grows_past_the_bound_is_read_in_bounded_memory(root: Path) -> None:
-    """It grows by many megabytes while it is read again and again; each reading is whole lines, the last ones among them."""
+    """It grows by many megabytes while it is read again and again; each reading is whole lines, the
+    last ones among them.
+    """
     log, grown, stop = root / "grows.log", threading.Event(), threading.Event()
     line = b"a line of the log, of which there are many\n"
     log.write_bytes(line * 4_000_000)  # 172 MB: more than is read whole

@@ -1,4 +1,6 @@
-"""Listing directories: sorted, bounded, with every name in a form that JSON holds and that opens the file again."""
+"""Listing directories: sorted, bounded, with every name in a form that JSON holds and that opens
+the file again.
+"""
 
 from __future__ import annotations
 
@@ -53,17 +55,37 @@ def test_a_directory_with_too_many_entries_is_an_error_not_a_part(root: Path) ->
     for number in range(5):
         (root / str(number)).touch()
     assert Workspace(str(root), Limits(entries=5)).listdir(".") == ["0", "1", "2", "3", "4"]
-    with pytest.raises(OSError, match=r"More than 4 entries; use a tool, or a smaller directory: '\.'"):
+    with pytest.raises(
+        OSError, match=r"More than 4 entries; use a tool, or a smaller directory: '\.'"
+    ):
         Workspace(str(root), Limits(entries=4)).listdir(".")
     with pytest.raises(OSError, match="too long together"):
         Workspace(str(root), Limits(listing_bytes=4)).listdir(".")
 
 
 def test_the_kinds_of_hostile_entries(workspace: Workspace) -> None:
-    """``exists``, ``is_file``, ``is_dir`` and ``is_symlink`` answer as ``pathlib`` does, inside the wall."""
+    """``exists``, ``is_file``, ``is_dir`` and ``is_symlink`` answer as ``pathlib`` does, inside the
+    wall.
+    """
     kinds = {
-        name: (workspace.exists(name), workspace.is_file(name), workspace.is_dir(name), workspace.is_symlink(name))
-        for name in ["src", "src/a.py", "in", "in_dir", "broken", "loop", "pipe", "to_pipe", "missing", "src/a.py/x"]
+        name: (
+            workspace.exists(name),
+            workspace.is_file(name),
+            workspace.is_dir(name),
+            workspace.is_symlink(name),
+        )
+        for name in [
+            "src",
+            "src/a.py",
+            "in",
+            "in_dir",
+            "broken",
+            "loop",
+            "pipe",
+            "to_pipe",
+            "missing",
+            "src/a.py/x",
+        ]
     }
     assert kinds == {
         "src": (True, False, True, False),
@@ -81,7 +103,9 @@ def test_the_kinds_of_hostile_entries(workspace: Workspace) -> None:
 
 
 def test_a_scan_describes_links_by_what_they_lead_to_inside(workspace: Workspace) -> None:
-    """Links out, loops and pipes are neither files nor directories, and no link is descended into."""
+    """Links out, loops and pipes are neither files nor directories, and no link is descended
+    into.
+    """
     found = {entry.path: entry[1:] for entry in workspace.scan(".")}
     assert found[""] == (True, False, False)
     assert found["src"] == (True, False, False)
@@ -114,7 +138,13 @@ def test_a_scan_keeps_to_its_depth_and_pattern(root: Path) -> None:
         (root / name).touch()
     inside = Workspace(str(root))
     assert [entry.path for entry in inside.scan(".", max_depth=1)] == ["", "a.py", "p"]
-    assert [entry.path for entry in inside.scan(".", pattern=["**", "*.py"])] == ["", "a.py", "p", "p/b.py", "p/q"]
+    assert [entry.path for entry in inside.scan(".", pattern=["**", "*.py"])] == [
+        "",
+        "a.py",
+        "p",
+        "p/b.py",
+        "p/q",
+    ]
     folded = inside.scan(".", pattern=["**", "*.py"], case_sensitive=False)
     assert [entry.path for entry in folded] == ["", "a.py", "p", "p/b.py", "p/q", "p/q/d.PY"]
 
@@ -143,7 +173,9 @@ def test_a_stat_tells_nothing_of_the_machine_and_nothing_that_reading_changes(ro
     os.utime(root / "a", (1, 1_700_000_000.5))
     (root / "a").chmod(0o640)
     moment = 1_700_000_000.5
-    assert Workspace(str(root)).stat("a") == StatResult(0o100640, 0, 0, 1, 0, 0, 5, moment, moment, moment)
+    assert Workspace(str(root)).stat("a") == StatResult(
+        0o100640, 0, 0, 1, 0, 0, 5, moment, moment, moment
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +188,9 @@ def test_a_stat_tells_nothing_of_the_machine_and_nothing_that_reading_changes(ro
         ("caf%E9", "/workspace/caf%E9"),
     ],
 )
-def test_resolve_gives_the_path_as_the_model_knows_it(workspace: Workspace, path: str, resolved: str) -> None:
+def test_resolve_gives_the_path_as_the_model_knows_it(
+    workspace: Workspace, path: str, resolved: str
+) -> None:
     """Links inside are resolved, what does not exist is kept, the host's path never shows."""
     assert workspace.resolve(path) == resolved
 

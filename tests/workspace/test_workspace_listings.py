@@ -80,7 +80,9 @@ def test_a_directory_shows_its_entries(project: Path) -> None:
 
 
 def test_the_structure_of_a_directory_is_its_tree(project: Path) -> None:
-    """Each directory with how many files of which kinds; links and what holds no sources are not entered."""
+    """Each directory with how many files of which kinds; links and what holds no sources are not
+    entered.
+    """
     assert read(project, ".", lod=1).text.splitlines() == [
         "0: ./ 5 files: 2 others, 1 .env, 1 .md, 1 .txt",
         "0:   .git/ …",
@@ -91,8 +93,15 @@ def test_the_structure_of_a_directory_is_its_tree(project: Path) -> None:
 
 def test_a_glob_shows_the_files_that_match(project: Path) -> None:
     """In the order of their paths; hidden files only where the pattern names them."""
-    assert read(project, "**/*.py").text.splitlines() == ["src/a.py  46 bytes", "src/deep/b.py  13 bytes"]
-    assert read(project, "*").text.splitlines() == ["README.md  10 bytes", "link  8 bytes", "weird[1].txt  13 bytes"]
+    assert read(project, "**/*.py").text.splitlines() == [
+        "src/a.py  46 bytes",
+        "src/deep/b.py  13 bytes",
+    ]
+    assert read(project, "*").text.splitlines() == [
+        "README.md  10 bytes",
+        "link  8 bytes",
+        "weird[1].txt  13 bytes",
+    ]
     assert read(project, ".e*").text == ".env  1 bytes"
     assert read(project, "src/**").total_lines == 3
 
@@ -108,13 +117,18 @@ def test_the_structure_of_a_glob_is_that_of_its_files(project: Path) -> None:
     ]
 
 
-def test_a_pattern_of_too_many_files_is_a_cut_listing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pattern_of_too_many_files_is_a_cut_listing(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It says how many are left out, at both levels; one more file is another listing."""
     monkeypatch.setattr("runtime.workspace.glob.MAX_FOUND", 3)
     for name in "abcde":
         (root / f"{name}.txt").write_text("x")
     said = "[the first 3 files; 2 more match: narrow the pattern]"
-    assert read(root, "*.txt").text.splitlines() == [said, *(f"{name}.txt  1 bytes" for name in "abc")]
+    assert read(root, "*.txt").text.splitlines() == [
+        said,
+        *(f"{name}.txt  1 bytes" for name in "abc"),
+    ]
     assert read(root, "*.txt", lod=1).text.splitlines()[:2] == [f"0: {said}", "1: a.txt  1 bytes"]
     before = read(root, "*.txt")
     (root / "f.txt").write_text("x")
@@ -131,7 +145,10 @@ def test_a_pattern_that_would_look_at_too_much_says_where_it_stopped(
         for name in "xy":
             (root / place / name).write_text("1")
     said, *files = read(root, "*/*").text.splitlines()
-    assert said == f"[the first {len(files)} files; not all directories were looked into: narrow the pattern]"
+    assert (
+        said == f"[the first {len(files)} files; not all directories were looked into: narrow the"
+        " pattern]"
+    )
     assert 2 <= len(files) < 6
 
 
@@ -180,8 +197,13 @@ def test_a_directory_with_100_000_files_is_listed(root: Path) -> None:
 def test_listings_are_bounded_by_what_must_be_looked_at(project: Path) -> None:
     """Beyond the bound there is an error that says what helps, and no part of an answer."""
     few = WorkspaceActivities(limits=Limits(visited=5))
-    requests = (ReadRequest(obj_id="a", path=".", tokens=100), ReadRequest(obj_id="b", path="**", tokens=100))
-    results = few.read_sources(ReadBatch(workspace=str(project), requests=requests, encoding="cl100k_base")).results
+    requests = (
+        ReadRequest(obj_id="a", path=".", tokens=100),
+        ReadRequest(obj_id="b", path="**", tokens=100),
+    )
+    results = few.read_sources(
+        ReadBatch(workspace=str(project), requests=requests, encoding="cl100k_base")
+    ).results
     assert [one.error_message for one in results] == [
         "[Errno 27] More than 5 entries; use a pattern, or a smaller directory: '.'",
         "[Errno 27] More than 5 entries; use a pattern, or a smaller directory: '.'",
@@ -189,20 +211,29 @@ def test_listings_are_bounded_by_what_must_be_looked_at(project: Path) -> None:
 
 
 def test_a_file_of_5_gb_shows_its_ends(root: Path) -> None:
-    """In bounded memory, with a line that says how much is missing between, and whatever the position."""
+    """In bounded memory, with a line that says how much is missing between, and whatever the
+    position.
+    """
     with (root / "huge.log").open("wb") as file:
         file.write(b"first line\n" * 500_000)
         file.seek(5_000_000_000)
         file.write(b"\n" + b"a middle line\n" * 400_000 + b"last line\n")
     tracemalloc.start()
-    begin, end = read(root, "huge.log", tokens=20), read(root, "huge.log", pos="999999999", tokens=20)
+    begin, end = (
+        read(root, "huge.log", tokens=20),
+        read(root, "huge.log", pos="999999999", tokens=20),
+    )
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert begin.text.startswith("first line\nfirst line\n")
     assert end.text.endswith("a middle line\nlast line")
     assert begin.size == 5_005_600_011
-    assert begin.note == "the ends of a file of 5,005,600,011 bytes; lines are counted in what is here"
-    assert read(root, "huge.log", pos="/[… ", tokens=40).text.startswith("[… 4,997,211,413 bytes are not shown …]")
+    assert (
+        begin.note == "the ends of a file of 5,005,600,011 bytes; lines are counted in what is here"
+    )
+    assert read(root, "huge.log", pos="/[… ", tokens=40).text.startswith(
+        "[… 4,997,211,413 bytes are not shown …]"
+    )
     assert peak < 60_000_000
 
 
@@ -237,8 +268,12 @@ def test_a_file_that_is_written_while_it_is_read_says_so(root: Path) -> None:
     assert opened.fingerprint == digest_bytes(opened.data)
 
 
-def test_a_file_that_is_replaced_after_its_fingerprint_was_asked_for_is_read_as_it_is_then(root: Path) -> None:
-    """The fingerprint that comes back is that of the bytes that were read, never of those before."""
+def test_a_file_that_is_replaced_after_its_fingerprint_was_asked_for_is_read_as_it_is_then(
+    root: Path,
+) -> None:
+    """The fingerprint that comes back is that of the bytes that were read, never of those
+    before.
+    """
     (root / "a.txt").write_text("old\n")
     other = read(root, "a.txt")
 
@@ -259,7 +294,9 @@ def test_a_file_that_is_replaced_after_its_fingerprint_was_asked_for_is_read_as_
 
     request = ReadRequest(obj_id="n1", path="a.txt", tokens=ALL_TOKENS, known=other.basis)
     [shown] = (
-        Replaced().read_sources(ReadBatch(workspace=str(root), requests=(request,), encoding="cl100k_base")).results
+        Replaced()
+        .read_sources(ReadBatch(workspace=str(root), requests=(request,), encoding="cl100k_base"))
+        .results
     )
     (root / "a.txt").write_text("new\n")
     assert (shown.text, shown.fingerprint) == ("new", read(root, "a.txt").fingerprint)

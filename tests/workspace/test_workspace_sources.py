@@ -1,4 +1,6 @@
-"""The read activity: excerpts with a fingerprint and a basis, "unchanged", errors, and cheap rereads."""
+"""The read activity: excerpts with a fingerprint and a basis, "unchanged", errors, and cheap
+rereads.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,13 @@ def wanted(path: str, **fields: Any) -> ReadRequest:
     return ReadRequest(**{"obj_id": "n1", "path": path, "tokens": 200, **fields})
 
 
-def batch(activities: WorkspaceActivities, root: Path, *requests: ReadRequest) -> tuple[ReadResult, ...]:
+def batch(
+    activities: WorkspaceActivities, root: Path, *requests: ReadRequest
+) -> tuple[ReadResult, ...]:
     """The results of one activity, as they come back through JSON."""
-    done = activities.read_sources(ReadBatch(workspace=str(root), requests=requests, encoding=ENCODING))
+    done = activities.read_sources(
+        ReadBatch(workspace=str(root), requests=requests, encoding=ENCODING)
+    )
     return ReadBatchResult.model_validate_json(done.model_dump_json()).results
 
 
@@ -61,7 +67,9 @@ def test_a_read_gives_the_excerpt_and_what_it_is_known_by(root: Path) -> None:
 
 
 def test_a_known_basis_is_unchanged_until_content_or_policy_changes(root: Path) -> None:
-    """No text comes back for what the node has; any difference in what it depends on brings text."""
+    """No text comes back for what the node has; any difference in what it depends on brings
+    text.
+    """
     (root / "a.txt").write_text("one\n")
     first = read(root, wanted("a.txt"))
     again = read(root, wanted("a.txt", known=first.basis))
@@ -87,7 +95,10 @@ def test_a_batch_answers_each_request_in_order_whatever_the_others_are(hostile: 
         "caf\ufffd\n[some bytes here are not UTF-8; each is shown as \ufffd]",
         "odd name",
     ]
-    assert results[3].note == "the ends of a file of 2,147,483,648 bytes; lines are counted in what is here"
+    assert (
+        results[3].note
+        == "the ends of a file of 2,147,483,648 bytes; lines are counted in what is here"
+    )
 
 
 @pytest.mark.parametrize("fields", [{"pos": "x"}, {"pos": "/nowhere"}, {"tokens": -2}, {"lod": 4}])
@@ -102,8 +113,12 @@ def test_rereading_a_settled_file_costs_no_read(root: Path) -> None:
     """With a known basis the cached fingerprint answers, although a read would find another now."""
     (root / "a.txt").write_text("one\n")
     cache = FingerprintCache()
-    [first] = batch(WorkspaceActivities(now=lambda: LATER, fingerprints=cache), root, wanted("a.txt"))
-    reads_nothing = WorkspaceActivities(now=lambda: LATER, fingerprints=cache, limits=Limits(view_bytes=0, end_bytes=1))
+    [first] = batch(
+        WorkspaceActivities(now=lambda: LATER, fingerprints=cache), root, wanted("a.txt")
+    )
+    reads_nothing = WorkspaceActivities(
+        now=lambda: LATER, fingerprints=cache, limits=Limits(view_bytes=0, end_bytes=1)
+    )
     [again] = batch(reads_nothing, root, wanted("a.txt", known=first.basis))
     assert (again.status, again.size) == (ReadStatus.UNCHANGED, 4)
     [unknown] = batch(reads_nothing, root, wanted("a.txt"))
@@ -128,16 +143,23 @@ def test_a_batch_stays_under_the_size_of_a_payload(root: Path) -> None:
     text = "".join(f"{words.getrandbits(4000):x}\n" for _ in range(400))
     (root / "big.txt").write_text(text)
     results = batch(
-        WorkspaceActivities(), root, *[wanted("big.txt", tokens=ALL_TOKENS, obj_id=str(n)) for n in range(40)]
+        WorkspaceActivities(),
+        root,
+        *[wanted("big.txt", tokens=ALL_TOKENS, obj_id=str(n)) for n in range(40)],
     )
     sizes = [len(result.model_dump_json()) for result in results]
     assert sum(sizes) < BATCH_BYTES + 40 * 300
     assert results[0].status is ReadStatus.OK
-    assert results[-1].error_message == "too much for one read together with the others; ask for fewer tokens"
+    assert (
+        results[-1].error_message
+        == "too much for one read together with the others; ask for fewer tokens"
+    )
 
 
 def test_a_large_file_is_viewed_in_bounded_memory(root: Path) -> None:
-    """A sparse file at the bound, one endless line of NULs, is answered without a copy of it as text."""
+    """A sparse file at the bound, one endless line of NULs, is answered without a copy of it as
+    text.
+    """
     bound = 64 * 1024 * 1024
     with (root / "zeros").open("wb") as file:
         file.truncate(bound)

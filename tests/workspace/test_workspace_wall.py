@@ -1,4 +1,6 @@
-"""The workspace is a wall: what is outside is an ordinary exception, and nothing outside is opened."""
+"""The workspace is a wall: what is outside is an ordinary exception, and nothing outside is
+opened.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,25 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("path", OUTSIDE)
 @pytest.mark.parametrize(
-    "operation", ["read_bytes", "read_text", "content", "stat", "exists", "is_file", "is_dir", "listdir", "scan"]
+    "operation",
+    [
+        "read_bytes",
+        "read_text",
+        "content",
+        "stat",
+        "exists",
+        "is_file",
+        "is_dir",
+        "listdir",
+        "scan",
+    ],
 )
 def test_every_operation_on_a_path_that_leads_out_is_a_permission_error(
     workspace: Workspace, operation: str, path: str
 ) -> None:
-    """Absolute paths, ``..`` and links out are refused alike, and the message names only what the model wrote."""
+    """Absolute paths, ``..`` and links out are refused alike, and the message names only what the
+    model wrote.
+    """
     with pytest.raises(PermissionError) as refused:
         getattr(workspace, operation)(path)
     assert str(refused.value) == f"[Errno 13] The path leads out of the workspace: {path!r}"
@@ -85,7 +100,10 @@ def test_paths_and_links_inside_are_read(workspace: Workspace, path: str, conten
         (
             "sparse",
             OSError,
-            "[Errno 27] The file is too large (more than 262,144 bytes); use view(...) or a tool: 'sparse'",
+            (
+                "[Errno 27] The file is too large (more than 262,144 bytes); use view(...) or a"
+                " tool: 'sparse'"
+            ),
         ),
         ("a\0b", ValueError, "embedded null byte"),
         ("\ud800", ValueError, "the path holds characters that no file name can have: '\\ud800'"),
@@ -109,7 +127,10 @@ def test_a_device_is_refused_without_being_opened() -> None:
 
 def test_text_that_is_not_utf8_is_a_decode_error_that_says_what_to_do(workspace: Workspace) -> None:
     """``open(...).read()`` raises as in Python; the bytes can be had."""
-    with pytest.raises(UnicodeDecodeError, match=re.escape("in 'latin.txt'; open it in mode 'rb', or use view(...)")):
+    with pytest.raises(
+        UnicodeDecodeError,
+        match=re.escape("in 'latin.txt'; open it in mode 'rb', or use view(...)"),
+    ):
         workspace.read_text("latin.txt")
     assert workspace.read_bytes("latin.txt") == b"caf\xe9\n"
 
@@ -131,7 +152,9 @@ def test_a_file_is_read_up_to_exactly_its_bound(root: Path) -> None:
 
 
 def test_a_workspace_that_vanished_says_so(root: Path) -> None:
-    """The message names the workspace, not its place on the host; a workspace that is back is read again."""
+    """The message names the workspace, not its place on the host; a workspace that is back is read
+    again.
+    """
     inside = Workspace(str(root))
     (root / "a").write_text("1")
     shutil.rmtree(root)
@@ -172,7 +195,12 @@ def test_no_descriptor_is_left_open(workspace: Workspace) -> None:
     """Good and bad calls alike close what they opened."""
     before = sorted(Path("/proc/self/fd").iterdir())
     for path in [*OUTSIDE, "src/a.py", "missing", "loop", "pipe", "sparse", "src", "in_dir/../in"]:
-        for operation in (workspace.read_bytes, workspace.listdir, workspace.resolve, workspace.scan):
+        for operation in (
+            workspace.read_bytes,
+            workspace.listdir,
+            workspace.resolve,
+            workspace.scan,
+        ):
             try:
                 operation(path)
             except OSError:
@@ -181,7 +209,9 @@ def test_no_descriptor_is_left_open(workspace: Workspace) -> None:
 
 
 def test_a_directory_swapped_for_a_link_out_never_gives_what_is_outside(root: Path) -> None:
-    """While another thread swaps a directory and a link out, each read gives the inside or an error."""
+    """While another thread swaps a directory and a link out, each read gives the inside or an
+    error.
+    """
     (root / "real").mkdir()
     (root / "real" / "key").write_text("inside")
     (root / "link").symlink_to("../private")

@@ -1,4 +1,6 @@
-"""The wall against two oracles on random trees: ``os.path.realpath``, and the kernel's own ``RESOLVE_BENEATH``."""
+"""The wall against two oracles on random trees: ``os.path.realpath``, and the kernel's own
+``RESOLVE_BENEATH``.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ part = st.sampled_from([*NAMES, *NAMES, ".", "..", ""])
 relative = st.lists(part, min_size=1, max_size=6).map("/".join).filter(bool)
 inner = relative.filter(lambda path: not path.startswith("/"))
 place = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
-entries = st.lists(st.tuples(place, st.sampled_from(["file", "dir", "link", "absolute"]), inner), max_size=12)
+entries = st.lists(
+    st.tuples(place, st.sampled_from(["file", "dir", "link", "absolute"]), inner), max_size=12
+)
 
 _OPENAT2 = 437
 _RESOLVE_BENEATH = 0x08
@@ -47,7 +51,9 @@ def build(root: Path, spec: list[tuple[str, str, str]], *, absolute: bool) -> No
 
 @settings(max_examples=examples(150))
 @given(spec=entries, paths=st.lists(relative, min_size=1, max_size=8))
-def test_nothing_is_read_whose_real_path_is_outside(spec: list[tuple[str, str, str]], paths: list[str]) -> None:
+def test_nothing_is_read_whose_real_path_is_outside(
+    spec: list[tuple[str, str, str]], paths: list[str]
+) -> None:
     """What is read is a file inside, and the one that the path really names."""
     with tempfile.TemporaryDirectory() as base:
         for name in NAMES:
@@ -91,7 +97,9 @@ def outcome(workspace: Workspace, path: str) -> str | int:
 
 
 def kernel_outcome(root: Path, path: str) -> str | int:
-    """The content that ``openat2`` gives beneath ``root``, or the error number that the wall has for its error."""
+    """The content that ``openat2`` gives beneath ``root``, or the error number that the wall has
+    for its error.
+    """
     directory = os.open(root, os.O_PATH | os.O_DIRECTORY)
     how = struct.pack("QQQ", os.O_RDONLY | os.O_CLOEXEC, 0, _RESOLVE_BENEATH)
     libc = ctypes.CDLL(None, use_errno=True)

@@ -1,7 +1,9 @@
-"""What each kind of stored object holds: one model for each, which is written, read, checked and published.
+"""What each kind of stored object holds: one model for each, which is written, read, checked and
+published.
 
-A field of a step stands in ``step``, and nowhere else; it gets a default, which old objects have. ``New...`` is what a writer
-hands over; the archive adds what it knows itself. Imports pydantic and the pure rooms only.
+A field of a step stands in ``step``, and nowhere else; it gets a default, which old objects have.
+``New...`` is what a writer hands over; the archive adds what it knows itself. Imports pydantic and
+the pure rooms only.
 """
 
 from runtime.archive.forms.attempt import WITHOUT_MODEL, Attempt, Capture, NewAttempt
@@ -10,7 +12,14 @@ from runtime.archive.forms.end import End, NewEnd, Signature
 from runtime.archive.forms.exchange import Exchange, ExchangeReason, NewExchange
 from runtime.archive.forms.failure import Failure, NewFailure
 from runtime.archive.forms.kinds import KINDS, check_header, json_schemas
-from runtime.archive.forms.others import CheckpointForm, ClaimForm, Definition, Effect, ReplayForm, RunStart
+from runtime.archive.forms.others import (
+    CheckpointForm,
+    ClaimForm,
+    Definition,
+    Effect,
+    ReplayForm,
+    RunStart,
+)
 from runtime.archive.forms.received import Chunk, NewReceived, StoredReply
 from runtime.archive.forms.step import NewStep, Step, StoredPrefix
 

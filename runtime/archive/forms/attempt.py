@@ -16,9 +16,10 @@ from runtime.projection.segments import Add, Keep, LayoutDelta, Reply
 class Capture(StrEnum):
     """What the recorded request and response bytes are.
 
-    ``WIRE``: the bytes that the HTTP transport sent and received. ``HANDED_OVER``: the request as handed to a
-    provider that has no wire, or whose wire cannot be captured. The second is never shown as the first.
-    ``REPLAYED`` and ``EDITED``: no model was called; the reply is that of another run's step, or a user's statement.
+    ``WIRE``: the bytes that the HTTP transport sent and received. ``HANDED_OVER``: the request as
+    handed to a provider that has no wire, or whose wire cannot be captured. The second is never
+    shown as the first. ``REPLAYED`` and ``EDITED``: no model was called; the reply is that of
+    another run's step, or a user's statement.
     """
 
     WIRE = "wire"
@@ -30,12 +31,16 @@ class Capture(StrEnum):
 WITHOUT_MODEL = frozenset({Capture.REPLAYED, Capture.EDITED})
 """Captures of turns for which no model was called."""
 
-Change = tuple[Literal["keep"], Count, Count] | tuple[Literal["add"], Count] | tuple[Literal["reply"]]
+Change = (
+    tuple[Literal["keep"], Count, Count] | tuple[Literal["add"], Count] | tuple[Literal["reply"]]
+)
 """One piece of a layout's delta, without its segments, which the layout holds."""
 
 
 class LayoutSize(Sized):
-    """The digest of a layout (of the list of its segments' digests), the size of its document, and its segments."""
+    """The digest of a layout (of the list of its segments' digests), the size of its document, and
+    its segments.
+    """
 
     segments: Count
 
@@ -57,9 +62,10 @@ class _AttemptFields(Value):
 class NewAttempt(_AttemptFields):
     """One attempt at a turn's model call, to be archived: the request, as it is about to be sent.
 
-    ``delta`` makes this turn's layout from the parent's. ``temporal_attempt`` is Temporal's attempt number of the activity, from 1, and ``activity`` its id.
-    ``started_at`` is ISO 8601 in UTC. Headers that are not on the allow-list, secret-looking model options and secrets in
-    the URL's query are left out or masked here, whatever the caller passes.
+    ``delta`` makes this turn's layout from the parent's. ``temporal_attempt`` is Temporal's attempt
+    number of the activity, from 1, and ``activity`` its id. ``started_at`` is ISO 8601 in UTC.
+    Headers that are not on the allow-list, secret-looking model options and secrets in the URL's
+    query are left out or masked here, whatever the caller passes.
     """
 
     delta: LayoutDelta
@@ -71,16 +77,18 @@ class NewAttempt(_AttemptFields):
 
 
 class Attempt(_AttemptFields, Form):
-    """A request, before its call; ``activity`` is the id of the activity that makes it. Parts: ``recipe`` (or
-    ``recipe.zst``), ``wire``, ``layout``.
+    """A request, before its call; ``activity`` is the id of the activity that makes it.
 
-    ``number`` counts the attempts at this turn in this run, from 1.
-    ``delta`` makes the layout from the parent's: ``["keep", start, stop]``, ``["add", count]``, ``["reply"]``. ``base``
-    is the attempt that the recipe is relative to; without one it is flat, and ``sources`` names the attempts whose
-    literals it uses: ``[run's prefix, turn, number, …]``, each turn as the difference to the one before.
-    ``level`` tells how often its oldest literals were rewritten. ``previous`` is the attempt before at this turn,
-    ``failed`` the record of how that failed, ``answered`` that of what came back of it otherwise, if there is one.
-    ``start`` is the digest of the run's start, at its first turn.
+    Parts: ``recipe`` (or ``recipe.zst``), ``wire``, ``layout``.
+
+    ``number`` counts the attempts at this turn in this run, from 1. ``delta`` makes the layout from
+    the parent's: ``["keep", start, stop]``, ``["add", count]``, ``["reply"]``. ``base`` is the
+    attempt that the recipe is relative to; without one it is flat, and ``sources`` names the
+    attempts whose literals it uses: ``[run's prefix, turn, number, …]``, each turn as the
+    difference to the one before. ``level`` tells how often its oldest literals were rewritten.
+    ``previous`` is the attempt before at this turn, ``failed`` the record of how that failed,
+    ``answered`` that of what came back of it otherwise, if there is one. ``start`` is the digest of
+    the run's start, at its first turn.
     """
 
     kind: Literal["attempt"] = "attempt"
@@ -97,7 +105,8 @@ class Attempt(_AttemptFields, Form):
     sources: tuple[tuple[str | int, ...], ...] | None
 
     internal: ClassVar[frozenset[str]] = Form.internal | {
-        "previous", "failed", "answered", "start", "delta", "layout", "request", "base", "level", "sources"
+        "previous", "failed", "answered", "start", "delta", "layout", "request", "base", "level",
+        "sources",
     }  # fmt: skip
     derived: ClassVar[tuple[str, ...]] = (
         "key", "digest", "request_digest", "request_bytes", "layout_digest", "segments"

@@ -32,10 +32,13 @@ def sized(data: bytes) -> Sized:
 
 
 class Form(Value):
-    """The header of a stored object. ``parts``: name, stored size and size of each binary part, in order.
+    """The header of a stored object.
 
-    A field stands here once: as it is written, as it is read, and as ``holdfast schema --archive`` publishes it. A default is
-    what a writer need not say; a header has the field all the same, unless it is marked with ``LeftOut`` or ``Later``.
+    ``parts``: name, stored size and size of each binary part, in order.
+
+    A field stands here once: as it is written, as it is read, and as ``holdfast schema --archive``
+    publishes it. A default is what a writer need not say; a header has the field all the same,
+    unless it is marked with ``LeftOut`` or ``Later``.
     """
 
     kind: str
@@ -57,7 +60,9 @@ class Form(Value):
             ValueError: if its header is none of this kind.
         """
         header = archived.header
-        form = cls.model_validate({name: header[name] for name in cls.model_fields if name in header})
+        form = cls.model_validate(
+            {name: header[name] for name in cls.model_fields if name in header}
+        )
         form._address = StepRef(key=archived.key, digest=archived.digest)
         return form
 
@@ -91,10 +96,17 @@ class Form(Value):
     @classmethod
     def _marked(cls, mark: type[_Mark]) -> list[tuple[str, _Mark]]:
         fields = cls.model_fields.items()
-        return [(name, found) for name, field in fields for found in field.metadata if isinstance(found, mark)]
+        return [
+            (name, found)
+            for name, field in fields
+            for found in field.metadata
+            if isinstance(found, mark)
+        ]
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
         schema = handler.resolve_ref_schema(handler(core_schema))
         for name in cls.required():
             schema["properties"][name].pop("default", None)

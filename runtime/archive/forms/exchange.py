@@ -14,8 +14,9 @@ from runtime.base.values import Usage, Value
 class ExchangeReason(StrEnum):
     """Why what came back of an attempt is not its turn's reply.
 
-    ``FOLLOWED``: the call went on with another request, as after a redirect, or to fetch a reply that was not ready.
-    ``SUPERSEDED``: another attempt at the turn was faster, and its reply is the turn's.
+    ``FOLLOWED``: the call went on with another request, as after a redirect, or to fetch a reply
+    that was not ready. ``SUPERSEDED``: another attempt at the turn was faster, and its reply is the
+    turn's.
     """
 
     FOLLOWED = "followed"
@@ -31,13 +32,17 @@ class _ExchangeFields(Value):
 
 
 class NewExchange(_ExchangeFields, NewReceived):
-    """What came back of an attempt, where that is not the turn's reply, to be archived. ``reply`` is there if it is one: it was
-    paid for.
+    """What came back of an attempt, where that is not the turn's reply, to be archived.
+
+    ``reply`` is there if it is one: it was paid for.
     """
 
 
 class Exchange(_ExchangeFields, ReceivedForm):
-    """What came back of an attempt and is not its turn's reply. Parts as a step's. ``reply`` is there if it is one."""
+    """What came back of an attempt and is not its turn's reply.
+
+    Parts as a step's. ``reply`` is there if it is one.
+    """
 
     kind: Literal["exchange"] = "exchange"
     run: str

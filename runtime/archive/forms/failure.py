@@ -19,14 +19,18 @@ class _FailureFields(Value):
 
 
 class NewFailure(_FailureFields, NewReceived):
-    """An attempt that failed, to be archived: what came back until then, and the error as Temporal was told.
+    """An attempt that failed, to be archived: what came back until then, and the error as Temporal
+    was told.
 
     ``spent`` is what the attempt used, and the wait for the next one with it.
     """
 
 
 class Failure(_FailureFields, ReceivedForm):
-    """What came back of an attempt that failed, and what it ``spent``. Parts: ``response`` and ``chunks``, as a step's."""
+    """What came back of an attempt that failed, and what it ``spent``.
+
+    Parts: ``response`` and ``chunks``, as a step's.
+    """
 
     kind: Literal["failure"] = "failure"
     run: str

@@ -1,4 +1,6 @@
-"""All kinds of stored objects: their JSON Schemas, and the check that an object is one of its kind."""
+"""All kinds of stored objects: their JSON Schemas, and the check that an object is one of its
+kind.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,21 @@ from runtime.archive.forms.base import Form
 from runtime.archive.forms.end import End
 from runtime.archive.forms.exchange import Exchange
 from runtime.archive.forms.failure import Failure
-from runtime.archive.forms.others import CheckpointForm, ClaimForm, Definition, Effect, ReplayForm, RunStart
+from runtime.archive.forms.others import (
+    CheckpointForm,
+    ClaimForm,
+    Definition,
+    Effect,
+    ReplayForm,
+    RunStart,
+)
 from runtime.archive.forms.step import Step
 from runtime.base.digests import canonical_json
 from runtime.base.errors import ObjectCorrupt
 
 _FORMS: tuple[type[Form], ...] = (
-    Definition, RunStart, Attempt, Step, Failure, Exchange, Effect, End, CheckpointForm, ReplayForm, ClaimForm
+    Definition, RunStart, Attempt, Step, Failure, Exchange, Effect, End, CheckpointForm, ReplayForm,
+    ClaimForm,
 )  # fmt: skip
 KINDS: dict[str, type[Form]] = {form.model_fields["kind"].default: form for form in _FORMS}
 
@@ -43,13 +53,16 @@ def check_header(archived: ArchivedObject) -> None:
     form = KINDS.get(str(kind))
     if form is None:
         raise ObjectCorrupt(f"{archived.key}: there is no kind {kind!r}")
-    # Lone surrogates, which Python strings may have and JSON parsers refuse, are of no concern to a schema.
+    # Lone surrogates, which Python strings may have and JSON parsers refuse, are of no concern to a
+    # schema.
     text = archived.header_bytes.decode("utf-8", "surrogatepass").encode("utf-8", "replace")
     try:
         form.model_validate_json(text, strict=True)
     except ValueError as error:
         raise ObjectCorrupt(f"{archived.key}: its header is none of a {kind}: {error}") from error
     if missing := [name for name in form.required() if name not in archived.header]:
-        raise ObjectCorrupt(f"{archived.key}: its header is none of a {kind}: it has no {', '.join(missing)}")
+        raise ObjectCorrupt(
+            f"{archived.key}: its header is none of a {kind}: it has no {', '.join(missing)}"
+        )
     if canonical_json(archived.header) != archived.header_bytes:
         raise ObjectCorrupt(f"{archived.key}: its header is not canonical JSON")

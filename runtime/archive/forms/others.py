@@ -1,4 +1,6 @@
-"""The forms of what is small: a job's definition, a run's start, effects, checkpoints, replays and their claims."""
+"""The forms of what is small: a job's definition, a run's start, effects, checkpoints, replays and
+their claims.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,10 @@ from runtime.base.values import LeftOut, StepRef
 
 
 class Definition(Form):
-    """A job's definition; ``number`` counts from 1. ``run`` was begun by the ``order``, by which no other may begin."""
+    """A job's definition; ``number`` counts from 1.
+
+    ``run`` was begun by the ``order``, by which no other may begin.
+    """
 
     kind: Literal["definition"] = "definition"
     number: int
@@ -19,10 +24,12 @@ class Definition(Form):
 
 
 class RunStart(Form):
-    """A run was started at ``turn``, from the step ``parent`` or from nothing. ``claims``: by which it is a replay.
+    """A run was started at ``turn``, from the step ``parent`` or from nothing.
 
-    ``definition`` is the job's at the time; ``earlier`` are the heads of the job's runs before, as far as no other start
-    names them.
+    ``claims``: by which it is a replay.
+
+    ``definition`` is the job's at the time; ``earlier`` are the heads of the job's runs before, as
+    far as no other start names them.
     """
 
     kind: Literal["run"] = "run"
@@ -36,7 +43,10 @@ class RunStart(Form):
 
 
 class Effect(Form):
-    """The result of a tool call of a turn's statement, or of readings. ``uses``: what the store keeps for all jobs that it shows."""
+    """The result of a tool call of a turn's statement, or of readings.
+
+    ``uses``: what the store keeps for all jobs that it shows.
+    """
 
     kind: Literal["effect"] = "effect"
     run: str
@@ -47,7 +57,10 @@ class Effect(Form):
 
 
 class CheckpointForm(Form):
-    """A job's state after a turn. Parts: ``state``, JSON of the version that it names. ``parent`` is the turn's step."""
+    """A job's state after a turn.
+
+    Parts: ``state``, JSON of the version that it names. ``parent`` is the turn's step.
+    """
 
     kind: Literal["checkpoint"] = "checkpoint"
     run: str

@@ -13,7 +13,10 @@ from runtime.projection.segments import Segment, reply_segment
 
 
 class StoredReply(Value):
-    """What the model answered, in the form that all providers share. ``tokens`` is counted with the pinned encoding."""
+    """What the model answered, in the form that all providers share.
+
+    ``tokens`` is counted with the pinned encoding.
+    """
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -26,19 +29,27 @@ class StoredReply(Value):
     def segment(self, turn: int) -> Segment:
         """The segment by which this reply stands in later prompts."""
         return reply_segment(
-            turn=turn, text=self.text, tool_calls=self.tool_calls, thinking=self.thinking, tokens=self.tokens
+            turn=turn,
+            text=self.text,
+            tool_calls=self.tool_calls,
+            thinking=self.thinking,
+            tokens=self.tokens,
         )
 
 
 class Chunk(Value):
-    """``size`` bytes of the response that arrived ``at_us`` microseconds after the request was sent."""
+    """``size`` bytes of the response that arrived ``at_us`` microseconds after the request was
+    sent.
+    """
 
     at_us: int
     size: int
 
 
 class Received(Value):
-    """What a response began with: its status, and those of its headers that are on the allow-list."""
+    """What a response began with: its status, and those of its headers that are on the
+    allow-list.
+    """
 
     status_code: int | None = None
     headers: dict[str, str] = {}
@@ -47,7 +58,8 @@ class Received(Value):
 class NewReceived(Received):
     """What came back of the attempt whose key ``begin_attempt`` returned, to be archived.
 
-    ``response`` is the body as received so far: of an error response, or of a stream that broke; ``chunks`` tell how it arrived.
+    ``response`` is the body as received so far: of an error response, or of a stream that broke;
+    ``chunks`` tell how it arrived.
     """
 
     attempt: str
@@ -58,7 +70,10 @@ class NewReceived(Received):
 
 
 class ReceivedForm(Received, Form):
-    """What came back of an ``attempt``. Parts: ``response``, ``chunks`` (pairs of integers: microseconds since the last, bytes)."""
+    """What came back of an ``attempt``.
+
+    Parts: ``response``, ``chunks`` (pairs of integers: microseconds since the last, bytes).
+    """
 
     attempt: StepRef
     response: Sized

@@ -15,11 +15,13 @@ from runtime.projection.prices import Prices, prompt_cost
 
 
 class StoredPrefix(Value):
-    """How much of a prompt stood as in the one before, in tokens of the job's encoding (see ``projection.prefix``).
+    """How much of a prompt stood as in the one before, in tokens of the job's encoding (see
+    ``projection.prefix``).
 
-    ``broken`` is the kind and origin of the first segment that moved in front of the tail, ``reason`` what moved it, ``lost``
-    the tokens that had to be written to the provider's cache anew and ``lost_usd`` what that cost more than reading them.
-    ``estimated_usd`` is the whole prompt's price if the cache served the stable part. US dollars are 0 for an unknown price.
+    ``broken`` is the kind and origin of the first segment that moved in front of the tail,
+    ``reason`` what moved it, ``lost`` the tokens that had to be written to the provider's cache
+    anew and ``lost_usd`` what that cost more than reading them. ``estimated_usd`` is the whole
+    prompt's price if the cache served the stable part. US dollars are 0 for an unknown price.
     """
 
     share: float
@@ -52,7 +54,10 @@ class StoredPrefix(Value):
 
 
 class StepFields(BetweenCalls):
-    """What a step says that its writer knows: the reply, and what it cost. ``failed_attempts`` is what the turn's others used."""
+    """What a step says that its writer knows: the reply, and what it cost.
+
+    ``failed_attempts`` is what the turn's others used.
+    """
 
     run: str
     turn: int
@@ -69,13 +74,16 @@ class NewStep(StepFields, NewReceived):
 
 
 class Step(StepFields, ReceivedForm):
-    """A reply, after its call. Parts: ``response``, ``chunks`` (pairs of integers: microseconds since the last, bytes).
+    """A reply, after its call.
 
-    ``execution`` is that of the statement before. ``nodes`` are the states of the nodes that ``changed``, in a ``keyframe`` of
-    all; ``nodes_digest`` is that of the digests of all. ``effects`` are the tool results of the statement before,
-    ``checkpoints`` the job's state between the two turns, ``beside`` the calls since then that nothing else names (see
-    ``naming``), ``definition`` the job's at the time, in keyframes. ``failed_attempts`` is what the turn's others used.
-    ``reset_event_id`` is where a Temporal reset goes back to before this call.
+    Parts: ``response``, ``chunks`` (pairs of integers: microseconds since the last, bytes).
+
+    ``execution`` is that of the statement before. ``nodes`` are the states of the nodes that
+    ``changed``, in a ``keyframe`` of all; ``nodes_digest`` is that of the digests of all.
+    ``effects`` are the tool results of the statement before, ``checkpoints`` the job's state
+    between the two turns, ``beside`` the calls since then that nothing else names (see ``naming``),
+    ``definition`` the job's at the time, in keyframes. ``failed_attempts`` is what the turn's
+    others used. ``reset_event_id`` is where a Temporal reset goes back to before this call.
     """
 
     kind: Literal["step"] = "step"

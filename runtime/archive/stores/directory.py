@@ -1,10 +1,11 @@
 """An object store in a directory: one file an object, atomic, durable, safe with many processes.
 
-A file is written without a name (``O_TMPFILE``), synced, and then linked to its name, which fails if the name is
-taken; then its directory is synced. So a kill at any moment leaves either the whole object or nothing, not even a
-leftover. Objects are for their owner's eyes alone (0600, in directories of 0700): they are what models were told.
-Where the file system has no ``O_TMPFILE``, a named file under ``.tmp`` takes its place; leftovers there
-are never listed and are removed a day later.
+A file is written without a name (``O_TMPFILE``), synced, and then linked to its name, which fails
+if the name is taken; then its directory is synced. So a kill at any moment leaves either the whole
+object or nothing, not even a leftover. Objects are for their owner's eyes alone (0600, in
+directories of 0700): they are what models were told. Where the file system has no ``O_TMPFILE``, a
+named file under ``.tmp`` takes its place; leftovers there are never listed and are removed a day
+later.
 """
 
 from __future__ import annotations
@@ -40,13 +41,18 @@ class DirectoryStore:
         try:
             self.root.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_DIRECTORY)
         except OSError as error:
-            raise ArchiveError(f"cannot create the archive directory {self.root}: {error.strerror}") from error
+            raise ArchiveError(
+                f"cannot create the archive directory {self.root}: {error.strerror}"
+            ) from error
         self._unnamed = _O_TMPFILE is not None and Path("/proc/self/fd").is_dir()
         self._known: set[Path] = set()
         self._remove_leftovers()
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """See ``ObjectStore``. The object, its name and every directory above it are on disk when this returns."""
+        """See ``ObjectStore``.
+
+        The object, its name and every directory above it are on disk when this returns.
+        """
         path = self._path(key)
         try:
             self._make_directory(path.parent)
@@ -55,12 +61,16 @@ class DirectoryStore:
                 created = True
             except FileExistsError:
                 created = False
-            # Also when the name was taken: another process may have linked it and not yet synced the directory,
-            # and what our caller reads from it must not be lost afterwards.
+            # Also when the name was taken: another process may have linked it and not yet synced
+            # the directory, and what our caller reads from it must not be lost afterwards.
             failpoint("store.directory.before_sync")
             _sync_directory(path.parent)
         except OSError as error:
-            advice = "; make room: what could not be written is tried again" if error.errno in _FULL else ""
+            advice = (
+                "; make room: what could not be written is tried again"
+                if error.errno in _FULL
+                else ""
+            )
             raise ArchiveError(f"cannot write {path}: {error.strerror}{advice}") from error
         return created
 
@@ -75,7 +85,10 @@ class DirectoryStore:
             raise ArchiveError(f"cannot read {path}: {error.strerror}") from error
 
     def list(self, prefix: str) -> Iterator[str]:
-        """See ``ObjectStore``. Reads one directory at a time, and only those that can hold the prefix."""
+        """See ``ObjectStore``.
+
+        Reads one directory at a time, and only those that can hold the prefix.
+        """
         folder, _, _ = prefix.rpartition("/")
         yield from self._walk(folder, prefix)
 
@@ -96,12 +109,15 @@ class DirectoryStore:
     def _walk(self, folder: str, prefix: str) -> Iterator[str]:
         try:
             with os.scandir(self.root / folder) as found:
-                entries = [(e.name + "/" if e.is_dir(follow_symlinks=False) else e.name) for e in found]
+                entries = [
+                    (e.name + "/" if e.is_dir(follow_symlinks=False) else e.name) for e in found
+                ]
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             raise ArchiveError(f"cannot list {self.root / folder}: {error.strerror}") from error
-        # A directory sorts as its name with the slash, which is how its keys sort among their neighbours.
+        # A directory sorts as its name with the slash, which is how its keys sort among their
+        # neighbours.
         for name in sorted(entries):
             key = f"{folder}/{name}" if folder else name
             if not folder and name == f"{_TMP}/":
@@ -114,7 +130,12 @@ class DirectoryStore:
 
     def _path(self, key: str) -> Path:
         parts = key.split("/")
-        if not all(parts) or any(p in {".", ".."} for p in parts) or parts[0] == _TMP or "\0" in key:
+        if (
+            not all(parts)
+            or any(p in {".", ".."} for p in parts)
+            or parts[0] == _TMP
+            or "\0" in key
+        ):
             raise ArchiveError(f"{key!r} is not an object key")
         return self.root.joinpath(*parts)
 
@@ -136,7 +157,9 @@ class DirectoryStore:
             return
         assert _O_TMPFILE is not None
         try:
-            descriptor = os.open(path.parent, _O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, _PRIVATE_FILE)
+            descriptor = os.open(
+                path.parent, _O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, _PRIVATE_FILE
+            )
         except OSError as error:
             if error.errno not in _UNSUPPORTED:
                 raise
@@ -165,7 +188,9 @@ class DirectoryStore:
             Path(name).unlink(missing_ok=True)
 
     def _remove_leftovers(self) -> None:
-        """Remove files that a killed process left under ``.tmp``; young ones may belong to a live process."""
+        """Remove files that a killed process left under ``.tmp``; young ones may belong to a live
+        process.
+        """
         oldest = time.time() - _LEFTOVER_AGE_S
         with suppress(OSError):
             for path in (self.root / _TMP).iterdir():
@@ -187,8 +212,8 @@ def _link_open_file(descriptor: int, path: Path) -> None:
     """Give an open file without a name the name ``path``; FileExistsError if that is taken."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        # With a directory's descriptor Python calls linkat with AT_SYMLINK_FOLLOW; without one it calls link, which
-        # would link the symbolic link under /proc.
+        # With a directory's descriptor Python calls linkat with AT_SYMLINK_FOLLOW; without one it
+        # calls link, which would link the symbolic link under /proc.
         os.link(f"/proc/self/fd/{descriptor}", path.name, dst_dir_fd=folder, follow_symlinks=True)
     finally:
         os.close(folder)

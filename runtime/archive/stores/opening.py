@@ -16,7 +16,8 @@ _MARKER_TEXT = canonical_json({"archive": "holdfast", "format": 1})
 
 
 def open_store(url: str) -> ObjectStore:
-    """The store at ``url``: a directory's path, ``file:///…`` or ``s3://bucket/prefix?option=…`` (see ``s3.py``).
+    """The store at ``url``: a directory's path, ``file:///…`` or ``s3://bucket/prefix?option=…``
+    (see ``s3.py``).
 
     Raises:
         InputError: if the address is of no known kind.
@@ -28,7 +29,8 @@ def open_store(url: str) -> ObjectStore:
 
 
 def open_existing(url: str) -> ObjectStore:
-    """The store at ``url``, to be read: it may be read-only, nothing is written, and a directory is not made.
+    """The store at ``url``, to be read: it may be read-only, nothing is written, and a directory is
+    not made.
 
     Raises:
         InputError: if the address is of no known kind.
@@ -66,12 +68,16 @@ def _store_at(url: str) -> ObjectStore:
     elif (folder := _folder(url)) is not None:
         store = DirectoryStore(folder)
     else:
-        raise InputError(f"{url!r} is no archive store: give a directory, file:///… or s3://bucket/prefix")
+        raise InputError(
+            f"{url!r} is no archive store: give a directory, file:///… or s3://bucket/prefix"
+        )
     return store
 
 
 def check_store(store: ObjectStore, url: str) -> None:
-    """Check that ``store`` can be written and refuses to overwrite. Writes one small object, once for ever.
+    """Check that ``store`` can be written and refuses to overwrite.
+
+    Writes one small object, once for ever.
 
     Raises:
         ArchiveError: if it does not; the message says what to do.
@@ -87,4 +93,6 @@ def check_store(store: ObjectStore, url: str) -> None:
 
 def _check_marker(found: bytes, url: str) -> None:
     if found != _MARKER_TEXT:
-        raise ArchiveError(f"{url} holds something else than a Holdfast archive of format 1 at {_MARKER}")
+        raise ArchiveError(
+            f"{url} holds something else than a Holdfast archive of format 1 at {_MARKER}"
+        )

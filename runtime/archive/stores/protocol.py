@@ -7,14 +7,17 @@ from typing import Protocol
 
 
 class ObjectStore(Protocol):
-    """Write-once objects under keys such as ``"a/b/c"`` (ASCII). Synchronous and safe to share between threads."""
+    """Write-once objects under keys such as ``"a/b/c"`` (ASCII).
+
+    Synchronous and safe to share between threads.
+    """
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """Store ``data`` durably. False: the key was taken, and nothing was written.
 
         Raises:
-            ArchiveError: if the store cannot be written; the object may or may not be there afterwards, never a
-                part of it.
+            ArchiveError: if the store cannot be written; the object may or may not be there
+                afterwards, never a part of it.
         """
         ...
 
@@ -30,13 +33,15 @@ class ObjectStore(Protocol):
     def list(self, prefix: str) -> Iterator[str]:
         """All keys that start with ``prefix``, in lexicographic order, streaming.
 
-        Folders of which one's name begins with another's (``a/``, ``a-b/``) may come in either order: SeaweedFS
-        compares names, AWS whole keys. The archive's keys are made so that this does not matter.
+        Folders of which one's name begins with another's (``a/``, ``a-b/``) may come in either
+        order: SeaweedFS compares names, AWS whole keys. The archive's keys are made so that this
+        does not matter.
         """
         ...
 
     def folders(self, prefix: str) -> Iterator[str]:
-        """The next parts, up to a slash, of the keys under ``prefix`` (empty, or ending in a slash), each once and sorted.
+        """The next parts, up to a slash, of the keys under ``prefix`` (empty, or ending in a
+        slash), each once and sorted.
 
         It costs by the number of folders, not of the objects in them.
         """

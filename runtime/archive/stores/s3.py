@@ -1,8 +1,10 @@
 """An object store on S3 or anything that speaks its protocol, through boto3.
 
-Endpoint, region and credentials come from the standard AWS variables and profiles (``AWS_ENDPOINT_URL_S3``,
-``AWS_PROFILE``, …). Options stand in the address's query: ``s3://bucket/prefix?endpoint_url=…&region=…&profile=…
-&sse=aws:kms&sse_key=…&lock=COMPLIANCE&lock_days=365``. Writes are conditional (``If-None-Match: *``).
+Endpoint, region and credentials come from the standard AWS variables and profiles
+(``AWS_ENDPOINT_URL_S3``, ``AWS_PROFILE``, …). Options stand in the address's query:
+``s3://bucket/prefix?endpoint_url=…&region=…&profile=…
+&sse=aws:kms&sse_key=…&lock=COMPLIANCE&lock_days=365``. Writes are conditional (``If-None-Match:
+*``).
 """
 
 from __future__ import annotations
@@ -23,7 +25,16 @@ from runtime.base.failpoints import failpoint
 
 T = TypeVar("T")
 
-_OPTIONS = {"endpoint_url", "region", "profile", "sse", "sse_key", "lock", "lock_days", "path_style"}
+_OPTIONS = {
+    "endpoint_url",
+    "region",
+    "profile",
+    "sse",
+    "sse_key",
+    "lock",
+    "lock_days",
+    "path_style",
+}
 _TRIES = 6
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
@@ -34,10 +45,18 @@ _MISSING = {"NoSuchKey", "404", "NotFound"}
 
 
 class S3Store:
-    """Objects in ``bucket`` under ``prefix``. ``extra`` are arguments added to every ``PutObject``."""
+    """Objects in ``bucket`` under ``prefix``.
+
+    ``extra`` are arguments added to every ``PutObject``.
+    """
 
     def __init__(
-        self, client: Any, bucket: str, prefix: str = "", *, extra: Callable[[], dict[str, Any]] = dict
+        self,
+        client: Any,
+        bucket: str,
+        prefix: str = "",
+        *,
+        extra: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         self._client = client
         self._bucket = bucket
@@ -59,8 +78,12 @@ class S3Store:
             what = f"unknown option {', '.join(sorted(unknown))}" if unknown else "no bucket"
             raise InputError(f"{url!r}: {what}; known options are {', '.join(sorted(_OPTIONS))}")
         try:
-            session = boto3.session.Session(profile_name=options.get("profile"), region_name=options.get("region"))
-            client = session.client("s3", endpoint_url=options.get("endpoint_url"), config=_config(options))
+            session = boto3.session.Session(
+                profile_name=options.get("profile"), region_name=options.get("region")
+            )
+            client = session.client(
+                "s3", endpoint_url=options.get("endpoint_url"), config=_config(options)
+            )
         except (BotoCoreError, ValueError) as error:
             raise ArchiveError(f"cannot open {url}: {error}") from error
         return cls(client, parts.netloc, parts.path, extra=_put_arguments(url, options))
@@ -68,8 +91,8 @@ class S3Store:
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """See ``ObjectStore``.
 
-        A try whose answer was lost may have stored the object; the next try then finds the key taken. So after such
-        a try the object is compared: if it is ours, it was our write.
+        A try whose answer was lost may have stored the object; the next try then finds the key
+        taken. So after such a try the object is compared: if it is ours, it was our write.
         """
         unsure = False
 
@@ -78,7 +101,11 @@ class S3Store:
             try:
                 failpoint("store.s3.before_put")
                 self._client.put_object(
-                    Bucket=self._bucket, Key=self._prefix + key, Body=data, IfNoneMatch="*", **self._extra()
+                    Bucket=self._bucket,
+                    Key=self._prefix + key,
+                    Body=data,
+                    IfNoneMatch="*",
+                    **self._extra(),
                 )
             except ClientError as error:
                 if _code(error) in _TAKEN:
@@ -149,19 +176,27 @@ class S3Store:
                 return
 
     def _try(self, what: str, call: Callable[[], T], *, missing: str | None = None) -> T:
-        """Call until it succeeds, at most ``_TRIES`` times, with growing, jittered pauses (about 10 s in all)."""
+        """Call until it succeeds, at most ``_TRIES`` times, with growing, jittered pauses (about 10
+        s in all).
+        """
         pause = _FIRST_PAUSE_S
         for attempt in range(1, _TRIES + 1):
             try:
                 return call()
             except ClientError as error:
                 if missing is not None and _code(error) in _MISSING:
-                    raise ObjectMissing(f"the archive has no object {missing} (in s3://{self._bucket})") from None
+                    raise ObjectMissing(
+                        f"the archive has no object {missing} (in s3://{self._bucket})"
+                    ) from None
                 if attempt == _TRIES or not _passing(error):
-                    raise ArchiveError(f"cannot {what} s3://{self._bucket}/{self._prefix}: {error}") from error
+                    raise ArchiveError(
+                        f"cannot {what} s3://{self._bucket}/{self._prefix}: {error}"
+                    ) from error
             except (BotoCoreError, OSError) as error:
                 if attempt == _TRIES or not _connection(error):
-                    raise ArchiveError(f"cannot {what} s3://{self._bucket}/{self._prefix}: {error}") from error
+                    raise ArchiveError(
+                        f"cannot {what} s3://{self._bucket}/{self._prefix}: {error}"
+                    ) from error
             time.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, _LONGEST_PAUSE_S)
         raise AssertionError("unreachable")
@@ -174,19 +209,27 @@ def _config(options: dict[str, str]) -> Config:
         read_timeout=_READ_TIMEOUT_S,
         retries={"total_max_attempts": 1, "mode": "standard"},
         max_pool_connections=50,
-        s3={"addressing_style": "path" if options.get("path_style", "").lower() in {"1", "true"} else "auto"},
+        s3={
+            "addressing_style": (
+                "path" if options.get("path_style", "").lower() in {"1", "true"} else "auto"
+            )
+        },
     )
 
 
 def _put_arguments(url: str, options: dict[str, str]) -> Callable[[], dict[str, Any]]:
-    """What the address's encryption and retention options add to each write; the retention date is made anew."""
+    """What the address's encryption and retention options add to each write; the retention date is
+    made anew.
+    """
     fixed: dict[str, Any] = {}
     if "sse" in options:
         fixed["ServerSideEncryption"] = options["sse"]
     if "sse_key" in options:
         fixed["SSEKMSKeyId"] = options["sse_key"]
     if ("lock" in options) != ("lock_days" in options):
-        raise InputError(f"{url!r}: lock and lock_days go together, as in lock=COMPLIANCE&lock_days=365")
+        raise InputError(
+            f"{url!r}: lock and lock_days go together, as in lock=COMPLIANCE&lock_days=365"
+        )
     if "lock" not in options:
         return lambda: fixed
     if options["lock"] not in {"COMPLIANCE", "GOVERNANCE"} or not options["lock_days"].isdigit():
@@ -211,13 +254,22 @@ def _status(error: ClientError) -> int:
 
 
 def _passing(error: ClientError) -> bool:
-    """Errors that another try may not see: overload, trouble inside, and a racing conditional write (409)."""
-    return _status(error) in {409, 429} or _status(error) >= 500 or _code(error) in {"SlowDown", "RequestTimeout"}
+    """Errors that another try may not see: overload, trouble inside, and a racing conditional write
+    (409).
+    """
+    return (
+        _status(error) in {409, 429}
+        or _status(error) >= 500
+        or _code(error) in {"SlowDown", "RequestTimeout"}
+    )
 
 
 def _connection(error: Exception) -> bool:
-    """Connection trouble and timeouts, and not a mistake in the settings (no credentials, no region)."""
+    """Connection trouble and timeouts, and not a mistake in the settings (no credentials, no
+    region).
+    """
     name = type(error).__name__
     return isinstance(error, OSError) or any(
-        word in name for word in ("Connection", "Timeout", "HTTPClient", "Response", "Endpoint", "Incomplete")
+        word in name
+        for word in ("Connection", "Timeout", "HTTPClient", "Response", "Endpoint", "Incomplete")
     )

@@ -1,8 +1,10 @@
-"""What a source's outline consists of, by kind of file: symbols, headings, keys or columns, each with its line.
+"""What a source's outline consists of, by kind of file: symbols, headings, keys or columns, each
+with its line.
 
-Source code, HTML, JSON, YAML and TOML are parsed by tree-sitter, which reads broken sources too; Markdown, reStructuredText,
-tables, Perl and SQL by their lines; and everything else is searched for lines that look like definitions. Equal text gives an equal outline, on
-every machine with the same grammars, and nothing here raises on any input.
+Source code, HTML, JSON, YAML and TOML are parsed by tree-sitter, which reads broken sources too;
+Markdown, reStructuredText, tables, Perl and SQL by their lines; and everything else is searched for
+lines that look like definitions. Equal text gives an equal outline, on every machine with the same
+grammars, and nothing here raises on any input.
 """
 
 from __future__ import annotations

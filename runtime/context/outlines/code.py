@@ -1,4 +1,6 @@
-"""Outlines of source code: its definitions, each with its signature as written, and the first line of its documentation."""
+"""Outlines of source code: its definitions, each with its signature as written, and the first line
+of its documentation.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class _Reader:
             if node.type != "attribute_item":  # Rust's stand between a definition and its comment
                 before = node
 
-    def _node(self, node: Node, start: Node, level: int, depth: int, comment: str) -> Iterator[Item]:
+    def _node(
+        self, node: Node, start: Node, level: int, depth: int, comment: str
+    ) -> Iterator[Item]:
         language, kind = self.language, node.type
         if kind in language.wrappers:
             inner = [child for child in node.named_children if child.type not in language.skipped]
@@ -66,7 +70,9 @@ class _Reader:
         elif kind in language.open or kind == "ERROR":
             yield from self._children(node, level, depth + 1)
 
-    def _definition(self, node: Node, start: Node, level: int, depth: int, comment: str) -> Iterator[Item]:
+    def _definition(
+        self, node: Node, start: Node, level: int, depth: int, comment: str
+    ) -> Iterator[Item]:
         body = self._body(node)
         if body is None and node.type.endswith("_specifier"):
             return  # ``struct point p;`` names a type, and defines none
@@ -77,7 +83,9 @@ class _Reader:
         if body is not None and node.type not in self.language.closed:
             yield from self._children(body, level + 1, depth + 1)
 
-    def _leaf(self, node: Node, start: Node, level: int, depth: int, comment: str) -> Iterator[Item]:
+    def _leaf(
+        self, node: Node, start: Node, level: int, depth: int, comment: str
+    ) -> Iterator[Item]:
         body = self._body(node)
         if body is not None:
             # A declaration whose value or type has a body: a function in a variable, a struct.
@@ -97,11 +105,15 @@ class _Reader:
         left, kind = assignment.child_by_field_name("left"), assignment.child_by_field_name("type")
         if left is None or left.type != "identifier" or (level > 0 and kind is None):
             return
-        text = text_between(self.source, node.start_byte, min(node.end_byte, node.start_byte + 4_000))
+        text = text_between(
+            self.source, node.start_byte, min(node.end_byte, node.start_byte + 4_000)
+        )
         yield Item(line_of(node), level, one_line(text, VALUE_CHARS))
 
     def _body(self, node: Node, depth: int = 0) -> Node | None:
-        """Where a definition's body is: its own, or that of the type or the value which it names."""
+        """Where a definition's body is: its own, or that of the type or the value which it
+        names.
+        """
         for field in ("body", "accessors"):
             body = node.child_by_field_name(field)
             if body is not None and body.type != "ordered_field_declaration_list":
@@ -111,7 +123,10 @@ class _Reader:
         for child in node.named_children[:8]:
             if child.type in self.language.bodies:
                 return child
-            if child.type in self.language.carriers and (body := self._body(child, depth + 1)) is not None:
+            if (
+                child.type in self.language.carriers
+                and (body := self._body(child, depth + 1)) is not None
+            ):
                 return body
         # Go's interfaces have their methods in no body of their own.
         return node if node.type == "interface_type" and node.named_children else None
@@ -122,7 +137,9 @@ class _Reader:
         stop = node.end_byte if body is None else body.start_byte
         if body is not None and body.type == "interface_type":
             return text_between(self.source, begin, body.start_byte) + "interface"
-        stop = min([stop, *(child.start_byte for child in node.named_children if child.type == "comment")])
+        stop = min(
+            [stop, *(child.start_byte for child in node.named_children if child.type == "comment")]
+        )
         text = text_between(self.source, begin, min(stop, begin + 4_000))
         if body is None and not text.rstrip().endswith((";", ")", "}")):
             text = text.split("\n", 1)[0]
@@ -164,11 +181,15 @@ class _Reader:
             return ""
         statement = next((child for child in body.named_children if child.type != "comment"), None)
         inner = (
-            statement.named_children[:1] if statement is not None and statement.type == "expression_statement" else []
+            statement.named_children[:1]
+            if statement is not None and statement.type == "expression_statement"
+            else []
         )
         if not inner or inner[0].type != "string":
             return ""
-        text = text_between(self.source, inner[0].start_byte, min(inner[0].end_byte, inner[0].start_byte + 4_000))
+        text = text_between(
+            self.source, inner[0].start_byte, min(inner[0].end_byte, inner[0].start_byte + 4_000)
+        )
         quotes = _QUOTES.match(text)
         if quotes is None:
             return ""

@@ -39,7 +39,11 @@ class _Reader:
                 yield from self._table(child)
             elif child.type in self.language.lists and level == 0:
                 yield from self._list(child)
-            elif child.type in self.language.mappings or child.type in self.language.open or child.type == "ERROR":
+            elif (
+                child.type in self.language.mappings
+                or child.type in self.language.open
+                or child.type == "ERROR"
+            ):
                 yield from self.within(child, level)
 
     def _pair(self, node: Node, level: int) -> Iterator[Item]:
@@ -49,7 +53,9 @@ class _Reader:
         value = node.child_by_field_name("value") or node.named_children[-1]
         value = self._bare(value)
         name = one_line(self._text(key).strip("\"'"), VALUE_CHARS)
-        yield Item(line_of(node), level, f"{name}: {self._shape(value)}" if value.id != key.id else name)
+        yield Item(
+            line_of(node), level, f"{name}: {self._shape(value)}" if value.id != key.id else name
+        )
         if value.type in self.language.mappings and level + 1 < KEY_LEVELS:
             yield from self.within(value, level + 1)
 
@@ -72,8 +78,11 @@ class _Reader:
             return f"object with {len(pairs):,} {'key' if len(pairs) == 1 else 'keys'}"
         if value.type in self.language.lists:
             members = [child for child in value.named_children if child.type != "comment"]
-            of = bool(members) and all(self._bare(child).type in self.language.mappings for child in members)
-            return f"array of {len(members):,}{' object' if of else ''}{'s' if of and len(members) > 1 else ''}"
+            of = bool(members) and all(
+                self._bare(child).type in self.language.mappings for child in members
+            )
+            kind = (" objects" if len(members) > 1 else " object") if of else ""
+            return f"array of {len(members):,}{kind}"
         return one_line(self._text(value), VALUE_CHARS)
 
     def _bare(self, node: Node) -> Node:
@@ -85,4 +94,6 @@ class _Reader:
         return node
 
     def _text(self, node: Node) -> str:
-        return text_between(self.source, node.start_byte, min(node.end_byte, node.start_byte + 4_000))
+        return text_between(
+            self.source, node.start_byte, min(node.end_byte, node.start_byte + 4_000)
+        )

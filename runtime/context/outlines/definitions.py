@@ -1,4 +1,6 @@
-"""Outlines of everything else, by its lines: what looks like a definition, and the keys of settings."""
+"""Outlines of everything else, by its lines: what looks like a definition, and the keys of
+settings.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ def definitions(text: str) -> Iterator[Item]:
     for number, line in numbered(text):
         indent = len(line) - len(line.lstrip())
         if _DEFINITION.match(line) or (
-            indent == 0 and _C_FUNCTION.match(line) and line.rstrip().endswith(("{", ")")) and not _CONTROL.match(line)
+            indent == 0
+            and _C_FUNCTION.match(line)
+            and line.rstrip().endswith(("{", ")"))
+            and not _CONTROL.match(line)
         ):
             yield Item(number, min(indent // 2, 3), line.rstrip().rstrip("{").rstrip())
 

@@ -25,7 +25,11 @@ def markdown(text: str) -> Iterator[Item]:
             heading, rule = _HEADING.match(line), _SETEXT.match(line)
             if heading:
                 yield Item(number, len(heading[1]) - 1, heading[2].rstrip().rstrip("#"))
-            elif rule and before.strip() and not before.lstrip().startswith(("-", "*", "+", ">", "|", "#")):
+            elif (
+                rule
+                and before.strip()
+                and not before.lstrip().startswith(("-", "*", "+", ">", "|", "#"))
+            ):
                 yield Item(number - 1, 0 if rule[1][0] == "=" else 1, before)
         before = line
 

@@ -20,7 +20,9 @@ VALUE_CHARS = 60
 
 @dataclass(frozen=True)
 class Item:
-    """One entry: its 0-based line, its depth from 0, its text on one line, and the first line of its documentation."""
+    """One entry: its 0-based line, its depth from 0, its text on one line, and the first line of
+    its documentation.
+    """
 
     line: int
     level: int
@@ -32,7 +34,9 @@ def first(items: Iterable[Item]) -> tuple[Item, ...]:
     """The first items, within the bounds."""
     taken: list[Item] = []
     for item in items:
-        taken.append(Item(item.line, min(item.level, MAX_LEVEL), one_line(item.text), one_line(item.doc)))
+        taken.append(
+            Item(item.line, min(item.level, MAX_LEVEL), one_line(item.text), one_line(item.doc))
+        )
         if len(taken) == MAX_ITEMS:
             break
     return tuple(taken)

@@ -1,6 +1,8 @@
-"""The languages that are outlined from their syntax: for each, which of its grammar's nodes are what.
+"""The languages that are outlined from their syntax: for each, which of its grammar's nodes are
+what.
 
-Node names are those of the tree-sitter grammars that pyproject.toml names. Each is a package of its own with the parser in
+Node names are those of the tree-sitter grammars that pyproject.toml names. Each is a package of its
+own with the parser in
 it: the package of all grammars downloads them when they are first used, and a worker must not.
 """
 
@@ -52,9 +54,10 @@ def _set(names: str) -> frozenset[str]:
 class CodeLanguage:
     """How a language's syntax tree is read.
 
-    ``definitions`` become items, and what stands in their bodies is read one level deeper; ``leaves`` become items as they are;
-    ``outer`` are leaves only where they stand outside every definition. ``wrappers`` hold a definition whose text begins with
-    them, ``open`` nodes are read as if they were not there. ``carriers`` are the nodes between a definition and its body, and
+    ``definitions`` become items, and what stands in their bodies is read one level deeper;
+    ``leaves`` become items as they are; ``outer`` are leaves only where they stand outside every
+    definition. ``wrappers`` hold a definition whose text begins with them, ``open`` nodes are read
+    as if they were not there. ``carriers`` are the nodes between a definition and its body, and
     ``skipped`` those at a definition's start that are not its own.
     """
 
@@ -67,7 +70,9 @@ class CodeLanguage:
     carriers: frozenset[str] = frozenset()
     skipped: frozenset[str] = frozenset()
     closed: frozenset[str] = frozenset()
-    """Definitions whose bodies are not read: functions, in languages where they hold no definitions worth a line."""
+    """Definitions whose bodies are not read: functions, in languages where they hold no definitions
+    worth a line.
+    """
     bodies: frozenset[str] = _set("field_declaration_list enumerator_list declaration_list")
     """Nodes that are a definition's body where the grammar has no field of that name."""
 
@@ -77,17 +82,19 @@ _PYTHON = CodeLanguage(
     definitions=_set("class_definition function_definition"),
     leaves=_set("type_alias_statement"),
     open=_set(
-        "decorated_definition if_statement elif_clause else_clause try_statement except_clause finally_clause "
-        "with_statement block"
+        "decorated_definition if_statement elif_clause else_clause try_statement except_clause"
+        " finally_clause with_statement block"
     ),
 )
 _SCRIPT_DEFINITIONS = (
-    "class_declaration abstract_class_declaration class function_declaration generator_function_declaration "
-    "method_definition interface_declaration enum_declaration internal_module module"
+    "class_declaration abstract_class_declaration class function_declaration"
+    " generator_function_declaration method_definition interface_declaration enum_declaration"
+    " internal_module module"
 )
 _SCRIPT_LEAVES = (
-    "public_field_definition field_definition property_signature method_signature abstract_method_signature "
-    "function_signature type_alias_declaration enum_assignment property_identifier"
+    "public_field_definition field_definition property_signature method_signature"
+    " abstract_method_signature function_signature type_alias_declaration enum_assignment"
+    " property_identifier"
 )
 _SCRIPT_CLOSED = _set("function_declaration generator_function_declaration method_definition")
 _SCRIPT_OPEN = _set("expression_statement")
@@ -111,37 +118,46 @@ def _script(load: Callable[[], object]) -> CodeLanguage:
 _GO = CodeLanguage(
     Grammar(tree_sitter_go.language),
     definitions=_set("function_declaration method_declaration type_declaration"),
-    leaves=_set("package_clause const_declaration var_declaration field_declaration method_elem method_spec"),
+    leaves=_set(
+        "package_clause const_declaration var_declaration field_declaration method_elem method_spec"
+    ),
     carriers=_set("type_spec struct_type interface_type"),
     open=_set("field_declaration_list"),
     closed=_set("function_declaration method_declaration"),
 )
 _RUST = CodeLanguage(
     Grammar(tree_sitter_rust.language),
-    definitions=_set("function_item struct_item enum_item union_item trait_item impl_item mod_item foreign_mod_item"),
+    definitions=_set(
+        "function_item struct_item enum_item union_item trait_item impl_item mod_item"
+        " foreign_mod_item"
+    ),
     leaves=_set(
-        "function_signature_item const_item static_item type_item associated_type macro_definition field_declaration "
-        "enum_variant"
+        "function_signature_item const_item static_item type_item associated_type macro_definition"
+        " field_declaration enum_variant"
     ),
     closed=_set("function_item"),
 )
 _JAVA = CodeLanguage(
     Grammar(tree_sitter_java.language),
     definitions=_set(
-        "class_declaration interface_declaration enum_declaration record_declaration annotation_type_declaration "
-        "method_declaration constructor_declaration compact_constructor_declaration"
+        "class_declaration interface_declaration enum_declaration record_declaration"
+        " annotation_type_declaration method_declaration constructor_declaration"
+        " compact_constructor_declaration"
     ),
     leaves=_set(
-        "package_declaration field_declaration constant_declaration enum_constant annotation_type_element_declaration"
+        "package_declaration field_declaration constant_declaration enum_constant"
+        " annotation_type_element_declaration"
     ),
     open=_set("enum_body_declarations"),
     closed=_set("method_declaration constructor_declaration compact_constructor_declaration"),
 )
-_C_DEFINITIONS = "function_definition type_definition struct_specifier union_specifier enum_specifier"
+_C_DEFINITIONS = (
+    "function_definition type_definition struct_specifier union_specifier enum_specifier"
+)
 _C_LEAVES = "declaration field_declaration enumerator preproc_def preproc_function_def"
 _C_OPEN = (
-    "preproc_if preproc_ifdef preproc_else preproc_elif preproc_elifdef linkage_specification declaration_list "
-    "field_declaration_list"
+    "preproc_if preproc_ifdef preproc_else preproc_elif preproc_elifdef linkage_specification"
+    " declaration_list field_declaration_list"
 )
 _C = CodeLanguage(
     Grammar(tree_sitter_c.language),
@@ -163,19 +179,21 @@ _CPP = CodeLanguage(
 _CSHARP = CodeLanguage(
     Grammar(tree_sitter_c_sharp.language),
     definitions=_set(
-        "class_declaration struct_declaration record_declaration interface_declaration enum_declaration "
-        "namespace_declaration method_declaration constructor_declaration destructor_declaration property_declaration "
-        "indexer_declaration operator_declaration conversion_operator_declaration local_function_statement"
+        "class_declaration struct_declaration record_declaration interface_declaration"
+        " enum_declaration namespace_declaration method_declaration constructor_declaration"
+        " destructor_declaration property_declaration indexer_declaration operator_declaration"
+        " conversion_operator_declaration local_function_statement"
     ),
     leaves=_set(
-        "file_scoped_namespace_declaration field_declaration event_field_declaration delegate_declaration "
-        "enum_member_declaration"
+        "file_scoped_namespace_declaration field_declaration event_field_declaration"
+        " delegate_declaration enum_member_declaration"
     ),
     open=_set("preproc_if preproc_else preproc_elif preproc_region global_statement"),
     skipped=_set("attribute_list"),
     closed=_set(
-        "method_declaration constructor_declaration destructor_declaration property_declaration indexer_declaration "
-        "operator_declaration conversion_operator_declaration local_function_statement"
+        "method_declaration constructor_declaration destructor_declaration property_declaration"
+        " indexer_declaration operator_declaration conversion_operator_declaration"
+        " local_function_statement"
     ),
 )
 _RUBY = CodeLanguage(
@@ -195,7 +213,8 @@ _SHELL = CodeLanguage(
 _KOTLIN = CodeLanguage(
     Grammar(tree_sitter_kotlin.language),
     definitions=_set(
-        "class_declaration object_declaration companion_object function_declaration secondary_constructor"
+        "class_declaration object_declaration companion_object function_declaration"
+        " secondary_constructor"
     ),
     leaves=_set("package_header property_declaration type_alias enum_entry"),
     closed=_set("function_declaration secondary_constructor"),
@@ -204,8 +223,8 @@ _KOTLIN = CodeLanguage(
 _PHP = CodeLanguage(
     Grammar(tree_sitter_php.language_php),
     definitions=_set(
-        "namespace_definition class_declaration interface_declaration trait_declaration enum_declaration "
-        "method_declaration function_definition"
+        "namespace_definition class_declaration interface_declaration trait_declaration"
+        " enum_declaration method_declaration function_definition"
     ),
     leaves=_set("const_declaration property_declaration enum_case"),
     open=_set("if_statement else_clause else_if_clause compound_statement"),
@@ -215,12 +234,12 @@ _PHP = CodeLanguage(
 _SWIFT = CodeLanguage(
     Grammar(tree_sitter_swift.language),
     definitions=_set(
-        "class_declaration protocol_declaration function_declaration init_declaration deinit_declaration "
-        "subscript_declaration"
+        "class_declaration protocol_declaration function_declaration init_declaration"
+        " deinit_declaration subscript_declaration"
     ),
     leaves=_set(
-        "property_declaration protocol_property_declaration protocol_function_declaration typealias_declaration "
-        "associatedtype_declaration enum_entry"
+        "property_declaration protocol_property_declaration protocol_function_declaration"
+        " typealias_declaration associatedtype_declaration enum_entry"
     ),
     closed=_set("function_declaration init_declaration deinit_declaration subscript_declaration"),
     bodies=_set("computed_property"),
@@ -264,9 +283,11 @@ CODE: dict[str, CodeLanguage] = {
 
 @dataclass(frozen=True)
 class DataLanguage:
-    """How a data format's syntax tree is read: ``pairs`` have a key and a value, ``tables`` are TOML's sections.
+    """How a data format's syntax tree is read: ``pairs`` have a key and a value, ``tables`` are
+    TOML's sections.
 
-    ``mappings`` and ``lists`` are what a value may be; ``open`` nodes are read as if they were not there.
+    ``mappings`` and ``lists`` are what a value may be; ``open`` nodes are read as if they were not
+    there.
     """
 
     grammar: Grammar
@@ -278,7 +299,10 @@ class DataLanguage:
 
 
 _JSON = DataLanguage(
-    Grammar(tree_sitter_json.language), pairs=_set("pair"), mappings=_set("object"), lists=_set("array")
+    Grammar(tree_sitter_json.language),
+    pairs=_set("pair"),
+    mappings=_set("object"),
+    lists=_set("array"),
 )
 _YAML = DataLanguage(
     Grammar(tree_sitter_yaml.language),
@@ -305,11 +329,22 @@ DATA: dict[str, DataLanguage] = {
 }
 """Data formats by the end of a file's name."""
 
-_INTERPRETER = re.compile(r"#!.{0,80}?\b(python|node|ruby|perl|php|lua|bash|zsh|ksh|sh)[\d.]{0,8}(?:\s|$)")
-_SUFFIX_OF = {"python": ".py", "node": ".js", "ruby": ".rb", "perl": ".pl", "php": ".php", "lua": ".lua"}
+_INTERPRETER = re.compile(
+    r"#!.{0,80}?\b(python|node|ruby|perl|php|lua|bash|zsh|ksh|sh)[\d.]{0,8}(?:\s|$)"
+)
+_SUFFIX_OF = {
+    "python": ".py",
+    "node": ".js",
+    "ruby": ".rb",
+    "perl": ".pl",
+    "php": ".php",
+    "lua": ".lua",
+}
 
 
 def of_interpreter(text: str) -> str:
-    """The suffix of the language in which a script's first line says that it is written, or ``""``."""
+    """The suffix of the language in which a script's first line says that it is written, or
+    ``""``.
+    """
     found = _INTERPRETER.match(text[:120])
     return _SUFFIX_OF.get(found[1], ".sh") if found else ""

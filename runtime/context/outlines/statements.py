@@ -1,4 +1,6 @@
-"""Outlines of Perl and SQL by their lines: there is no grammar of all of SQL's dialects, and none of Perl worth its size."""
+"""Outlines of Perl and SQL by their lines: there is no grammar of all of SQL's dialects, and none
+of Perl worth its size.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,15 @@ _CREATE = re.compile(
     re.IGNORECASE,
 )
 _COLUMN = re.compile(r"\s{1,24}([\w\"`\[\]]{1,80}\s+[A-Za-z][^;]{0,160})")
-_NO_COLUMN = re.compile(r"\s*(?:PRIMARY|FOREIGN|UNIQUE|CHECK|CONSTRAINT|KEY|INDEX|EXCLUDE|LIKE)\b", re.IGNORECASE)
+_NO_COLUMN = re.compile(
+    r"\s*(?:PRIMARY|FOREIGN|UNIQUE|CHECK|CONSTRAINT|KEY|INDEX|EXCLUDE|LIKE)\b", re.IGNORECASE
+)
 
 
 def perl(text: str) -> Iterator[Item]:
-    """Packages, with their subroutines, global variables and constants below them; no documentation, no data."""
+    """Packages, with their subroutines, global variables and constants below them; no
+    documentation, no data.
+    """
     level, in_pod, above = 0, False, ""
     for number, line in numbered(text):
         if line.rstrip() in _NO_CODE:
@@ -55,7 +61,12 @@ def sql(text: str) -> Iterator[Item]:
         elif in_table and line.lstrip().startswith(")"):
             in_table = False
         elif in_table and not _NO_COLUMN.match(line) and (column := _COLUMN.match(line)):
-            yield Item(number, 1, one_line(column[1].split("--")[0].rstrip().rstrip(","), VALUE_CHARS), above)
+            yield Item(
+                number,
+                1,
+                one_line(column[1].split("--")[0].rstrip().rstrip(","), VALUE_CHARS),
+                above,
+            )
         above = _comment(line, "--")
 
 

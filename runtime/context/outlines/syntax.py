@@ -1,4 +1,6 @@
-"""Parsing with tree-sitter, within bounds that do not depend on the clock: equal text, equal tree."""
+"""Parsing with tree-sitter, within bounds that do not depend on the clock: equal text, equal
+tree.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,9 @@ from tree_sitter import Node, Parser, Tree
 from runtime.context.outlines.languages import Grammar
 
 MAX_PROGRESS = 16_000
-"""Parsing is given up after so many calls of its progress function, one for some hundred operations: text that is not
-in the language can take a hundred times as long as text that is."""
+"""Parsing is given up after so many calls of its progress function, one for some hundred
+operations: text that is not in the language can take a hundred times as long as text that is.
+"""
 
 _PIECE = 64 * 1024
 

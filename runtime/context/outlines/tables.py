@@ -1,4 +1,6 @@
-"""Outlines of tables in text: the columns with what their values look like, and the number of rows."""
+"""Outlines of tables in text: the columns with what their values look like, and the number of
+rows.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,19 @@ MAX_COLUMNS = 500
 
 
 def table(text: str, separator: str) -> Iterator[Item]:
-    """The columns of a CSV text whose first row names them; none where the rows are not of one width."""
+    """The columns of a CSV text whose first row names them; none where the rows are not of one
+    width.
+    """
     rows = _rows(text, separator)
     header = next(rows, [])
     sample = list(islice(rows, SAMPLED_ROWS))
     if len(header) < 2 or any(len(row) != len(header) for row in sample[:-1]):
         return
     yield Item(
-        0, 0, f"{len(header):,} columns, {text.count(chr(10)) - text.endswith(chr(10)):,} lines after the header"
+        0,
+        0,
+        f"{len(header):,} columns, {text.count(chr(10)) - text.endswith(chr(10)):,} lines after the"
+        " header",
     )
     for place, name in enumerate(header[:MAX_COLUMNS]):
         values = [row[place] for row in sample if len(row) == len(header)]

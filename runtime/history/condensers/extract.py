@@ -1,6 +1,7 @@
 """The deterministic extract: what stands for forgotten events when no model can say it better.
 
-Earlier summaries are kept first and as whole as they fit; every other event gets an equal share of what is left.
+Earlier summaries are kept first and as whole as they fit; every other event gets an equal share of
+what is left.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ def _action_text(action: ActionEvent) -> str:
     """The reply's text, and the statement where the text does not hold it."""
     if action.source in action.text:
         return action.text
-    statement = action.source if action.tool_call_id is not None else f"<script>\n{action.source}\n</script>"
+    statement = (
+        action.source
+        if action.tool_call_id is not None
+        else f"<script>\n{action.source}\n</script>"
+    )
     return f"{action.text}\n{statement}".lstrip("\n")
 
 
@@ -58,13 +63,21 @@ def extract(events: Sequence[ShownEvent], characters: int) -> str:
     """
     summaries = [e.summary for e in events if isinstance(e, CondensationSummaryEvent)]
     others = [e for e in events if not isinstance(e, CondensationSummaryEvent)]
-    parts = [cut(summary, max(characters // 2 // len(summaries), SHORTEST)) for summary in summaries]
+    parts = [
+        cut(summary, max(characters // 2 // len(summaries), SHORTEST)) for summary in summaries
+    ]
     left = max(characters - sum(map(len, parts)), SHORTEST)
     places = max(left // SHORTEST, 2)
     skipped = max(len(others) - places, 0)
-    shown = others if not skipped else [*others[: places // 2], *others[len(others) - (places - places // 2) :]]
+    shown = (
+        others
+        if not skipped
+        else [*others[: places // 2], *others[len(others) - (places - places // 2) :]]
+    )
     share = max(left // max(len(shown), 1), SHORTEST)
     lines = [f"{speaker_of(e)}: {cut(event_text(e), share)}" for e in shown]
     if skipped:
-        lines.insert(places // 2, f"({counted(skipped, 'event is', 'events are')} not shown at all)")
+        lines.insert(
+            places // 2, f"({counted(skipped, 'event is', 'events are')} not shown at all)"
+        )
     return "\n".join([*parts, HEADING, *lines] if lines else parts)

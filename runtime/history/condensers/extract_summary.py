@@ -1,4 +1,5 @@
-"""The extract in place of a summary: the oldest events go as in a rolling window, and an extract stands for them.
+"""The extract in place of a summary: the oldest events go as in a rolling window, and an extract
+stands for them.
 
 For models that cannot be expected to summarise, and for jobs that should not pay for it.
 """
@@ -18,7 +19,10 @@ from runtime.history.view import View
 
 @dataclass(frozen=True, slots=True)
 class ExtractSummary(WithoutSummaries):
-    """Forgets from behind the first ``keep_first`` events. The extract has at most about ``summary_tokens`` tokens."""
+    """Forgets from behind the first ``keep_first`` events.
+
+    The extract has at most about ``summary_tokens`` tokens.
+    """
 
     max_size: int = 120
     keep_first: int = 2
@@ -34,7 +38,9 @@ class ExtractSummary(WithoutSummaries):
 
     def condense(self, view: View, situation: Situation) -> Outcome:
         """Forget the oldest stretch that answers the triggers."""
-        stretch = stretch_to_forget(view, situation, keep_first=self.keep_first, max_events=self.max_size)
+        stretch = stretch_to_forget(
+            view, situation, keep_first=self.keep_first, max_events=self.max_size
+        )
         if stretch is None:
             return Keep()
         tokens = min(self.summary_tokens, max(situation.window // 8, 64))

@@ -1,10 +1,21 @@
-"""The hard reset: everything that is not pinned goes, and an extract stands for it. The last resort."""
+"""The hard reset: everything that is not pinned goes, and an extract stands for it.
+
+The last resort.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runtime.history.condensers.base import Forget, GiveUp, Keep, Outcome, Situation, Trigger, WithoutSummaries
+from runtime.history.condensers.base import (
+    Forget,
+    GiveUp,
+    Keep,
+    Outcome,
+    Situation,
+    Trigger,
+    WithoutSummaries,
+)
 from runtime.history.condensers.extract import extract
 from runtime.history.condensers.ranges import first_index, last_index, stretch_between
 from runtime.history.events import Condensation, CondensationSummaryEvent
@@ -15,7 +26,10 @@ CHARACTERS_A_TOKEN = 3
 
 @dataclass(frozen=True, slots=True)
 class HardReset(WithoutSummaries):
-    """Answers a provider's context-window error, and nothing else. ``share`` is the extract's part of the window."""
+    """Answers a provider's context-window error, and nothing else.
+
+    ``share`` is the extract's part of the window.
+    """
 
     share: float = 0.1
 
@@ -24,15 +38,20 @@ class HardReset(WithoutSummaries):
             raise ValueError(f"hard_reset: share must be between 0 and 1, not {self.share:g}")
 
     def condense(self, view: View, situation: Situation) -> Outcome:
-        """Forget all that may be forgotten, or give up with the reason why nothing is left to forget."""
+        """Forget all that may be forgotten, or give up with the reason why nothing is left to
+        forget.
+        """
         if Trigger.WINDOW not in situation.triggers:
             return Keep()
         start = first_index(view, 0)
-        stretch = stretch_between(view, start, last_index(view, situation)) if start is not None else None
+        stretch = (
+            stretch_between(view, start, last_index(view, situation)) if start is not None else None
+        )
         if stretch is None or all(isinstance(e, CondensationSummaryEvent) for e in stretch.events):
             return GiveUp(
-                f"the prompt of {situation.prompt_tokens:,} tokens does not fit a window of {situation.window:,}, and "
-                "nothing is left that could be forgotten: only the contract, pinned messages and a summary are"
+                f"the prompt of {situation.prompt_tokens:,} tokens does not fit a window of"
+                f" {situation.window:,}, and nothing is left that could be forgotten: only the"
+                " contract, pinned messages and a summary are"
             )
         budget = max(int(situation.window * self.share) * CHARACTERS_A_TOKEN, 400)
         return Forget(

@@ -1,8 +1,10 @@
-"""The LLM summary: a model tells what happened in the oldest stretch, and its words take the stretch's place.
+"""The LLM summary: a model tells what happened in the oldest stretch, and its words take the
+stretch's place.
 
-This condenser only makes requests and reads replies. A summary that is empty, failed or longer than what it stands for
-is of no use: the same input is tried again a bounded number of times, then a smaller one, and at last a deterministic
-extract stands in. Nothing is ever forgotten without something in its place.
+This condenser only makes requests and reads replies. A summary that is empty, failed or longer than
+what it stands for is of no use: the same input is tried again a bounded number of times, then a
+smaller one, and at last a deterministic extract stands in. Nothing is ever forgotten without
+something in its place.
 """
 
 from __future__ import annotations
@@ -14,7 +16,13 @@ from runtime.base.fences import fenced, one_line
 from runtime.history.condensers.base import Ask, Forget, Keep, Outcome, Situation, Trigger
 from runtime.history.condensers.extract import cut, event_text, extract, speaker_of
 from runtime.history.condensers.hard_reset import CHARACTERS_A_TOKEN
-from runtime.history.condensers.ranges import Stretch, is_one_summary, stretch_between, stretch_near, stretch_to_forget
+from runtime.history.condensers.ranges import (
+    Stretch,
+    is_one_summary,
+    stretch_between,
+    stretch_near,
+    stretch_to_forget,
+)
 from runtime.history.condensers.request import SummaryForm, SummaryReply, SummaryRequest
 from runtime.history.condensers.settings import check
 from runtime.history.events import Condensation, CondensationSummaryEvent, ShownEvent
@@ -34,8 +42,8 @@ Keep exact names, paths, numbers and error messages. Write at most {tokens} toke
 class LLMSummary:
     """Summarises the oldest stretch.
 
-    ``input_tokens`` bounds the events that one request holds, whole; ``summary_tokens`` bounds the summary. Every input
-    is tried ``attempts`` times, and made smaller ``shrinks`` times.
+    ``input_tokens`` bounds the events that one request holds, whole; ``summary_tokens`` bounds the
+    summary. Every input is tried ``attempts`` times, and made smaller ``shrinks`` times.
     """
 
     max_size: int = 120
@@ -65,33 +73,44 @@ class LLMSummary:
 
     def condense(self, view: View, situation: Situation) -> Outcome:
         """Ask for a summary of the oldest stretch that answers the triggers and fits the budget."""
-        stretch = stretch_to_forget(view, situation, keep_first=self.keep_first, max_events=self.max_size)
+        stretch = stretch_to_forget(
+            view, situation, keep_first=self.keep_first, max_events=self.max_size
+        )
         if stretch is None:
             return Keep()
         stretch = self._within_budget(view, situation, stretch)
         return Ask(self._request(situation, stretch, whole=stretch.ids))
 
-    def resume(self, view: View, situation: Situation, request: SummaryRequest, reply: SummaryReply) -> Outcome:
+    def resume(
+        self, view: View, situation: Situation, request: SummaryRequest, reply: SummaryReply
+    ) -> Outcome:
         """Use the summary, or try again, smaller, or without a model."""
         events = [view[p] for i in request.event_ids if (p := view.position(i)) is not None]
         if not events:
             return Keep()
         failure = reply.failure or fault_of(reply.text, request, situation)
         if not failure:
-            return self._forget(situation, request.event_ids, reply.text.strip(), reply.llm_response_id)
+            return self._forget(
+                situation, request.event_ids, reply.text.strip(), reply.llm_response_id
+            )
         failures = (*request.failures, failure)
         if request.attempt < self.attempts:
-            return Ask(request.model_copy(update={"attempt": request.attempt + 1, "failures": failures}))
+            return Ask(
+                request.model_copy(update={"attempt": request.attempt + 1, "failures": failures})
+            )
         smaller = self._half(view, request) if request.shrinks < self.shrinks else None
         if smaller is not None:
             again = self._request(situation, smaller, whole=request.whole_event_ids)
-            return Ask(again.model_copy(update={"shrinks": request.shrinks + 1, "failures": failures}))
+            return Ask(
+                again.model_copy(update={"shrinks": request.shrinks + 1, "failures": failures})
+            )
         whole = [view[p] for i in request.whole_event_ids if (p := view.position(i)) is not None]
         text = extract(whole, self._summary_tokens(situation) * CHARACTERS_A_TOKEN)
         return self._forget(situation, tuple(e.id for e in whole), text, None, failures)
 
     def _budget(self, situation: Situation) -> int:
-        """How many tokens of events one request may hold: what is set, and what the model's window leaves for them.
+        """How many tokens of events one request may hold: what is set, and what the model's window
+        leaves for them.
 
         A fifth of the window is kept free, since the provider's count is not ours.
         """
@@ -102,7 +121,9 @@ class LLMSummary:
         return min(self.summary_tokens, max(situation.window // 8, 64))
 
     def _within_budget(self, view: View, situation: Situation, stretch: Stretch) -> Stretch:
-        """The longest part of ``stretch`` from its start whose events fit the budget; its first unit at least."""
+        """The longest part of ``stretch`` from its start whose events fit the budget; its first
+        unit at least.
+        """
         best: Stretch | None = None
         budget = self._budget(situation)
         passed, counted = 0, stretch.start
@@ -121,7 +142,9 @@ class LLMSummary:
         smaller = stretch_near(view, start, start + (stop - start) // 2)
         return smaller if smaller is not None and smaller.stop < stop else None
 
-    def _request(self, situation: Situation, stretch: Stretch, *, whole: tuple[str, ...]) -> SummaryRequest:
+    def _request(
+        self, situation: Situation, stretch: Stretch, *, whole: tuple[str, ...]
+    ) -> SummaryRequest:
         tokens = sum(situation.count(event) for event in stretch.events)
         form = self._form(situation, tokens)
         return SummaryRequest(
@@ -136,10 +159,14 @@ class LLMSummary:
         )
 
     def _form(self, situation: Situation, tokens: int) -> SummaryForm:
-        """The agent's own prefix, if reading it from the cache is cheaper and it fits with the summary behind it."""
+        """The agent's own prefix, if reading it from the cache is cheaper and it fits with the
+        summary behind it.
+        """
         cached = min(situation.cached_tokens, situation.prompt_tokens)
         prefix_price = situation.prompt_tokens - cached + CACHE_READ_PRICE * cached
-        fits = situation.prompt_tokens + INSTRUCTION_TOKENS + self.summary_tokens <= situation.window
+        fits = (
+            situation.prompt_tokens + INSTRUCTION_TOKENS + self.summary_tokens <= situation.window
+        )
         if Trigger.WINDOW in situation.triggers or not fits or prefix_price >= tokens:
             return SummaryForm.OWN_PROMPT
         return SummaryForm.AGENT_PREFIX
@@ -148,10 +175,16 @@ class LLMSummary:
         tokens = self._summary_tokens(situation)
         if form is SummaryForm.AGENT_PREFIX:
             first, last = (one_line(cut(event_text(e), 200)) for e in (events[0], events[-1]))
-            where = f"above, from the message that begins and ends with <<{first}>> to the one with <<{last}>>"
+            where = (
+                f"above, from the message that begins and ends with <<{first}>> to the one with"
+                f" <<{last}>>"
+            )
             return INSTRUCTION.format(where=where, tokens=tokens)
         budget = self._budget(situation)
-        parts = [f"## {speaker_of(event)}\n{fenced(_whole(event, situation, budget))}" for event in events]
+        parts = [
+            f"## {speaker_of(event)}\n{fenced(_whole(event, situation, budget))}"
+            for event in events
+        ]
         return INSTRUCTION.format(where="below", tokens=tokens) + "\n\n" + "\n\n".join(parts)
 
     def _forget(
@@ -188,7 +221,8 @@ def instruction_of(request: SummaryRequest) -> str:
 def fault_of(text: str, request: SummaryRequest, situation: Situation) -> str:
     """Why ``text`` is of no use as the summary that was asked for; empty if it is of use.
 
-    Models overshoot, so twice what was asked for is accepted; more would leave no room for what comes.
+    Models overshoot, so twice what was asked for is accepted; more would leave no room for what
+    comes.
     """
     if not text.strip():
         return "the summary is empty"
@@ -201,7 +235,9 @@ def fault_of(text: str, request: SummaryRequest, situation: Situation) -> str:
 
 
 def _whole(event: ShownEvent, situation: Situation, budget: int) -> str:
-    """The event's whole text; only an event that is beyond the budget by itself loses its middle."""
+    """The event's whole text; only an event that is beyond the budget by itself loses its
+    middle.
+    """
     text = event_text(event)
     tokens = situation.count(event)
     return text if tokens <= budget else cut(text, len(text) * budget // tokens)

@@ -7,7 +7,10 @@ from runtime.history.view import View
 
 
 class NoCondenser(WithoutSummaries):
-    """Keeps every event. A provider's context-window error is then left to ``HardReset`` (see ``plan``)."""
+    """Keeps every event.
+
+    A provider's context-window error is then left to ``HardReset`` (see ``plan``).
+    """
 
     def condense(self, view: View, situation: Situation) -> Outcome:
         """Always ``Keep``."""

@@ -17,10 +17,14 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         if not self.condensers:
-            raise ValueError("pipeline: at least one condenser is needed; NoCondenser forgets nothing")
+            raise ValueError(
+                "pipeline: at least one condenser is needed; NoCondenser forgets nothing"
+            )
 
     def condense(self, view: View, situation: Situation) -> Outcome:
-        """The first answer that does something; if there is none, the last reason to give up, or ``Keep``."""
+        """The first answer that does something; if there is none, the last reason to give up, or
+        ``Keep``.
+        """
         outcome: Outcome = Keep()
         for condenser in self.condensers:
             answer = condenser.condense(view, situation)
@@ -29,7 +33,9 @@ class Pipeline:
             outcome = answer if isinstance(answer, GiveUp) else outcome
         return outcome
 
-    def resume(self, view: View, situation: Situation, request: SummaryRequest, reply: SummaryReply) -> Outcome:
+    def resume(
+        self, view: View, situation: Situation, request: SummaryRequest, reply: SummaryReply
+    ) -> Outcome:
         """The first answer of a condenser that knows what to do with a summary."""
         for condenser in self.condensers:
             answer = condenser.resume(view, situation, request, reply)

@@ -14,7 +14,9 @@ from runtime.history.view import View
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a View is too large: more than ``max_events`` events, or a prompt of more than ``max_tokens`` tokens."""
+    """When a View is too large: more than ``max_events`` events, or a prompt of more than
+    ``max_tokens`` tokens.
+    """
 
     max_events: int | None = None
     max_tokens: int | None = None
@@ -24,16 +26,19 @@ class Limits:
 class LoopGuard:
     """Ends a loop of condensations that make no progress.
 
-    ``between_replies`` is how many condensations may follow each other before the model has answered again.
-    ``replies`` is after how many replies in a row, each with a condensation before it, only a request or a provider's
-    refusal leads to another: then the limits are below what must stay, and forgetting more does not help.
+    ``between_replies`` is how many condensations may follow each other before the model has
+    answered again. ``replies`` is after how many replies in a row, each with a condensation before
+    it, only a request or a provider's refusal leads to another: then the limits are below what must
+    stay, and forgetting more does not help.
     """
 
     between_replies: int = 6
     replies: int = 8
 
     def exhausted(self, events: Sequence[Event]) -> str | None:
-        """Why no further condensation may follow the log's ``events`` before a reply; ``None`` if one may."""
+        """Why no further condensation may follow the log's ``events`` before a reply; ``None`` if
+        one may.
+        """
         count = 0
         for event in reversed(events):
             if _reply_of(event) is not None:
@@ -61,14 +66,20 @@ class LoopGuard:
 
 
 def _reply_of(event: Event) -> str | None:
-    """The reply that an event is part of, if it is: an action's response, or the agent's own words."""
+    """The reply that an event is part of, if it is: an action's response, or the agent's own
+    words.
+    """
     if type(event) is ActionEvent:
         return event.llm_response_id
     return event.id if type(event) is MessageEvent and event.source is MessageSource.AGENT else None
 
 
-def triggers_of(view: View, limits: Limits, prompt_tokens: int, window_error: bool) -> frozenset[Trigger]:
-    """What makes a condensation due, before a call (``window_error`` is false) or after a provider refused it."""
+def triggers_of(
+    view: View, limits: Limits, prompt_tokens: int, window_error: bool
+) -> frozenset[Trigger]:
+    """What makes a condensation due, before a call (``window_error`` is false) or after a provider
+    refused it.
+    """
     due = {
         Trigger.EVENTS: limits.max_events is not None and len(view) > limits.max_events,
         Trigger.TOKENS: limits.max_tokens is not None and prompt_tokens > limits.max_tokens,
@@ -78,8 +89,13 @@ def triggers_of(view: View, limits: Limits, prompt_tokens: int, window_error: bo
     return frozenset(trigger for trigger, applies in due.items() if applies)
 
 
-def plan(log: EventLog, condenser: Condenser, situation: Situation, guard: LoopGuard | None = None) -> Outcome:
-    """What to do about the log's View now. A context-window error is never answered with ``Keep``."""
+def plan(
+    log: EventLog, condenser: Condenser, situation: Situation, guard: LoopGuard | None = None
+) -> Outcome:
+    """What to do about the log's View now.
+
+    A context-window error is never answered with ``Keep``.
+    """
     if not situation.triggers:
         return Keep()
     guard = guard or LoopGuard()

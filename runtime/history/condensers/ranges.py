@@ -12,7 +12,9 @@ from runtime.history.view import View
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The gap before the first event to forget, the gap after the last, and the events between that may go."""
+    """The gap before the first event to forget, the gap after the last, and the events between that
+    may go.
+    """
 
     start: int
     stop: int
@@ -24,12 +26,16 @@ class Stretch:
         return tuple(event.id for event in self.events)
 
 
-def stretch_to_forget(view: View, situation: Situation, *, keep_first: int, max_events: int) -> Stretch | None:
-    """The stretch behind the first ``keep_first`` events that answers the situation's triggers; ``None`` if none does.
+def stretch_to_forget(
+    view: View, situation: Situation, *, keep_first: int, max_events: int
+) -> Stretch | None:
+    """The stretch behind the first ``keep_first`` events that answers the situation's triggers;
+    ``None`` if none does.
 
-    Events: down to half of ``max_events``. Tokens: down to half of the window's part that is not fixed. A request: half
-    of what there is. A provider that refused the prompt: as for tokens, and half of what there is at least, since its
-    count is not ours. One summary alone is no stretch: forgetting it behind another gains nothing.
+    Events: down to half of ``max_events``. Tokens: down to half of the window's part that is not
+    fixed. A request: half of what there is. A provider that refused the prompt: as for tokens, and
+    half of what there is at least, since its count is not ours. One summary alone is no stretch:
+    forgetting it behind another gains nothing.
     """
     start = first_index(view, keep_first)
     if start is None:
@@ -68,9 +74,11 @@ def is_one_summary(stretch: Stretch) -> bool:
 
 
 def stretch_near(view: View, start: int, wanted: int) -> Stretch | None:
-    """The stretch from the index ``start`` to the next index at or above ``wanted``, or else the last one below.
+    """The stretch from the index ``start`` to the next index at or above ``wanted``, or else the
+    last one below.
 
-    One unit may reach far beyond what was wanted, an endless tool loop to the end: it goes as a whole.
+    One unit may reach far beyond what was wanted, an endless tool loop to the end: it goes as a
+    whole.
     """
     indices = view.manipulation_indices
     try:
@@ -95,7 +103,9 @@ def first_index(view: View, keep_first: int) -> int | None:
 
 
 def _position_of_tokens(view: View, situation: Situation, start: int, tokens: int) -> int:
-    """How far from ``start`` one must go to have passed ``tokens`` tokens of events that may be forgotten."""
+    """How far from ``start`` one must go to have passed ``tokens`` tokens of events that may be
+    forgotten.
+    """
     passed = 0
     for position in range(start, len(view)):
         event = view[position]

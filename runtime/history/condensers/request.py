@@ -8,7 +8,9 @@ from runtime.base.values import Value
 
 
 class SummaryForm(StrEnum):
-    """How the summary is asked for: a prompt of its own, or the agent's own prompt with the instruction at its end."""
+    """How the summary is asked for: a prompt of its own, or the agent's own prompt with the
+    instruction at its end.
+    """
 
     OWN_PROMPT = "own_prompt"
     AGENT_PREFIX = "agent_prefix"
@@ -17,10 +19,11 @@ class SummaryForm(StrEnum):
 class SummaryRequest(Value):
     """What to summarise and how.
 
-    ``event_ids`` are the events that the summary will stand for, ``whole_event_ids`` those of the first request of
-    this condensation: a smaller input asks for fewer of them. ``prompt`` is the text to send: in the agent's prefix
-    form it follows the agent's own prompt, otherwise it stands alone. ``attempt`` counts from 1 for each input,
-    ``shrinks`` how often the input was made smaller. ``failures`` says why earlier attempts were of no use.
+    ``event_ids`` are the events that the summary will stand for, ``whole_event_ids`` those of the
+    first request of this condensation: a smaller input asks for fewer of them. ``prompt`` is the
+    text to send: in the agent's prefix form it follows the agent's own prompt, otherwise it stands
+    alone. ``attempt`` counts from 1 for each input, ``shrinks`` how often the input was made
+    smaller. ``failures`` says why earlier attempts were of no use.
     """
 
     condensation_id: str

@@ -24,7 +24,9 @@ class RollingWindow(WithoutSummaries):
 
     def condense(self, view: View, situation: Situation) -> Outcome:
         """Forget the oldest stretch that answers the triggers."""
-        stretch = stretch_to_forget(view, situation, keep_first=self.keep_first, max_events=self.max_size)
+        stretch = stretch_to_forget(
+            view, situation, keep_first=self.keep_first, max_events=self.max_size
+        )
         if stretch is None:
             return Keep()
         triggers = ", ".join(sorted(situation.triggers))

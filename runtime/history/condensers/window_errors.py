@@ -1,8 +1,9 @@
 """Which errors of a model call mean that the prompt is too long for it.
 
-litellm gives most of them one type. Where a provider has no code for it and litellm no rule, the error's text tells:
-``PATTERNS`` holds what each provider writes. A limit on tokens *per minute* is no context window, unless the provider
-says that this very request is beyond it: then only a shorter prompt helps.
+litellm gives most of them one type. Where a provider has no code for it and litellm no rule, the
+error's text tells: ``PATTERNS`` holds what each provider writes. A limit on tokens *per minute* is
+no context window, unless the provider says that this very request is beyond it: then only a shorter
+prompt helps.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("tensorrt_llm", r"sum of prompt length \([\d.,]+\).{0,60}should not exceed max_num_tokens"),
     (
         "tensorrt_llm",
-        r"prompt length (\+ number of draft tokens )?\([\d.,+ ]+\) exceeds maximum (input|sequence) length",
+        (
+            r"prompt length (\+ number of draft tokens )?\([\d.,+ ]+\) exceeds maximum"
+            r" (input|sequence) length"
+        ),
     ),
     ("sglang", r"requested token count exceeds the model'?s maximum context length"),
     ("cerebras", r"current length is [\d,]+ while limit is [\d,]+"),
@@ -82,15 +86,23 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("cloudflare", r"exceeded this model('s)? context window limit"),
     ("snowflake", r"prompt exceeded the maximum context length"),
     ("any", r"context[ _](length|window|size|limit)[ _]?(was |has been |is )?exceed"),
-    ("any", r"exceed(s|ed|ing)?( the| this)?( model'?s| available| maximum)* (context|token limit of the model)"),
+    (
+        "any",
+        (
+            r"exceed(s|ed|ing)?( the| this)?( model'?s| available| maximum)* (context|token limit"
+            r" of the model)"
+        ),
+    ),
 )
 _PATTERN = re.compile("|".join(f"(?:{text})" for _, text in PATTERNS), re.IGNORECASE | re.DOTALL)
 _RATE = re.compile(
-    r"rate.?limit|tokens per (min|day|hour|second)|\bTPM\b|throttl|too many requests|quota", re.IGNORECASE
+    r"rate.?limit|tokens per (min|day|hour|second)|\bTPM\b|throttl|too many requests|quota",
+    re.IGNORECASE,
 )
 _THIS_REQUEST = re.compile(r"request too large|must be reduced", re.IGNORECASE)
 _PARAMETER = re.compile(
-    r"max_(completion_)?tokens is too large|invalid 'user'|string_above_max_length.*'user'", re.IGNORECASE
+    r"max_(completion_)?tokens is too large|invalid 'user'|string_above_max_length.*'user'",
+    re.IGNORECASE,
 )
 
 
@@ -99,8 +111,8 @@ def is_window_error(
 ) -> bool:
     """Whether a model call failed because its prompt is too long.
 
-    ``text`` is the error's message, ``error_type`` the name of its exception class, ``code`` the provider's own code
-    for it and ``status`` the HTTP status, where there are any.
+    ``text`` is the error's message, ``error_type`` the name of its exception class, ``code`` the
+    provider's own code for it and ``status`` the HTTP status, where there are any.
     """
     if error_type in TYPES or (code is not None and str(code).lower() in CODES):
         return True
@@ -108,6 +120,8 @@ def is_window_error(
         return False
     if (_RATE.search(text) or status == 429) and not _THIS_REQUEST.search(text):
         return False
-    if any(name in text for name in TYPES) or any(f'"{name}"' in text or f"'{name}'" in text for name in CODES):
+    if any(name in text for name in TYPES) or any(
+        f'"{name}"' in text or f"'{name}'" in text for name in CODES
+    ):
         return True
     return _PATTERN.search(text) is not None

@@ -1,4 +1,7 @@
-"""The properties of the View, one file each. To add one, write its class and add an instance to the list."""
+"""The properties of the View, one file each.
+
+To add one, write its class and add an instance to the list.
+"""
 
 from runtime.history.properties.base import Tracker, ViewProperty
 from runtime.history.properties.batch_atomicity import BatchAtomicity

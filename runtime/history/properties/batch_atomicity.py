@@ -34,7 +34,10 @@ class BatchAtomicity(ViewProperty):
         return _Batches()
 
     def enforce(self, events: Sequence[ShownEvent], log: Sequence[Event]) -> frozenset[str]:
-        """The actions of every batch that is only partly in the View. An action that repeats a call is no member."""
+        """The actions of every batch that is only partly in the View.
+
+        An action that repeats a call is no member.
+        """
         duplicates = pairs_of(log).duplicates
         batches: dict[str, list[str]] = {}
         for event in log:

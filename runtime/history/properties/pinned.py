@@ -1,4 +1,6 @@
-"""Pinned: the system prompt and the goal, and optionally the user's own messages, are never dropped."""
+"""Pinned: the system prompt and the goal, and optionally the user's own messages, are never
+dropped.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ HEAD_AND_USER = HEAD | {MessageSource.USER}
 
 
 class _Head(Tracker):
-    """Counts the pinned events with which the View begins: nothing may be put before or between them."""
+    """Counts the pinned events with which the View begins: nothing may be put before or between
+    them.
+    """
 
     def __init__(self, sources: frozenset[MessageSource]) -> None:
         self._sources = sources
@@ -21,7 +25,11 @@ class _Head(Tracker):
 
     def append(self, position: int, event: ShownEvent) -> int:
         """A pinned event of the head takes away every gap before it."""
-        if position == self._length and type(event) is MessageEvent and event.source in self._sources:
+        if (
+            position == self._length
+            and type(event) is MessageEvent
+            and event.source in self._sources
+        ):
             self._length += 1
             return -1
         return position
@@ -35,8 +43,8 @@ class _Head(Tracker):
 class Pinned(ViewProperty):
     """Messages of ``sources`` stay for ever.
 
-    At the head of the View the gaps before them are no indices. One that stands further down restricts no gap: the
-    events around it may be forgotten, and it stays where it is.
+    At the head of the View the gaps before them are no indices. One that stands further down
+    restricts no gap: the events around it may be forgotten, and it stays where it is.
     """
 
     sources: frozenset[MessageSource] = HEAD
@@ -50,14 +58,22 @@ class Pinned(ViewProperty):
         return type(event) is MessageEvent and event.source in self.sources
 
     def enforce(self, events: Sequence[ShownEvent], log: Sequence[Event]) -> frozenset[str]:
-        """Nothing: a pinned event that is missing cannot be mended by dropping another. See ``missing``."""
+        """Nothing: a pinned event that is missing cannot be mended by dropping another.
+
+        See ``missing``.
+        """
         return frozenset()
 
     def missing(self, events: Sequence[ShownEvent], log: Sequence[Event]) -> tuple[str, ...]:
-        """The ids of pinned events of ``log`` that ``events`` does not hold. Always empty for a View of that log."""
+        """The ids of pinned events of ``log`` that ``events`` does not hold.
+
+        Always empty for a View of that log.
+        """
         present = {event.id for event in events}
         return tuple(
             event.id
             for event in log
-            if type(event) is MessageEvent and event.source in self.sources and event.id not in present
+            if type(event) is MessageEvent
+            and event.source in self.sources
+            and event.id not in present
         )

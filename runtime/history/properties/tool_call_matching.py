@@ -1,4 +1,6 @@
-"""ToolCallMatching: a tool call and its result are in the View together, and nothing comes between them."""
+"""ToolCallMatching: a tool call and its result are in the View together, and nothing comes between
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ _ALONE = -1
 
 
 class _Pairs(Tracker):
-    """The partner of every event, and the calls of the newest response that wait for a result, by id.
+    """The partner of every event, and the calls of the newest response that wait for a result, by
+    id.
 
     A call that a newer response overtook waits for ever: in a View it is not there any more.
     """
@@ -78,8 +81,8 @@ class _Pairs(Tracker):
 class ToolCallMatching(ViewProperty):
     """Pairs are found by order and response (``runtime.history.pairing``), never by a global id.
 
-    A statement without a call id and its result are held together by the indices alone: a provider accepts either
-    without the other.
+    A statement without a call id and its result are held together by the indices alone: a provider
+    accepts either without the other.
     """
 
     def tracker(self) -> Tracker:
@@ -87,7 +90,9 @@ class ToolCallMatching(ViewProperty):
         return _Pairs()
 
     def enforce(self, events: Sequence[ShownEvent], log: Sequence[Event]) -> frozenset[str]:
-        """Calls without a result, results without a call, and the half of a pair whose other half is not there."""
+        """Calls without a result, results without a call, and the half of a pair whose other half
+        is not there.
+        """
         present = {event.id for event in events}
         pairing = pairs_of(log)
         gone = present.intersection(pairing.unmatched | pairing.duplicates)

@@ -1,7 +1,8 @@
 """ToolLoopAtomicity: what a model does on one stretch of thinking stays with that thinking.
 
-Anthropic rejects a tool loop whose thinking blocks are gone. A loop starts at an action with thinking blocks and goes
-on over all following actions and results; the next action with thinking blocks starts a new loop, anything else ends it.
+Anthropic rejects a tool loop whose thinking blocks are gone. A loop starts at an action with
+thinking blocks and goes on over all following actions and results; the next action with thinking
+blocks starts a new loop, anything else ends it.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ class ToolLoopAtomicity(ViewProperty):
     def enforce(self, events: Sequence[ShownEvent], log: Sequence[Event]) -> frozenset[str]:
         """The events of every loop that is only partly in the View.
 
-        Events that no model was ever shown, because they are not well formed, are no part of a loop. A condensation
-        ends a loop if it forgets one of its events, or puts its summary behind it.
+        Events that no model was ever shown, because they are not well formed, are no part of a
+        loop. A condensation ends a loop if it forgets one of its events, or puts its summary behind
+        it.
         """
         places = {event.id: place for place, event in enumerate(events)}
         gone: set[str] = set()
@@ -59,7 +61,9 @@ def _loops_of(log: Sequence[Event], places: Mapping[str, int]) -> list[list[str]
         if event.id in left_out:
             continue
         if type(event) is Condensation:
-            going = going and not (event.id in effects and _ends(event, effects[event.id], loops[-1], places))
+            going = going and not (
+                event.id in effects and _ends(event, effects[event.id], loops[-1], places)
+            )
         elif type(event) is ActionEvent and event.thinking_blocks:
             loops.append([event.id])
             going = True
@@ -72,12 +76,15 @@ def _loops_of(log: Sequence[Event], places: Mapping[str, int]) -> list[list[str]
 
 
 def _ends(
-    condensation: Condensation, forgotten: frozenset[str], loop: Sequence[str], places: Mapping[str, int]
+    condensation: Condensation,
+    forgotten: frozenset[str],
+    loop: Sequence[str],
+    places: Mapping[str, int],
 ) -> bool:
     """Whether a loop that was going on is over after ``condensation``.
 
-    Where the summary went cannot always be told from the log. If it is still in the View, its place there tells; if
-    not, the loop counts as ended.
+    Where the summary went cannot always be told from the log. If it is still in the View, its place
+    there tells; if not, the loop counts as ended.
     """
     if forgotten.intersection(loop):
         return True

@@ -1,10 +1,14 @@
-"""What the interpreter lacks of the standard library, as *pieces* of its own Python, fed to a session when a statement needs one.
+"""What the interpreter lacks of the standard library, as *pieces* of its own Python, fed to a
+session when a statement needs one.
 
-A piece is a file of ``sources/``: a module (``heapq``), whose names become attributes of one object, or a support (``_sorted``),
-whose names all begin with the framework's prefix. Its first lines may say which pieces it needs, and which names it takes over from
-the interpreter's own module. Modules of ``pure.FUNCTIONS`` are made here: each function asks the host, which answers at once.
+A piece is a file of ``sources/``: a module (``heapq``), whose names become attributes of one
+object, or a support (``_sorted``), whose names all begin with the framework's prefix. Its first
+lines may say which pieces it needs, and which names it takes over from the interpreter's own
+module. Modules of ``pure.FUNCTIONS`` are made here: each function asks the host, which answers at
+once.
 
-Pieces change what a statement computes, so ``VERSION`` is part of the interpreter's name to which a running job is pinned.
+Pieces change what a statement computes, so ``VERSION`` is part of the interpreter's name to which a
+running job is pinned.
 """
 
 from __future__ import annotations
@@ -22,10 +26,15 @@ VERSION = 1
 
 PREFIX = "holdfast_"
 BUILT_IN = f"{PREFIX}b_"
-"""Before the name of a builtin: what a piece uses, since a statement may bind the builtin's name."""
+"""Before the name of a builtin: what a piece uses, since a statement may bind the builtin's
+name.
+"""
 
 BUILT_INS = "_builtins"
-_SOURCES = {path.stem: path.read_text() for path in sorted((Path(__file__).parent / "sources").glob("*.monty"))}
+_SOURCES = {
+    path.stem: path.read_text()
+    for path in sorted((Path(__file__).parent / "sources").glob("*.monty"))
+}
 _MODULE = "_module"
 _NEEDS = re.compile(r"^# needs: (.*)$", re.MULTILINE)
 _NATIVE = re.compile(r"^# native: (.*)$", re.MULTILINE)
@@ -51,7 +60,9 @@ def names(module: str) -> frozenset[str]:
     """The public names that a supplied module has."""
     if module in pure.FUNCTIONS:
         return frozenset(pure.FUNCTIONS[module])
-    return frozenset(name for name in _top_level(_SOURCES[module]) if not name.startswith("_")) | natives(module)
+    return frozenset(
+        name for name in _top_level(_SOURCES[module]) if not name.startswith("_")
+    ) | natives(module)
 
 
 def closure(pieces: Iterable[str]) -> tuple[str, ...]:
@@ -109,9 +120,13 @@ def _with_built_ins(text: str) -> str:
 
 @cache
 def own_lines() -> frozenset[str]:
-    """The lines of all pieces, without their indentation: a traceback's frame that shows one is not the statement's."""
+    """The lines of all pieces, without their indentation: a traceback's frame that shows one is not
+    the statement's.
+    """
     pieces = (*_SOURCES, *pure.FUNCTIONS)
-    return frozenset(line.strip() for piece in pieces for line in source(piece).splitlines() if line.strip())
+    return frozenset(
+        line.strip() for piece in pieces for line in source(piece).splitlines() if line.strip()
+    )
 
 
 def _needs(piece: str) -> tuple[str, ...]:
@@ -126,8 +141,8 @@ def _needs(piece: str) -> tuple[str, ...]:
 
 def _pure_module(module: str) -> str:
     return "".join(
-        f"def {name}(*args, **kwargs):\n"
-        f"    return {PREFIX}pure({module + '.' + name!r}, *[{PREFIX}plainly(a) for a in args], **kwargs)\n"
+        f"def {name}(*args, **kwargs):\n    return {PREFIX}pure({module + '.' + name!r},"
+        f" *[{PREFIX}plainly(a) for a in args], **kwargs)\n"
         for name in pure.FUNCTIONS[module]
     )
 

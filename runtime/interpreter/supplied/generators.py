@@ -1,4 +1,6 @@
-"""Which generator functions can be run to their end when they are called: the interpreter has no ``yield``."""
+"""Which generator functions can be run to their end when they are called: the interpreter has no
+``yield``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ COLLECTED = "holdfast_collected"
 
 
 def can_collect(function: ast.FunctionDef) -> bool:
-    """Whether ``function`` yields, uses nothing that is sent to it, and has no loop without an end around a ``yield``."""
+    """Whether ``function`` yields, uses nothing that is sent to it, and has no loop without an end
+    around a ``yield``.
+    """
     yields = [node for node in _own(function) if isinstance(node, ast.Yield | ast.YieldFrom)]
     if not yields:
         return False
@@ -24,12 +28,16 @@ def _endless(loop: ast.While) -> bool:
     always = isinstance(loop.test, ast.Constant) and bool(loop.test.value)
     inside = list(_own(loop))
     ends = any(isinstance(node, ast.Break | ast.Return | ast.Raise) for node in inside)
-    return always and not ends and any(isinstance(node, ast.Yield | ast.YieldFrom) for node in inside)
+    return (
+        always and not ends and any(isinstance(node, ast.Yield | ast.YieldFrom) for node in inside)
+    )
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:
     """What is inside a node and not inside a function of its own."""
     for child in ast.iter_child_nodes(node):
         yield child
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+        if not isinstance(
+            child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+        ):
             yield from _own(child)

@@ -1,4 +1,6 @@
-"""Functions of the standard library that the host computes for a statement: pure, bounded in their input, with plain results."""
+"""Functions of the standard library that the host computes for a statement: pure, bounded in their
+input, with plain results.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
 _MOST_CHARS = 200_000
 _MOST_ITEMS = 20_000
 _MOST_COMPARED = 400_000
-"""Pairs of lines, or of characters, that a comparison may have to look at: its time is a multiple of that."""
+"""Pairs of lines, or of characters, that a comparison may have to look at: its time is a multiple
+of that.
+"""
 
 
 class Refused(Exception):
@@ -81,12 +85,17 @@ def _bounded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         elif isinstance(one, list | tuple):
             stack += one
         if items > _MOST_ITEMS or chars > _MOST_CHARS:
-            raise Refused(f"at most {_MOST_CHARS:,} characters and {_MOST_ITEMS:,} values: give it a part at a time")
+            raise Refused(
+                f"at most {_MOST_CHARS:,} characters and {_MOST_ITEMS:,} values: give it a part at"
+                " a time"
+            )
 
 
 def _compared(a: Any, b: Any) -> None:
     if len(a) * len(b) > _MOST_COMPARED:
-        raise Refused(f"{len(a):,} and {len(b):,} items are too many to be compared: give it a part at a time")
+        raise Refused(
+            f"{len(a):,} and {len(b):,} items are too many to be compared: give it a part at a time"
+        )
 
 
 def _lines(function: Callable[..., Any]) -> Callable[..., list[str]]:
@@ -133,8 +142,12 @@ _OTHERS: Mapping[str, Callable[..., Any]] = {
     "difflib.ndiff": _ndiff,
     "difflib.get_close_matches": _close,
     "difflib.ratio": lambda a, b, autojunk: _matcher(a, b, autojunk).ratio(),
-    "difflib.opcodes": lambda a, b, autojunk: [list(code) for code in _matcher(a, b, autojunk).get_opcodes()],
-    "difflib.blocks": lambda a, b, autojunk: [list(block) for block in _matcher(a, b, autojunk).get_matching_blocks()],
+    "difflib.opcodes": lambda a, b, autojunk: [
+        list(code) for code in _matcher(a, b, autojunk).get_opcodes()
+    ],
+    "difflib.blocks": lambda a, b, autojunk: [
+        list(block) for block in _matcher(a, b, autojunk).get_matching_blocks()
+    ],
     "fnmatch.translate": fnmatch.translate,
     "pprint.pformat": pprint.pformat,
     "urllib.parse.parse_qs": urllib.parse.parse_qs,
@@ -143,7 +156,9 @@ _OTHERS: Mapping[str, Callable[..., Any]] = {
     "urllib.parse.quote_plus": urllib.parse.quote_plus,
     "urllib.parse.unquote": urllib.parse.unquote,
     "urllib.parse.unquote_plus": urllib.parse.unquote_plus,
-    "urllib.parse.urlencode": lambda pairs, doseq: urllib.parse.urlencode([tuple(pair) for pair in pairs], doseq),
+    "urllib.parse.urlencode": lambda pairs, doseq: urllib.parse.urlencode(
+        [tuple(pair) for pair in pairs], doseq
+    ),
     "urllib.parse.urljoin": urllib.parse.urljoin,
     "urllib.parse.urlparse": _urlparse,
     "urllib.parse.urlunparse": urllib.parse.urlunparse,

@@ -1,10 +1,12 @@
 """The View's events in the order in which providers want them, and the messages they become.
 
-Providers take a model reply as one message, and all its results directly after it. So the actions of one response
-stand together at the place of the first, their results follow, and whatever arrived in between waits behind them. A
-response that still waits for a result is left out: it cannot be sent yet.
+Providers take a model reply as one message, and all its results directly after it. So the actions
+of one response stand together at the place of the first, their results follow, and whatever arrived
+in between waits behind them. A response that still waits for a result is left out: it cannot be
+sent yet.
 
-An oracle: no prompt is made by it. It says which Views can be sent to a provider, without the projection that sends them.
+An oracle: no prompt is made by it. It says which Views can be sent to a provider, without the
+projection that sends them.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ DEFAULT_TOOL = "python"
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One model reply and what answers it: the results of its tool calls, in the calls' order, and plain results."""
+    """One model reply and what answers it: the results of its tool calls, in the calls' order, and
+    plain results.
+    """
 
     actions: tuple[ActionEvent, ...]
     results: tuple[Result, ...]
@@ -54,10 +58,14 @@ class _Open:
     statement_waits: bool = False
 
     def waits(self) -> bool:
-        return any(a.tool_call_id is not None and a.tool_call_id not in self.answers for a in self.actions)
+        return any(
+            a.tool_call_id is not None and a.tool_call_id not in self.answers for a in self.actions
+        )
 
     def closed(self) -> Exchange:
-        results = tuple(self.answers[a.tool_call_id] for a in self.actions if a.tool_call_id is not None)
+        results = tuple(
+            self.answers[a.tool_call_id] for a in self.actions if a.tool_call_id is not None
+        )
         return Exchange(tuple(self.actions), results, tuple(self.plain))
 
 
@@ -102,7 +110,10 @@ class Speaker(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a prompt, in no provider's form. ``events`` are the ids of the events it was made from."""
+    """One message of a prompt, in no provider's form.
+
+    ``events`` are the ids of the events it was made from.
+    """
 
     speaker: Speaker
     text: str
@@ -118,14 +129,19 @@ Render = Callable[[Content], str]
 def messages_of(events: Iterable[ShownEvent], render: Render = plain_text) -> tuple[Message, ...]:
     """The messages of a View: valid for every provider whose rules ``provider_rules`` checks.
 
-    Call ids are made unique: providers want that of the whole prompt, and models use them again. Two replies in a
-    row, a reply at the start and one at the end get a user's ``GO_ON`` between, before and after them.
+    Call ids are made unique: providers want that of the whole prompt, and models use them again.
+    Two replies in a row, a reply at the start and one at the end get a user's ``GO_ON`` between,
+    before and after them.
     """
     made: list[Message] = []
     used: set[str] = set()
     for item in items_of(events):
-        for message in _messages_of_item(item, render, used, at_head=all(m.speaker is Speaker.SYSTEM for m in made)):
-            if message.speaker is Speaker.ASSISTANT and (not made or made[-1].speaker in _NEEDS_USER):
+        for message in _messages_of_item(
+            item, render, used, at_head=all(m.speaker is Speaker.SYSTEM for m in made)
+        ):
+            if message.speaker is Speaker.ASSISTANT and (
+                not made or made[-1].speaker in _NEEDS_USER
+            ):
                 made.append(Message(Speaker.USER, GO_ON))
             made.append(message)
     if not made or made[-1].speaker in _NEEDS_USER:
@@ -136,7 +152,9 @@ def messages_of(events: Iterable[ShownEvent], render: Render = plain_text) -> tu
 _NEEDS_USER = frozenset({Speaker.SYSTEM, Speaker.ASSISTANT})
 
 
-def _messages_of_item(item: Item, render: Render, used: set[str], *, at_head: bool) -> list[Message]:
+def _messages_of_item(
+    item: Item, render: Render, used: set[str], *, at_head: bool
+) -> list[Message]:
     match item:
         case Exchange():
             return _messages_of_exchange(item, render, used)
@@ -156,7 +174,9 @@ def _messages_of_exchange(exchange: Exchange, render: Render, used: set[str]) ->
     reply = Message(
         Speaker.ASSISTANT,
         text if calls else _said(text),
-        calls=tuple(call_of(action).model_copy(update={"id": names[action.id]}) for action in calls),
+        calls=tuple(
+            call_of(action).model_copy(update={"id": names[action.id]}) for action in calls
+        ),
         thinking=thinking_of(exchange.actions),
         events=tuple(action.id for action in exchange.actions),
     )
@@ -164,12 +184,17 @@ def _messages_of_exchange(exchange: Exchange, render: Render, used: set[str]) ->
         Message(Speaker.TOOL, render(result.content), call_id=names[action.id], events=(result.id,))
         for action, result in zip(calls, exchange.results, strict=True)
     ]
-    plain = [Message(Speaker.USER, _said(render(r.content)), events=(r.id,)) for r in exchange.plain_results]
+    plain = [
+        Message(Speaker.USER, _said(render(r.content)), events=(r.id,))
+        for r in exchange.plain_results
+    ]
     return [reply, *results, *plain]
 
 
 def reply_text(actions: Sequence[ActionEvent]) -> str:
-    """The text of a reply: each action's, once; a statement without a call that its text does not hold is added."""
+    """The text of a reply: each action's, once; a statement without a call that its text does not
+    hold is added.
+    """
     texts: list[str] = []
     for action in actions:
         text = action.text
@@ -181,7 +206,9 @@ def reply_text(actions: Sequence[ActionEvent]) -> str:
 
 
 def thinking_of(actions: Sequence[ActionEvent]) -> tuple[dict[str, Any], ...]:
-    """The thinking blocks of a reply, unaltered; blocks that every action of it repeats are taken once."""
+    """The thinking blocks of a reply, unaltered; blocks that every action of it repeats are taken
+    once.
+    """
     blocks: list[dict[str, Any]] = []
     for action in actions:
         if list(action.thinking_blocks) != blocks[-len(action.thinking_blocks) :]:
@@ -190,7 +217,9 @@ def thinking_of(actions: Sequence[ActionEvent]) -> tuple[dict[str, Any], ...]:
 
 
 def call_of(action: ActionEvent) -> ToolCall:
-    """The native call that ``action`` is; for an action that has none recorded, a call with its source."""
+    """The native call that ``action`` is; for an action that has none recorded, a call with its
+    source.
+    """
     for call in action.tool_calls:
         if call.id == action.tool_call_id:
             return call

@@ -1,4 +1,6 @@
-"""What was forgotten, when, by which condensation, and what stands in its place, from the whole log."""
+"""What was forgotten, when, by which condensation, and what stands in its place, from the whole
+log.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from runtime.history.properties.condensation import effects_of
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """One event that left the View: the turn in which it did, the condensation, and its summary's id, if it has one."""
+    """One event that left the View: the turn in which it did, the condensation, and its summary's
+    id, if it has one.
+    """
 
     event_id: str
     turn: int
@@ -20,7 +24,9 @@ class Forgotten:
 
 
 def forgotten_events(log: Sequence[Event]) -> dict[str, Forgotten]:
-    """Every event of a recorded log that a condensation forgot, summaries included, by its id, in that order."""
+    """Every event of a recorded log that a condensation forgot, summaries included, by its id, in
+    that order.
+    """
     effects = effects_of(log)
     shown: set[str] = set()
     gone: dict[str, Forgotten] = {}

@@ -1,8 +1,9 @@
 """The rules by which OpenAI's and Anthropic's APIs refuse a prompt, checked strictly.
 
-Stricter than the APIs where they are lenient: call ids are unique in the whole prompt, Anthropic's roles alternate, no
-prompt ends with the assistant. Sources: OpenAI's Chat Completions reference; Anthropic's Messages reference and
-"Building with extended thinking"; and the texts of the errors that both return.
+Stricter than the APIs where they are lenient: call ids are unique in the whole prompt, Anthropic's
+roles alternate, no prompt ends with the assistant. Sources: OpenAI's Chat Completions reference;
+Anthropic's Messages reference and "Building with extended thinking"; and the texts of the errors
+that both return.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ THINKING = frozenset({"thinking", "redacted_thinking"})
 
 
 def check_view(events: Sequence[ShownEvent]) -> Violations:
-    """What either provider would refuse in the messages made from the View's ``events``; empty if nothing."""
+    """What either provider would refuse in the messages made from the View's ``events``; empty if
+    nothing.
+    """
     messages = messages_of(events)
     found = [f"openai: {v}" for v in check_openai(openai_form(messages))]
     originals = thinking_turns(events)
@@ -54,14 +57,18 @@ def check_openai(messages: Sequence[Json]) -> Violations:
         role, content = message.get("role"), message.get("content")
         if role == "tool":
             if message.get("tool_call_id") not in waiting:
-                found.append(f"messages[{at}]: a tool message that answers no call of the message before")
+                found.append(
+                    f"messages[{at}]: a tool message that answers no call of the message before"
+                )
             else:
                 waiting.remove(message["tool_call_id"])
             if not isinstance(content, str):
                 found.append(f"messages[{at}]: a tool message without text")
             continue
         if waiting:
-            found.append(f"messages[{at}]: calls {waiting} are not answered directly after their message")
+            found.append(
+                f"messages[{at}]: calls {waiting} are not answered directly after their message"
+            )
             waiting = []
         if role in {"system", "developer"}:
             if body:
@@ -100,10 +107,13 @@ def _check_openai_call(call: Json, used: set[str]) -> Violations:
     return found
 
 
-def check_anthropic(prompt: AnthropicPrompt, originals: Iterable[tuple[Json, ...]] = ()) -> Violations:
+def check_anthropic(
+    prompt: AnthropicPrompt, originals: Iterable[tuple[Json, ...]] = ()
+) -> Violations:
     """What the Messages API would refuse in ``prompt``.
 
-    ``originals`` are the thinking blocks of each reply as the model gave them: a turn's must be equal to one of them.
+    ``originals`` are the thinking blocks of each reply as the model gave them: a turn's must be
+    equal to one of them.
     """
     found: Violations = []
     turns = list(originals)
@@ -117,8 +127,13 @@ def check_anthropic(prompt: AnthropicPrompt, originals: Iterable[tuple[Json, ...
             found.append(f"messages[{at}]: no content")
         results = _leading_results(blocks)
         if sorted(results) != sorted(waiting):
-            found.append(f"messages[{at}]: calls {waiting}, and at the start of the next message results {results}")
-        found += [f"messages[{at}]: {v}" for v in _check_blocks(role, blocks[len(results) :], used, turns)]
+            found.append(
+                f"messages[{at}]: calls {waiting}, and at the start of the next message results"
+                f" {results}"
+            )
+        found += [
+            f"messages[{at}]: {v}" for v in _check_blocks(role, blocks[len(results) :], used, turns)
+        ]
         waiting = [block["id"] for block in blocks if block.get("type") == "tool_use"]
     if waiting:
         found.append(f"the end: calls {waiting} are not answered")
@@ -136,7 +151,9 @@ def _leading_results(blocks: Sequence[Json]) -> list[str]:
     return results
 
 
-def _check_blocks(role: Any, blocks: Sequence[Json], used: set[str], turns: Sequence[tuple[Json, ...]]) -> Violations:
+def _check_blocks(
+    role: Any, blocks: Sequence[Json], used: set[str], turns: Sequence[tuple[Json, ...]]
+) -> Violations:
     found: Violations = []
     thinking = tuple(block for block in blocks if block.get("type") in THINKING)
     if thinking and (role != "assistant" or tuple(blocks[: len(thinking)]) != thinking):

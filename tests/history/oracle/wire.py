@@ -1,7 +1,7 @@
 """Messages in the form of OpenAI's Chat Completions and of Anthropic's Messages API.
 
-The job's own calls go through litellm, which makes the wire form of each provider. These two forms are what the
-strict checker reads, and what an auditor can compare with.
+The job's own calls go through litellm, which makes the wire form of each provider. These two forms
+are what the strict checker reads, and what an auditor can compare with.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def openai_form(messages: Iterable[Message]) -> list[Json]:
                 {
                     "id": _id(call.id, OPENAI_ID),
                     "type": "function",
-                    "function": {"name": _name(call.name), "arguments": json.dumps(_object(call.arguments))},
+                    "function": {
+                        "name": _name(call.name),
+                        "arguments": json.dumps(_object(call.arguments)),
+                    },
                 }
                 for call in message.calls
             ]
@@ -52,7 +55,9 @@ def openai_form(messages: Iterable[Message]) -> list[Json]:
 
 
 def anthropic_form(messages: Iterable[Message]) -> AnthropicPrompt:
-    """A Messages API request: results are blocks of a user's turn, and a user's messages in a row are one turn."""
+    """A Messages API request: results are blocks of a user's turn, and a user's messages in a row
+    are one turn.
+    """
     system: list[str] = []
     turns: list[Json] = []
     for message in messages:
@@ -90,7 +95,10 @@ def _id(call_id: str, allowed: re.Pattern[str]) -> str:
     """``call_id``, or a digest of it where the provider would not take it."""
     if allowed.fullmatch(call_id):
         return call_id
-    return "call_" + digest_bytes(call_id.encode("utf-8", "surrogatepass")).removeprefix("sha256:")[:24]
+    return (
+        "call_"
+        + digest_bytes(call_id.encode("utf-8", "surrogatepass")).removeprefix("sha256:")[:24]
+    )
 
 
 def _name(name: str) -> str:
