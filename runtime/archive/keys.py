@@ -3,18 +3,23 @@
 ::
 
     BATCH/JOB/definition/0001                         the job's definition; a later one has the next
-    number BATCH/JOB/runs/RUN                                a run was started, and from which step
+                                                      number
+    BATCH/JOB/runs/RUN                                a run was started, and from which step
     BATCH/JOB/turns/RUN/00000/0000041.attempt-001     a request, written before the call
     BATCH/JOB/turns/RUN/00000/0000041.failure-001     what came back of an attempt that failed, in
-    place of a step BATCH/JOB/turns/RUN/00000/0000041.exchange-001    what came back of an attempt
-    that is not the turn's reply: see ``exchanges`` BATCH/JOB/turns/RUN/00000/0000041.step
-    the reply, written after it BATCH/JOB/turns/RUN/00000/0000041.effect-000000   the result of a
-    read or a tool call of turn 41's statement BATCH/JOB/turns/RUN/00000/0000041.effect-800000
-    what a tick read while the job slept after turn 41, from 800000 on
+                                                      place of a step
+    BATCH/JOB/turns/RUN/00000/0000041.exchange-001    what came back of an attempt that is not the
+                                                      turn's reply: see ``exchanges``
+    BATCH/JOB/turns/RUN/00000/0000041.step            the reply, written after it
+    BATCH/JOB/turns/RUN/00000/0000041.effect-000000   the result of a read or a tool call of turn
+                                                      41's statement
+    BATCH/JOB/turns/RUN/00000/0000041.effect-800000   what a tick read while the job slept after
+                                                      turn 41, from 800000 on
     BATCH/JOB/turns/RUN/00000/0000041.effect-999999   what the tick before turn 41's call read, if
-    anything had changed BATCH/JOB/turns/RUN/00000/0000041.checkpoint      the job's whole state
-    after turn 41 BATCH/JOB/replays/ID, ID.run                      a replay was ordered, and which
-    run it became BATCH/JOB/ends/RUN                                the end of the run
+                                                      anything had changed
+    BATCH/JOB/turns/RUN/00000/0000041.checkpoint      the job's whole state after turn 41
+    BATCH/JOB/replays/ID, ID.run                      a replay was ordered, and which run it became
+    BATCH/JOB/ends/RUN                                the end of the run
 
 A side run ``RUN~NAME`` holds the one call by which a model wrote a summary for RUN: it starts from
 RUN's last step.

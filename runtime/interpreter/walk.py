@@ -11,19 +11,24 @@ The first part has a line ``NAME<tab>ITEM`` for each variable, then comes an emp
 nodes:
 
 ========================================= ==========================================================
-``=TEXT``                                 plain data, as its literal ``sTYPE<tab>TEXT``
-a set of plain values: the sorted list of their literals ``#DIGEST<tab>TYPE<tab>SIZE``             a
-line too long to be sent: SHA-256 of it ``bTYPE<tab>SIZE<tab>DIGEST``             a text or bytes
-too long to be sent: SHA-256 of it ``mTYPE<tab>ITEM...``                     a sequence
+``=TEXT``                                 plain data, as its literal
+``sTYPE<tab>TEXT``                        a set of plain values: the sorted list of their literals
+``#DIGEST<tab>TYPE<tab>SIZE``             a line too long to be sent: SHA-256 of it
+``bTYPE<tab>SIZE<tab>DIGEST``             a text or bytes too long to be sent: SHA-256 of it
+``mTYPE<tab>ITEM...``                     a sequence
 ``rTYPE<tab>FIRST<tab>COUNT``             a sequence of that many nodes, one after the other
-``dTYPE<tab>KEY<tab>ITEM...``             a dict ``qTYPE<tab>FIRST<tab>COUNT<tab>KEY...``  a dict of
-that many nodes, one after the other ``iTYPE<tab>NAME<tab>ITEM...``            an instance of a
-class that a statement defined, by its attributes ``cNAME<tab>NAME<tab>ITEM...``            such a
-class ``fTEXT``                                 a function, as the interpreter shows it ``hID``
-a handle ``oTYPE<tab>TEXT``                        anything else whose text is all of it ``?TYPE``
-what the interpreter does not show: an iterator, a generator ``~TYPE<tab>SIZE``
-left out, because the bounds were reached =========================================
-==========================================================
+``dTYPE<tab>KEY<tab>ITEM...``             a dict
+``qTYPE<tab>FIRST<tab>COUNT<tab>KEY...``  a dict of that many nodes, one after the other
+``iTYPE<tab>NAME<tab>ITEM...``            an instance of a class that a statement defined, by its
+                                          attributes
+``cNAME<tab>NAME<tab>ITEM...``            such a class
+``fTEXT``                                 a function, as the interpreter shows it
+``hID``                                   a handle
+``oTYPE<tab>TEXT``                        anything else whose text is all of it
+``?TYPE``                                 what the interpreter does not show: an iterator, a
+                                          generator
+``~TYPE<tab>SIZE``                        left out, because the bounds were reached
+========================================= ==========================================================
 
 An item is the literal of a short plain value, or ``@`` and a node's number. Literals have neither
 tabs nor line ends.

@@ -5,11 +5,12 @@ A view stands where the statement that made it stands, and is re-evaluated there
 prefix that they know at a tenth, so a rewrite in the middle costs about as much as all that stands
 behind it. Three policies:
 
-``inline``  rewrites a place in the turn in which its view changed. ``append``  never rewrites: what
-changed is told further down, in a message of its own, and only for room are places rewritten.
+``inline``  rewrites a place in the turn in which its view changed.
+``append``  never rewrites: what changed is told further down, in a message of its own, and only for
+            room are places rewritten.
 ``auto``    does in each turn what costs less until the job's end, as far as that can be foreseen,
-and rewrites several places at
-            one cut: behind a place that is rewritten all the others cost nothing more.
+            and rewrites several places at one cut: behind a place that is rewritten all the others
+            cost nothing more.
 """
 
 from __future__ import annotations
