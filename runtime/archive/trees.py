@@ -1,0 +1,358 @@
+"""Trees in the archive: bases whole, and each later version by what it changes.
+
+::
+
+    _holdfast/trees/VERSION     a version: what it changes, with the bytes that are new
+    _holdfast/packs/DIGEST      bytes of some files of a base
+
+A version is written in one object, whatever it changes, and costs by that alone. Equal bases are
+one object for all jobs. The files of a base are packed by their paths (a pack ends where the digest
+of a path says so), so that two bases which differ in a few files share the packs of the others.
+Every ``KEYFRAME_EVERY``-th version lists all that changed since the base: to read one takes that
+many objects at most.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from runtime.archive.caches import Recent
+from runtime.archive.container import ArchivedObject, Part, header, seal, unseal
+from runtime.archive.forms.trees import Pack, TreeForm
+from runtime.archive.frames import compress
+from runtime.archive.references import SHARED
+from runtime.archive.stores.protocol import ObjectStore
+from runtime.base.digests import digest_bytes
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.failpoints import failpoint
+from runtime.trees.entries import Changes, Entry, Kind, Spot
+from runtime.trees.tree import Tree
+
+KEYFRAME_EVERY = 16
+PACK_BYTES = 4 * 1024 * 1024
+PACK_FILES = 64
+"""How many files a pack holds about."""
+
+CHANGE_BYTES = 256 * 1024 * 1024
+"""The most bytes that one version may bring."""
+
+_TREES, _PACKS = f"{SHARED}trees/", f"{SHARED}packs/"
+_REMEMBERED, _OPEN = 256, 16
+
+
+class TooMuch(ValueError):
+    """A change brings more than ``CHANGE_BYTES``."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version as read: its tree, its place after its base, and where new bytes are.
+
+    ``spots`` are of the contents that came after the base.
+    """
+
+    tree: Tree
+    base: str
+    depth: int
+    spots: Mapping[str, Spot] = field(default_factory=dict)
+
+
+class Trees:
+    """The trees on a store. Safe between threads; remembers what was read.
+
+    Methods raise ``ObjectMissing``, ``ObjectCorrupt`` and ``ArchiveError``.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._versions: Recent[Version] = Recent(_REMEMBERED)
+        self._data: Recent[bytes] = Recent(_OPEN)
+        self._spots: Recent[dict[str, Spot]] = Recent(8)
+        self._digests: Recent[str] = Recent(4096)
+
+    def __contains__(self, version: str) -> bool:
+        """Whether the store has the version."""
+        known = self._versions.get(version) is not None
+        return known or next(iter(self._store.list(tree_key(version))), None) is not None
+
+    def version(self, version: str) -> Version:
+        """A version, with its tree."""
+        found = self._versions.get(version)
+        if found is None:
+            found = self._read(version)
+            self._versions.put(version, found)
+        return found
+
+    def tree(self, version: str) -> Tree:
+        """A version's tree."""
+        return self.version(version).tree
+
+    def content(self, entry: Entry) -> bytes:
+        """A file's bytes.
+
+        Raises:
+            ObjectCorrupt: if they are not what the entry says.
+        """
+        if entry.size == 0:
+            return b""
+        if entry.spot is None:
+            raise ValueError("the entry was not read from an archive")
+        data = self._data_of(entry.spot.key)
+        found = data[entry.spot.offset : entry.spot.offset + entry.size]
+        if digest_bytes(found) != entry.content:
+            raise ObjectCorrupt(f"{entry.spot.key}: the bytes of a file are not those of its entry")
+        return found
+
+    def write_base(self, tree: Tree, read: Callable[[str], bytes]) -> Version:
+        """Archive a whole tree. ``read`` gives the bytes of the file at a path."""
+        version = tree.version
+        if version in self:
+            return self.version(version)
+        spots: dict[str, Spot] = {}
+        packs: dict[str, str] = {}
+        for pack in _packed(tree, spots):
+            data = b"".join(read(path) for path, _ in pack)
+            key, digest = self._write_pack(data)
+            offset = 0
+            for _, entry in pack:
+                spots[entry.content] = Spot(key, offset)
+                offset += entry.size
+            packs[key] = digest
+        form = TreeForm(version=version, sources=tuple(packs), uses=packs)
+        numbers = {key: number for number, key in enumerate(packs, 1)}
+        placed = ((path, _at(entry, spots)) for path, entry in tree.under())
+        failpoint("tree.base.before_put")
+        self._put(form, [_lines("changes", placed, numbers)])
+        return self.version(version)
+
+    def write_change(self, parent: str, changes: Changes, data: Mapping[str, bytes]) -> Version:
+        """Archive what ``changes`` make of the version ``parent``.
+
+        ``data``: the bytes of what is new, by digest. Writes one object, none if nothing changes or
+        the store has the tree already.
+
+        Raises:
+            TooMuch: if it brings too many bytes.
+        """
+        before = self.version(parent)
+        tree = before.tree.changed(changes)
+        if tree.version in self:
+            return self.version(tree.version)
+        key, depth = tree_key(tree.version), before.depth + 1
+        spots, new, offset = dict(before.spots), list[bytes](), 0
+        for entry in changes.values():
+            if entry is None or not entry.is_file or self._known(before, entry, spots):
+                continue
+            spots[entry.content] = Spot(key, offset)
+            new.append(data[entry.content])
+            offset += entry.size
+        if offset > CHANGE_BYTES:
+            raise TooMuch(
+                f"the change brings {offset:,} bytes of new files; at most {CHANGE_BYTES:,} may"
+            )
+        placed = {
+            path: entry and replace(self._at(before, entry, spots), depth=depth)
+            for path, entry in before.tree.difference(tree).items()
+        }
+        tree = before.tree.changed(placed)
+        parts = [placed]
+        if depth % KEYFRAME_EVERY == 0:
+            parts.append(self.tree(before.base).difference(tree))
+        elsewhere = {
+            entry.spot.key
+            for part in parts
+            for entry in part.values()
+            if entry is not None and entry.spot is not None and entry.spot.key != key
+        }
+        numbers = {source: number for number, source in enumerate(sorted(elsewhere), 1)}
+        leans = {tree_key(before.base), *numbers}
+        if len(parts) == 1:
+            leans.add(tree_key(parent))
+        form = TreeForm(
+            version=tree.version,
+            base=before.base,
+            parent=parent,
+            depth=depth,
+            sources=tuple(numbers),
+            uses={name: self.digest(name) for name in sorted(leans)},
+        )
+        own = {key: 0, **numbers}
+        written = [
+            _lines(name, part.items(), own)
+            for name, part in zip(("changes", "all"), parts, strict=False)
+        ]
+        if new:
+            whole = b"".join(new)
+            written.append(Part("data", compress(whole), len(whole)))
+            self._data.put(key, whole)
+        failpoint("tree.before_put")
+        self._put(form, written)
+        failpoint("tree.after_put")
+        made = Version(tree, before.base, depth, spots)
+        self._versions.put(tree.version, made)
+        return made
+
+    def digest(self, key: str) -> str:
+        """The digest of an object's bytes, by which others name it."""
+        found = self._digests.get(key)
+        if found is None:
+            found = digest_bytes(self._store.get(key))
+            self._digests.put(key, found)
+        return found
+
+    def _known(self, before: Version, entry: Entry, spots: Mapping[str, Spot]) -> bool:
+        found = entry.size == 0 or entry.content in spots
+        return found or entry.content in self._base_spots(before.base)
+
+    def _at(self, before: Version, entry: Entry, spots: Mapping[str, Spot]) -> Entry:
+        return _at(entry, spots if entry.content in spots else self._base_spots(before.base))
+
+    def _base_spots(self, base: str) -> dict[str, Spot]:
+        """Where the bytes of a base's files are, by their digests."""
+        found = self._spots.get(base)
+        if found is None:
+            entries = (entry for _, entry in self.tree(base).under())
+            found = {entry.content: entry.spot for entry in entries if entry.spot is not None}
+            self._spots.put(base, found)
+        return found
+
+    def _read(self, version: str) -> Version:
+        """A version from its object and those that it leans on."""
+        chain: list[ArchivedObject] = []
+        at = version
+        while True:
+            found = self._object(tree_key(at), "tree")
+            chain.append(found)
+            if not found.header.get("base") or found.part("all"):
+                break
+            parent = found.header["parent"]
+            if (known := self._versions.get(parent)) is not None:
+                return self._grown(known, reversed(chain), version)
+            at = parent
+        last = chain[-1]
+        if not last.header.get("base"):
+            tree = Tree().changed(_entries(last, "changes"))
+            start = Version(tree, last.header["version"], 0)
+            return self._grown(start, reversed(chain[:-1]), version)
+        base = last.header["base"]
+        changes = _entries(last, "all")
+        start = Version(
+            self.tree(base).changed(changes), base, last.header["depth"], _new_spots(changes)
+        )
+        return self._grown(start, reversed(chain[:-1]), version)
+
+    def _grown(self, start: Version, steps: Iterable[ArchivedObject], version: str) -> Version:
+        for step in steps:
+            changes = _entries(step, "changes")
+            spots = {**start.spots, **_new_spots(changes)}
+            start = Version(start.tree.changed(changes), start.base, step.header["depth"], spots)
+        if start.tree.version != version:
+            raise ObjectCorrupt(f"{tree_key(version)}: what it lists is another version")
+        return start
+
+    def _object(self, key: str, kind: str) -> ArchivedObject:
+        return unseal(key, self._store.get(key), kind)
+
+    def _data_of(self, key: str) -> bytes:
+        found = self._data.get(key)
+        if found is None:
+            kind = "pack" if key.startswith(_PACKS) else "tree"
+            found = self._object(key, kind).frame("data")
+            self._data.put(key, found)
+        return found
+
+    def _write_pack(self, data: bytes) -> tuple[str, str]:
+        key = _PACKS + digest_bytes(data).removeprefix("sha256:")
+        try:
+            return key, self.digest(key)
+        except ObjectMissing:
+            parts = (Part("data", compress(data), len(data)),)
+            sealed, _ = seal(key, header(Pack().header(), parts), parts)
+            self._store.put_if_absent(key, sealed)
+            return key, digest_bytes(sealed)
+
+    def _put(self, form: TreeForm, parts: list[Part]) -> None:
+        key = tree_key(form.version)
+        sealed, _ = seal(key, header(form.header(), tuple(parts)), tuple(parts))
+        self._store.put_if_absent(key, sealed)
+
+
+def tree_key(version: str) -> str:
+    """Where the store has a version."""
+    return _TREES + version.removeprefix("sha256:")
+
+
+def _packed(tree: Tree, seen: dict[str, Spot]) -> Iterator[list[tuple[str, Entry]]]:
+    """The files of a tree whose bytes are not in ``seen``, in packs; equal files come once."""
+    pack: list[tuple[str, Entry]] = []
+    size, taken = 0, set(seen)
+    for path, entry in tree.under():
+        if not entry.is_file or entry.size == 0 or entry.content in taken:
+            continue
+        taken.add(entry.content)
+        pack.append((path, entry))
+        size += entry.size
+        ends = int(digest_bytes(path.encode("utf-8", "surrogateescape"))[-4:], 16) % PACK_FILES == 0
+        if ends or size >= PACK_BYTES:
+            yield pack
+            pack, size = [], 0
+    if pack:
+        yield pack
+
+
+def _at(entry: Entry, spots: Mapping[str, Spot]) -> Entry:
+    return replace(entry, spot=spots[entry.content]) if entry.is_file and entry.size else entry
+
+
+def _new_spots(changes: Changes) -> dict[str, Spot]:
+    return {
+        entry.content: entry.spot
+        for entry in changes.values()
+        if entry is not None and entry.spot is not None
+    }
+
+
+def _lines(
+    name: str, entries: Iterable[tuple[str, Entry | None]], numbers: Mapping[str, int]
+) -> Part:
+    """A part with an entry a line."""
+    text = "\n".join(json.dumps(_line(path, entry, numbers)) for path, entry in entries).encode()
+    return Part(name, compress(text), len(text))
+
+
+def _line(path: str, entry: Entry | None, numbers: Mapping[str, int]) -> list[Any]:
+    # JSON's escapes carry the lone surrogates of names that are no UTF-8.
+    if entry is None:
+        return [path]
+    told: list[Any] = [path, entry.kind.value, entry.mode, entry.size, entry.content]
+    spot = entry.spot
+    return [
+        *told,
+        *((numbers[spot.key], spot.offset) if spot is not None else (0, 0)),
+        entry.depth,
+    ]
+
+
+def _entries(archived: ArchivedObject, part: str) -> dict[str, Entry | None]:
+    """The entries of a part.
+
+    Raises:
+        ObjectCorrupt: if it is none.
+    """
+    names = (archived.key, *archived.header.get("sources", ()))
+    found: dict[str, Entry | None] = {}
+    try:
+        for line in archived.frame(part).splitlines():
+            path, *rest = json.loads(line)
+            if not rest:
+                found[path] = None
+                continue
+            kind, mode, size, content, source, offset, depth = rest
+            spot = Spot(names[source], offset) if kind == Kind.FILE.value and size else None
+            found[path] = Entry(Kind(kind), mode, size, content, spot, depth)
+    except (ValueError, TypeError, IndexError) as error:
+        raise ObjectCorrupt(f"{archived.key}: part {part} cannot be read: {error}") from error
+    return found

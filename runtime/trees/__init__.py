@@ -1,0 +1,1 @@
+"""Trees of files as values: what a writable workspace holds at one version. Pure."""

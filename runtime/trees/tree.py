@@ -1,0 +1,164 @@
+"""``Tree``: an immutable tree of files, whose version is the digest of all that is in it.
+
+A directory's digest covers the names, kinds, modes and digests of what is in it, as a Merkle tree
+has it (R. Merkle, 1987), so equal trees have one version whatever led to them. A changed tree
+shares all that did not change with the one before: a change costs by what it touches and by the
+directories above that, never by the size of the tree. Modification times are no part of it: two
+runs of one command differ in them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from runtime.trees.entries import (
+    Changes,
+    Entry,
+    Kind,
+    by_parts,
+    directory_entry,
+)
+
+
+@dataclass(frozen=True)
+class _Node:
+    """An entry, and of a directory what is in it. ``count`` and ``size`` are of all files in it."""
+
+    entry: Entry
+    children: dict[str, _Node] = field(default_factory=dict)
+
+    @cached_property
+    def digest(self) -> str:
+        if self.entry.kind is not Kind.DIRECTORY:
+            return self.entry.content
+        lines = hashlib.sha256()
+        for name in sorted(self.children):
+            child = self.children[name]
+            # A link's target may hold anything but a NUL, and so may a name.
+            told = f"{child.entry.kind}{child.entry.mode:o}\0{name}\0{child.digest}\0"
+            lines.update(told.encode("utf-8", "surrogateescape"))
+        return "sha256:" + lines.hexdigest()
+
+    @cached_property
+    def count(self) -> int:
+        own = 1 if self.entry.is_file else 0
+        return own + sum(child.count for child in self.children.values())
+
+    @cached_property
+    def size(self) -> int:
+        return self.entry.size + sum(child.size for child in self.children.values())
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree of files. Paths are relative, with ``/`` between names; ``""`` is the root.
+
+    Names are as Python's file functions give them: bytes that are no UTF-8 are lone surrogates.
+    """
+
+    _root: _Node = field(default_factory=lambda: _Node(directory_entry()))
+
+    @property
+    def version(self) -> str:
+        """The digest of all that is in the tree, ``sha256:...``."""
+        return self._root.digest
+
+    @property
+    def count(self) -> int:
+        """How many files there are."""
+        return self._root.count
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files together."""
+        return self._root.size
+
+    def get(self, path: str) -> Entry | None:
+        """What is at a path; no link is followed."""
+        node = self._node(path)
+        return None if node is None else node.entry
+
+    def names(self, path: str = "") -> list[str]:
+        """The names in a directory, sorted; none for what is no directory."""
+        node = self._node(path)
+        return [] if node is None else sorted(node.children)
+
+    def under(self, path: str = "") -> Iterator[tuple[str, Entry]]:
+        """What is beneath a path, itself not included, a directory before what is in it."""
+        node = self._node(path)
+        if node is not None:
+            yield from _walk(node, path)
+
+    def changed(self, changes: Changes) -> Tree:
+        """The tree after ``changes``. Directories that a path needs are made.
+
+        Raises:
+            ValueError: for a path that is empty, absolute, or has ``.`` or ``..`` in it.
+        """
+        root = self._root
+        for path in by_parts(changes):
+            names = path.split("/")
+            if any(name in {"", ".", ".."} or "\0" in name for name in names):
+                raise ValueError(f"{path!r} is no path of a tree")
+            root = _put(root, names, changes[path])
+        return Tree(root)
+
+    def difference(self, other: Tree) -> dict[str, Entry | None]:
+        """The changes that make ``other`` of this tree, by path in the order of trees.
+
+        It costs by what differs, and by the directories above that.
+        """
+        return dict(_difference(self._root, other._root, ""))
+
+    def _node(self, path: str) -> _Node | None:
+        node: _Node | None = self._root
+        for name in path.split("/") if path else ():
+            node = None if node is None else node.children.get(name)
+        return node
+
+
+def _walk(node: _Node, path: str) -> Iterator[tuple[str, Entry]]:
+    for name in sorted(node.children):
+        child = node.children[name]
+        place = f"{path}/{name}" if path else name
+        yield place, child.entry
+        if child.children:
+            yield from _walk(child, place)
+
+
+def _put(node: _Node, names: list[str], entry: Entry | None) -> _Node:
+    """A directory with ``entry`` at a path in it; None takes away what is there."""
+    name, *rest = names
+    old = node.children.get(name)
+    if entry is None and (old is None or (rest and old.entry.kind is not Kind.DIRECTORY)):
+        return node
+    children = dict(node.children)
+    if rest:
+        into = old if old is not None and old.entry.kind is Kind.DIRECTORY else None
+        children[name] = _put(into or _Node(directory_entry()), rest, entry)
+    elif entry is None:
+        del children[name]
+    else:
+        keeps = entry.kind is Kind.DIRECTORY and old is not None
+        children[name] = _Node(entry, old.children if keeps and old is not None else {})
+    return _Node(node.entry, children)
+
+
+def _difference(old: _Node, new: _Node, path: str) -> Iterator[tuple[str, Entry | None]]:
+    for name in sorted({**old.children, **new.children}):
+        place = f"{path}/{name}" if path else name
+        before, after = old.children.get(name), new.children.get(name)
+        if after is None:
+            yield place, None
+            continue
+        if before is None or before.entry != after.entry:
+            yield place, after.entry
+        if after.entry.kind is not Kind.DIRECTORY:
+            continue
+        if before is None or before.entry.kind is not Kind.DIRECTORY:
+            yield from _walk(after, place)
+        elif before is not after and before.digest != after.digest:
+            yield from _difference(before, after, place)

@@ -1,0 +1,154 @@
+"""Trees in the archive: what a version costs, and that what is read is what was written."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from runtime.archive.stores import MemoryStore
+from runtime.archive.trees import KEYFRAME_EVERY, TooMuch, Trees, tree_key
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
+from runtime.trees.entries import Entry, directory_entry, file_entry, link_entry
+from runtime.trees.tree import Tree
+
+Files = dict[str, bytes]
+
+
+class Counting(MemoryStore):
+    """A store that counts what is asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: dict[str, int] = {}
+        self.read: list[str] = []
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Count the bytes that are new."""
+        if written := super().put_if_absent(key, data):
+            self.written[key] = len(data)
+        return written
+
+    def get(self, key: str) -> bytes:
+        """Count the reading."""
+        self.read.append(key)
+        return super().get(key)
+
+
+def files(count: int) -> Files:
+    """Files of some hundred bytes each, in directories."""
+    made = random.Random(count)
+    return {f"d{n % 7}/f{n}.py": made.randbytes(200) for n in range(count)}
+
+
+def base_of(trees: Trees, content: Files) -> str:
+    """A base with these files, and an empty directory, a link and an empty file."""
+    entries: dict[str, Entry] = {path: file_entry(data) for path, data in content.items()}
+    more = {"empty": directory_entry(0o700), "link": link_entry("d0"), "none": file_entry(b"")}
+    tree = Tree().changed({**entries, **more})
+    return trees.write_base(tree, content.__getitem__).tree.version
+
+
+def changed(trees: Trees, version: str, content: dict[str, bytes | None]) -> str:
+    """The version after a change of files."""
+    entries = {path: data if data is None else file_entry(data) for path, data in content.items()}
+    data = {entry.content: content[path] for path, entry in entries.items() if entry is not None}
+    return trees.write_change(version, entries, data).tree.version  # type: ignore[arg-type]
+
+
+def test_any_version_is_read_back_by_another_process() -> None:
+    """Bases, changes, keyframes: the same tree, and each file's bytes."""
+    store, content = Counting(), files(50)
+    trees = Trees(store)
+    version = base_of(trees, content)
+    made = random.Random(1)
+    known: list[tuple[str, Files]] = [(version, dict(content))]
+    for turn in range(2 * KEYFRAME_EVERY + 3):
+        step: dict[str, bytes | None] = {f"new/{turn % 5}\udcff": made.randbytes(30)}
+        if turn % 3 == 0:
+            step[next(iter(content))] = None
+            content.pop(next(iter(content)))
+        content.update({path: data for path, data in step.items() if data is not None})
+        version = changed(trees, version, step)
+        known.append((version, dict(content)))
+    for version, expected in known:
+        other = Trees(store)
+        store.read.clear()
+        tree = other.tree(version)
+        assert tree == trees.tree(version)
+        assert len(store.read) <= KEYFRAME_EVERY + 1
+        found = {path: other.content(e) for path, e in tree.under() if e.is_file}
+        assert found == {**expected, "none": b""}
+        assert tree.get("empty") == directory_entry(0o700)
+
+
+def test_a_change_is_one_write_and_costs_what_it_brings() -> None:
+    """Whatever the tree's size; what the tree has had before is stored no second time."""
+    sizes = []
+    for count in (100, 3000):
+        store, content = Counting(), files(count)
+        trees = Trees(store)
+        first = base_of(trees, content)
+        store.written.clear()
+        path = next(iter(content))
+        second = changed(trees, first, {path: b"x = 1\n", "copy": content[path]})
+        assert list(store.written) == [tree_key(second)]
+        sizes.append(store.written[tree_key(second)])
+        assert changed(trees, second, {path: b"x = 1\n"}) == second
+        assert changed(trees, second, {path: content[path], "copy": None}) == first
+        assert len(store.written) == 1
+    assert sizes[1] < sizes[0] + 200
+    assert max(sizes) < 1200
+
+
+def test_equal_bases_are_one_and_similar_ones_share_packs() -> None:
+    """A second job on the same files writes nothing; one file more costs its pack."""
+    store, content = Counting(), files(2000)
+    first = base_of(Trees(store), content)
+    whole = sum(store.written.values())
+    store.written.clear()
+    assert base_of(Trees(store), content) == first
+    assert store.written == {}
+    base_of(Trees(store), {**content, "d3/one more.py": b"1"})
+    assert len([key for key in store.written if "/packs/" in key]) <= 2
+    assert sum(store.written.values()) < whole / 3
+
+
+def test_damage_is_told() -> None:
+    """A lost object and one in another's place."""
+    store, content = MemoryStore(), files(3)
+    trees = Trees(store)
+    first = base_of(trees, content)
+    second = changed(trees, first, {"a": b"1"})
+    third = changed(trees, second, {"a": b"2"})
+    fresh = MemoryStore()
+    for key in store.list(""):
+        if key != tree_key(second):
+            fresh.put_if_absent(key, store.get(key))
+    with pytest.raises(ObjectMissing):
+        Trees(fresh).tree(third)
+    fresh.put_if_absent(tree_key(second), store.get(tree_key(third)))
+    with pytest.raises(ObjectCorrupt):
+        Trees(fresh).tree(third)
+
+
+def test_a_change_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the bytes that it brings, not of those that are there."""
+    monkeypatch.setattr("runtime.archive.trees.CHANGE_BYTES", 100)
+    trees = Trees(MemoryStore())
+    version = base_of(trees, files(3))
+    with pytest.raises(TooMuch, match="brings 101 bytes"):
+        changed(trees, version, {"a": bytes(101)})
+    changed(trees, version, {"a": bytes(100)})
+
+
+def test_a_change_reads_nothing_that_the_process_knows() -> None:
+    """Also of a base it reads nothing a second time, however large that is."""
+    store, content = Counting(), files(500)
+    trees = Trees(store)
+    version = changed(trees, base_of(trees, content), {"a": b"0"})
+    store.read.clear()
+    for turn in range(1, KEYFRAME_EVERY + 2):
+        version = changed(trees, version, {"a": b"%d" % turn})
+    assert len(store.read) <= KEYFRAME_EVERY + 1
+    assert tree_key(base_of(trees, content)) not in store.read
