@@ -1,0 +1,34 @@
+"""What a workspace does not keep: patterns as ``.gitignore`` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from pathspec import GitIgnoreSpec
+
+
+class Excluded:
+    """Which paths are left out. A directory that is left out goes with all that is in it."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._spec = GitIgnoreSpec.from_lines(patterns)
+
+    def has(self, path: str, *, directory: bool = False) -> bool:
+        """Whether a path is left out. Its directories are asked for by themselves."""
+        told = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return bool(self._spec.match_file(f"{told}/" if directory else told))
+
+    def above(self, path: str, *, directory: bool = False) -> bool:
+        """Whether a path, or a directory above it, is left out."""
+        names = path.split("/")
+        ups = ("/".join(names[:n]) for n in range(1, len(names)))
+        return any(self.has(up, directory=True) for up in ups) or self.has(
+            path, directory=directory
+        )
+
+
+@lru_cache(maxsize=64)
+def excluded(patterns: tuple[str, ...]) -> Excluded:
+    """The patterns, read."""
+    return Excluded(patterns)

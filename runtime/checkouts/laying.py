@@ -1,0 +1,115 @@
+"""From trees to directories: the changes between two versions, made in a directory.
+
+Modification times are made up, the same everywhere: ``EPOCH`` for what the base brought, and a
+second more for each change after it, so that ``make`` and its like see what is newer.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from runtime.trees.entries import DIRECTORY_MODE, Changes, Entry, Kind
+from runtime.trees.tree import Tree
+
+EPOCH = 1_577_836_800
+"""The first of January 2020."""
+
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_ENTER = stat.S_IRWXU
+
+
+def lay(root: Path, changes: Changes, after: Tree, put: Callable[[Path, Entry], None]) -> None:
+    """Make ``changes``, in the order of trees, in the directory ``root``; ``after`` is the tree
+    that they lead to. ``put`` makes a file that is not there.
+
+    Raises:
+        OSError: if the host refuses; then the directory is at no version.
+    """
+    opened: dict[str, None] = {"": None}
+    directories: dict[str, Entry] = {}
+    for path, entry in changes.items():
+        place = root / path
+        _open_above(root, path, opened)
+        if entry is None:
+            _remove(place)
+        elif entry.kind is Kind.DIRECTORY:
+            if place.is_symlink() or not place.is_dir():
+                _remove(place)
+                place.mkdir()
+            directories[path] = entry
+        else:
+            _remove(place)
+            if entry.kind is Kind.LINK:
+                os.symlink(entry.content, place)  # noqa: PTH211 bytes that are no UTF-8
+            else:
+                put(place, entry)
+    _modes(root, {**dict.fromkeys(opened), **dict.fromkeys(directories)}, after)
+
+
+def write_file(place: Path, entry: Entry, data: bytes) -> None:
+    """Make a file with its mode and its made-up time."""
+    file = os.open(place, _WRITE, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(file, view) :]
+        os.fchmod(file, entry.mode)
+        moment = EPOCH + entry.depth
+        os.utime(file, (moment, moment))
+    finally:
+        os.close(file)
+
+
+def remove_tree(place: Path) -> None:
+    """Remove a directory and all in it, also what its owner may not enter; nothing if it is not
+    there.
+    """
+    if place.is_symlink() or not place.is_dir():
+        place.unlink(missing_ok=True)
+        return
+
+    def again(function: Callable[..., object], path: str, _: object) -> None:
+        os.chmod(os.path.dirname(path), _ENTER)  # noqa: PTH101, PTH120
+        if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
+            os.chmod(path, _ENTER)  # noqa: PTH101
+            shutil.rmtree(path, onerror=again)
+        else:
+            function(path)
+
+    shutil.rmtree(place, onerror=again)
+
+
+def _remove(place: Path) -> None:
+    if os.path.lexists(place):
+        remove_tree(place)
+
+
+def _open_above(root: Path, path: str, opened: dict[str, None]) -> None:
+    """Make the directories above a path, and let their owner write in them meanwhile."""
+    names = path.split("/")[:-1]
+    for count in range(1, len(names) + 1):
+        folder = "/".join(names[:count])
+        if folder in opened:
+            continue
+        opened[folder] = None
+        place = root / folder
+        if not place.is_dir() or place.is_symlink():
+            _remove(place)
+            place.mkdir()
+        elif place.stat().st_mode & _ENTER != _ENTER:
+            place.chmod(_ENTER)
+
+
+def _modes(root: Path, folders: dict[str, None], after: Tree) -> None:
+    """Give directories their modes and times, the inner ones first."""
+    for folder in sorted(folders, key=lambda path: path.count("/"), reverse=True):
+        entry = after.get(folder) if folder else None
+        if folder and (entry is None or entry.kind is not Kind.DIRECTORY):
+            continue
+        place = root / folder
+        place.chmod(entry.mode if entry is not None else DIRECTORY_MODE)
+        os.utime(place, (EPOCH, EPOCH))

@@ -1,0 +1,245 @@
+"""From directories to trees: a whole one, and what a command left in an overlay's upper layer.
+
+No link is followed, and what is no file, link or directory is left out and named.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from runtime.archive.trees import CHANGE_BYTES, TooMuch
+from runtime.base.digests import digest_bytes
+from runtime.checkouts.excluded import Excluded
+from runtime.trees.entries import (
+    PERMISSIONS,
+    Entry,
+    Kind,
+    directory_entry,
+    file_entry,
+    link_entry,
+)
+from runtime.trees.tree import Tree
+from runtime.workspace.fingerprints import FingerprintCache, Identity
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_KINDS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A directory as a tree. ``dropped`` has a line for each thing that no version can hold."""
+
+    tree: Tree
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass
+class Difference:
+    """What a command changed: paths, the bytes of new files by their digests, and what was
+    dropped.
+    """
+
+    changes: dict[str, Entry | None] = field(default_factory=dict)
+    data: dict[str, bytes] = field(default_factory=dict)
+    dropped: list[str] = field(default_factory=list)
+    _size: int = 0
+
+    def put(self, path: str, entry: Entry, data: bytes = b"") -> None:
+        """Note what is at a path now.
+
+        Raises:
+            TooMuch: if the bytes are too many for one version.
+        """
+        self.changes[path] = entry
+        if entry.is_file and entry.content not in self.data:
+            self._size += entry.size
+            check_size(self._size)
+            self.data[entry.content] = data
+
+
+def check_size(size: int) -> None:
+    """Refuse more bytes than one version may bring.
+
+    Raises:
+        TooMuch: then.
+    """
+    if size > CHANGE_BYTES:
+        raise TooMuch(
+            f"more than {CHANGE_BYTES:,} bytes of files are new, which no version holds; exclude"
+            " them from the workspace, or write less"
+        )
+
+
+class Digests:
+    """Digests of files of this host; an unchanged file costs one ``stat``."""
+
+    def __init__(
+        self,
+        known: FingerprintCache | None = None,
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._known = known or FingerprintCache(300_000)
+        self._now = now
+
+    def entry(self, path: Path, status: os.stat_result) -> Entry:
+        """The entry of a regular file.
+
+        Raises:
+            OSError: if it cannot be read.
+        """
+        known = self._known.get(Identity.of(status))
+        if known is None:
+            started = self._now()
+            data, before, after = read_file(path)
+            known = digest_bytes(data)
+            self._known.put(Identity.of(before), Identity.of(after), known, read_at=started)
+            return Entry(Kind.FILE, status.st_mode & PERMISSIONS, len(data), known)
+        return Entry(Kind.FILE, status.st_mode & PERMISSIONS, status.st_size, known)
+
+
+def read_file(path: Path) -> tuple[bytes, os.stat_result, os.stat_result]:
+    """A regular file's bytes, and its status before and after.
+
+    Raises:
+        OSError: if it is none, or cannot be read.
+    """
+    file = os.open(path, _READ)
+    try:
+        before = os.fstat(file)
+        if not stat.S_ISREG(before.st_mode):
+            raise OSError(f"{path} is no regular file")
+        chunks = []
+        while chunk := os.read(file, 1 << 20):
+            chunks.append(chunk)
+        return b"".join(chunks), before, os.fstat(file)
+    finally:
+        os.close(file)
+
+
+def take(root: Path, leave: Excluded, digests: Digests) -> Taken:
+    """The tree of a directory.
+
+    Raises:
+        OSError: if something in it cannot be read.
+    """
+    entries: dict[str, Entry | None] = {}
+    dropped: list[str] = []
+    for path, place, status in _walk(root, "", leave):
+        mode = status.st_mode
+        if stat.S_ISDIR(mode):
+            entries[path] = directory_entry(mode)
+        elif stat.S_ISLNK(mode):
+            entries[path] = link_entry(os.readlink(place))  # noqa: PTH115 bytes that are no UTF-8
+        elif stat.S_ISREG(mode):
+            entries[path] = digests.entry(place, status)
+        else:
+            dropped.append(dropped_line(path, mode))
+    return Taken(Tree().changed(entries), tuple(dropped))
+
+
+def dropped_line(path: str, mode: int) -> str:
+    """The line that says what was left out."""
+    kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+    return f"{path} is {kind}, which a version cannot hold: it was dropped"
+
+
+def differing(root: Path, before: Tree, leave: Excluded, digests: Digests) -> Difference:
+    """What differs between a tree and a directory, by looking at all of it."""
+    taken = take(root, leave, digests)
+    found = Difference(dropped=list(taken.dropped))
+    for path, entry in before.difference(taken.tree).items():
+        if entry is None:
+            found.changes[path] = None
+        else:
+            data = read_file(root / path)[0] if entry.is_file else b""
+            found.put(path, file_entry(data, entry.mode) if entry.is_file else entry, data)
+    return found
+
+
+class Changed(Protocol):
+    """What an upper layer says of a path: ``file``, ``symlink``, ``directory``, ``deleted`` or
+    ``dropped``.
+    """
+
+    @property
+    def path(self) -> str:
+        """The path in the tree."""
+
+    @property
+    def kind(self) -> str:
+        """What is there now."""
+
+    @property
+    def opaque(self) -> bool:
+        """Whether it hides all that a directory had."""
+
+
+def left_in(upper: Path, before: Tree, leave: Excluded, layer: Iterable[Changed]) -> Difference:
+    """What a command changed of a tree, by what it left in the upper layer of an overlay.
+
+    What it only touched is no change. Costs by what is in the layer.
+    """
+    found = Difference()
+    for change in layer:
+        path = change.path
+        directory = change.kind == "directory"
+        if leave.above(path, directory=directory):
+            continue
+        old = before.get(path)
+        if change.kind == "deleted":
+            if old is not None:
+                found.changes[path] = None
+            continue
+        status = (upper / path).lstat()
+        if change.kind == "dropped":
+            found.dropped.append(dropped_line(path, status.st_mode))
+            if old is not None:
+                found.changes[path] = None
+            continue
+        if change.kind == "file":
+            if status.st_size > CHANGE_BYTES:
+                check_size(status.st_size)
+            data = read_file(upper / path)[0]
+            entry = file_entry(data, status.st_mode)
+            if entry != old:
+                found.put(path, entry, data)
+            continue
+        entry = (
+            directory_entry(status.st_mode) if directory else link_entry(os.readlink(upper / path))  # noqa: PTH115 as above
+        )
+        if entry != old:
+            found.put(path, entry)
+        if directory and change.opaque:
+            _hide(found.changes, before, path, upper)
+    return found
+
+
+def _hide(changes: dict[str, Entry | None], before: Tree, path: str, upper: Path) -> None:
+    """What a directory had that the command removed and made anew: gone unless it is there."""
+    for name in before.names(path):
+        if not os.path.lexists(upper / path / name):
+            changes[f"{path}/{name}"] = None
+
+
+def _walk(root: Path, folder: str, leave: Excluded) -> Iterator[tuple[str, Path, os.stat_result]]:
+    with os.scandir(root / folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        directory = entry.is_dir(follow_symlinks=False)
+        if leave.has(path, directory=directory):
+            continue
+        yield path, root / path, entry.stat(follow_symlinks=False)
+        if directory:
+            yield from _walk(root, path, leave)

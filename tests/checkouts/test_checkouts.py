@@ -1,0 +1,198 @@
+"""Checkouts: directories that are at a version, whatever they went through."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from runtime.archive.stores import MemoryStore
+from runtime.archive.trees import Trees
+from runtime.base.values import JobKey
+from runtime.checkouts.checkout import Busy, Checkouts
+from runtime.checkouts.excluded import excluded
+from runtime.checkouts.laying import EPOCH, remove_tree
+from runtime.checkouts.taking import Digests, Taken, differing, take
+from runtime.trees.entries import Entry, directory_entry, file_entry, link_entry
+from runtime.trees.tree import Tree
+
+JOB = JobKey(batch="b/1", job="..")
+NOTHING = excluded(())
+
+
+def kept(path: Path) -> Taken:
+    """A directory as a tree."""
+    return take(path, NOTHING, Digests())
+
+
+class Made:
+    """A store with versions, made from each other."""
+
+    def __init__(self, root: Path) -> None:
+        self.trees = Trees(MemoryStore())
+        self.checkouts = Checkouts(root, self.trees)
+        self.versions = [self.trees.write_base(Tree(), dict[str, bytes]().__getitem__).tree.version]
+
+    def base(self, content: dict[str, bytes], others: dict[str, Entry]) -> str:
+        """A base."""
+        entries = {path: file_entry(data) for path, data in content.items()}
+        tree = Tree().changed({**entries, **others})
+        return self.trees.write_base(tree, content.__getitem__).tree.version
+
+    def change(self, version: str, changes: dict[str, bytes | Entry | None]) -> str:
+        """A version after another."""
+        data, entries = {}, dict[str, Entry | None]()
+        for path, what in changes.items():
+            entries[path] = file_entry(what) if isinstance(what, bytes) else what
+            if isinstance(what, bytes):
+                data[file_entry(what).content] = what
+        return self.trees.write_change(version, entries, data).tree.version
+
+
+NAMES = st.sampled_from(["a", "b", "c\udcff"])
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
+THINGS = st.one_of(
+    st.none(),
+    st.binary(max_size=3),
+    st.sampled_from([link_entry("a"), link_entry("/etc/passwd"), link_entry("../../..")]),
+    st.sampled_from([0o755, 0o700, 0o500, 0o000]).map(directory_entry),
+    st.sampled_from([0o600, 0o755, 0o000]).map(lambda mode: file_entry(b"", mode)),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.dictionaries(PATHS, THINGS, max_size=4), min_size=1, max_size=5),
+    st.lists(st.integers(0, 5), max_size=6),
+    st.booleans(),
+)
+def test_a_checkout_comes_to_any_version_from_any_other(
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[dict[str, bytes | Entry | None]],
+    way: list[int],
+    linked: bool,
+) -> None:
+    """Files, links out, directories that nobody may enter: what is on disk is the version."""
+    root = tmp_path_factory.mktemp("co")
+    made = Made(root)
+    versions = list(made.versions)
+    for step in steps:
+        versions.append(made.change(versions[-1], step))
+    checkout = made.checkouts.of(JOB, linked=linked)
+    for number in [*way, len(versions) - 1]:
+        version = versions[number % len(versions)]
+        with checkout.at(version) as place:
+            assert kept(place).tree.version == version or os.geteuid() != 0
+    made.checkouts.forget(JOB)
+    assert not (root / "linked" / "b%2F1" / "..").exists() or not linked
+    remove_tree(root)
+
+
+def test_times_are_made_up_and_the_same_everywhere(tmp_path: Path) -> None:
+    """The base's files are of one time, later ones a second newer for each change."""
+    made = Made(tmp_path / "one")
+    base = made.base({"a": b"1", "d/b": b"2"}, {})
+    last = made.change(made.change(base, {"d/b": b"3"}), {"c": b"4"})
+    for root in (tmp_path / "one", tmp_path / "two"):
+        checkout = Checkouts(root, made.trees).of(JOB, linked=True)
+        with checkout.at(last) as place:
+            times = {name: (place / name).stat().st_mtime for name in ("a", "d/b", "c", "d")}
+        assert times == {"a": EPOCH, "d/b": EPOCH + 1, "c": EPOCH + 2, "d": EPOCH}
+
+
+def test_checkouts_of_one_base_share_its_files(tmp_path: Path) -> None:
+    """They are links to one file until a version replaces it; where commands write, they are not."""
+    made = Made(tmp_path)
+    base = made.base({"a": b"1", "b": b"2"}, {})
+    other = made.change(base, {"b": b"3"})
+    places = []
+    for job, linked, version in (("x", True, base), ("y", True, other), ("z", False, base)):
+        checkout = made.checkouts.of(JobKey(batch="b", job=job), linked=linked)
+        with checkout.at(version) as place:
+            places.append((place / "a").stat().st_ino)
+            assert (place / "b").read_bytes() == (b"3" if job == "y" else b"2")
+    assert places[0] == places[1] != places[2]
+
+
+def test_what_was_moved_by_a_process_that_died_is_made_anew(tmp_path: Path) -> None:
+    """A checkout that is at no version, or was made before the machine went down."""
+    made = Made(tmp_path)
+    base = made.base({"a": b"1"}, {})
+    checkout = made.checkouts.of(JOB, linked=False)
+    with checkout.at(base, alone=True) as place:
+        (place / "a").write_bytes(b"half")
+    with checkout.at(base) as place:
+        assert (place / "a").read_bytes() == b"1"
+    (place / "a").unlink()
+    marker = place.parent / "version"
+    marker.write_text(f"{base} another-boot\n")
+    with checkout.at(base) as place:
+        assert (place / "a").read_bytes() == b"1"
+
+
+def test_nobody_moves_what_another_reads(tmp_path: Path) -> None:
+    """Readers of one version share it; another version waits, and says so when it cannot."""
+    made = Made(tmp_path)
+    base = made.base({"a": b"1"}, {})
+    other = made.change(base, {"a": b"2"})
+    checkout, same = (made.checkouts.of(JOB, linked=True) for _ in range(2))
+    with checkout.at(base):
+        pass
+    with checkout.at(base) as place, same.at(base):
+        for what in ({}, {"alone": True}):
+            with pytest.raises(Busy), same.at(other if not what else base, **what):
+                pass
+        assert (place / "a").read_bytes() == b"1"
+        came = threading.Event()
+
+        def late() -> None:
+            with same.at(other, seconds=60):
+                came.set()
+
+        waiting = threading.Thread(target=late)
+        waiting.start()
+        assert not came.is_set()
+    waiting.join()
+    assert came.is_set()
+
+
+def test_a_directory_is_taken_as_it_is(tmp_path: Path) -> None:
+    """Links stay links, patterns are left out, and what no version can hold is named."""
+    for name in ("d/e", "node_modules/x", "d/node_modules", "empty", ".git/objects"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("d/a.py", "d/a.log", "node_modules/x/y", ".git/HEAD", "d/node_modules/z"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "d/a.py").chmod(0o4755)
+    (tmp_path / "out").symlink_to("/etc")
+    os.mkfifo(tmp_path / "pipe")
+    taken = take(tmp_path, excluded(("node_modules/", "*.log")), Digests())
+    assert {path: entry.kind.value for path, entry in taken.tree.under()} == {
+        **dict.fromkeys([".git", ".git/objects", "d", "d/e", "empty"], "d"),
+        **dict.fromkeys([".git/HEAD", "d/a.py"], "f"),
+        "out": "l",
+    }
+    entry = taken.tree.get("d/a.py")
+    assert entry is not None
+    assert entry.mode == stat.S_IMODE(0o755)
+    assert taken.dropped == ("pipe is a named pipe, which a version cannot hold: it was dropped",)
+
+
+def test_what_a_command_changed_is_found(tmp_path: Path) -> None:
+    """By looking at all, where there is no layer that has it."""
+    (tmp_path / "a").write_text("1")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/b").write_text("2")
+    digests = Digests()
+    before = take(tmp_path, NOTHING, digests).tree
+    (tmp_path / "a").write_text("3")
+    (tmp_path / "d/b").unlink()
+    (tmp_path / "d/c").write_text("4")
+    found = differing(tmp_path, before, NOTHING, digests)
+    assert found.changes == {"a": file_entry(b"3"), "d/b": None, "d/c": file_entry(b"4")}
+    assert sorted(found.data.values()) == [b"3", b"4"]
+    assert kept(tmp_path).tree == before.changed(found.changes)
