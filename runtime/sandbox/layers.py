@@ -1,0 +1,148 @@
+"""What a command left in an overlay's upper layer, as the kernel writes it there (the kernel's
+documentation of overlayfs: "whiteouts and opaque directories").
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+MOST_PATH_BYTES = 3072
+"""The longest path in a workspace: below a directory of any host it must stay within the kernel's
+4,096.
+"""
+
+_PREFIXES = ("user.overlay.", "trusted.overlay.")
+_OTHERS = (
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One path that a command made, changed or deleted."""
+
+    path: str
+    """Relative, with ``/``; bytes that are no UTF-8 as surrogates (``os.fsdecode``)."""
+    kind: Literal["file", "symlink", "directory", "deleted", "dropped"]
+    mode: int = 0
+    """Permission bits, never set-user-id and its like."""
+    opaque: bool = False
+    """A directory that hides what the layers below have at its path."""
+    reason: str = ""
+    """Why it was dropped: ``a socket``."""
+
+
+def changed_in(upper: Path) -> Iterator[Changed]:
+    """What is in ``upper``: directories before what is in them, in the order of their names.
+
+    Costs as much as there is in it. A directory or file that its owner may not read is made
+    readable on the way, and told with the mode that it had.
+    """
+    waiting = [""]
+    while waiting:
+        parent = waiting.pop()
+        directory = upper / parent
+        deleted_as_files = _attribute(directory, "opaque") == b"x"
+        below = []
+        for name in sorted(entry.name for entry in directory.iterdir()):
+            path = f"{parent}/{name}" if parent else name
+            changed = _changed(upper, path, deleted_as_files=deleted_as_files)
+            if changed.kind == "directory":
+                below.append(path)
+            yield changed
+        waiting.extend(reversed(below))
+
+
+def write_whiteout(path: Path) -> None:
+    """Hide ``path`` of the layers below; needs no privileges.
+
+    Raises:
+        OSError: if the file system can hold neither kind of whiteout.
+    """
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(0, 0))
+    except FileExistsError:
+        raise
+    except OSError:
+        # The other kind, of Linux 6.7: looked for only in directories that say so.
+        path.touch()
+        os.setxattr(path, "user.overlay.whiteout", b"y")
+        if _attribute(path.parent, "opaque") is None:
+            os.setxattr(path.parent, "user.overlay.opaque", b"x")
+
+
+def remove_tree(top: Path) -> None:
+    """Delete what a command may have made, however deep, long or unreadable it is."""
+    if top.is_symlink() or not top.is_dir():
+        top.unlink(missing_ok=True)
+        return
+    # Directories are moved up to the top before they are emptied, so no path gets long.
+    waiting = 0
+    while True:
+        _own(top, top.lstat().st_mode)
+        moved = False
+        for path in list(top.iterdir()):
+            mode = path.lstat().st_mode
+            if not stat.S_ISDIR(mode):
+                path.unlink()
+                continue
+            _own(path, mode)
+            for below in list(path.iterdir()):
+                if stat.S_ISDIR(below.lstat().st_mode):
+                    # Moving a directory writes its "..": it must be its owner's to write.
+                    _own(below, below.lstat().st_mode)
+                    waiting += 1
+                    below.rename(top / f"{waiting}-{os.getpid()}.holdfast")
+                    moved = True
+                else:
+                    below.unlink()
+            path.rmdir()
+        if not moved:
+            top.rmdir()
+            return
+
+
+def _changed(upper: Path, path: str, *, deleted_as_files: bool) -> Changed:
+    full = upper / path
+    status = full.lstat()
+    if len(os.fsencode(path)) > MOST_PATH_BYTES:
+        return Changed(path, "dropped", reason=f"longer than {MOST_PATH_BYTES:,} bytes as a path")
+    mode = stat.S_IMODE(status.st_mode) & 0o777
+    if stat.S_ISDIR(status.st_mode):
+        _own(full, status.st_mode)
+        return Changed(path, "directory", mode, opaque=_attribute(full, "opaque") == b"y")
+    if stat.S_ISLNK(status.st_mode):
+        return Changed(path, "symlink", mode)
+    if stat.S_ISREG(status.st_mode):
+        if not mode & stat.S_IRUSR:
+            full.chmod(mode | stat.S_IRUSR)
+        if deleted_as_files and _attribute(full, "whiteout") is not None:
+            return Changed(path, "deleted")
+        return Changed(path, "file", mode)
+    if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
+        return Changed(path, "deleted")
+    reason = next((told for test, told in _OTHERS if test(status.st_mode)), "no file")
+    return Changed(path, "dropped", reason=reason)
+
+
+def _own(directory: Path, mode: int) -> None:
+    """Let the owner list and change ``directory``."""
+    if mode & stat.S_IRWXU != stat.S_IRWXU:
+        directory.chmod(stat.S_IMODE(mode) & 0o777 | stat.S_IRWXU)
+
+
+def _attribute(path: Path, name: str) -> bytes | None:
+    """The kernel's own mark on ``path``, written with or without privileges."""
+    for prefix in _PREFIXES:
+        with contextlib.suppress(OSError):
+            return os.getxattr(path, prefix + name, follow_symlinks=False)
+    return None

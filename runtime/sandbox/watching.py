@@ -1,0 +1,171 @@
+"""What the processes of a command use, counted from outside while they run.
+
+Limits of the kernel's own are for one process (and, for a worker that is root, not for the number
+of processes); these are for all of a command's together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runtime.base.plurals import counted
+from runtime.sandbox.command import Limits
+from runtime.sandbox.sizes import told_bytes
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_SHARE = 20
+"""A costly count is made only after this many times its own duration."""
+_ENTRY_BYTES = 1024
+"""What an entry of a directory counts for, beside its blocks."""
+
+
+@dataclass
+class Watch:
+    """Looks at the processes of one command.
+
+    ``proc`` is a directory descriptor of a ``/proc`` in which ``pids`` are theirs, the first of
+    which is not their own; ``memory_disks`` are file systems of theirs that are in memory,
+    ``written`` the directories that they may write to.
+    """
+
+    limits: Limits
+    proc: int
+    pids: Callable[[], list[int]]
+    memory_disks: tuple[Path, ...] = ()
+    written: tuple[Path, ...] = ()
+    _began: float = field(default_factory=time.time)
+    _next_exact: float = 0.0
+    _next_walk: float = field(default_factory=lambda: time.monotonic() + 1.0)
+    _free: int = -1
+
+    def look(self) -> str:
+        """Which limit is passed, or nothing."""
+        pids = self.pids()
+        return self._too_many(pids) or self._too_large(pids) or self._too_long()
+
+    def _too_many(self, pids: list[int]) -> str:
+        many = f"it had more than {counted(self.limits.processes, 'process', 'processes')}"
+        if len(pids) > self.limits.processes + 1:
+            return many
+        threads = 0
+        for pid in pids:
+            status = self._read(f"{pid}/stat").rpartition(b")")[2].split()
+            threads += int(status[17]) if len(status) > 17 else 0
+        # The first process is the sandbox's own.
+        return many if threads > self.limits.processes + 1 else ""
+
+    def _too_large(self, pids: list[int]) -> str:
+        held = sum(_used(path) for path in self.memory_disks)
+        resident = 0
+        for pid in pids:
+            fields = self._read(f"{pid}/statm").split()
+            resident += int(fields[1]) * _PAGE if len(fields) > 1 else 0
+        if held + resident <= self.limits.memory_bytes or time.monotonic() < self._next_exact:
+            return ""
+        # Pages that processes share were counted once for each; their shares add up to what is
+        # there, and take longer to learn.
+        began = time.monotonic()
+        shares = sum(_share(self._read(f"{pid}/smaps_rollup")) for pid in pids)
+        self._next_exact = time.monotonic() + _SHARE * (time.monotonic() - began)
+        if held + shares <= self.limits.memory_bytes:
+            return ""
+        return f"its processes used more than {told_bytes(self.limits.memory_bytes)} of memory"
+
+    def _too_long(self) -> str:
+        if not self.written or not self._walk_due():
+            return ""
+        began = time.monotonic()
+        total = sum(written_since(path, self._began) for path in self.written)
+        self._next_walk = time.monotonic() + max(1.0, _SHARE * (time.monotonic() - began))
+        if total <= self.limits.disk_bytes:
+            return ""
+        return f"it wrote more than {told_bytes(self.limits.disk_bytes)}"
+
+    def _walk_due(self) -> bool:
+        """Whether it is time, or the disk fills so fast that it is."""
+        free = sum(os.statvfs(path).f_bavail * os.statvfs(path).f_frsize for path in self.written)
+        fast = self._free >= 0 and self._free - free > self.limits.disk_bytes // 8
+        if self._free < 0 or fast or time.monotonic() >= self._next_walk:
+            due, self._free = self._free >= 0, free
+            return due
+        return False
+
+    def _read(self, name: str) -> bytes:
+        """A file of ``proc``; empty for a process that is gone."""
+        try:
+            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
+        except OSError:
+            return b""
+        try:
+            return os.read(descriptor, 4096)
+        except OSError:
+            return b""
+        finally:
+            os.close(descriptor)
+
+
+def listed(proc: int) -> Callable[[], list[int]]:
+    """All processes of the ``/proc`` that ``proc`` is a descriptor of."""
+    return lambda: [int(name) for name in os.listdir(proc) if name.isdigit()]
+
+
+def descendants(first: int) -> Callable[[], list[int]]:
+    """The process ``first`` and all that descend from it."""
+
+    def found() -> list[int]:
+        pids = [first]
+        for pid in pids:
+            for path in Path(f"/proc/{pid}/task").glob("*/children"):
+                with contextlib.suppress(OSError):
+                    pids.extend(int(child) for child in path.read_text().split())
+        return pids
+
+    return found
+
+
+def written_since(top: Path, since: float) -> int:
+    """Bytes on disk of what was changed below ``top`` since the time ``since``."""
+    total = 0
+    waiting = [os.fspath(top)]
+    while waiting:
+        directory = waiting.pop()
+        try:
+            entries = os.scandir(directory)
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                except OSError:
+                    continue
+                if status.st_ctime >= since - 1:
+                    total += status.st_blocks * 512 + _ENTRY_BYTES
+    return total
+
+
+def _used(path: Path) -> int:
+    try:
+        status = os.statvfs(path)
+    except OSError:
+        return 0
+    return (status.f_blocks - status.f_bfree) * status.f_frsize
+
+
+def _share(rollup: bytes) -> int:
+    """Bytes of ``Pss`` and ``SwapPss``."""
+    return sum(_kib(rollup, name) for name in (b"Pss:", b"SwapPss:"))
+
+
+def _kib(text: bytes, name: bytes) -> int:
+    for line in text.splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024
+    return 0

@@ -1,0 +1,155 @@
+"""What a command gets, and what comes back, with a sandbox and without."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+
+from runtime.sandbox.command import Command, Limits, Place
+from tests.sandbox.conftest import Bench
+
+
+def test_what_is_printed_and_the_exit_code_come_back(bench: Bench) -> None:
+    """Standard output, standard error and the exit code are the command's."""
+    finished = bench.run("echo out; echo err >&2; exit 7")
+
+    assert (bench.stdout, bench.stderr) == ("out\n", "err\n")
+    assert (finished.exit_code, finished.stopped, finished.output_cut) == (7, "", False)
+
+
+def test_a_command_reads_its_input_and_sees_its_variables(bench: Bench) -> None:
+    """Input of any bytes arrives whole, variables by their names."""
+    data = bytes(range(256)) * 1000
+    bench.run('cat > got; printf %s "$GIVEN"', stdin=data, env={"GIVEN": "a 'b' $c\n"})
+
+    assert (bench.workspace / "got").read_bytes() == data
+    assert bench.stdout == "a 'b' $c\n"
+
+
+def test_a_command_of_any_length_and_form_is_run_as_written(bench: Bench) -> None:
+    """Longer than an argument of the kernel's may be, with quotes and lines."""
+    text = 'it\'s "long" é\n' * 20_000
+    bench.run(f"cat > got <<'END'\n{text}END\n")
+
+    assert (bench.workspace / "got").read_text() == text
+
+
+def test_a_signal_is_told_as_shells_tell_it(bench: Bench) -> None:
+    """128 and the signal's number."""
+    assert bench.run("kill -TERM $$").exit_code == 128 + signal.SIGTERM
+
+
+def test_the_environment_is_clean(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the worker's environment is a command's."""
+    monkeypatch.setenv("WORKERS_OWN", "secret")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+    bench.run("env; cat /proc/self/environ", env={"PATH": "/usr/bin:/bin"})
+
+    assert "secret" not in bench.stdout
+    names = {line.partition("=")[0] for line in bench.stdout.splitlines() if "=" in line}
+    assert {"HOME", "LANG", "TERM", "PYTHONDONTWRITEBYTECODE"} <= names
+
+
+def test_only_the_three_streams_are_open_in_a_command(bench: Bench) -> None:
+    """No descriptor of the worker's, or of the sandbox's own."""
+    bench.run("for fd in /proc/$$/fd/*; do :; done; /bin/ls /proc/self/fd | sort -n | xargs")
+
+    # The last one is that of ls itself, in the directory that it lists.
+    assert bench.stdout == "0 1 2 3\n"
+
+
+def test_what_works_in_the_workspace_is_kept(bench: Bench) -> None:
+    """The working directory is the workspace, and what is written there stays."""
+    bench.run("echo one > a; mkdir -p d/e; ln -s a link; chmod 750 a")
+
+    assert (bench.workspace / "a").read_text() == "one\n"
+    assert (bench.workspace / "a").stat().st_mode & 0o777 == 0o750
+    assert (bench.workspace / "d" / "e").is_dir()
+    assert (bench.workspace / "link").readlink().name == "a"
+
+
+def test_the_last_whole_line_is_told_while_a_command_runs(bench: Bench) -> None:
+    """A beat has the line before the one that is being written."""
+    told: list[str] = []
+
+    def on_beat(line: str) -> None:
+        told.append(line)
+        (bench.workspace / "heard").touch()
+
+    finished = bench.sandbox.run(
+        Command("echo first; printf 'second\\n\\nthi'; until [ -e heard ]; do :; done"),
+        bench.place,
+        bench.top / "stdout",
+        bench.top / "stderr",
+        on_beat=on_beat,
+        stop=threading.Event(),
+    )
+
+    assert finished.exit_code == 0
+    assert told[0] == "second"
+
+
+def test_an_error_in_a_beat_ends_the_command(bench: Bench) -> None:
+    """What the caller raises reaches the caller, and nothing goes on behind it."""
+
+    def on_beat(_: str) -> None:
+        raise RuntimeError("cancelled")
+
+    with pytest.raises(RuntimeError, match="cancelled"):
+        bench.sandbox.run(
+            Command("while :; do :; done"),
+            bench.place,
+            bench.top / "stdout",
+            bench.top / "stderr",
+            on_beat=on_beat,
+            stop=threading.Event(),
+        )
+
+
+def test_a_command_is_ended_when_it_is_stopped(bench: Bench) -> None:
+    """What it printed until then is kept."""
+    bench.stop.set()
+    finished = bench.run("echo begun; while :; do :; done")
+
+    assert finished.stopped == "it was cancelled"
+    assert finished.exit_code == 128 + signal.SIGKILL
+
+
+def test_a_command_that_takes_too_long_is_ended(bench: Bench) -> None:
+    """Its limit is told."""
+    finished = bench.run("while :; do :; done", limits=Limits(seconds=0.2))
+
+    assert finished.stopped == "it ran for more than 0.2 s"
+    assert finished.exit_code == 128 + signal.SIGKILL
+
+
+def test_endless_output_is_cut_and_ends_the_command(bench: Bench) -> None:
+    """The first bytes are kept, of both streams together."""
+    finished = bench.run("yes & yes >&2", limits=Limits(output_bytes=100_000))
+
+    assert finished.stopped == "it printed more than 97.66 KiB"
+    assert finished.output_cut
+    assert len(bench.stdout) + len(bench.stderr) == 100_000
+
+
+def test_output_of_exactly_the_limit_is_kept_whole(bench: Bench) -> None:
+    """The limit itself is allowed."""
+    finished = bench.run("head -c 100000 /dev/zero", limits=Limits(output_bytes=100_000))
+
+    assert (finished.exit_code, finished.stopped, finished.output_cut) == (0, "", False)
+    assert len(bench.stdout) == 100_000
+
+
+@pytest.mark.parametrize("name", ["", "1A", "A=B", "A B", "A\0"])
+def test_a_variable_that_no_shell_could_name_is_refused(name: str) -> None:
+    """Before anything is started."""
+    with pytest.raises(ValueError, match="cannot be the name of an environment variable"):
+        Command("true", env={name: "x"})
+
+
+def test_a_place_is_a_directory_or_layers(bench: Bench) -> None:
+    """Both at once is a mistake of the caller's."""
+    with pytest.raises(ValueError, match="a directory or layers"):
+        Place(directory=bench.workspace, lowers=(bench.top,))
