@@ -22,6 +22,7 @@ from activities.brief import (
     full_step,
 )
 from activities.record import EffectName, Given
+from runtime.base.effect_classes import EffectClass
 from runtime.base.values import Compact, Failed, JobKey, ModelReply, StepRef, Usage
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.history.condensers.request import SummaryForm
@@ -300,6 +301,7 @@ class ToolRequest(Contract):
     """One call of a job's tool.
 
     ``effect`` numbers the statement's effects from 0; ``recorded`` answers without a call.
+    ``often``, ``timeout`` and ``retries`` are the tool's ``effect``, and so on.
     """
 
     key: JobKey
@@ -309,6 +311,9 @@ class ToolRequest(Contract):
     search_path: str
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = Field(default_factory=dict)
+    often: EffectClass = EffectClass.IDEMPOTENT
+    timeout: float | None = None
+    retries: int = 0
     redact: Redaction = Redaction()
     recorded: EffectName | None = None
 

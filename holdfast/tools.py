@@ -4,26 +4,59 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from runtime.base.errors import InputError
 from runtime.tools.functions import check_function
+from runtime.tools.marks import Marks
 
 __all__ = ["tool"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+Effect = Literal["pure", "idempotent", "once"]
 
 
-def tool(function: F) -> F:
-    """Say that a function is a tool, and have what a jobs file would refuse refused where it is
-    written. Changes nothing of it.
+@overload
+def tool(function: F, /) -> F: ...
+@overload
+def tool(
+    *, effect: Effect = ..., timeout: float | str | None = ..., retries: int = ...
+) -> Callable[[F], F]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    effect: Effect = "idempotent",
+    timeout: float | str | None = None,
+    retries: int = 0,
+) -> Any:
+    """Say that a function is a tool, and how its calls are made; have what a jobs file would refuse
+    refused where it is written. The function stays what it is.
 
     A tool needs no mark: a jobs file names it as ``module:function``.
 
+    Args:
+        function: the function, where the decorator is used bare.
+        effect: ``pure`` (it changes nothing), ``idempotent`` (running it twice is running it once),
+            or ``once``: it never runs a second time for one call, whatever crashes.
+        timeout: seconds, or a text such as ``"5m"``, after which a call's process is ended.
+        retries: how often a call is made again that raised or whose process ended; not of ``once``.
+
     Raises:
         InputError: it is a generator, has a parameter without an annotation, or a name that
-            statements know otherwise.
+            statements know otherwise; or the marks contradict each other.
     """
+    marks = Marks.checked(effect=effect, timeout=timeout, retries=retries)
+
+    def marked(function: F) -> F:
+        _check(function)
+        marks.put_on(function)
+        return function
+
+    return marked if function is None else marked(function)
+
+
+def _check(function: Callable[..., Any]) -> None:
     target = f"{function.__module__}:{function.__name__}"
     check_function(function, target)
     for parameter in inspect.signature(function).parameters.values():
@@ -32,4 +65,3 @@ def tool(function: F) -> F:
                 f"tools are typed, but the parameter {parameter.name!r} of {target!r} has no"
                 " annotation"
             )
-    return function

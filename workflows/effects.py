@@ -79,6 +79,9 @@ class Effects:
                     search_path=tool.search_path,
                     args=request.args,
                     kwargs=request.kwargs,
+                    often=tool.effect,
+                    timeout=tool.timeout,
+                    retries=tool.retries,
                     redact=self.spec.redact,
                     **place,
                 )

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from runtime.base.effect_classes import OUTCOME_UNKNOWN, EffectClass
 from runtime.context import api
 from runtime.context.api import Kind, Parameter, Signature, snake_case
 from runtime.context.excerpts import READER_TOKENS
@@ -27,6 +28,8 @@ class Tool(Protocol):
     def stub(self) -> str: ...  # noqa: D102
     @property
     def doc(self) -> str: ...  # noqa: D102
+    @property
+    def effect(self) -> EffectClass: ...  # noqa: D102
 
 
 MODULES = (
@@ -103,9 +106,15 @@ def type_stubs(tools: Sequence[Tool]) -> str:
         "All: int",
         _OPEN,
         *(_function(signature) for signature in (*api.FUNCTIONS, api.CONDENSE, api.FINISH)),
+        *(f"class {OUTCOME_UNKNOWN}(Exception): ..." for _ in range(any_once(tools))),
         *(tool.stub for tool in tools),
     ]
     return "\n".join(parts) + "\n"
+
+
+def any_once(tools: Iterable[Tool]) -> bool:
+    """Whether a tool runs at most once for a call, so that statements know ``OutcomeUnknown``."""
+    return any(tool.effect is EffectClass.ONCE for tool in tools)
 
 
 def _class(name: str, attributes: Mapping[str, str], methods: Iterable[Signature]) -> str:
@@ -296,8 +305,16 @@ def _tools(tools: Sequence[Tool]) -> str:
     lines = ["# Tools", "Functions of this job, called inside your Python, without await:"]
     for tool in tools:
         signature = tool.stub.removesuffix(": ...").removeprefix("def ")
-        lines.append(f"{signature}: {tool.doc}" if tool.doc else signature)
+        once = " (once)" if tool.effect is EffectClass.ONCE else ""
+        lines.append(f"{signature}{once}: {tool.doc}" if tool.doc else f"{signature}{once}")
+    if any_once(tools):
+        lines.append(_ONCE)
     return "\n".join(lines)
+
+
+_ONCE = f"""\
+A call marked (once) is made at most once. One that something cut off raises {OUTCOME_UNKNOWN}, an Exception and no RuntimeError: it may have done its work or \
+not. Find out which before you call again."""
 
 
 def _finish(schema: Mapping[str, Any] | None) -> str:

@@ -13,6 +13,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.interpreter import supplied
 from runtime.interpreter.supplied import generators
 
@@ -107,9 +108,9 @@ class Lowered:
     lines: tuple[int, ...] = ()
 
 
-def lower(source: str, before: tuple[str, ...] = ()) -> Lowered:
+def lower(source: str, before: tuple[str, ...] = (), *, unknown: bool = False) -> Lowered:
     """``source`` in terms of what the interpreter has, and of the pieces that the session had
-    ``before``.
+    ``before``. With ``unknown`` it knows ``OutcomeUnknown``.
 
     What the host's parser does not take is left as it is.
     """
@@ -122,6 +123,7 @@ def lower(source: str, before: tuple[str, ...] = ()) -> Lowered:
         lowering.loads = _hands_files_on(tree)
         # Once a class has a length, any value may be of it.
         lowering.lengths = "_len" in before or "def __len__" in source
+        lowering.unknown = unknown
         lowering.visit(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return as_it_is
@@ -173,7 +175,7 @@ class _Lowering(ast.NodeVisitor):
         self.pieces: dict[str, None] = {}
         self._functions: list[bool] = []
         self._eaten: set[int] = set()
-        self.loads = self.lengths = False
+        self.loads = self.lengths = self.unknown = False
 
     def result(self) -> Lowered:
         out: list[str] = []
@@ -294,7 +296,7 @@ class _Lowering(ast.NodeVisitor):
                 parts.append(repr(ast.literal_eval(value)))
                 continue
             text = ast.unparse(value.value)
-            inner = lower(text, ("_len",) if self.lengths else ())
+            inner = lower(text, ("_len",) if self.lengths else (), unknown=self.unknown)
             changed = changed or inner.source != text
             self.need(*inner.pieces)
             shown = {114: f"{_BUILT_IN}repr", 97: "ascii", 115: f"{_BUILT_IN}str"}.get(
@@ -317,6 +319,9 @@ class _Lowering(ast.NodeVisitor):
             piece, name = _BUILTINS[node.id]
             self.need(piece)
             self.edit(self.text.start(node), self.text.end(node), name)
+        elif self.unknown and isinstance(node.ctx, ast.Load) and node.id == OUTCOME_UNKNOWN:
+            self.need("_unknown")
+            self.edit(self.text.start(node), self.text.end(node), "holdfast_unknown")
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """Attributes that a piece answers, and methods that are no call."""

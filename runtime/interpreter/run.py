@@ -43,6 +43,7 @@ from pydantic_monty import (
 )
 
 from runtime.base.digests import digest_of
+from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.os_values import VIRTUAL_ROOT
 from runtime.base.values import Value
 from runtime.interpreter import (
@@ -79,6 +80,11 @@ from runtime.interpreter.verdicts import (
 __all__ = ["InterpreterDrift", "Session", "StatementRun", "Stretch", "Verdict", "VerdictStatus"]
 
 _EXCEPTIONS = frozenset(get_args(ExcType))
+_AS_MONTY = {OUTCOME_UNKNOWN: "binascii.Incomplete"}
+"""Exceptions of ours, which the interpreter cannot be given, by one of its own that nothing else
+raises (``supplied/sources/_unknown.monty``).
+"""
+_OURS = {name.rpartition(".")[2]: ours for ours, name in _AS_MONTY.items()}
 _MESSAGE_CHARS = 2_000
 _MEMORY_LIMIT = re.compile(
     r"memory limit exceeded: \d+ bytes > |the worker exceeded its memory limit"
@@ -236,7 +242,9 @@ class StatementRun:
     _lowered: Lowered = field(init=False)
 
     def __post_init__(self) -> None:
-        self._lowered = lower(self.source, self.before.pieces)
+        self._lowered = lower(
+            self.source, self.before.pieces, unknown=OUTCOME_UNKNOWN in self.hidden
+        )
 
     def advance(self, answer: Answer | None = None, recorded: Verdict | None = None) -> Stretch:
         """Run the next stretch: from the start, from the effect that ``answer`` answers, or from
@@ -544,6 +552,9 @@ class StatementRun:
         named = str(error).partition(":")[0].rpartition(".")[2]
         message = phrases.told(str(inner))
         trace = traces.told(trace, self._lowered, self.source).replace(str(inner), message)
+        for ours, monty in _AS_MONTY.items():
+            trace = trace.replace(f"\n{monty}: ", f"\n{ours}: ")
+        named = _OURS.get(named, named)
         return ExceptionInfo(
             type=named if named.isidentifier() else type(inner).__name__,
             message=output.bounded(message, _MESSAGE_CHARS),
@@ -583,6 +594,7 @@ def _resume(snapshot: SyncSnapshot, answer: Answer, handles: Handles) -> SyncSna
         case Given(value=value):
             return snapshot.resume({"return_value": handles.outgoing(value)})
         case Failure(type=type_, message=message):
+            type_ = _AS_MONTY.get(type_, type_)
             known = type_ in _EXCEPTIONS
             text = message if known else f"{type_}: {message}"
             return snapshot.resume(

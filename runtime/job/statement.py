@@ -8,9 +8,10 @@ import datetime
 
 from runtime.base.computed import without_keys
 from runtime.base.digests import digest_of
+from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.values import Value
 from runtime.context import api
-from runtime.context.contract import type_stubs
+from runtime.context.contract import any_once, type_stubs
 from runtime.interpreter import namespace, output
 from runtime.interpreter.host import Answer, Effect
 from runtime.interpreter.job_host import Finished, JobHost
@@ -56,6 +57,7 @@ class JobStatement:
             turn=desk.turn,
             now=now,
         )
+        unknown = {OUTCOME_UNKNOWN} if any_once(desk.spec.tools) else set()
         self._run = StatementRun(
             source=source,
             before=desk.session,
@@ -63,7 +65,7 @@ class JobStatement:
             stubs=type_stubs(desk.spec.tools),
             seed=desk.key,
             obj_ids=lambda: desk.graph.obj_ids,
-            hidden=api.NAMES | {tool.name for tool in desk.spec.tools},
+            hidden=api.NAMES | {tool.name for tool in desk.spec.tools} | unknown,
             shown_chars=min(output.SHOWN_CHARS, desk.spec.context_tokens // 2),
         )
 

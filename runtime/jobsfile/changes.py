@@ -15,7 +15,7 @@ from typing import Any
 from runtime.base.digests import digest_of
 from runtime.base.durations import format_deadline, format_duration
 from runtime.jobsfile.condensers import condenser_value
-from runtime.spec.models import JobSpec, Retry
+from runtime.spec.models import JobSpec, Retry, ToolSpec
 
 _LONGEST_SHOWN = 60
 _ABSENT = object()
@@ -31,6 +31,10 @@ def definition_digest(job: JobSpec) -> str:
         del value["retry"]
     if job.budget.deadline is None:
         del value["budget"]["deadline"]
+    for tool in value["tools"]:
+        for name in ("effect", "timeout", "retries"):
+            if tool[name] == ToolSpec.model_fields[name].default:
+                del tool[name]
     return digest_of(value)
 
 
@@ -44,7 +48,10 @@ def changes(old: JobSpec, new: JobSpec) -> list[str]:
 def _comparable(job: JobSpec) -> dict[str, Any]:
     """The definition with its parts named as the jobs file names them, tools by their names."""
     value = job.model_dump(mode="json")
-    value["tools"] = {tool.pop("name"): tool for tool in value["tools"]}
+    value["tools"] = {
+        tool.name: tool.model_dump(mode="json", exclude={"name"}, exclude_none=True)
+        for tool in job.tools
+    }
     value["condenser"] = condenser_value(job.condenser)
     value["sections"] = job.sections.model_dump(exclude_none=True)
     for key in ("time", "first_byte", "stall"):

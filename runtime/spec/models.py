@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from runtime.base.effect_classes import EffectClass
 from runtime.redaction.rules import Redaction
 
 DEFAULT_CONCURRENCY = 8
@@ -181,6 +182,12 @@ class ToolSpec(Spec):
 
     A statement calls it without ``await`` either way.
     """
+    effect: EffectClass = EffectClass.IDEMPOTENT
+    """How often it may run for one call."""
+    timeout: float | None = Field(default=None, gt=0)
+    """Seconds that a try of a call may take; None: as long as any activity."""
+    retries: int = Field(default=0, ge=0)
+    """How often a call is made again that failed."""
 
 
 class JobSpec(Spec):

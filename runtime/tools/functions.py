@@ -21,10 +21,12 @@ from typing import Any
 from pydantic import validate_call
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
+from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.errors import InputError
 from runtime.context import api
 from runtime.context.contract import MODULES
 from runtime.spec.models import ToolSpec
+from runtime.tools.marks import Marks
 from runtime.tools.stubs import result_text, stub_line
 
 MAX_DOC = 500
@@ -32,7 +34,7 @@ MAX_STUB = 4_000
 CONTRACT_NAMES = (
     api.NAMES
     | {handle.name for handle in api.HANDLES.values()}
-    | {"Any", "IO", "Literal", "Optional", "Path", "PathLike", "Self", "Union"}
+    | {OUTCOME_UNKNOWN, "Any", "IO", "Literal", "Optional", "Path", "PathLike", "Self", "Union"}
     | set(MODULES)
 )
 """Names that a statement already knows, beside Python's builtins; a tool cannot take one of
@@ -123,6 +125,7 @@ def open_tool(target: str, search_path: str = "") -> Tool:
         raise InputError(
             f"expected the signature of {target!r} to fit in {MAX_STUB} characters, got {len(stub)}"
         )
+    marks = Marks.of(function)
     spec = ToolSpec(
         name=name,
         target=target,
@@ -130,6 +133,9 @@ def open_tool(target: str, search_path: str = "") -> Tool:
         stub=stub,
         doc=_first_paragraph(function),
         is_async=inspect.iscoroutinefunction(function),
+        effect=marks.effect,
+        timeout=marks.timeout,
+        retries=marks.retries,
     )
     return Tool(
         spec, function, _binder(signature, target), result_text(signature.return_annotation)

@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ from runtime.base.own_process import command
 from runtime.spec.models import ToolSpec
 from runtime.tools.environment import tool_environment
 from runtime.tools.frames import Broken, Channel
+
+MOST_IDLE = 4
+"""Processes for one call each that are kept for a next one."""
 
 
 class ToolUnavailable(Exception):
@@ -49,9 +53,15 @@ class Asked:
 
     number: int
     answer: Future[dict[str, Any]] = field(default_factory=Future)
-    begun: bool = False
+    begun_at: float | None = None
+    """By the clock of ``time.monotonic``."""
     blocks: bool = False
     given_up: bool = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether the call runs, or has run."""
+        return self.begun_at is not None
 
 
 class ToolHost:
@@ -98,7 +108,9 @@ class ToolHost:
     def takes_calls(self) -> bool:
         """Whether it lives, and no function of it was given up."""
         with self._lock:
-            return not self._ended and not any(asked.given_up for asked in self._asked.values())
+            return not (self._ended or self._closed) and not any(
+                asked.given_up for asked in self._asked.values()
+            )
 
     def describe(self, target: str) -> Asked:
         """Ask for the ``spec`` of a tool."""
@@ -171,7 +183,7 @@ class ToolHost:
             if not begins:
                 self._asked.pop(frame["id"], None)
             elif asked is not None:
-                asked.begun, asked.blocks = True, bool(frame["blocks"])
+                asked.begun_at, asked.blocks = time.monotonic(), bool(frame["blocks"])
         if asked is not None and not begins and asked.answer.set_running_or_notify_cancel():
             asked.answer.set_result(frame)
         self._end_if_stuck()
@@ -204,6 +216,7 @@ class ToolHosts:
     """A worker's processes, by the directory of their tools."""
 
     _hosts: dict[str, ToolHost] = field(default_factory=dict)
+    _idle: dict[str, list[ToolHost]] = field(default_factory=dict)
     _retired: list[ToolHost] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -217,11 +230,37 @@ class ToolHosts:
                 host = self._hosts[search_path] = ToolHost(search_path)
             return host
 
+    def lent(self, search_path: str) -> ToolHost:
+        """A process for one call alone, which may be ended in its midst; to be given back."""
+        with self._lock:
+            idle = self._idle.setdefault(search_path, [])
+            while idle:
+                host = idle.pop()
+                if host.takes_calls:
+                    return host
+                self._retired.remove(host)
+            host = ToolHost(search_path)
+            self._retired.append(host)
+            return host
+
+    def give_back(self, search_path: str, host: ToolHost) -> None:
+        """The call is over. Some processes are kept for the next ones."""
+        with self._lock:
+            idle = self._idle.setdefault(search_path, [])
+            kept = host.takes_calls and host in self._retired and len(idle) < MOST_IDLE
+            if kept:
+                idle.append(host)
+            elif host in self._retired:
+                self._retired.remove(host)
+        if not kept:
+            host.close()
+
     def close(self) -> None:
         """End them all."""
         with self._lock:
             hosts = [*self._hosts.values(), *self._retired]
             self._hosts.clear()
+            self._idle.clear()
             self._retired.clear()
         for host in hosts:
             host.close()

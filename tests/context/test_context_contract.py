@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic_monty import Monty, MontyError, MontyTypingError
 
+from runtime.base.effect_classes import EffectClass
 from runtime.context import api
 from runtime.context.contract import MODULES, contract_text, type_stubs
 from runtime.interpreter import supplied
@@ -26,6 +27,7 @@ class Search:
     name: str = "search"
     stub: str = "def search(query: str, limit: int = 5) -> list[str]: ..."
     doc: str = "Lines of the index that contain the query."
+    effect: EffectClass = EffectClass.IDEMPOTENT
 
 
 TOOLS = (Search(),)
@@ -222,3 +224,18 @@ def test_defaults_in_the_signatures_bind() -> None:
     """Every definition makes a valid Python signature."""
     for signature in (*api.FUNCTIONS, api.FINISH, *api.VIEW_METHODS, *api.GROUP_METHODS):
         assert isinstance(signature.python(), inspect.Signature)
+
+
+def test_a_job_is_told_of_unknown_outcomes_where_a_tool_runs_at_most_once() -> None:
+    """The tool is marked, and the exception is a name of the checker's; in other jobs it is not."""
+    tools = (
+        *TOOLS,
+        Search(
+            name="pay", stub="def pay(n: int) -> None: ...", doc="Pay.", effect=EffectClass.ONCE
+        ),
+    )
+    text = contract_text(form="tool", tools=tools, result_schema=None)
+    assert "\npay(n: int) -> None (once): Pay.\nA call marked (once) is made at most once." in text
+    assert "class OutcomeUnknown(Exception): ..." in type_stubs(tools)
+    assert "OutcomeUnknown" not in contract_text(form="tool", tools=TOOLS, result_schema=None)
+    assert "OutcomeUnknown" not in type_stubs(TOOLS)

@@ -49,7 +49,7 @@ def run(workspace: Path) -> Run:
     """
 
     def go(*sources: str, **options: Any) -> PlainLoop:
-        loop = PlainLoop(workspace, statements(*sources), tools=[search, take, fail], **options)
-        return loop.run().replayed()
+        options.setdefault("tools", [search, take, fail])
+        return PlainLoop(workspace, statements(*sources), **options).run().replayed()
 
     return go

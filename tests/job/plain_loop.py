@@ -41,6 +41,7 @@ from runtime.projection.messages import messages_of
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import LayoutDelta, Segment
 from runtime.spec.models import Budget, JobSpec, ModelSettings, ToolSpec
+from runtime.tools.marks import Marks
 from runtime.tools.stubs import stub_line
 
 M = TypeVar("M", bound=BaseModel)
@@ -98,7 +99,11 @@ def tool_spec(function: Callable[..., Any]) -> ToolSpec:
     """The tool that ``function`` is to a statement."""
     stub = stub_line(function.__name__, inspect.signature(function, eval_str=True))
     return ToolSpec(
-        name=function.__name__, target=f"here:{function.__name__}", search_path="/", stub=stub
+        name=function.__name__,
+        target=f"here:{function.__name__}",
+        search_path="/",
+        stub=stub,
+        effect=Marks.of(function).effect,
     )
 
 

@@ -92,6 +92,7 @@ ELSEWHERE = {
         ("archive.exchange.before_put", "archive.exchange.after_put"),
         "no call of these jobs has a second exchange; one is put by the code that puts a failure",
     ),
+    "tool.after_claim": "tests/kill/test_kill_once.py kills at it",
     "store.s3.before_put": "tests/archive kills at it, with an S3 server",
     **dict.fromkeys(
         (

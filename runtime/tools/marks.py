@@ -1,0 +1,72 @@
+"""What a tool says of its calls, beside its signature: the decorator ``holdfast.tool`` notes it at
+the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+from runtime.base.durations import parse_duration
+from runtime.base.effect_classes import EffectClass
+from runtime.base.errors import InputError
+
+MAX_RETRIES = 20
+MAX_TIMEOUT = 6 * 3600.0
+"""Seconds; a call may take no longer anyway."""
+
+_ATTRIBUTE = "__holdfast_tool__"
+
+
+@dataclass(frozen=True)
+class Marks:
+    """How a tool's calls are made. ``timeout`` is in seconds, of each try; ``retries`` are the
+    tries after a first that failed.
+
+    The defaults are those of a function without a decorator.
+    """
+
+    effect: EffectClass = EffectClass.IDEMPOTENT
+    timeout: float | None = None
+    retries: int = 0
+
+    @classmethod
+    def checked(cls, *, effect: object, timeout: object, retries: object) -> Self:
+        """The marks, as they were written.
+
+        Raises:
+            InputError: if one is none, or they contradict each other.
+        """
+        try:
+            known = EffectClass(str(effect))
+        except ValueError:
+            wanted = ", ".join(repr(one.value) for one in EffectClass)
+            raise InputError(f"expected effect to be one of {wanted}, got {effect!r}") from None
+        if type(retries) is not int or not 0 <= retries <= MAX_RETRIES:
+            raise InputError(f"expected retries from 0 to {MAX_RETRIES}, got {retries!r}")
+        if known is EffectClass.ONCE and retries:
+            raise InputError("a tool that runs at most once has no retries")
+        return cls(known, None if timeout is None else _seconds(timeout), retries)
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Marks:
+        """Those of a function; the defaults if it has none."""
+        found = getattr(function, _ATTRIBUTE, None)
+        return found if isinstance(found, Marks) else Marks()
+
+    def put_on(self, function: Callable[..., Any]) -> None:
+        """Have a function say them."""
+        setattr(function, _ATTRIBUTE, self)
+
+
+def _seconds(timeout: object) -> float:
+    try:
+        seconds = parse_duration(timeout)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= MAX_TIMEOUT:
+        raise InputError(
+            f"expected timeout as seconds or as '30s', at most 6 hours, got {timeout!r}"
+        )
+    return seconds
