@@ -23,11 +23,13 @@ from activities import _scripted
 from activities._answer import Answer, AnswerBuilder, refusal_in
 from activities._failures import StreamBroken
 from activities._options import ModelOptions
+from activities._quiet import quieten
 from activities._recorder import CallRecorder, Silence, current
 from activities._responses import as_chat, response_in
 from activities._script import replies_in
 from activities._unstreamed import fault_in, is_whole, played, unread
 from activities._wire import AsyncWire, SyncWire, Verify
+from runtime.base.digests import canonical_json
 from runtime.base.values import Usage
 
 _lock = Lock()
@@ -46,6 +48,10 @@ _ERROR = re.compile(rb"\"error\"\s*:\s*[{\"]")
 
 _STATELESS = frozenset({"openai", "azure"})
 """Providers whose Responses API encrypts reasoning items, so that it need not keep them itself."""
+
+_ROUTED_BY = ("api_base", "reasoning_effort", "reasoning_summary")
+_MOST_ROUTES = 1_000
+_routes: dict[bytes, str | None] = {}
 
 _USAGE = re.compile(
     rb"\"(prompt_tokens|input_tokens|promptTokenCount|prompt_eval_count|inputTokens)\"\s*:\s*\d"
@@ -80,8 +86,8 @@ async def ask(
     Raises:
         Exception: whatever litellm or the transport raises; ``failure_of`` reads it.
     """
-    lite = await asyncio.to_thread(library)
-    provider = await asyncio.to_thread(_responses_provider, lite, options, tools)
+    lite = _ready or await asyncio.to_thread(library)
+    provider = await _route(lite, options, tools)
     arguments = _arguments(options, messages, tools, provider)
     builder = AnswerBuilder(recorder.turn)
     recorder.heard = builder
@@ -180,6 +186,24 @@ def price(options: ModelOptions, usage: Any) -> float:
         return float(lite.completion_cost(completion_response=response, model=options.name))
     except Exception:  # noqa: BLE001 - litellm raises many types for a model it has no price of
         return 0.0
+
+
+async def _route(
+    lite: Any, options: ModelOptions, tools: list[dict[str, Any]] | None
+) -> str | None:
+    """``_responses_provider``, looked up once for each way in which models are called.
+
+    Raises:
+        ImportError: a package that it needs is not installed.
+    """
+    asked = {name: options.arguments.get(name) for name in _ROUTED_BY}
+    way = canonical_json([options.name, asked, tools])
+    if way not in _routes:
+        found = await asyncio.to_thread(_responses_provider, lite, options, tools)
+        if len(_routes) >= _MOST_ROUTES:
+            _routes.clear()
+        _routes[way] = found
+    return _routes[way]
 
 
 def _responses_provider(
@@ -320,6 +344,7 @@ def _set_up() -> Any:
         {"provider": _scripted.PROVIDER, "custom_handler": _handler(lite)},
     ]
     import_module("litellm.utils").custom_llm_setup()
+    quieten(lite)
     return lite
 
 

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,6 +26,7 @@ from activities._failed_attempts import (
 from activities._failures import FailureKind, failure_of
 from activities._full_windows import NO_ROOM, left_no_room
 from activities._litellm import ask, cost_of, price, reports_usage
+from activities._masked import masked_call
 from activities._options import ModelOptions
 from activities._recorder import CallRecorder, SentRequest
 from activities._secrets import Secrets
@@ -51,7 +52,6 @@ from runtime.base.tokens import encoding
 from runtime.base.values import Failed, Usage
 from runtime.projection.messages import Marks, messages_of, tools_of
 from runtime.projection.prefix import prefix_of
-from runtime.projection.prices import Prices
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import Segment
 from runtime.projection.transcript import transcript_of
@@ -90,6 +90,18 @@ def summary_prompt(layout: Sequence[Segment], form: str, marks: Marks) -> tuple[
     return transcript_of(layout), None
 
 
+@dataclass(frozen=True)
+class _Ready:
+    """A turn that is ready to be called: its prompt as segments and as it is sent, and how much of
+    it the provider's cache may have; None for a prompt of its own.
+    """
+
+    layout: tuple[Segment, ...]
+    messages: Messages
+    tools: Tools
+    prefix: StoredPrefix | None
+
+
 class ModelTurn:
     """One attempt at the call of ``call``'s turn in ``run``.
 
@@ -117,7 +129,6 @@ class ModelTurn:
         self._archive = archive
         self._run = run
         self._options = _options(call.model)
-        self._prices = Prices()
         self._recorder = CallRecorder(
             self._begin,
             limits=self._options.limits(call.retry),
@@ -133,31 +144,25 @@ class ModelTurn:
         return self._recorder.attempt
 
     async def take(self) -> Step:
-        """Call, and archive the reply.
+        """Call, and archive the reply, unless the archive has the turn's step already.
 
         Returns the turn's step: this attempt's, or that of another that was faster.
 
         Raises:
             ApplicationError: ``BudgetSpent``, if the attempts before have used up what was left.
         """
-        before, layout = await asyncio.to_thread(self._layouts)
+        ready = await asyncio.to_thread(self._prepared)
+        if isinstance(ready, Step):
+            return ready
         if self._recorder.temporal_attempt > 1:
             self._failed = await asyncio.to_thread(self._attempts_before)
             if (spent := self._spent(self._failed)) is not None:
                 raise spent
-        prefix = prefix_of(before, layout)
-        marks = Marks(self._prices.marks, prefix.segments)
-        messages, tools = self._prompt(layout, self._call.form, marks)
         failpoint("model.before_call")
-        answer = await self._answer(layout, messages, tools)
-        await self._check_room(layout, answer)
+        answer = await self._answer(ready)
+        await self._check_room(ready.layout, answer)
         failpoint("model.after_call")
-        record = (
-            StoredPrefix.of(prefix, self._prices, self._call.moved)
-            if self._prompt is turn_prompt
-            else None
-        )
-        return await self._kept(layout, answer, record)
+        return await self._kept(ready, answer)
 
     @asynccontextmanager
     async def heartbeats(self) -> AsyncIterator[None]:
@@ -175,20 +180,33 @@ class ModelTurn:
     async def _beat(self) -> None:
         started = time.monotonic()
         while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
             seconds = round(time.monotonic() - started)
             activity.heartbeat(
                 {"turn": self._call.turn, "seconds": seconds, "bytes": self._recorder.size}
             )
-            await asyncio.sleep(HEARTBEAT_SECONDS)
 
-    def _layouts(self) -> tuple[tuple[Segment, ...], tuple[Segment, ...]]:
-        """The prompt before, and this one. What prompts cost is looked up too: it is in a file."""
-        self._prices = prices_of(self._options.name, self._options.price)
-        parent = self._call.parent
-        before = self._archive.layout(parent)
-        return before, self._call.layout.apply(before, self._archive.reply_segment(parent))
+    def _prepared(self) -> Step | _Ready:
+        """The turn's step if there is one, else all that the call needs.
 
-    async def _answer(self, layout: Sequence[Segment], messages: Messages, tools: Tools) -> Answer:
+        In one go, for a thread: waking one costs more than most of what is done here.
+        """
+        self._call = call = masked_call(self._call)
+        if (done := self._archive.find_step(self._run, call.turn)) is not None:
+            return done
+        # What prompts cost is in a file.
+        prices = prices_of(self._options.name, self._options.price)
+        before = self._archive.layout(call.parent)
+        layout = call.layout.apply(before, self._archive.reply_segment(call.parent))
+        prefix = prefix_of(before, layout)
+        messages, tools = self._prompt(layout, call.form, Marks(prices.marks, prefix.segments))
+        stored = (
+            StoredPrefix.of(prefix, prices, call.moved) if self._prompt is turn_prompt else None
+        )
+        return _Ready(layout, messages, tools, stored)
+
+    async def _answer(self, ready: _Ready) -> Answer:
+        layout, messages, tools = ready.layout, ready.messages, ready.tools
         try:
             answer = await ask(self._in_time(), messages, tools, self._recorder)
         except Exception as error:  # noqa: BLE001 - litellm raises many types; each becomes one of ours
@@ -335,9 +353,7 @@ class ModelTurn:
         """Archive a reply that lost the race for its turn's step: it was paid for."""
         self._archive.keep_exchange(NewExchange.like(step, reason=ExchangeReason.SUPERSEDED))
 
-    async def _kept(
-        self, layout: Sequence[Segment], answer: Answer, prefix: StoredPrefix | None
-    ) -> Step:
+    async def _kept(self, ready: _Ready, answer: Answer) -> Step:
         """Archive the step.
 
         A reply is paid for: while the archive cannot be written, it is held, and tried again.
@@ -345,7 +361,7 @@ class ModelTurn:
         given_up, told = time.monotonic() + HELD_SECONDS, False
         while True:
             try:
-                return await asyncio.to_thread(self._finish, layout, answer, prefix)
+                return await asyncio.to_thread(self._finish, ready, answer)
             except (ObjectCorrupt, ObjectMissing):
                 raise
             except ArchiveError as error:
@@ -361,9 +377,7 @@ class ModelTurn:
                     told = True
             await asyncio.sleep(HELD_PAUSE)
 
-    def _finish(
-        self, layout: Sequence[Segment], answer: Answer, prefix: StoredPrefix | None
-    ) -> Step:
+    def _finish(self, ready: _Ready, answer: Answer) -> Step:
         """Archive the step, and read it back: if another attempt archived the turn's step first,
         that one counts, and this reply is archived beside it.
         """
@@ -375,7 +389,7 @@ class ModelTurn:
         answer = clean
         tokens = _reply_tokens(answer, call.encoding)
         reported = answer.usage is not None and reports_usage(recorder)
-        usage = _reported(answer.usage) if reported else _counted(layout, tokens)
+        usage = _reported(answer.usage) if reported else _counted(ready.layout, tokens)
         failed = self._attempts_before() if recorder.temporal_attempt > 1 else FailedAttempts()
         new = NewStep.like(
             call,
@@ -394,7 +408,7 @@ class ModelTurn:
             usage=usage,
             cost_usd=self._cost(answer, usage),
             failed_attempts=call.booked + failed.spent,
-            prefix=prefix,
+            prefix=ready.prefix,
             finished_at=datetime.now(UTC).isoformat(),
         )
         step = self._archive.step(self._archive.finish_step(new))

@@ -52,9 +52,14 @@ async def pieces(
     if recorder is None:
         raise ScriptedError(400, "a scripted model is called by the model activity only")
     request = {"model": f"{PROVIDER}/{file}", "messages": messages, **options}
-    await recorder.sending(SentRequest(Capture.HANDED_OVER, canonical_json(request)))
+    sent = SentRequest(Capture.HANDED_OVER, canonical_json(request))
+
+    def answered() -> ScriptedReply:
+        recorder.sending_now(sent)
+        return reply_to(file, messages, recorder.turn)
+
     try:
-        reply = await asyncio.to_thread(reply_to, file, messages, recorder.turn)
+        reply = await asyncio.to_thread(answered)
     except InputError as error:
         raise _refusal(recorder, 400, str(error), {}) from error
     if reply.delay:

@@ -23,7 +23,9 @@ SPEAKS_FOR_ITSELF = frozenset({"call_model"})
 
 
 class HeartbeatInterceptor(Interceptor):
-    """Beats once a second for each activity that has a heartbeat timeout."""
+    """Beats for each activity that has a heartbeat timeout, after a second and then once a
+    second.
+    """
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         """The activity with heartbeats beside it."""
@@ -48,6 +50,7 @@ class _Beating(ActivityInboundInterceptor):
             beating.cancel()
 
     async def _beat(self) -> None:
+        # Most activities end before the first is due: each is a call of the server's.
         while True:
-            self._outbound.heartbeat()
             await asyncio.sleep(HEARTBEAT_SECONDS)
+            self._outbound.heartbeat()

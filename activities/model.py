@@ -90,7 +90,6 @@ class ModelActivities:
 
     async def _reply(self, call: TurnCall, run: str, prompt: Prompt) -> TurnReply:
         info = activity.info()
-        call = await asyncio.to_thread(masked_call, call)
         archive = JobArchive.of(self._store, call.key)
         turn = ModelTurn(
             call,
@@ -101,7 +100,7 @@ class ModelActivities:
             prompt=prompt,
         )
         async with turn.heartbeats():
-            done = await asyncio.to_thread(archive.find_step, run, call.turn) or await turn.take()
+            done = await turn.take()
             own = done.attempt.key == turn.attempt
             attempt = info.attempt if own else await asyncio.to_thread(_attempt_of, archive, done)
         return TurnReply(

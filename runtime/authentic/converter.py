@@ -56,9 +56,24 @@ class _Refusing(EncodingPayloadConverter):
 
 
 class _Converter(PydanticPayloadConverter):
+    """One for all.
+
+    The SDK asks for a new one for each payload's context, and each would make its type adapters
+    anew.
+    """
+
+    _one: _Converter | None = None
+
+    def __new__(cls) -> _Converter:
+        if _Converter._one is None:
+            one = super().__new__(cls)
+            PydanticPayloadConverter.__init__(one)
+            one._set_converters(*one.converters.values(), _Refusing())
+            _Converter._one = one
+        return _Converter._one
+
     def __init__(self) -> None:
-        super().__init__()
-        self._set_converters(*self.converters.values(), _Refusing())
+        """It is ready: ``__new__`` made it so."""
 
 
 def signed_converter(key: PayloadKey) -> DataConverter:

@@ -1,0 +1,113 @@
+"""litellm's bookkeeping for callbacks, left out where nobody listens.
+
+For each call litellm makes a payload of all that it knows for its callbacks, prices the call three
+times, and hands threads and a queue what they then find nobody for: a third of what a turn cost
+here. Its settings switch off parts of that only. So this is the one place where its own methods are
+replaced: they do nothing in a call of ours while no callback is registered, and what they did
+before everywhere else. ``tests/model/test_model_quiet.py`` counts what is left of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from typing import Any
+
+from activities._recorder import current
+
+_IN_CALLS = (
+    "success_handler",
+    "failure_handler",
+    "handle_sync_success_callbacks_for_async_calls",
+    "response_cost_calculator",
+    "claim_async_success_log",
+)
+"""Methods of litellm's ``Logging`` for which None is an answer too: nothing was done, nothing is to
+be done, there is no price.
+"""
+
+_AWAITED = (
+    "async_success_handler",
+    "async_failure_handler",
+    "dispatch_success_handlers",
+    "dispatch_failure_handlers",
+)
+
+_LISTS = (
+    "callbacks",
+    "input_callback",
+    "success_callback",
+    "failure_callback",
+    "_async_input_callback",
+    "_async_success_callback",
+    "_async_failure_callback",
+)
+"""Where litellm keeps its callbacks."""
+
+
+def quieten(lite: Any) -> None:
+    """Replace what works for callbacks. Methods that a release does not have are left out."""
+    logging: Any = import_module("litellm.litellm_core_utils.litellm_logging").Logging
+    for name in _IN_CALLS:
+        if (real := getattr(logging, name, None)) is not None:
+            setattr(logging, name, _unless_unheard(lite, real))
+    for name in _AWAITED:
+        if (real := getattr(logging, name, None)) is not None:
+            setattr(logging, name, _unless_unheard_later(lite, real))
+    streaming: Any = import_module("litellm.litellm_core_utils.streaming_handler")
+    if (threaded := getattr(streaming, "asyncify", None)) is not None:
+        streaming.asyncify = _of_usage(lite, threaded)
+
+
+def _unheard(lite: Any) -> bool:
+    """Whether this is a call of ours, and nobody listens."""
+    return current.get() is not None and not any(getattr(lite, name, ()) for name in _LISTS)
+
+
+def _unless_unheard(lite: Any, real: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(real)
+    def told(*arguments: Any, **options: Any) -> Any:
+        return None if _unheard(lite) else real(*arguments, **options)
+
+    return told
+
+
+def _unless_unheard_later(lite: Any, real: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(real)
+    async def told(*arguments: Any, **options: Any) -> Any:
+        return None if _unheard(lite) else await real(*arguments, **options)
+
+    return told
+
+
+def _of_usage(lite: Any, threaded: Callable[..., Any]) -> Callable[..., Any]:
+    """``asyncify``, by which a stream has a thread put a whole response together from its chunks,
+    for callbacks and for the usage.
+
+    The usage is told by the chunks that report some and the last; these few need no thread.
+    """
+
+    def asyncify(function: Callable[..., Any], **how: Any) -> Callable[..., Any]:
+        async def made(*arguments: Any, **options: Any) -> Any:
+            chunks = options.get("chunks")
+            if not chunks or not _unheard(lite):
+                return await threaded(function, **how)(*arguments, **options)
+            telling = [chunk for chunk in chunks[1:] if _tells_usage(chunk)]
+            return function(*arguments, **{**options, "chunks": [chunks[0], *telling]})
+
+        return made
+
+    return asyncify
+
+
+def _tells_usage(chunk: Any) -> bool:
+    """Whether litellm makes something of the chunk where it works out the usage: that it ended is
+    its reason to believe a small figure.
+    """
+    hidden = getattr(chunk, "_hidden_params", None)
+    return (
+        getattr(chunk, "usage", None) is not None
+        or (isinstance(hidden, dict) and hidden.get("usage") is not None)
+        or any(getattr(choice, "finish_reason", None) for choice in chunk.choices)
+    )

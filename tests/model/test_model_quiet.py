@@ -1,0 +1,186 @@
+"""litellm does nothing for callbacks that nobody registered, and all that it did for those that
+somebody did.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from importlib import import_module
+from types import FrameType
+from typing import Any
+
+import pytest
+from model_calls import Job, anthropic_server, attempt, model_at, openai_server
+from temporalio.worker import (
+    ActivityInboundInterceptor,
+    ActivityOutboundInterceptor,
+    ExecuteActivityInput,
+)
+
+from activities._litellm import library
+from activities.contracts import TurnReply
+from activities.heartbeats import HeartbeatInterceptor
+from tests.eventually import eventually
+from tests.servers.provider_server import ProviderServer
+
+pytestmark = pytest.mark.usefixtures("litellm")
+
+SERVERS = pytest.mark.parametrize(
+    "make", [openai_server, anthropic_server], ids=["openai", "anthropic"]
+)
+STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+Make = Callable[[Any], ProviderServer]
+
+HOPS = ["_prepared", "completion", "sending_now", "_finish"]
+"""For what a thread is woken in a call: to look up what it needs, to archive the request, to
+archive the reply. litellm makes its client in one.
+"""
+
+OF_THE_SERVER = {"chatty"}
+
+
+def chatty(messages: list[dict[str, Any]], number: int) -> dict[str, Any]:
+    """A reply in many pieces."""
+    return {"text": f"Reply {number}. " + "word " * 200, "code": f"print({number})"}
+
+
+def work_of(function: Any) -> str:
+    """What a pool is to run, without what carries it there."""
+    while isinstance(function, partial):
+        function = function.args[0] if function.args else function.func
+    return str(function.__name__)
+
+
+@contextmanager
+def counted() -> Iterator[tuple[Counter[str], list[str]]]:
+    """The calls of Python functions in this thread, by file and name, and for what it woke
+    others.
+    """
+    calls: Counter[str] = Counter()
+    hops: list[str] = []
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            file = frame.f_code.co_filename.replace("\\", "/")
+            calls[f"{file.rpartition('/')[2]}:{frame.f_code.co_name}"] += 1
+            if frame.f_code is ThreadPoolExecutor.submit.__code__:
+                # ``asyncio.to_thread`` has it run in the caller's context.
+                hops.append(work_of(frame.f_locals["fn"]))
+
+    sys.setprofile(note)
+    try:
+        yield calls, hops
+    finally:
+        sys.setprofile(None)
+
+
+@SERVERS
+@STREAMING
+async def test_nothing_is_done_for_nobody(make: Make, stream: bool) -> None:
+    """No payload for callbacks is made, no handler runs, a thread is woken for what needs one."""
+    async with make(chatty).serving() as server:
+        job = Job(model_at(server, stream=stream))
+        await job.take_turn()
+        with counted() as (calls, hops):
+            await job.take_turn()
+    assert [hop for hop in hops if hop not in OF_THE_SERVER] == HOPS
+    assert calls["to_thread.py:run_sync"] == 0
+    made = [name for name in calls if name.startswith("litellm_logging.py:")]
+    assert [name for name in made if "handler" in name or "payload" in name] == []
+    assert calls["cost_calculator.py:completion_cost"] == 0
+    assert calls["logging_worker.py:enqueue"] == 0
+
+
+@SERVERS
+@STREAMING
+async def test_usage_is_the_same_as_with_callbacks(make: Make, stream: bool) -> None:
+    """Who listens is told, and what a call used and cost does not depend on that."""
+    lite, logger = library(), import_module("litellm.integrations.custom_logger")
+    told: list[Any] = []
+
+    class Listener(logger.CustomLogger):  # type: ignore[misc, name-defined]
+        async def async_log_success_event(
+            self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
+        ) -> None:
+            told.append(kwargs["standard_logging_object"])
+
+    async def reply() -> TurnReply:
+        async with make(chatty).serving() as server:
+            return await Job(model_at(server, stream=stream)).take_turn()
+
+    quiet = await reply()
+    assert told == []
+    lite.callbacks = [Listener()]
+    try:
+        heard = await reply()
+        await eventually(lambda: bool(told), "the callback was told")
+    finally:
+        lite.callbacks = []
+        lite.logging_callback_manager._reset_all_callbacks()
+    assert (quiet.usage, quiet.cost_usd) == (heard.usage, heard.cost_usd)
+    assert quiet.usage.reported
+    assert [one["total_tokens"] for one in told] == [quiet.usage.total]
+
+
+class Beats(ActivityOutboundInterceptor):
+    """Counts heartbeats, in place of the SDK."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def heartbeat(self, *details: Any) -> None:
+        """One more."""
+        self.seen.append(details)
+
+
+class Ends(ActivityInboundInterceptor):
+    """An activity that ends when it is told to."""
+
+    def __init__(self, until: Callable[[], bool]) -> None:
+        self._until = until
+
+    def init(self, outbound: ActivityOutboundInterceptor) -> None:
+        """Nothing."""
+
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+        """Wait for the end."""
+        await eventually(self._until, "the activity's end")
+
+
+async def beats_until(end: Callable[[list[Any]], bool]) -> list[Any]:
+    """The heartbeats of an activity that ends when ``end`` holds for them."""
+    beats = Beats()
+    beating = HeartbeatInterceptor().intercept_activity(Ends(lambda: end(beats.seen)))
+    beating.init(beats)
+
+    async def within() -> None:
+        empty = ExecuteActivityInput(fn=within, args=(), executor=None, headers={})
+        await beating.execute_activity(empty)
+
+    environment = attempt(1)
+    environment.info = replace(environment.info, heartbeat_timeout=timedelta(seconds=30))
+    await environment.run(within)
+    return beats.seen
+
+
+async def test_a_short_activity_sends_no_heartbeat() -> None:
+    """Each is a call of the server's; the first is due after a beat."""
+    assert await beats_until(lambda seen: True) == []
+    assert await beats_until(lambda seen: bool(seen)) == [()]
+
+
+async def test_a_short_call_sends_no_heartbeat() -> None:
+    """Nor does a model call, which beats by itself."""
+    beats: list[Any] = []
+    environment = attempt(1)
+    environment.on_heartbeat = lambda *details: beats.append(details)
+    async with openai_server(chatty).serving() as server:
+        await Job(model_at(server)).take_turn(environment)
+    assert beats == []
