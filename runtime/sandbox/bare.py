@@ -156,10 +156,11 @@ def _start(command: Command, place: Place, home: Path) -> _Started:
             start_new_session=True,
         )
     watch = over = None
+    written = (place.directory, home)
     if sys.platform == "linux":
         over = os.pidfd_open(process.pid)
         proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        watch = Watch(command.limits, proc, descendants(process.pid), written=(place.directory,))
+        watch = Watch(command.limits, proc, descendants(process.pid), written=written)
     return _Started(process, stdout, stderr, status, lifeline, watch, over)
 
 

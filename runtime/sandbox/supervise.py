@@ -49,7 +49,9 @@ def _become(order: dict[str, Any]) -> None:
         os.setsid()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        # Python ignores these, and what it starts would too.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         for kind, most in order["limits"]:
             hard = resource.getrlimit(kind)[1]
             most = most if hard == resource.RLIM_INFINITY else min(most, hard)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,14 +41,17 @@ class Watch:
     memory_disks: tuple[Path, ...] = ()
     written: tuple[Path, ...] = ()
     _began: float = field(default_factory=time.time)
-    _next_exact: float = 0.0
-    _next_walk: float = field(default_factory=lambda: time.monotonic() + 1.0)
-    _free: int = -1
+    _next_shares: float = 0.0
+    _next_files: float = field(default_factory=lambda: time.monotonic() + 1.0)
+    _free: int = field(default_factory=lambda: sys.maxsize)
+    _shared: int = field(default_factory=lambda: sys.maxsize)
+    _nameless: int = 0
+    """Bytes of memory in files without a name, when they were last counted."""
 
     def look(self) -> str:
         """Which limit is passed, or nothing."""
         pids = self.pids()
-        return self._too_many(pids) or self._too_large(pids) or self._too_long()
+        return self._too_many(pids) or self._too_long(pids) or self._too_large(pids)
 
     def _too_many(self, pids: list[int]) -> str:
         many = f"it had more than {counted(self.limits.processes, 'process', 'processes')}"
@@ -60,40 +65,77 @@ class Watch:
         return many if threads > self.limits.processes + 1 else ""
 
     def _too_large(self, pids: list[int]) -> str:
-        held = sum(_used(path) for path in self.memory_disks)
+        held = self._nameless + sum(_used(path) for path in self.memory_disks)
         resident = 0
         for pid in pids:
             fields = self._read(f"{pid}/statm").split()
             resident += int(fields[1]) * _PAGE if len(fields) > 1 else 0
-        if held + resident <= self.limits.memory_bytes or time.monotonic() < self._next_exact:
+        if held + resident <= self.limits.memory_bytes or time.monotonic() < self._next_shares:
             return ""
         # Pages that processes share were counted once for each; their shares add up to what is
         # there, and take longer to learn.
         began = time.monotonic()
         shares = sum(_share(self._read(f"{pid}/smaps_rollup")) for pid in pids)
-        self._next_exact = time.monotonic() + _SHARE * (time.monotonic() - began)
+        self._next_shares = time.monotonic() + _SHARE * (time.monotonic() - began)
         if held + shares <= self.limits.memory_bytes:
             return ""
         return f"its processes used more than {told_bytes(self.limits.memory_bytes)} of memory"
 
-    def _too_long(self) -> str:
-        if not self.written or not self._walk_due():
+    def _too_long(self, pids: list[int]) -> str:
+        if not self._files_due():
             return ""
         began = time.monotonic()
         total = sum(written_since(path, self._began) for path in self.written)
-        self._next_walk = time.monotonic() + max(1.0, _SHARE * (time.monotonic() - began))
-        if total <= self.limits.disk_bytes:
+        self._nameless, deleted = self._open_files(pids)
+        self._next_files = time.monotonic() + max(1.0, _SHARE * (time.monotonic() - began))
+        if total + deleted <= self.limits.disk_bytes:
             return ""
         return f"it wrote more than {told_bytes(self.limits.disk_bytes)}"
 
-    def _walk_due(self) -> bool:
-        """Whether it is time, or the disk fills so fast that it is."""
-        free = sum(os.statvfs(path).f_bavail * os.statvfs(path).f_frsize for path in self.written)
-        fast = self._free >= 0 and self._free - free > self.limits.disk_bytes // 8
-        if self._free < 0 or fast or time.monotonic() >= self._next_walk:
-            due, self._free = self._free >= 0, free
-            return due
-        return False
+    def _files_due(self) -> bool:
+        """Whether it is time, or the disk, or memory, fills so fast that it is."""
+        free = sum(_free(path) for path in self.written)
+        shared = _kib(Path("/proc/meminfo").read_bytes(), b"Shmem:")
+        if self._free == sys.maxsize:
+            self._free, self._shared = free, shared
+        fast = self._free - free > self.limits.disk_bytes // 8
+        fast |= shared - self._shared > self.limits.memory_bytes // 8
+        due = fast or time.monotonic() >= self._next_files
+        if due:
+            self._free, self._shared = free, shared
+        return due
+
+    def _open_files(self, pids: list[int]) -> tuple[int, int]:
+        """Bytes in files that processes hold open, and that nobody else finds: in memory, on disk.
+
+        Those of ``memory_disks`` are counted there.
+        """
+        memory = disk = 0
+        seen = {(status.st_dev, 0) for status in map(_status, self.memory_disks) if status}
+        for pid in pids:
+            for status, link in self._open_in(pid):
+                one = (status.st_dev, status.st_ino)
+                if (status.st_dev, 0) in seen or one in seen:
+                    continue
+                seen.add(one)
+                if link.startswith("/memfd:"):
+                    memory += status.st_blocks * 512
+                else:
+                    disk += status.st_blocks * 512
+        return memory, disk
+
+    def _open_in(self, pid: int) -> Iterator[tuple[os.stat_result, str]]:
+        """The open files of one process that have no name any more."""
+        with contextlib.suppress(OSError):
+            directory = os.open(f"{pid}/fd", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
+            try:
+                for entry in os.scandir(directory):
+                    with contextlib.suppress(OSError):
+                        status = entry.stat()
+                        if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                            yield status, os.readlink(entry.name, dir_fd=directory)
+            finally:
+                os.close(directory)
 
     def _read(self, name: str) -> bytes:
         """A file of ``proc``; empty for a process that is gone."""
@@ -157,6 +199,18 @@ def _used(path: Path) -> int:
     except OSError:
         return 0
     return (status.f_blocks - status.f_bfree) * status.f_frsize
+
+
+def _free(path: Path) -> int:
+    status = os.statvfs(path)
+    return status.f_bavail * status.f_frsize
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
 
 
 def _share(rollup: bytes) -> int:

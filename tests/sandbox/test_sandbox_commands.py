@@ -153,3 +153,54 @@ def test_a_place_is_a_directory_or_layers(bench: Bench) -> None:
     """Both at once is a mistake of the caller's."""
     with pytest.raises(ValueError, match="a directory or layers"):
         Place(directory=bench.workspace, lowers=(bench.top,))
+
+
+_MIB = 1024 * 1024
+_PASSED = {
+    "processes": (
+        "for n in $(seq 100); do sleep 60 & done; wait",
+        Limits(processes=40),
+        "it had more than 40 processes",
+    ),
+    "memory": (
+        'for n in 1 2 3 4; do python3 -c "import time; x = bytearray(60 << 20); time.sleep(60)" &'
+        " done; wait",
+        Limits(memory_bytes=150 * _MIB),
+        "its processes used more than 150 MiB of memory",
+    ),
+    "disk": (
+        "for n in 1 2 3 4; do head -c 30000000 /dev/zero > $n; done; sleep 60",
+        Limits(disk_bytes=64 * _MIB),
+        "it wrote more than 64 MiB",
+    ),
+    "file": (
+        "exec head -c 30000000 /dev/zero > long",
+        Limits(file_bytes=16 * _MIB),
+        "it wrote a file of more than 16 MiB",
+    ),
+}
+
+
+@pytest.mark.parametrize("passed", _PASSED)
+def test_a_command_that_passes_a_limit_is_ended_and_told_which(bench: Bench, passed: str) -> None:
+    """With a sandbox and without. A shell may hear of the limit of processes from the kernel."""
+    shell, limits, told = _PASSED[passed]
+    finished = bench.run(shell, limits=limits)
+
+    assert finished.stopped == told or (passed == "processes" and "fork" in bench.stderr)
+    assert finished.exit_code != 0
+
+
+def test_what_processes_share_counts_once(bench: Bench) -> None:
+    """Five processes with the same 60 MiB use 60 MiB."""
+    shell = (
+        "import os, signal, time\nheld = bytearray(b'x') * (60 << 20)\n"
+        "pids = [pid for _ in range(4) if (pid := os.fork()) == 0 and signal.pause() or pid]\n"
+        "until = time.monotonic() + 0.5\nwhile time.monotonic() < until: pass\n"
+        "[os.kill(pid, 9) for pid in pids]\nprint(len(pids))"
+    )
+    finished = bench.run(
+        f"exec python3 - <<'END'\n{shell}\nEND", limits=Limits(memory_bytes=150 * _MIB)
+    )
+
+    assert (finished.stopped, finished.exit_code, bench.stdout) == ("", 0, "4\n"), bench.stderr
