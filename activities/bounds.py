@@ -8,6 +8,7 @@ whoever has the key. Symbolic links are followed before a path is judged.
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,15 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from activities.contracts import FileCall, ReadBatch, SummaryCall, ToolRequest, TurnCall
+from activities.contracts import (
+    FileCall,
+    ReadBatch,
+    ServersQuestion,
+    SummaryCall,
+    ToolRequest,
+    TurnCall,
+)
+from runtime.spec.servers import ServerSpec
 
 SCRIPTED = "scripted/"
 
@@ -65,11 +74,22 @@ def named_by(argument: Any) -> Iterator[tuple[str, Path]]:
             yield from _script(model)
         case FileCall(workspace=workspace):
             yield "the workspace", Path(workspace)
+        case ToolRequest(server=ServerSpec() as server):
+            yield from _command(server)
+        case ServersQuestion(servers=servers):
+            for server in servers:
+                yield from _command(server)
         case ToolRequest(tool=tool, search_path=search_path):
             top = tool.partition(":")[0].partition(".")[0]
             folder = Path(search_path)
             module = folder / f"{top}.py"
             yield f"the module of tool {tool}", module if module.exists() else folder / top
+
+
+def _command(server: ServerSpec) -> Iterator[tuple[str, Path]]:
+    if server.command:
+        found = shutil.which(server.command[0]) or server.command[0]
+        yield f"the command of server {server.name}", Path(server.directory) / found
 
 
 def _script(model: dict[str, Any] | None) -> Iterator[tuple[str, Path]]:

@@ -31,6 +31,7 @@ from runtime.projection.prices import Prices
 from runtime.projection.segments import LayoutDelta
 from runtime.redaction.rules import Redaction
 from runtime.spec.models import Retry
+from runtime.spec.servers import ServerListing, ServerSpec
 
 BUDGET_SPENT = "BudgetSpent"
 """The type of the error by which a model call ends whose failed attempts have used up what the job
@@ -301,7 +302,8 @@ class ToolRequest(Contract):
     """One call of a job's tool.
 
     ``effect`` numbers the statement's effects from 0; ``recorded`` answers without a call.
-    ``often``, ``timeout`` and ``retries`` are the tool's ``effect``, and so on.
+    ``often``, ``timeout`` and ``retries`` are the tool's ``effect``, and so on. One of an MCP
+    ``server`` is named by what the server calls it, and has the ``digest`` of the job's record.
     """
 
     key: JobKey
@@ -314,8 +316,20 @@ class ToolRequest(Contract):
     often: EffectClass = EffectClass.IDEMPOTENT
     timeout: float | None = None
     retries: int = 0
+    server: ServerSpec | None = None
+    digest: str = ""
     redact: Redaction = Redaction()
     recorded: EffectName | None = None
+
+    @property
+    def target(self) -> str:
+        """What the process of the tool knows it by."""
+        return self.tool if self.server is None else f"{self.digest} {self.tool}"
+
+    @property
+    def called(self) -> str:
+        """What people know it by."""
+        return self.tool if self.server is None else f"{self.server.name}.{self.tool}"
 
 
 class ToolResult(Worked):
@@ -324,6 +338,24 @@ class ToolResult(Worked):
     value: Any = None
     error_type: str | None = None
     error_message: str = ""
+
+
+class ServersQuestion(Contract):
+    """Which tools a job's MCP servers offer: asked once, as the job begins.
+
+    ``recorded`` answers without them.
+    """
+
+    key: JobKey
+    servers: tuple[ServerSpec, ...]
+    redact: Redaction = Redaction()
+    recorded: EffectName | None = None
+
+
+class ServersListed(Worked):
+    """What the servers offered, one for each, in the same order."""
+
+    listings: tuple[ServerListing, ...]
 
 
 class JobEnd(Contract, Aftermath):

@@ -18,14 +18,17 @@ from typing import Any, TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities._listings import LISTINGS, recorded_listings
 from activities._once import CallClaim
 from activities._recorded_effects import NOT_RECORDED, recorded_value
-from activities.contracts import ToolRequest, ToolResult
+from activities.contracts import ServersListed, ServersQuestion, ToolRequest, ToolResult
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.effect_classes import EffectClass
 from runtime.base.failpoints import failpoint
 from runtime.redaction.redactor import redactor_of
+from runtime.spec.servers import ServerListing, ServerSpec
+from runtime.tools.calls import shortened
 from runtime.tools.host import Asked, HostEnded, ToolHost, ToolHosts
 
 R = TypeVar("R")
@@ -35,6 +38,10 @@ FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
 """Seconds between two tries of a call: each time twice as many."""
 TRIES_TO_BEGIN = 2
+TRIES_TO_LIST = 3
+MOST_REASON = 500
+CONNECT_SECONDS = 90.0
+"""Until a server that says nothing counts as one that cannot be reached."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,41 @@ class ToolActivities:
         failpoint("tool.before_return")
         return ToolResult.model_validate(recorded)
 
+    @activity.defn(name="list_servers")
+    async def list_servers(self, question: ServersQuestion) -> ServersListed:
+        """What a job's MCP servers offer, archived as its first turn begins.
+
+        One that cannot be asked offers nothing: its job goes on without it.
+
+        Raises:
+            ArchiveError: the archive cannot be read or written.
+        """
+        archive = JobArchive.of(self._store, question.key)
+        address = activity.info().workflow_run_id or "", 1, LISTINGS
+        found = await self._in_thread(archive.effect, *address)
+        if found is None and (record := question.recorded) is not None:
+            found = await self._in_thread(recorded_listings, self._store, record.source)
+            if found is not None and record.kept:
+                found = await self._in_thread(archive.write_effect, *address, found)
+        if found is None:
+            listings = await asyncio.gather(*map(self._listing, question.servers))
+            value = ServersListed(listings=tuple(listings)).model_dump(mode="json")
+            masked = redactor_of(question.redact).value(value)
+            found = await self._in_thread(archive.write_effect, *address, masked)
+        return ServersListed.model_validate(found)
+
+    async def _listing(self, server: ServerSpec) -> ServerListing:
+        """What a server offers, after some tries."""
+        frame: dict[str, Any] = {}
+        for tries in range(TRIES_TO_LIST):
+            if tries:
+                await self._pause(2.0 * FIRST_PAUSE * 2**tries)
+            frame = await self._asked_for(server, "")
+            if "listing" in frame:
+                return ServerListing.model_validate(frame["listing"])
+        why = frame.get("unavailable", frame.get("gone", frame.get("broken", "")))
+        return ServerListing(name=server.name, error=shortened(str(why))[:MOST_REASON])
+
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """For as long as the worker works: at the end no process of a tool is left."""
@@ -125,7 +167,8 @@ class ToolActivities:
         told as an unknown outcome.
         """
         # A tool that is not there has not run: no claim may say otherwise.
-        await self._described(request)
+        if (missing := await self._described(request)) is not None:
+            return missing.given
         address = activity.info().workflow_run_id or "", request.turn, request.effect
         claim = CallClaim(archive, address, request)
         if (unknown := await self._in_thread(claim.taken)) is not None:
@@ -141,47 +184,59 @@ class ToolActivities:
             error_message=f"{request.tool}: {told.ended} before the call began; it was not made",
         )
 
-    async def _described(self, request: ToolRequest) -> None:
-        """See that the tool is there.
+    async def _described(self, request: ToolRequest) -> Told | None:
+        """None if the tool is there.
 
         Raises:
             ApplicationError: type ``ToolUnavailable``, if it is not.
         """
-        async with self._host(request) as host:
-            asked = await self._in_thread(host.describe, request.tool)
-            try:
-                frame = await self._answer(asked)
-            except HostEnded as error:
-                told = f"{request.tool}: its process {error} as it was imported"
-                raise ApplicationError(told, type="ToolUnavailable") from error
-        _check_available(request, frame)
+        frame: dict[str, Any] = {}
+        for _ in range(TRIES_TO_BEGIN):
+            frame = await self._asked_for(request.server or request.search_path, request.target)
+            if "gone" not in frame:
+                break
+        return _unavailable(request, frame)
+
+    async def _asked_for(self, tools: str | ServerSpec, target: str) -> dict[str, Any]:
+        """What the process of some tools says of one of them, or of all."""
+        host = await self._in_thread(self._hosts.of, tools)
+        asked = await self._in_thread(host.describe, target)
+        limit = None if isinstance(tools, str) else CONNECT_SECONDS
+        try:
+            return await self._answer(asked, None, limit)
+        except HostEnded as error:
+            return {"gone": f"its process {error} before the call"}
+        except TimeoutError:
+            await self._in_thread(host.close)
+            return {"unavailable": f"no answer came for {CONNECT_SECONDS:g} seconds"}
 
     async def _tried(self, request: ToolRequest) -> Told:
         """One call.
 
         A process that ended before the call began, by another call's fault, is none of its own.
         """
-        once = request.often is EffectClass.ONCE
+        again = request.often is not EffectClass.ONCE and request.server is None
         for _ in range(TRIES_TO_BEGIN):
             async with self._host(request) as host:
                 failpoint("tool.before_run")
                 try:
                     return await self._answered(host, request)
                 except HostEnded as error:
-                    ended = f"the process of the tool {error}"
+                    what = "tool" if request.server is None else f"server {request.server.name}"
+                    ended = f"the process of the {what} {error}"
                     if error.begun:
                         # What it has done by then nobody knows.
                         return Told(ended=ended)
-                    told = f"{request.tool}: its process {error} before the call began"
-        if not once:
+                    told = f"{request.called}: its process {error} before the call began"
+        if again:
             raise ApplicationError(told, type="ToolUnavailable")
         return Told(ended=ended, begun=False)
 
     @asynccontextmanager
     async def _host(self, request: ToolRequest) -> AsyncIterator[ToolHost]:
         """The process for a call: one for it alone if it may be ended in its midst."""
-        if request.timeout is None:
-            yield await self._in_thread(self._hosts.of, request.search_path)
+        if request.timeout is None or request.server is not None:
+            yield await self._in_thread(self._hosts.of, request.server or request.search_path)
             return
         host = await self._in_thread(self._hosts.lent, request.search_path)
         try:
@@ -192,35 +247,51 @@ class ToolActivities:
     async def _answered(self, host: ToolHost, request: ToolRequest) -> Told:
         """The call's outcome."""
         try:
-            asked = await self._in_thread(host.call, request.tool, request.args, request.kwargs)
+            asked = await self._in_thread(host.call, request.target, request.args, request.kwargs)
         except ValueError as error:
-            result = ToolResult(error_type="ValueError", error_message=f"{request.tool}: {error}")
+            result = ToolResult(error_type="ValueError", error_message=f"{request.called}: {error}")
             return Told(result, begun=False)
+        limit = None if request.server is None else CONNECT_SECONDS
         try:
-            frame = await self._answer(asked, request.timeout)
+            frame = await self._answer(asked, request.timeout, limit)
         except asyncio.CancelledError:
             host.give_up(asked)
             raise
         except TimeoutError:
+            if request.server is not None and asked.begun:
+                # Others may still be answered: it takes no new calls, and ends with the last.
+                host.give_up(asked)
+                ended = f"{request.called} did not answer within {request.timeout:g} seconds"
+                return Told(ended=ended, kind="TimeoutError")
             await self._in_thread(host.close)
             ended = f"it took more than its {request.timeout:g} seconds, and its process was ended"
-            return Told(ended=ended, kind="TimeoutError")
-        _check_available(request, frame)
+            return Told(ended=ended, kind="TimeoutError", begun=asked.begun)
+        if "gone" in frame:
+            raise HostEnded(f"could not go on: {frame['gone']},", begun=False)
+        if (missing := _unavailable(request, frame)) is not None:
+            return missing
+        if "broken" in frame:
+            return Told(ended=str(frame["broken"]), begun=asked.begun)
         return Told(ToolResult.model_validate(frame["outcome"]), begun=asked.begun)
 
-    async def _answer(self, asked: Asked, seconds: float | None = None) -> dict[str, Any]:
+    async def _answer(
+        self, asked: Asked, seconds: float | None, before: float | None
+    ) -> dict[str, Any]:
         """The frame that answers, with a heartbeat a second until it comes.
 
         Raises:
-            TimeoutError: if the call has run for so many ``seconds``.
+            TimeoutError: if the call has run for so many ``seconds``, or has not begun for as many
+                as ``before``: what a module imports is not the call's time.
         """
         answer = asyncio.wrap_future(asked.answer)
+        asked_at = time.monotonic()
         longest = HEARTBEAT_SECONDS if seconds is None else min(seconds, HEARTBEAT_SECONDS)
         while not answer.done():
             activity.heartbeat()
-            # Counted from its begin: what a module imports is not the call's time.
-            ran = 0.0 if asked.begun_at is None else time.monotonic() - asked.begun_at
-            if seconds is not None and ran >= seconds:
+            limit, since = (
+                (before, asked_at) if asked.begun_at is None else (seconds, asked.begun_at)
+            )
+            if limit is not None and time.monotonic() - since >= limit:
                 answer.cancel()
                 raise TimeoutError
             await asyncio.wait({answer}, timeout=longest)
@@ -239,9 +310,17 @@ class ToolActivities:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
 
-def _check_available(request: ToolRequest, frame: dict[str, Any]) -> None:
-    if "unavailable" in frame:
-        raise ApplicationError(f"{request.tool}: {frame['unavailable']}", type="ToolUnavailable")
+def _unavailable(request: ToolRequest, frame: dict[str, Any]) -> Told | None:
+    """What comes of a call of a tool that is not there; None if it is.
+
+    Another worker may have the function; a server's tool is gone for all of them.
+    """
+    why = frame.get("unavailable", frame.get("gone"))
+    if why is None:
+        return None
+    if request.server is None:
+        raise ApplicationError(f"{request.tool}: {why}", type="ToolUnavailable")
+    return Told(ended=str(why), begun=False)
 
 
 def _masked(result: ToolResult, request: ToolRequest) -> ToolResult:

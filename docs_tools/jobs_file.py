@@ -24,13 +24,14 @@ _PARTS = {
     "`retry`": "WrittenRetry",
     "`sections`": "WrittenSections",
     "`condenser`": "WrittenCondenser",
+    "`mcp`": "WrittenServer",
     "`redact`": "WrittenRedaction",
     "a model": "WrittenModel",
     "`price`": "WrittenPrice",
 }
 """The mappings of a jobs file, in the order of the page.
 
-``defaults`` takes a job's keys but ``id`` and ``goal``.
+``defaults`` takes a job's keys but ``id`` and ``goal``, ``mcp`` has such keys for each server.
 """
 
 

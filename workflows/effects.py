@@ -14,22 +14,26 @@ with workflow.unsafe.imports_passed_through():
         FileCallResult,
         ReadBatch,
         ReadBatchResult,
+        ServersListed,
+        ServersQuestion,
         ToolRequest,
         ToolResult,
     )
-    from activities.record import TICK
+    from activities.record import TICK, EffectName
     from runtime.base.values import JobKey
     from runtime.context.interim import WAIT_EFFECTS
     from runtime.context.material import Material
     from runtime.context.payloads import UNWRITTEN, Preparation
     from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult, ReadStatus
     from runtime.interpreter.host import Effect, EffectKind
+    from runtime.interpreter.job_host import ServerRequest
     from runtime.job.sleeping import Sleep
     from runtime.spec.models import JobSpec, Retry
     from workflows.calling import call_within, result_of, start
     from workflows.limits import (
         CALL_LIMIT,
         READ_LIMIT,
+        SERVERS_LIMIT,
         SUMMARY_LIMIT,
         TOOL_LIMIT,
         sooner,
@@ -89,6 +93,49 @@ class Effects:
                     "call_tool", call, ToolResult, request.tool, TOOL_LIMIT, place
                 )
                 return done.timeless, done.worked
+
+            case EffectKind.SERVER:
+                done = await self._server_call(request, place)
+                return done.timeless, done.worked
+
+    async def _server_call(self, request: ServerRequest, place: dict[str, Any]) -> ToolResult:
+        """A call of a tool as its server offered it when the job began."""
+        server = next(one for one in self.spec.mcp if one.name == request.server)
+        listing = next(one for one in self.moment.job.desk.servers if one.name == server.name)
+        tool = listing.tool(request.method)
+        assert tool is not None, "the host calls what is offered"
+        call = ToolRequest(
+            tool=tool.tool,
+            search_path="",
+            kwargs=request.kwargs,
+            often=tool.effect,
+            timeout=server.timeout,
+            server=server,
+            digest=tool.digest,
+            redact=self.spec.redact,
+            **place,
+        )
+        summary = f"{server.name}.{request.method}"
+        done: ToolResult = await self._call(
+            "call_tool", call, ToolResult, summary, TOOL_LIMIT, place
+        )
+        return done
+
+    async def offered(self, recorded: EffectName | None) -> ServersListed:
+        """What the job's MCP servers offer, or what the record says that they did."""
+        question = ServersQuestion(
+            key=self.key, servers=self.spec.mcp, redact=self.spec.redact, recorded=recorded
+        )
+        listed: ServersListed = await result_of(
+            "list_servers",
+            question,
+            ServersListed,
+            id="servers",
+            limit=SERVERS_LIMIT,
+            until=self.moment.until_deadline(),
+            summary="ask the MCP servers what they offer",
+        )
+        return listed
 
     async def tick(self, requests: tuple[ReadRequest, ...], turn: int) -> ReadBatchResult:
         """The readings of the turn's tick."""

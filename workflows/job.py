@@ -198,7 +198,25 @@ class JobWorkflow(Ordered):
         check_build(began.build, began.replay_version)
         self.visible.began(searchable=began.searchable)
         if origin is None or origin.checkpoint is None:
+            await self.ask_servers()
             self.job.places.prices = began.prices
+
+    async def ask_servers(self) -> None:
+        """Begin with what the job's MCP servers offer, which is asked once: its record has it."""
+        if not self.order.spec.mcp:
+            return
+        listed = await self.moment.after(
+            self.effects.offered(self.replaying.begins_from), lambda listed: listed.worked
+        )
+        ledger = self.job.ledger
+        self.moment.job = Job(
+            self.order.spec,
+            key=self.seed,
+            started=ledger.started,
+            count=encoding(self.order.spec.encoding).count,
+            servers=listed.listings,
+        )
+        self.job.ledger = ledger
 
     def ingest(self) -> None:
         """Begin a turn with the messages that arrived."""

@@ -19,6 +19,7 @@ That a worker of the same state directory has died is known at once, by another 
 CALL_LIMIT = timedelta(hours=1)
 READ_LIMIT = timedelta(minutes=2)
 TOOL_LIMIT = timedelta(hours=6)
+SERVERS_LIMIT = timedelta(minutes=15)
 LOCAL_LIMIT = timedelta(seconds=30)
 PATIENT = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60))
 

@@ -17,6 +17,7 @@ with workflow.unsafe.imports_passed_through():
         AfterRecord,
         Claim,
         ClaimQuestion,
+        EffectName,
         Given,
         RecordedQuestion,
         RecordedTurn,
@@ -66,6 +67,14 @@ class Replaying:
             self._comparison.begin(origin)
             self._next = origin.replay
             self._take(origin.restore or origin.replay)
+
+    @property
+    def begins_from(self) -> EffectName | None:
+        """The record that has what the job's servers offered, where statements come from one."""
+        order = self.order
+        if order is None or order.source is None or not order.follows:
+            return None
+        return EffectName(source=order.source, kept=order.mode is not ReplayMode.RESTORE)
 
     @property
     def carried(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@
                                                       41's statement
     BATCH/JOB/turns/RUN/00000/0000041.effect-700000   the claim on effect 0, a call that is made at
                                                       most once; of others from 700000 on
+    BATCH/JOB/turns/RUN/00000/0000001.effect-750000   what the job's MCP servers offered as it began
     BATCH/JOB/turns/RUN/00000/0000041.effect-800000   what a tick read while the job slept after
                                                       turn 41, from 800000 on
     BATCH/JOB/turns/RUN/00000/0000041.effect-999999   what the tick before turn 41's call read, if

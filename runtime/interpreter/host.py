@@ -39,6 +39,7 @@ class EffectKind(StrEnum):
     READ = "read"
     FILE = "file"
     TOOL = "tool"
+    SERVER = "server"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,9 @@ from runtime.interpreter.host import (
     HostAnswer,
     NotHandled,
 )
+from runtime.interpreter.lowering import SERVER_CALL
 from runtime.interpreter.supplied import pure
+from runtime.spec.servers import ServerListing
 
 CONTEXT_FUNCTIONS = frozenset(signature.name for signature in api.FUNCTIONS)
 _CLOCK = frozenset({"datetime.now", "date.today", "time.time"})
@@ -91,6 +93,14 @@ class ToolRequest(Value):
     kwargs: dict[str, Any] = {}
 
 
+class ServerRequest(Value):
+    """A call of a tool of an MCP server, with plain arguments by their names."""
+
+    server: str
+    method: str
+    kwargs: dict[str, Any] = {}
+
+
 @dataclass(frozen=True)
 class Finished:
     """The result that ``finish`` was given, after it passed the job's schema."""
@@ -102,7 +112,8 @@ class Finished:
 class JobHost:
     """Answers the calls of one statement.
 
-    ``now`` is workflow time in seconds; ``tools`` are the names of the job's tools.
+    ``now`` is workflow time in seconds; ``tools`` are the names of the job's tools, ``servers`` its
+    MCP servers by their names.
     """
 
     graph: ContextGraph
@@ -110,6 +121,7 @@ class JobHost:
     result_schema: Mapping[str, Any] | None
     turn: int
     now: float
+    servers: Mapping[str, ServerListing] = field(default_factory=dict)
     finished: Finished | None = None
     asked_to_condense: bool = False
     touched: list[str] = field(default_factory=list)
@@ -144,7 +156,28 @@ class JobHost:
             return self._asked(
                 EffectKind.TOOL, name, lambda: ToolRequest(tool=name, **_arguments(args, kwargs))
             )
+        if name == SERVER_CALL and len(args) >= 2 and args[0] in self.servers:
+            return self._server(self.servers[args[0]], str(args[1]), args[2:], kwargs)
         return Failure("NameError", f"name '{name}' is not defined")
+
+    def _server(
+        self, server: ServerListing, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> HostAnswer:
+        """A call of a tool of an MCP server, by what it offered when the job began."""
+        name = f"{server.name}.{method}"
+        if server.error:
+            return Failure("RuntimeError", f"{name}(): {server.error}")
+        if server.tool(method) is None:
+            return Failure("AttributeError", f"the server {server.name} has no tool {method!r}")
+        if args:
+            return Failure("TypeError", f"{name}() takes its arguments by name")
+        return self._asked(
+            EffectKind.SERVER,
+            name,
+            lambda: ServerRequest(
+                server=server.name, method=method, kwargs=_arguments((), kwargs)["kwargs"]
+            ),
+        )
 
     def _too_many(self, name: str) -> Failure | None:
         """Count a node that is to be made, and refuse one too many."""
@@ -227,7 +260,7 @@ class JobHost:
             )
         if result.error_type is not None:
             return Failure(result.error_type, result.error_message)
-        if effect.kind is EffectKind.TOOL:
+        if effect.kind in {EffectKind.TOOL, EffectKind.SERVER}:
             return Given(result.value)
         request: FileRequest = effect.request
         value = os_values.decode(request.operation, result.value, result.encoding)

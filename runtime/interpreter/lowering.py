@@ -89,6 +89,10 @@ _ATTRIBUTES = {
     "__dict__": ("_vars", "holdfast_vars"),
 }
 _BUILT_IN = supplied.BUILT_IN
+SERVER_CALL = "holdfast_server_call"
+"""The host's function behind the methods of MCP servers: of a server's name, a method's, and the
+arguments.
+"""
 _MOST_CHARS = 200_000
 """Longer statements are run as they are: the parser would take long."""
 
@@ -108,9 +112,12 @@ class Lowered:
     lines: tuple[int, ...] = ()
 
 
-def lower(source: str, before: tuple[str, ...] = (), *, unknown: bool = False) -> Lowered:
+def lower(
+    source: str, before: tuple[str, ...] = (), names: frozenset[str] = frozenset()
+) -> Lowered:
     """``source`` in terms of what the interpreter has, and of the pieces that the session had
-    ``before``. With ``unknown`` it knows ``OutcomeUnknown``.
+    ``before``. ``names`` are those of the job's MCP servers, and ``OutcomeUnknown`` if it knows
+    that.
 
     What the host's parser does not take is left as it is.
     """
@@ -123,7 +130,7 @@ def lower(source: str, before: tuple[str, ...] = (), *, unknown: bool = False) -
         lowering.loads = _hands_files_on(tree)
         # Once a class has a length, any value may be of it.
         lowering.lengths = "_len" in before or "def __len__" in source
-        lowering.unknown = unknown
+        lowering.names = names - _bound(tree) if names else names
         lowering.visit(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return as_it_is
@@ -175,7 +182,8 @@ class _Lowering(ast.NodeVisitor):
         self.pieces: dict[str, None] = {}
         self._functions: list[bool] = []
         self._eaten: set[int] = set()
-        self.loads = self.lengths = self.unknown = False
+        self.loads = self.lengths = False
+        self.names: frozenset[str] = frozenset()
 
     def result(self) -> Lowered:
         out: list[str] = []
@@ -296,7 +304,7 @@ class _Lowering(ast.NodeVisitor):
                 parts.append(repr(ast.literal_eval(value)))
                 continue
             text = ast.unparse(value.value)
-            inner = lower(text, ("_len",) if self.lengths else (), unknown=self.unknown)
+            inner = lower(text, ("_len",) if self.lengths else (), self.names)
             changed = changed or inner.source != text
             self.need(*inner.pieces)
             shown = {114: f"{_BUILT_IN}repr", 97: "ascii", 115: f"{_BUILT_IN}str"}.get(
@@ -319,7 +327,9 @@ class _Lowering(ast.NodeVisitor):
             piece, name = _BUILTINS[node.id]
             self.need(piece)
             self.edit(self.text.start(node), self.text.end(node), name)
-        elif self.unknown and isinstance(node.ctx, ast.Load) and node.id == OUTCOME_UNKNOWN:
+        elif (
+            isinstance(node.ctx, ast.Load) and node.id == OUTCOME_UNKNOWN and node.id in self.names
+        ):
             self.need("_unknown")
             self.edit(self.text.start(node), self.text.end(node), "holdfast_unknown")
 
@@ -327,6 +337,8 @@ class _Lowering(ast.NodeVisitor):
         """Attributes that a piece answers, and methods that are no call."""
         if not isinstance(node.ctx, ast.Load):
             self.visit(node.value)
+        elif isinstance(node.value, ast.Name) and node.value.id in self.names:
+            self._server(node, node.value.id)
         elif node.attr in _ATTRIBUTES:
             piece, name = _ATTRIBUTES[node.attr]
             self.need(piece)
@@ -335,6 +347,14 @@ class _Lowering(ast.NodeVisitor):
             self._method(node)
         else:
             self.visit(node.value)
+
+    def _server(self, node: ast.Attribute, server: str) -> None:
+        """A method of an MCP server is a function of the host."""
+        self.edit(
+            self.text.start(node),
+            self.text.end(node),
+            f"(lambda *a, **k: {SERVER_CALL}({server!r}, {node.attr!r}, *a, **k))",
+        )
 
     def _method(self, node: ast.Attribute) -> None:
         self.need("_method")
@@ -416,6 +436,9 @@ class _Lowering(ast.NodeVisitor):
             and function.value.id in _TYPES
             and function.attr in _METHODS
         )
+        if isinstance(function.value, ast.Name) and function.value.id in self.names:
+            self._called(node, f"{SERVER_CALL}({function.value.id!r}, {function.attr!r}")
+            return
         answered = _METHOD_CALLS.get(function.attr)
         for keyword in keywords:
             if keyword is not None and (function.attr, keyword) in _KEYWORD_CALLS:
@@ -623,6 +646,16 @@ class _Lowering(ast.NodeVisitor):
         if decorator.id == "staticmethod":
             return f"{made} = holdfast_static({made})"
         return f"{made} = holdfast_classmethod({made}, {owner})"
+
+
+def _bound(tree: ast.AST) -> set[str]:
+    """The names that a statement binds somewhere: what they are there is its own."""
+    names = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    return names | {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    }
 
 
 def _shown(node: ast.ClassDef) -> list[str]:

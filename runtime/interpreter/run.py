@@ -46,6 +46,7 @@ from runtime.base.digests import digest_of
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.os_values import VIRTUAL_ROOT
 from runtime.base.values import Value
+from runtime.context.contract import server_type
 from runtime.interpreter import (
     checker,
     listing,
@@ -224,6 +225,7 @@ class StatementRun:
     obj_ids: Callable[[], Iterable[str]]
     hidden: frozenset[str]
     shown_chars: int = output.SHOWN_CHARS
+    servers: frozenset[str] = frozenset()
     spent_ms: int = 0
     parts: list[tuple[str, str]] = field(default_factory=list)
     exception: ExceptionInfo | None = None
@@ -242,9 +244,8 @@ class StatementRun:
     _lowered: Lowered = field(init=False)
 
     def __post_init__(self) -> None:
-        self._lowered = lower(
-            self.source, self.before.pieces, unknown=OUTCOME_UNKNOWN in self.hidden
-        )
+        names = self.servers | (self.hidden & {OUTCOME_UNKNOWN})
+        self._lowered = lower(self.source, self.before.pieces, names)
 
     def advance(self, answer: Answer | None = None, recorded: Verdict | None = None) -> Stretch:
         """Run the next stretch: from the start, from the effect that ``answer`` answers, or from
@@ -328,7 +329,8 @@ class StatementRun:
         refused = recorded is not None and recorded.checked is Checked.REFUSED
         seconds = checker.REPLAY_SECONDS if refused else checker.SECONDS
         try:
-            said = typecheck.check(self.source, self.stubs, names, HANDLE_TYPES, seconds=seconds)
+            own = HANDLE_TYPES | {server_type(name) for name in self.servers}
+            said = typecheck.check(self.source, self.stubs, names, own, seconds=seconds)
         except checker.GaveUp:
             if refused:
                 raise

@@ -20,6 +20,7 @@ from runtime.job.surface import SavedSurface, Surface
 from runtime.projection.project import Projector
 from runtime.projection.segments import Segment
 from runtime.spec.models import JobSpec
+from runtime.spec.servers import ServerListing
 
 
 class SavedDesk(SavedSession, SavedSurface, SavedPlaces):
@@ -36,17 +37,26 @@ class SavedDesk(SavedSession, SavedSurface, SavedPlaces):
     graph: dict[str, Any]
     replies: tuple[SavedReply, ...] = ()
     layout: str
+    servers: tuple[ServerListing, ...] = ()
 
 
 class Desk:
     """The conversation, the nodes and how they are shown, the interpreter, and the last prompt.
 
     ``key`` seeds the interpreter's random numbers; ``count`` counts tokens. ``replies`` are the
-    segments of the model's replies by turn, ``shown`` the digests of the last prompt's segments.
+    segments of the model's replies by turn, ``shown`` the digests of the last prompt's segments,
+    ``servers`` what the job's MCP servers offered when it began.
     """
 
-    def __init__(self, spec: JobSpec, key: str, count: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        spec: JobSpec,
+        key: str,
+        count: Callable[[str], int],
+        servers: tuple[ServerListing, ...] = (),
+    ) -> None:
         self.spec = spec
+        self.servers = servers
         self.key = key
         self.count = count
         self.turn = 0
@@ -79,6 +89,7 @@ class Desk:
             graph=self.graph.dump(),
             replies=saved_replies(self.replies, shown, self.turn),
             layout=packed(self.shown),
+            servers=self.servers,
         )
 
     def restore(self, saved: SavedDesk) -> None:
@@ -88,7 +99,7 @@ class Desk:
             InputError: if the graph is damaged.
             ValueError: if anything else is.
         """
-        self.key, self.turn = saved.key, saved.turn
+        self.key, self.turn, self.servers = saved.key, saved.turn, saved.servers
         events = [event for event in map(event_from_json, saved.events) if is_shown(event)]
         self.log = EventLog.resumed(
             events,

@@ -52,6 +52,7 @@ from runtime.projection.project import TailPart
 from runtime.projection.results import NOBODY_THERE, execution_text
 from runtime.projection.segments import LayoutDelta, Segment, SegmentKind, delta_from, reply_segment
 from runtime.spec.models import JobSpec
+from runtime.spec.servers import ServerListing
 
 NONE_FAILED = Failed()
 
@@ -96,9 +97,15 @@ class Job:
     """
 
     def __init__(
-        self, spec: JobSpec, *, key: str, started: float, count: Callable[[str], int]
+        self,
+        spec: JobSpec,
+        *,
+        key: str,
+        started: float,
+        count: Callable[[str], int],
+        servers: tuple[ServerListing, ...] = (),
     ) -> None:
-        self.desk = Desk(spec, key, count)
+        self.desk = Desk(spec, key, count, servers)
         self.ledger = Ledger(spec.budget, started)
         self.condensing = Condensing(spec.condenser)
         self.fitter = Fitter(spec.context_tokens, self.condensing)
@@ -123,6 +130,7 @@ class Job:
             result_schema=spec.result,
             urls=spec.urls,
             writer=spec.writer is not None,
+            servers=servers,
         )
         self._message(MessageSource.SYSTEM, contract)
         self._message(MessageSource.GOAL, spec.goal)

@@ -53,19 +53,24 @@ class JobStatement:
         self._host = JobHost(
             graph=desk.graph,
             tools=frozenset(tool.name for tool in desk.spec.tools),
+            servers={server.name: server for server in desk.servers},
             result_schema=desk.spec.result,
             turn=desk.turn,
             now=now,
         )
-        unknown = {OUTCOME_UNKNOWN} if any_once(desk.spec.tools) else set()
+        names = {tool.name for tool in desk.spec.tools}
+        if any_once(desk.spec.tools, desk.servers):
+            names.add(OUTCOME_UNKNOWN)
+        servers = frozenset(server.name for server in desk.servers)
         self._run = StatementRun(
             source=source,
             before=desk.session,
             host=self._host,
-            stubs=type_stubs(desk.spec.tools),
+            stubs=type_stubs(desk.spec.tools, desk.servers),
             seed=desk.key,
             obj_ids=lambda: desk.graph.obj_ids,
-            hidden=api.NAMES | {tool.name for tool in desk.spec.tools} | unknown,
+            hidden=api.NAMES | names | servers,
+            servers=servers,
             shown_chars=min(output.SHOWN_CHARS, desk.spec.context_tokens // 2),
         )
 

@@ -31,6 +31,8 @@ def definition_digest(job: JobSpec) -> str:
         del value["retry"]
     if job.budget.deadline is None:
         del value["budget"]["deadline"]
+    if not job.mcp:
+        del value["mcp"]
     for tool in value["tools"]:
         for name in ("effect", "timeout", "retries"):
             if tool[name] == ToolSpec.model_fields[name].default:
@@ -52,6 +54,10 @@ def _comparable(job: JobSpec) -> dict[str, Any]:
         tool.name: tool.model_dump(mode="json", exclude={"name"}, exclude_none=True)
         for tool in job.tools
     }
+    value["mcp"] = {
+        server.name: server.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
+        for server in job.mcp
+    }
     value["condenser"] = condenser_value(job.condenser)
     value["sections"] = job.sections.model_dump(exclude_none=True)
     for key in ("time", "first_byte", "stall"):
@@ -71,7 +77,7 @@ def _changes(old: Any, new: Any, path: str) -> Iterator[str]:
                 old.get(key, _ABSENT), new.get(key, _ABSENT), f"{path}.{key}" if path else key
             )
         return
-    if path.startswith("tools.") and _ABSENT in (old, new):
+    if path.startswith(("tools.", "mcp.")) and _ABSENT in (old, new):
         yield f"{path} {'added' if old is _ABSENT else 'removed'}"
         return
     texts = _text(old), _text(new)

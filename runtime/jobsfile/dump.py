@@ -11,6 +11,7 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarStri
 from runtime.base.durations import format_deadline, format_duration
 from runtime.jobsfile.condensers import condenser_value
 from runtime.spec.models import BatchSpec, JobSpec
+from runtime.spec.servers import ServerSpec
 
 
 def resolved_yaml(batch: BatchSpec) -> str:
@@ -65,6 +66,8 @@ def _job(job: JobSpec) -> dict[str, Any]:
         "projection": job.projection.value,
         "tools": [tool.target for tool in job.tools],
     }
+    if job.mcp:
+        value["mcp"] = {server.name: _server(server) for server in job.mcp}
     if job.summary_model is not None:
         value["summary_model"] = _exact(
             {"name": job.summary_model.name, **job.summary_model.options}
@@ -76,6 +79,11 @@ def _job(job: JobSpec) -> dict[str, Any]:
     if job.result is not None:
         value["result"] = _exact(job.result)
     return value
+
+
+def _server(server: ServerSpec) -> dict[str, Any]:
+    value = server.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
+    return {**_exact(value), "timeout": format_duration(server.timeout)}
 
 
 def _text(text: str) -> Any:

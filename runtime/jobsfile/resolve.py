@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from runtime.base.computed import without_keys
+from runtime.base.effect_classes import EffectClass
 from runtime.base.errors import InputError
 from runtime.history.condensers.settings import contradiction
 from runtime.jobsfile.problems import Location, Problems, shown
@@ -27,6 +28,7 @@ from runtime.jobsfile.written import (
     WrittenModel,
     WrittenRetry,
     WrittenSections,
+    WrittenServer,
     is_secret_key,
     is_secret_name,
 )
@@ -44,6 +46,8 @@ from runtime.spec.models import (
     ToolSpec,
     auto,
 )
+from runtime.spec.servers import ServerSpec
+from runtime.tools.functions import check_name
 from runtime.tools.host import ToolHosts, described
 
 _SET_INSTEAD = "set the provider's environment variable instead, such as OPENAI_API_KEY"
@@ -124,6 +128,7 @@ class Resolver:
                     ("jobs", index, key), "required key is missing, here and in 'defaults'"
                 )
         tools = self._job_tools(*setting("tools"))
+        servers = self._servers(*setting("mcp"), {tool.name for tool in tools})
         schema, at = setting("result")
         self._result(schema, at)
         if missing:
@@ -136,6 +141,7 @@ class Resolver:
             goal=job.goal,
             workspace=workspace,
             tools=tools,
+            mcp=servers,
             result=schema,
             model=model,
             form="tool" if form == "auto" else form,
@@ -267,7 +273,7 @@ class Resolver:
                 self._problems.add((*at, key), "expected no credentials in the URL")
             elif not (isinstance(base, str) and base.startswith(("http://", "https://"))):
                 self._problems.add((*at, key), f"expected an http(s) URL, got {shown(base)}")
-            elif any(is_secret_name(name) for name, _ in parse_qsl(urlsplit(base).query)):
+            elif _has_secret(base):
                 self._problems.add((*at, key), f"expected no secret in the URL; {_SET_INSTEAD}")
         for where, text in _texts(options, at):
             if without_keys(text) != text:
@@ -301,6 +307,52 @@ class Resolver:
             else:
                 specs[spec.name] = spec
         return tuple(specs.values())
+
+    def _servers(
+        self, written: dict[str, WrittenServer], at: Location, tools: set[str]
+    ) -> tuple[ServerSpec, ...]:
+        """The MCP servers of one job, in the order of the file."""
+        servers = []
+        for name, server in written.items():
+            where = (*at, name)
+            if name in tools:
+                self._problems.add(where, f"expected another name: there is a tool {name!r}")
+            try:
+                check_name(name, "a server")
+            except InputError as error:
+                self._problems.add(where, str(error))
+            if bool(server.command) == bool(server.url):
+                self._problems.add(where, "expected either a command or a url")
+            for key, given in (
+                ("env", server.url),
+                ("directory", server.url),
+                ("token", server.command),
+            ):
+                if given and key in server.model_fields_set:
+                    kind = "command" if key == "token" else "url"
+                    self._problems.add((*where, key), f"a server with a {kind} has no {key!r}")
+            if server.url and (_has_userinfo(server.url) or _has_secret(server.url)):
+                self._problems.add(
+                    (*where, "url"), "expected no secret in the URL; 'token' names a variable"
+                )
+            for index, text in enumerate(server.command):
+                if without_keys(text) != text:
+                    self._problems.add(
+                        (*where, "command", index), "this looks like a key; 'env' names a variable"
+                    )
+            servers.append(
+                ServerSpec(
+                    name=name,
+                    command=tuple(server.command),
+                    directory=self._path(server.directory or ".") if server.command else "",
+                    env=tuple(server.env),
+                    url=server.url or "",
+                    token=server.token or "",
+                    timeout=server.timeout,
+                    effects={tool: EffectClass(one) for tool, one in server.effects.items()},
+                )
+            )
+        return tuple(servers)
 
     def _tool(self, target: str) -> ToolSpec | str:
         """The tool, or why there is none; each is imported once a file."""
@@ -365,6 +417,10 @@ def _texts(value: Any, at: Location) -> Iterator[tuple[Location, str]]:
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _texts(item, (*at, index))
+
+
+def _has_secret(url: str) -> bool:
+    return any(is_secret_name(name) for name, _ in parse_qsl(urlsplit(url).query))
 
 
 def _has_userinfo(url: str) -> bool:

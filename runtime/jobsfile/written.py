@@ -38,6 +38,7 @@ from runtime.spec.models import (
     Retry,
     Sections,
 )
+from runtime.spec.servers import DEFAULT_TIMEOUT
 
 MAX_GOAL_BYTES = 256 * 1024
 MAX_JOBS = 10_000
@@ -521,6 +522,57 @@ Condensers = Annotated[
 """One condenser, or a list of them in order of preference."""
 
 
+class WrittenServer(Written):
+    """An MCP server: a command, or a URL."""
+
+    command: list[Annotated[str, Field(min_length=1, max_length=4_096)]] = Field(
+        default=[],
+        max_length=100,
+        description=(
+            "The program that speaks the protocol over its standard streams, and its arguments; it"
+            " is started once for each worker."
+        ),
+    )
+    directory: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Where the command is started; the jobs file's directory if left out.",
+    )
+    url: str | None = Field(
+        default=None,
+        max_length=2_000,
+        pattern="^https?://",
+        description="Where the server is reached over streamable HTTP.",
+    )
+    env: list[Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]] = Field(
+        default=[],
+        max_length=100,
+        description=(
+            "Names of the worker's environment variables that the command gets, beside PATH, HOME,"
+            " LANG, LC_ALL and TMPDIR."
+        ),
+    )
+    token: str | None = Field(
+        default=None,
+        pattern="^[A-Za-z_][A-Za-z0-9_]*$",
+        description=(
+            "The name of the worker's environment variable whose value requests to the URL carry as"
+            " bearer token."
+        ),
+    )
+    timeout: Duration = Field(
+        default=DEFAULT_TIMEOUT, description="How long a call may take.", le=6 * 3_600.0
+    )
+    effects: dict[str, Literal["pure", "idempotent", "once"]] = Field(
+        default={},
+        max_length=100,
+        description=(
+            "How often tools may run for one call, by the server's names for them, in place of what"
+            " its annotations say: pure, idempotent or once."
+        ),
+    )
+
+
 class WrittenSettings(Written):
     """What a job is run with; the same keys are allowed in ``defaults`` and in each job."""
 
@@ -606,6 +658,16 @@ class WrittenSettings(Written):
             "Typed Python functions as module:function; modules are looked for beside the jobs file"
             " first. A job's list replaces the default one."
         ),
+    )
+    mcp: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")], WrittenServer] = (
+        Field(
+            default={},
+            max_length=8,
+            description=(
+                "MCP servers, by the names that statements know them by: docs.search(query='x')"
+                " calls the tool search of docs. A job's mapping replaces the default one."
+            ),
+        )
     )
     redact: WrittenRedaction = Field(
         default=WrittenRedaction(),

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.base.effect_classes import EffectClass
 from runtime.redaction.rules import Redaction
+from runtime.spec.servers import ServerSpec
 
 DEFAULT_CONCURRENCY = 8
 DEFAULT_CONTEXT_TOKENS = 60_000
@@ -198,6 +199,8 @@ class JobSpec(Spec):
     workspace: str
     """The absolute path of a directory that the job may read."""
     tools: tuple[ToolSpec, ...] = ()
+    mcp: tuple[ServerSpec, ...] = ()
+    """The MCP servers whose tools it may call."""
     result: dict[str, Any] | None = None
     """The JSON Schema that the value given to ``finish`` must satisfy; None where any value will
     do.

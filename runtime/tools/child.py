@@ -37,7 +37,7 @@ def main() -> None:
     """Serve until the worker is gone."""
     search_path, channel, lifeline = sys.argv[2:5]
     sys.argv = ["holdfast-tools"]
-    _live_as_long_as(int(lifeline))
+    live_as_long_as(int(lifeline))
     connection = socket.socket(fileno=int(channel))
     connection.set_inheritable(False)
     # A copy of this process that a tool makes is none of ours.
@@ -90,7 +90,7 @@ class _Child:
                 self._take(frame)
         except (Broken, KeyError, OSError):
             pass
-        _end()
+        end()
 
     def _take(self, frame: dict[str, Any]) -> None:
         number = int(frame["id"])
@@ -151,12 +151,12 @@ class _Child:
         except OSError:
             # The worker is gone, or a tool has closed what is not its own: the answer would never
             # come.
-            _end()
+            end()
         finally:
             self._unwanted.discard(number)
 
 
-def _live_as_long_as(lifeline: int) -> None:
+def live_as_long_as(lifeline: int) -> None:
     """End, with all that was started here, when nobody holds the other end of the pipe ``lifeline``
     any more.
 
@@ -172,5 +172,6 @@ def _live_as_long_as(lifeline: int) -> None:
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
 
 
-def _end() -> None:
+def end() -> None:
+    """End this process, with all that was started here."""
     os.killpg(os.getpgrp(), signal.SIGKILL)

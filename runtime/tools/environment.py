@@ -16,6 +16,11 @@ LET_THROUGH = "HOLDFAST_TOOL_ENV"
 same.
 """
 
+ALWAYS = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR")
+"""What an MCP server gets in any case, beside what the jobs file names: without them few programs
+start.
+"""
+
 _SECRET = re.compile(
     r"(^|_)([A-Z]*KEY|KEYS|[A-Z]*TOKEN|TOKENS|SECRETS?|PASS|PASSWORD|PASSWD|PASSPHRASE|PWD|CREDENTIALS?|COOKIE)(_|$|\d)"
     r"|(^|_)AUTH(ORIZATION)?$|^AWS_|^(AZURE|GOOGLE|VERTEX\w*|OPENAI|ANTHROPIC)_",

@@ -95,17 +95,17 @@ def check_function(function: object, target: str) -> None:
     check_name(target.partition(":")[2])
 
 
-def check_name(name: str) -> None:
-    """Check that a statement can call a tool by ``name``.
+def check_name(name: str, what: str = "a tool") -> None:
+    """Check that a statement can know a tool, or something else, by ``name``.
 
     Raises:
         InputError: if not.
     """
     if keyword.iskeyword(name) or name.startswith("_"):
-        raise InputError(f"a tool cannot be called {name!r}")
+        raise InputError(f"{what} cannot be called {name!r}")
     if name in CONTRACT_NAMES or hasattr(builtins, name):
         raise InputError(
-            f"a tool cannot be called {name!r}: statements know that name as something else"
+            f"{what} cannot be called {name!r}: statements know that name as something else"
         )
 
 

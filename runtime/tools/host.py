@@ -24,7 +24,8 @@ from typing import Any
 from runtime.base.errors import InputError
 from runtime.base.own_process import command
 from runtime.spec.models import ToolSpec
-from runtime.tools.environment import tool_environment
+from runtime.spec.servers import ServerSpec
+from runtime.tools.environment import ALWAYS, tool_environment
 from runtime.tools.frames import Broken, Channel
 
 MOST_IDLE = 4
@@ -65,9 +66,9 @@ class Asked:
 
 
 class ToolHost:
-    """One process for the tools in ``search_path``."""
+    """One process for the tools in ``search_path``, or for those of an MCP server."""
 
-    def __init__(self, search_path: str) -> None:
+    def __init__(self, of: str | ServerSpec) -> None:
         self._numbers = itertools.count(1)
         self._asked: dict[int, Asked] = {}
         self._lock = threading.Lock()
@@ -77,8 +78,7 @@ class ToolHost:
         try:
             self._process = subprocess.Popen(
                 [
-                    *command("runtime.tools.child", path=True),
-                    search_path,
+                    *_command_for(of),
                     str(theirs.fileno()),
                     str(lifeline),
                 ],
@@ -86,7 +86,7 @@ class ToolHost:
                 stdin=subprocess.DEVNULL,
                 # What tools print is not what the command says.
                 stdout=2,
-                env=tool_environment(os.environ),
+                env=_environment_for(of),
                 start_new_session=True,
             )
         except BaseException:
@@ -211,23 +211,39 @@ class ToolHost:
         return HostEnded(_how(self._process.returncode), begun=asked.begun)
 
 
+def _command_for(of: str | ServerSpec) -> list[str]:
+    if isinstance(of, ServerSpec):
+        return [*command("runtime.tools.server_child"), of.model_dump_json()]
+    return [*command("runtime.tools.child", path=True), of]
+
+
+def _environment_for(of: str | ServerSpec) -> dict[str, str]:
+    if isinstance(of, ServerSpec):
+        wanted = (*of.env, *([of.token] if of.token else []))
+        return {name: os.environ[name] for name in (*ALWAYS, *wanted) if name in os.environ}
+    return tool_environment(os.environ)
+
+
 @dataclass
 class ToolHosts:
-    """A worker's processes, by the directory of their tools."""
+    """A worker's processes, by the directory of their tools or by their MCP server."""
 
     _hosts: dict[str, ToolHost] = field(default_factory=dict)
     _idle: dict[str, list[ToolHost]] = field(default_factory=dict)
     _retired: list[ToolHost] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, search_path: str) -> ToolHost:
-        """The process for the tools in a directory, started if there is none that takes calls."""
+    def of(self, tools: str | ServerSpec) -> ToolHost:
+        """The process for the tools in a directory or of a server, started if there is none that
+        takes calls.
+        """
+        name = tools if isinstance(tools, str) else tools.model_dump_json()
         with self._lock:
-            host = self._hosts.get(search_path)
+            host = self._hosts.get(name)
             if host is None or not host.takes_calls:
                 if host is not None:
                     self._retired.append(host)
-                host = self._hosts[search_path] = ToolHost(search_path)
+                host = self._hosts[name] = ToolHost(tools)
             return host
 
     def lent(self, search_path: str) -> ToolHost:

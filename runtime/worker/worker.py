@@ -116,6 +116,7 @@ def make_parts(client: Client, store: ObjectStore, allowed: tuple[Path, ...] = (
         model.summarise,
         model.end_job,
         tools.call_tool,
+        tools.list_servers,
         workspace.read_sources,
         workspace.file_call,
         record_verdict,

@@ -235,7 +235,9 @@ def test_a_job_is_told_of_unknown_outcomes_where_a_tool_runs_at_most_once() -> N
         ),
     )
     text = contract_text(form="tool", tools=tools, result_schema=None)
-    assert "\npay(n: int) -> None (once): Pay.\nA call marked (once) is made at most once." in text
+    assert (
+        "\npay(n: int) -> None (once): Pay.\n\nA call marked (once) is made at most once." in text
+    )
     assert "class OutcomeUnknown(Exception): ..." in type_stubs(tools)
     assert "OutcomeUnknown" not in contract_text(form="tool", tools=TOOLS, result_schema=None)
     assert "OutcomeUnknown" not in type_stubs(TOOLS)

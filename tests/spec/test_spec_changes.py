@@ -88,6 +88,7 @@ def test_every_field_counts() -> None:
             "context_tokens",
             "encoding",
             "tools",
+            "mcp",
             "id",
             "redact",
         ),

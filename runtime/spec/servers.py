@@ -1,0 +1,74 @@
+"""MCP servers: what a job's definition says of one, and what one offered as the job began."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from runtime.base.effect_classes import EffectClass
+
+DEFAULT_TIMEOUT = 60.0
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ServerSpec(_Value):
+    """An MCP server of a job: a ``command`` that speaks over its standard streams, or a ``url``."""
+
+    name: str
+    """The name that statements know it by."""
+    command: tuple[str, ...] = ()
+    directory: str = ""
+    """The absolute directory in which the command is started: the jobs file's."""
+    env: tuple[str, ...] = ()
+    """Names of the worker's variables that the command gets."""
+    url: str = ""
+    token: str = ""
+    """The name of the worker's variable whose value a URL's requests carry as bearer token."""
+    timeout: float = Field(default=DEFAULT_TIMEOUT, gt=0)
+    """Seconds that a call may take."""
+    effects: dict[str, EffectClass] = Field(default_factory=dict)
+    """Effect classes of tools, in place of what the server's annotations say."""
+
+
+class ServerTool(_Value):
+    """A tool of a server, as a statement sees it: a method."""
+
+    name: str
+    """The method's name: an identifier, unique in the server."""
+    tool: str
+    """What the server calls it."""
+    stub: str
+    """The method as one line of Python for the type checker."""
+    doc: str = ""
+    """The beginning of the server's description, on one line."""
+    effect: EffectClass = EffectClass.ONCE
+    digest: str
+    """Of its schemas and annotations: a tool with another one is another tool."""
+
+    @property
+    def shape(self) -> str:
+        """The signature without ``self``, as people read it."""
+        text = self.stub.removeprefix("def ").removesuffix(": ...")
+        return text.replace("(self, ", "(", 1).replace("(self)", "()", 1)
+
+
+class ServerListing(_Value):
+    """What a server offered when its job began.
+
+    ``error`` says why it offered nothing. All its texts are the server's own words: bounded, and to
+    be fenced wherever they are shown.
+    """
+
+    name: str
+    tools: tuple[ServerTool, ...] = ()
+    about: str = ""
+    """The beginning of its instructions."""
+    left_out: int = 0
+    """Tools beyond those that a job takes."""
+    error: str = ""
+
+    def tool(self, name: str) -> ServerTool | None:
+        """The tool behind a method."""
+        return next((tool for tool in self.tools if tool.name == name), None)

@@ -1,0 +1,153 @@
+"""Python's words for the tools of an MCP server: a method's line for the type checker, made from
+JSON Schemas.
+
+What a schema says that Python's types do not is left to the server, which checks the arguments too:
+the type that is written is then a wider one, ``Any`` at last.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_PLAIN = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "None",
+}
+_MAX_STUB = 2_000
+_MAX_DEPTH = 5
+_MAX_LITERALS = 20
+_MAX_LITERAL = 60
+_MAX_DEFAULT = 40
+_OTHER = re.compile(r"\W", re.ASCII)
+
+Schema = Mapping[str, Any]
+
+
+def method_name(tool: str, taken: frozenset[str]) -> str:
+    """An identifier for a tool, other than those ``taken``: ``read-file`` is ``read_file``."""
+    name = _OTHER.sub("_", tool) or "tool"
+    if name[0].isdigit() or name.startswith("__") or keyword.iskeyword(name):
+        name = f"tool_{name}"
+    number, unique = 1, name
+    while unique in taken:
+        number += 1
+        unique = f"{name}_{number}"
+    return unique
+
+
+def method_stub(name: str, arguments: Schema, result: Schema | None) -> str:
+    """``def name(self, *, ...) -> T: ...``; every argument is given by its name."""
+    returns = "str" if result is None else _type(result, result, 0)
+    stub = f"def {name}({', '.join(_parameters(arguments))}) -> {returns}: ..."
+    if len(stub) <= _MAX_STUB:
+        return stub
+    returns = returns if len(returns) < _MAX_STUB // 2 else "Any"
+    return f"def {name}(self, **arguments: Any) -> {returns}: ..."
+
+
+def _parameters(schema: Schema) -> list[str]:
+    properties = schema.get("properties")
+    required = schema.get("required")
+    needed = set(required) if isinstance(required, list) and _texts(required) else set()
+    parts, others = ["self"], False
+    for name, value in properties.items() if isinstance(properties, Mapping) else ():
+        if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
+            # Such a one is given as **{"from": ...}.
+            others = True
+            continue
+        if len(parts) == 1:
+            parts.append("*")
+        text = f"{name}: {_type(value, schema, 0)}"
+        parts.append(text if name in needed else f"{text} = {_default(value)}")
+    if others or not isinstance(properties, Mapping):
+        parts.append("**others: Any")
+    return parts
+
+
+def _texts(values: list[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _default(schema: Any) -> str:
+    """The default as it is written where that is a short scalar, else ``...``."""
+    value = schema.get("default") if isinstance(schema, Mapping) else None
+    if isinstance(value, float) and not math.isfinite(value):
+        return "..."
+    if not isinstance(value, bool | int | float | str):
+        return "..."
+    text = ascii(value)
+    return text if len(text) <= _MAX_DEFAULT and text.isprintable() else "..."
+
+
+def _type(schema: Any, root: Schema, depth: int) -> str:
+    if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
+        return "Any"
+    if isinstance(ref := schema.get("$ref"), str):
+        return _type(_found(ref, root), root, depth + 1)
+    if isinstance(values := schema.get("enum"), list):
+        return _literal(values)
+    if "const" in schema:
+        return _literal([schema["const"]])
+    for key in ("anyOf", "oneOf"):
+        if isinstance(members := schema.get(key), list):
+            return _union([_type(member, root, depth + 1) for member in members])
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return _union([_type({**schema, "type": one}, root, depth + 1) for one in kind])
+    if kind == "array":
+        items = schema.get("items")
+        return f"list[{_type(items, root, depth + 1)}]"
+    if kind == "object":
+        return "dict[str, Any]"
+    return _PLAIN.get(kind, "Any") if isinstance(kind, str) else "Any"
+
+
+def _found(ref: str, root: Schema) -> Any:
+    """What a reference within the schema stands for."""
+    if not ref.startswith("#/"):
+        return None
+    found: Any = root
+    for part in ref[2:].split("/"):
+        if not isinstance(found, Mapping):
+            return None
+        found = found.get(part.replace("~1", "/").replace("~0", "~"))
+    return found
+
+
+def _literal(values: list[Any]) -> str:
+    plain = all(value is None or type(value) in {bool, int, str} for value in values)
+    texts = [ascii(value) for value in values]
+    if plain and 0 < len(texts) <= _MAX_LITERALS and all(len(t) <= _MAX_LITERAL for t in texts):
+        return f"Literal[{', '.join(texts)}]"
+    return _union([_kind(value) for value in values] or ["Any"])
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__ if type(value) in {bool, int, float, str} else "Any"
+
+
+def _union(texts: list[str]) -> str:
+    unique = list(dict.fromkeys(texts))
+    if not unique or "Any" in unique:
+        return "Any"
+    return " | ".join(sorted(unique, key=lambda text: text == "None"))
+
+
+def bounded_line(text: str | None, most: int) -> str:
+    """The beginning of a foreign text on one line of printable characters."""
+    line = " ".join((text or "").split())
+    line = "".join(c for c in line if c.isprintable())
+    return line if len(line) <= most else line[:most] + "..."
+
+
+def size_of(value: Any) -> int:
+    """Bytes of JSON."""
+    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace"))

@@ -1,0 +1,246 @@
+"""One connection to an MCP server, through the ``mcp`` package: what it offers, and calls of it.
+
+Nothing that a server says is believed: what it lists is bounded, a tool that is not the one that
+the job was told of is not called, and of a call that did not come to an end it is told that nobody
+knows its outcome.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+import jsonschema
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    CallToolResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+)
+from pydantic import ValidationError
+
+from runtime.base.digests import digest_of
+from runtime.base.effect_classes import EffectClass
+from runtime.spec.servers import ServerListing, ServerSpec, ServerTool
+from runtime.tools.calls import MAX_RESULT_BYTES, Outcome, shortened
+from runtime.tools.schemas import bounded_line, method_name, method_stub, size_of
+from runtime.tools.stdio import Stdio
+
+MOST_TOOLS = 100
+MOST_PAGES = 20
+MOST_LISTING = 64 * 1024
+"""Bytes of JSON of what a job is told of a server."""
+MOST_DOC = 300
+MOST_ABOUT = 1_000
+MOST_TEXT = 256 * 1024
+"""Characters of a result that is text."""
+
+_RESERVED = range(-32768, -31999)
+_NOT_MADE = frozenset({METHOD_NOT_FOUND, INVALID_PARAMS})
+
+
+class NotOffered(Exception):
+    """The server does not offer the tool any more, or another one by its name."""
+
+
+class Broken(Exception):
+    """A call came to no end that the server told; ``over``: nor will any other."""
+
+    def __init__(self, why: str, *, over: bool) -> None:
+        super().__init__(why)
+        self.over = over
+
+
+@dataclass
+class Session:
+    """A connection."""
+
+    spec: ServerSpec
+    client: Client
+    stdio: Stdio | None = None
+    _digests: dict[str, str] = field(default_factory=dict)
+
+    async def listing(self) -> ServerListing:
+        """What the server offers, bounded."""
+        tools, left_out = await self._tools()
+        listed: list[ServerTool] = []
+        names: frozenset[str] = frozenset()
+        about = bounded_line(self.client.instructions, MOST_ABOUT)
+        size = size_of(about)
+        for tool in tools:
+            one = described(tool, names, self.spec)
+            size += size_of(one.model_dump(mode="json"))
+            if size > MOST_LISTING or len(listed) == MOST_TOOLS:
+                left_out += 1
+                continue
+            listed.append(one)
+            names |= {one.name}
+        return ServerListing(
+            name=self.spec.name, tools=tuple(listed), about=about, left_out=left_out
+        )
+
+    async def offered(self, name: str, digest: str) -> Tool:
+        """The tool, as the server offers it now.
+
+        Raises:
+            NotOffered: if it is not the one of ``digest``.
+        """
+        tools, _ = await self._tools()
+        found = next((tool for tool in tools if tool.name == name), None)
+        if found is None:
+            raise NotOffered(f"the server {self.spec.name} has no tool {name!r} any more")
+        if digest_of_tool(found) != digest:
+            raise NotOffered(
+                f"the tool {name!r} of the server {self.spec.name} is another than when the job"
+                " began"
+            )
+        return found
+
+    async def call(self, tool: Tool, arguments: dict[str, Any]) -> Outcome:
+        """What came of a call.
+
+        Raises:
+            Broken: if nobody knows.
+        """
+        try:
+            result = await self.client.call_tool(tool.name, arguments)
+        except MCPError as error:
+            if error.code in _NOT_MADE or error.code not in _RESERVED:
+                return _failed(f"{self.spec.name}.{tool.name}: {error.message}")
+            gone = self.stdio is not None and self.stdio.ended
+            why = self.stdio.ended if gone and self.stdio else f"said: {error.message}"
+            raise Broken(why, over=_is_over(error)) from error
+        except ValidationError as error:
+            raise Broken("gave an answer that is none", over=False) from error
+        except RuntimeError as error:
+            # Its result is not what the tool's schema says.
+            return _failed(f"{self.spec.name}.{tool.name}: {error}")
+        return told(result, f"{self.spec.name}.{tool.name}")
+
+    async def _tools(self) -> tuple[list[Tool], int]:
+        """All that it lists, and how many pages it would go on with beyond."""
+        found: list[Tool] = []
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await self.client.session.list_tools(
+                params=PaginatedRequestParams(cursor=cursor)
+            )
+            found += page.tools
+            cursor = page.next_cursor
+            if cursor is None:
+                return found, 0
+        return found, 1
+
+
+@asynccontextmanager
+async def connected(spec: ServerSpec) -> AsyncIterator[Session]:
+    """A connection to a server, which is started if it is one of a command."""
+    if spec.url:
+        headers = {"Authorization": f"Bearer {os.environ[spec.token]}"} if spec.token else {}
+        async with (
+            httpx2.AsyncClient(
+                headers=headers, timeout=httpx2.Timeout(30.0, read=spec.timeout)
+            ) as http,
+            Client(streamable_http_client(spec.url, http_client=http)) as client,
+        ):
+            yield Session(spec, client)
+        return
+    stdio = Stdio(spec.command, spec.directory)
+    async with Client(stdio.connected()) as client:
+        yield Session(spec, client, stdio)
+
+
+def described(tool: Tool, taken: frozenset[str], spec: ServerSpec) -> ServerTool:
+    """A tool as a statement sees it."""
+    name = method_name(tool.name, taken)
+    return ServerTool(
+        name=name,
+        tool=tool.name,
+        stub=method_stub(name, tool.input_schema, tool.output_schema),
+        doc=bounded_line(tool.description or tool.title, MOST_DOC),
+        effect=spec.effects.get(tool.name) or effect_of(tool),
+        digest=digest_of_tool(tool),
+    )
+
+
+def effect_of(tool: Tool) -> EffectClass:
+    """How often a tool may run, by the server's own word; at most once if it says nothing."""
+    hints = tool.annotations
+    if hints is None:
+        return EffectClass.ONCE
+    if hints.read_only_hint:
+        return EffectClass.PURE
+    # What does not destroy may still add twice.
+    return EffectClass.IDEMPOTENT if hints.idempotent_hint else EffectClass.ONCE
+
+
+def digest_of_tool(tool: Tool) -> str:
+    """The digest of what a call of it rests on: its schemas, and what it says of its effects."""
+    shape = tool.model_dump(
+        mode="json", include={"name", "input_schema", "output_schema", "annotations"}
+    )
+    return digest_of(shape)
+
+
+def wrong_arguments(tool: Tool, arguments: dict[str, Any]) -> Outcome | None:
+    """What is wrong with a call's arguments by the tool's schema; None if nothing is."""
+    try:
+        validator = jsonschema.validators.validator_for(tool.input_schema)(tool.input_schema)
+        worst = jsonschema.exceptions.best_match(validator.iter_errors(arguments))
+    except Exception:  # noqa: BLE001 a schema that is none says nothing of the arguments
+        return None
+    if worst is None:
+        return None
+    where = "".join(f"[{part!r}]" for part in worst.absolute_path)
+    return Outcome(
+        error_type="TypeError", error_message=shortened(f"{tool.name}(): {where} {worst.message}")
+    )
+
+
+def told(result: CallToolResult, name: str) -> Outcome:
+    """A result as a statement gets it: what is structured as it is, else its text."""
+    text = "\n".join(_text(block) for block in result.content)
+    if result.is_error:
+        return _failed(f"{name}: {text}")
+    if result.structured_content is not None and "structured_content" in result.model_fields_set:
+        value = result.structured_content
+        if (size := size_of(value)) > MAX_RESULT_BYTES:
+            return Outcome(
+                error_type="ValueError",
+                error_message=(
+                    f"{name}() gave {size} bytes of JSON; at most {MAX_RESULT_BYTES} fit: ask for"
+                    " less"
+                ),
+            )
+        return Outcome(value=value)
+    if len(text) > MOST_TEXT:
+        text = f"{text[:MOST_TEXT]}\n[{len(text) - MOST_TEXT} characters more]"
+    return Outcome(value=text.encode("utf-8", "backslashreplace").decode())
+
+
+def _text(block: Any) -> str:
+    if isinstance(block, TextContent):
+        return block.text
+    inner = getattr(block, "resource", None)
+    if isinstance(text := getattr(inner, "text", None), str):
+        return text
+    data = getattr(block, "data", None) or getattr(inner, "blob", None) or ""
+    kind = getattr(block, "mime_type", None) or getattr(inner, "mime_type", None) or ""
+    return f"[{bounded_line(f'{block.type} {kind}', 80)}, {len(data)} characters of base64]"
+
+
+def _failed(message: str) -> Outcome:
+    return Outcome(error_type="RuntimeError", error_message=shortened(message))
+
+
+def _is_over(error: MCPError) -> bool:
+    """Whether the connection is of no use any more."""
+    return "onnection closed" in error.message or "Session terminated" in error.message

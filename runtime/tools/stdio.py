@@ -1,0 +1,98 @@
+"""The standard streams of an MCP server as a transport of the ``mcp`` package.
+
+The package has one of its own, which starts servers in sessions of their own and takes messages of
+any length. Here a server belongs to the group of this process, which ends with the worker, and what
+it writes is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+MOST_BYTES = 8 << 20
+"""Of one message. A longer line ends the server."""
+MOST_GARBAGE = 100
+"""Lines that are no message: some servers greet. One more ends the server."""
+
+Incoming = SessionMessage | Exception
+
+
+class Stdio:
+    """A server that is started by a ``command``, and how it ``ended``."""
+
+    def __init__(self, command: tuple[str, ...], directory: str) -> None:
+        self._command, self._directory = command, directory
+        self.ended = ""
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[tuple[Any, Any]]:
+        """The streams of messages that the package's client wants."""
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=sys.stderr.fileno(),
+            cwd=self._directory or None,
+            limit=MOST_BYTES,
+        )
+        to_client, from_server = anyio.create_memory_object_stream[Incoming](0)
+        to_server, from_client = anyio.create_memory_object_stream[SessionMessage](0)
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._read, process, to_client)
+            group.start_soon(self._write, process, from_client)
+            try:
+                yield from_server, to_server
+            finally:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                group.cancel_scope.cancel()
+
+    async def _read(
+        self, process: asyncio.subprocess.Process, to_client: MemoryObjectSendStream[Incoming]
+    ) -> None:
+        assert process.stdout is not None
+        garbage = 0
+        async with to_client:
+            while garbage <= MOST_GARBAGE:
+                try:
+                    line = await process.stdout.readline()
+                except ValueError:
+                    self.ended = f"wrote a message of more than {MOST_BYTES} bytes"
+                    return
+                if not line:
+                    self.ended = _how(await process.wait())
+                    return
+                try:
+                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    garbage += 1
+                    continue
+                with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                    await to_client.send(SessionMessage(message))
+            self.ended = f"wrote more than {MOST_GARBAGE} lines that are no messages"
+
+    async def _write(
+        self,
+        process: asyncio.subprocess.Process,
+        from_client: MemoryObjectReceiveStream[SessionMessage],
+    ) -> None:
+        assert process.stdin is not None
+        with suppress(OSError):
+            async with from_client:
+                async for message in from_client:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    process.stdin.write(text.encode() + b"\n")
+                    await process.stdin.drain()
+
+
+def _how(code: int) -> str:
+    return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"

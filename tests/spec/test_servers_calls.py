@@ -1,0 +1,255 @@
+"""MCP servers that mean no good: what they do ends a call, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities._listings import LISTINGS
+from activities.contracts import ServersQuestion, ToolRequest, ToolResult
+from activities.tools import ToolActivities
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import MemoryStore
+from runtime.base.effect_classes import EffectClass
+from runtime.base.values import JobKey
+from runtime.redaction.redactor import redactor_of
+from runtime.redaction.rules import Redaction
+from runtime.spec.servers import ServerListing, ServerSpec
+from tests.eventually import alive, eventually
+from tests.servers.hostile_mcp import SECRET
+
+HOSTILE = Path(__file__).parents[1] / "servers" / "hostile_mcp.py"
+KEY = JobKey(batch="b", job="j")
+
+Call = Callable[..., Awaitable[ToolResult]]
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> ServerSpec:
+    """The hostile server."""
+    return ServerSpec(
+        name="bad", command=(sys.executable, str(HOSTILE), str(tmp_path)), env=("TELL",), timeout=60
+    )
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+async def worker(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[ToolActivities]:
+    """A worker's activities, whose processes end with the test."""
+    monkeypatch.setenv("TELL", "me")
+    monkeypatch.setenv("SOME_KEY", "secret")
+    made = ToolActivities(store)
+    async with made.open():
+        yield made
+
+
+async def listed(worker: ToolActivities, *servers: ServerSpec) -> tuple[ServerListing, ...]:
+    """What the servers offer, as a job that begins is told."""
+    question = ServersQuestion(key=KEY, servers=servers)
+    return (await ActivityEnvironment().run(worker.list_servers, question)).listings
+
+
+@pytest.fixture
+async def call(worker: ToolActivities, spec: ServerSpec) -> Call:
+    """Call a tool, by its name at the server, as a statement's effect of its own."""
+    (listing,) = await listed(worker, spec)
+    tools = {tool.tool: tool for tool in listing.tools}
+    numbers = iter(range(1000))
+
+    async def call(name: str, *, seconds: float = 60.0, **arguments: Any) -> ToolResult:
+        number = arguments.pop("effect", None)
+        request = ToolRequest(
+            key=KEY,
+            turn=3,
+            effect=next(numbers) if number is None else number,
+            tool=name,
+            search_path="",
+            kwargs=arguments,
+            often=tools[name].effect,
+            timeout=seconds,
+            server=spec,
+            digest=tools[name].digest,
+        )
+        return await ActivityEnvironment().run(worker.call_tool, request)
+
+    return call
+
+
+def calls(tmp_path: Path) -> list[str]:
+    """The calls that reached the server, in order."""
+    path = tmp_path / "calls"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+async def test_what_it_offers_is_bounded_typed_and_archived(
+    worker: ToolActivities, spec: ServerSpec, store: MemoryStore, tmp_path: Path
+) -> None:
+    """Names become identifiers, schemas types, annotations effect classes, texts one line each; it
+    is asked once.
+    """
+    (listing,) = await listed(worker, spec)
+    tools = {tool.name: tool for tool in listing.tools}
+    assert tools["echo"].stub == (
+        "def echo(self, *, text: str, times: int = 1, **others: Any) -> str: ..."
+    )
+    assert tools["echo"].shape == "echo(*, text: str, times: int = 1, **others: Any) -> str"
+    assert tools["echo"].doc == "Say it again.[31m"
+    assert (tools["wrong_result"].tool, tools["wrong_result"].stub) == (
+        "wrong-result",
+        "def wrong_result(self, **others: Any) -> str: ...",
+    )
+    assert tools["structured"].stub.endswith("-> dict[str, Any]: ...")
+    assert [tools[name].effect for name in ("echo", "structured", "pay")] == [
+        EffectClass.PURE,
+        EffectClass.IDEMPOTENT,
+        EffectClass.ONCE,
+    ]
+    assert len(listing.about) == 1_003
+    assert "\n" not in listing.about
+    (tmp_path / "changed").touch()
+    assert await listed(worker, spec) == (listing,)
+    run = ActivityEnvironment().info.workflow_run_id
+    assert JobArchive(store, "b", "j").effect(run, 1, LISTINGS) is not None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ("down", "the server bad cannot be reached: "),
+        ("garbled", "the server bad lists what are no tools"),
+    ],
+)
+async def test_a_server_that_cannot_be_asked_offers_nothing(
+    worker: ToolActivities, spec: ServerSpec, tmp_path: Path, wrong: str, why: str
+) -> None:
+    """The job begins without it, and is told why."""
+    (tmp_path / wrong).touch()
+    missing = spec.model_copy(update={"name": "gone", "command": ("/no/such/program",)})
+    unset = spec.model_copy(update={"name": "unset", "env": ("NOT_SET",)})
+    bad, gone, without = await listed(worker, spec, missing, unset)
+    assert (bad.tools, gone.tools) == ((), ())
+    assert bad.error.startswith(why)
+    assert "/no/such/program" in gone.error
+    assert without.error.endswith("the worker's environment has no NOT_SET")
+
+
+async def test_calls_and_their_results(call: Call) -> None:
+    """Text is text, structured content is what it is; arguments are checked by the schema before
+    anything is called.
+    """
+    assert await call("echo", text="ab", times=2) == ToolResult(value="abab")
+    assert await call("echo", text="a", **{"from": "b"}) == ToolResult(value="a")
+    assert await call("structured") == ToolResult(value={"n": 3})
+    wrong = await call("echo", text=3)
+    assert (wrong.error_type, wrong.error_message) == (
+        "TypeError",
+        "echo(): ['text'] 3 is not of type 'string'",
+    )
+    assert await call("fail") == ToolResult(
+        error_type="RuntimeError", error_message="bad.fail: no such thing"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("crash", "the server bad ended with exit code 3"),
+        ("flood", "the server bad wrote a message of more than 8388608 bytes"),
+        ("lines", "the server bad wrote more than 100 lines that are no messages"),
+        ("wrong-result", "the server bad gave an answer that is none"),
+        ("hang", "bad.hang did not answer within 0.3 seconds"),
+    ],
+)
+async def test_it_ends_a_call(call: Call, tmp_path: Path, name: str, said: str) -> None:
+    """The call is an error, is archived as such and not made again; the next one is answered."""
+    first = await call(name, effect=7, seconds=0.3 if name == "hang" else 60.0)
+    kind = "TimeoutError" if name == "hang" else "RuntimeError"
+    assert (first.error_type, first.error_message) == (kind, said)
+    assert await call(name, effect=7) == first
+    assert await call("echo", text="well") == ToolResult(value="well")
+    assert calls(tmp_path) == [name, "echo"]
+
+
+@pytest.mark.parametrize("name", ["garbage", "stray", "noise"])
+async def test_what_else_it_writes_is_passed_over(call: Call, name: str) -> None:
+    """Stray lines, answers that nobody asked for and notifications do not end a call."""
+    assert str((await call(name)).value).startswith("after ")
+
+
+async def test_results_are_bounded_and_masked(call: Call) -> None:
+    """A long text is cut, with a line that says so; a key is masked before anybody keeps it."""
+    big = (await call("big")).value
+    assert len(big) < 300_000
+    assert big.endswith("\n[2737856 characters more]")
+    masked = redactor_of(Redaction()).text(f"the key is {SECRET}")
+    assert (await call("secret")).value == masked != f"the key is {SECRET}"
+
+
+async def test_a_result_that_its_schema_forbids(call: Call, tmp_path: Path) -> None:
+    """It is an error of the call."""
+    (tmp_path / "wrong").touch()
+    result = await call("structured")
+    assert result.error_type == "RuntimeError"
+    assert "Invalid structured content" in result.error_message
+
+
+async def test_a_tool_that_changed_is_not_called(call: Call, tmp_path: Path) -> None:
+    """What was checked and classified when the job began is called, or nothing."""
+    await call("echo", text="a")
+    (tmp_path / "changed").touch()
+    changed, gone = await call("echo", text="a"), await call("hang")
+    assert changed == ToolResult(
+        error_type="RuntimeError",
+        error_message="the tool 'echo' of the server bad is another than when the job began",
+    )
+    assert gone.error_message == "the server bad has no tool 'hang' any more"
+    assert calls(tmp_path) == ["echo"]
+
+
+@pytest.mark.parametrize("how", ["crash", "hang", "wrong-result"])
+async def test_a_call_made_at_most_once_whose_end_nobody_told(
+    call: Call, tmp_path: Path, how: str
+) -> None:
+    """A tool that says nothing of its effects is called once, whatever comes of it."""
+    result = await call("pay", how=how, effect=1, seconds=0.3 if how == "hang" else 60.0)
+    assert result.error_type == "OutcomeUnknown"
+    assert result.error_message.startswith("pay() was called at ")
+    assert await call("pay", how=how, effect=1) == result
+    assert await call("pay", effect=2) == ToolResult(value="paid")
+    assert calls(tmp_path) == ["pay", "pay"]
+
+
+async def test_its_environment_is_clean(call: Call) -> None:
+    """It has what the jobs file names, and what programs need to start."""
+    told = json.loads((await call("environment")).value)
+    assert told["TELL"] == "me"
+    assert set(told) <= {"TELL", "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LC_CTYPE"}
+
+
+async def test_it_ends_with_its_worker(store: MemoryStore, spec: ServerSpec) -> None:
+    """So do the processes that it has started."""
+    made = ToolActivities(store)
+    spec = spec.model_copy(update={"env": ()})
+    async with made.open():
+        (listing,) = await listed(made, spec)
+        tool = next(tool for tool in listing.tools if tool.name == "fork")
+        request = ToolRequest(
+            key=KEY, turn=1, effect=0, tool="fork", search_path="", server=spec, digest=tool.digest
+        )
+        result = await ActivityEnvironment().run(made.call_tool, request)
+        pids = [int(pid) for pid in str(result.value).split()]
+        assert [alive(pid) for pid in pids] == [True, True]
+    for pid in pids:
+        await eventually(lambda pid=pid: not alive(pid), f"process {pid} ends")
