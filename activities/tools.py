@@ -203,12 +203,15 @@ class ToolActivities:
         asked = await self._in_thread(host.describe, target)
         limit = None if isinstance(tools, str) else CONNECT_SECONDS
         try:
-            return await self._answer(asked, None, limit)
+            frame = await self._answer(asked, None, limit)
         except HostEnded as error:
             return {"gone": f"its process {error} before the call"}
         except TimeoutError:
             await self._in_thread(host.close)
             return {"unavailable": f"no answer came for {CONNECT_SECONDS:g} seconds"}
+        if "gone" in frame:
+            host.retire()
+        return frame
 
     async def _tried(self, request: ToolRequest) -> Told:
         """One call.
@@ -267,6 +270,7 @@ class ToolActivities:
             ended = f"it took more than its {request.timeout:g} seconds, and its process was ended"
             return Told(ended=ended, kind="TimeoutError", begun=asked.begun)
         if "gone" in frame:
+            host.retire()
             raise HostEnded(f"could not go on: {frame['gone']},", begun=False)
         if (missing := _unavailable(request, frame)) is not None:
             return missing

@@ -72,7 +72,7 @@ class ToolHost:
         self._numbers = itertools.count(1)
         self._asked: dict[int, Asked] = {}
         self._lock = threading.Lock()
-        self._closed = self._ended = False
+        self._closed = self._ended = self._over = False
         ours, theirs = socket.socketpair()
         lifeline, self._alive = os.pipe()
         try:
@@ -108,7 +108,7 @@ class ToolHost:
     def takes_calls(self) -> bool:
         """Whether it lives, and no function of it was given up."""
         with self._lock:
-            return not (self._ended or self._closed) and not any(
+            return not (self._ended or self._closed or self._over) and not any(
                 asked.given_up for asked in self._asked.values()
             )
 
@@ -133,6 +133,11 @@ class ToolHost:
         with contextlib.suppress(OSError):
             self._channel.send({"id": asked.number, "do": "cancel"})
         self._end_if_stuck()
+
+    def retire(self) -> None:
+        """Have it take no calls any more: its connection is over."""
+        with self._lock:
+            self._over = True
 
     def close(self) -> None:
         """End the process, and what its tools have started."""

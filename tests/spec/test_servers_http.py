@@ -1,0 +1,83 @@
+"""MCP servers over HTTP that mean no good: what they do ends a call, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities.contracts import ServersQuestion, ToolRequest, ToolResult
+from activities.tools import ToolActivities
+from runtime.archive.stores import MemoryStore
+from runtime.base.values import JobKey
+from runtime.spec.servers import ServerSpec
+from tests.servers.hostile_http import WRONGS, HostileHttp, hostile_http
+
+KEY = JobKey(batch="b", job="j")
+SAID = {
+    "drop": "the server web said: ",
+    "hang": "web.hang did not answer within 0.3 seconds",
+    "page": "the server web said: Unexpected content type: text/html",
+    "garbage": "the server web said: Failed to parse JSON response",
+    "refuse": "the server web said: Server returned an error response",
+    "endless": "web.endless did not answer within 3 seconds",
+    "cut": "the server web said: SSE stream ended without a response",
+}
+SECONDS = {"hang": 0.3, "endless": 3.0}
+
+Call = Callable[..., Awaitable[ToolResult]]
+
+
+@pytest.fixture
+def server() -> Iterator[HostileHttp]:
+    """The hostile server."""
+    with hostile_http() as server:
+        yield server
+
+
+@pytest.fixture
+async def call(server: HostileHttp, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Call]:
+    """Call a tool, as a statement's effect of its own."""
+    monkeypatch.setenv("WEB_TOKEN", "t0ken")
+    worker = ToolActivities(MemoryStore())
+    spec = ServerSpec(name="web", url=server.url, token="WEB_TOKEN")
+    async with worker.open():
+        question = ServersQuestion(key=KEY, servers=(spec,))
+        listed = await ActivityEnvironment().run(worker.list_servers, question)
+        tools = {tool.tool: tool for tool in listed.listings[0].tools}
+
+        async def call(name: str, effect: int) -> ToolResult:
+            request = ToolRequest(
+                key=KEY,
+                turn=3,
+                effect=effect,
+                tool=name,
+                search_path="",
+                often=tools[name].effect,
+                timeout=SECONDS.get(name, 60.0),
+                server=spec,
+                digest=tools[name].digest,
+            )
+            return await ActivityEnvironment().run(worker.call_tool, request)
+
+        yield call
+
+
+@pytest.mark.parametrize("name", WRONGS)
+async def test_it_ends_a_call(call: Call, server: HostileHttp, name: str) -> None:
+    """The call is an error, and the next one is answered."""
+    result = await call(name, 0)
+    assert result.error_message.startswith(SAID[name])
+    assert (await call("well", 1)).value == "well"
+    assert server.called == [name, "well"]
+    assert server.tokens == {"Bearer t0ken"}
+
+
+async def test_a_call_made_at_most_once_whose_answer_was_lost(
+    call: Call, server: HostileHttp
+) -> None:
+    """It is not sent again, whatever the transport would do."""
+    assert (await call("pay", 0)).error_type == "OutcomeUnknown"
+    assert (await call("pay", 0)).error_type == "OutcomeUnknown"
+    assert server.called == ["pay"]
