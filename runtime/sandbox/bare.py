@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import resource
-import select
 import signal
 import subprocess
 import sys
@@ -20,9 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.sandbox import supervise
-from runtime.sandbox.command import Command, Finished, Limits, Place, SandboxFailed
-from runtime.sandbox.following import Output, follow
+from runtime.sandbox.command import SETUP_VARIABLE, Command, Finished, Limits, Place, SandboxFailed
+from runtime.sandbox.following import Output, follow, readable
 from runtime.sandbox.sizes import told_bytes
+from runtime.sandbox.system import described
 from runtime.sandbox.watching import Watch, descendants
 
 _SHELL = next((path for path in ("/bin/bash", "/usr/bin/bash") if Path(path).exists()), "/bin/sh")
@@ -33,6 +33,9 @@ class Bare:
     """The sandbox ``none``: only for places that are a directory, which is not at ``root`` then."""
 
     name = "none"
+
+    def __init__(self) -> None:
+        self.system = described()
 
     def run(
         self,
@@ -47,6 +50,8 @@ class Bare:
         """See ``Sandbox``."""
         if place.directory is None:
             raise SandboxFailed("without a sandbox a workspace is a directory, and has no layers")
+        if not place.directory.is_dir():
+            raise SandboxFailed(f"there is no directory {place.directory}")
         began = time.monotonic()
         output = Output(command.limits.output_bytes)
         with (
@@ -87,7 +92,7 @@ class _Started:
         """See ``Running``."""
         if self.over_fd is None:
             return self.process.poll() is not None
-        return bool(select.select([self.over_fd], [], [], 0)[0])
+        return readable(self.over_fd)
 
     def look(self) -> str:
         """See ``Running``."""
@@ -156,11 +161,13 @@ def _start(command: Command, place: Place, home: Path) -> _Started:
             start_new_session=True,
         )
     watch = over = None
-    written = (place.directory, home)
+    written = [place.directory, home]
+    if place.setup is not None and place.setup_writable:
+        written.append(place.setup)
     if sys.platform == "linux":
         over = os.pidfd_open(process.pid)
         proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        watch = Watch(command.limits, proc, descendants(process.pid), written=written)
+        watch = Watch(command.limits, proc, descendants(process.pid), written=tuple(written))
     return _Started(process, stdout, stderr, status, lifeline, watch, over)
 
 
@@ -172,6 +179,7 @@ def _order(command: Command, place: Place, home: Path, script: Path) -> dict[str
         "TERM": "dumb",
         "TMPDIR": str(home),
         "PYTHONDONTWRITEBYTECODE": "1",
+        **({} if place.setup is None else {SETUP_VARIABLE: str(place.setup)}),
         **command.env,
     }
     return {

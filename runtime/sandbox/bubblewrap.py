@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import resource
-import select
 import shutil
 import signal
 import subprocess
@@ -26,13 +25,15 @@ from pathlib import Path
 from runtime.sandbox import system, system_calls
 from runtime.sandbox.command import (
     SETUP_ROOT,
+    SETUP_VARIABLE,
     Command,
     Finished,
     Limits,
     Place,
     SandboxFailed,
 )
-from runtime.sandbox.following import Output, follow
+from runtime.sandbox.following import Output, follow, readable
+from runtime.sandbox.layers import fit_in_a_mount
 from runtime.sandbox.sizes import told_bytes
 from runtime.sandbox.watching import Watch, listed
 
@@ -60,6 +61,7 @@ class Bubblewrap:
 
     def __init__(self, binary: Path) -> None:
         self._binary = binary
+        self.system = system.described()
 
     def run(
         self,
@@ -72,6 +74,8 @@ class Bubblewrap:
         stop: threading.Event,
     ) -> Finished:
         """See ``Sandbox``."""
+        if place.lowers and not fit_in_a_mount(place):
+            raise SandboxFailed(f"the kernel cannot mount {len(place.lowers)} layers: merge some")
         began = time.monotonic()
         output = Output(command.limits.output_bytes)
         with stdout.open("wb") as out, stderr.open("wb") as err, contextlib.ExitStack() as closing:
@@ -113,9 +117,9 @@ class _Started:
     _watch: Watch | None = None
 
     @property
-    def over_fd(self) -> int:
+    def over_fd(self) -> int | None:
         """See ``Running``."""
-        return self._first
+        return None if self._first < 0 else self._first
 
     def let_go(self) -> None:
         """Bound the first process, and let the command start, unless bubblewrap has failed."""
@@ -137,25 +141,33 @@ class _Started:
         """See ``Running``."""
         if self._first < 0:
             return self.process.poll() is not None
-        return bool(select.select([self._first], [], [], 0)[0])
+        return readable(self._first)
 
     def look(self) -> str:
         """See ``Running``."""
-        if self._watch is None:
-            root = Path(f"/proc/{self._pid}/root")
-            try:
-                # The sandbox's own /proc is mounted when it is being made.
-                self._proc = os.open(root / "proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            except OSError:
-                return ""
-            disks = (root / "tmp", root / "dev" / "shm")
-            pids = listed(self._proc)
-            self._watch = Watch(self.limits, self._proc, pids, disks, self.written)
+        if self._watch is None and not self._begin_watch():
+            return ""
+        assert self._watch is not None
         try:
             return self._watch.look()
         except OSError:
             # It ended while it was being looked at.
             return ""
+
+    def _begin_watch(self) -> bool:
+        """False while the sandbox is being made, when its root is still the host's or none."""
+        root = Path(f"/proc/{self._pid}/root")
+        try:
+            proc = os.open(root / "proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        if os.fstat(proc).st_dev == Path("/proc").stat().st_dev:
+            os.close(proc)
+            return False
+        self._proc = proc
+        disks = (root / "tmp", root / "dev" / "shm")
+        self._watch = Watch(self.limits, proc, listed(proc), disks, self.written)
+        return True
 
     def kill(self) -> None:
         """See ``Running``: with its first process goes the whole namespace."""
@@ -169,7 +181,7 @@ class _Started:
         """End what still runs, and wait for it."""
         self.kill()
         if self._first >= 0:
-            select.select([self._first], [], [])
+            readable(self._first, wait=True)
         self.process.wait()
 
     def exit_code(self, *, killed: bool) -> int | None:
@@ -243,7 +255,7 @@ def _options(command: Command, place: Place, files: Mapping[str, int]) -> Iterat
     yield from ("--hostname", "sandbox", "--cap-drop", "ALL", "--clearenv")
     if command.network:
         yield "--share-net"
-    yield from system.system_mounts(network=command.network)
+    yield from system.system_mounts(network=command.network, setup=place.setup_writable)
     # Root owns the kernel's settings outside too: nothing in /proc may be written.
     yield from ("--proc", "/proc", "--remount-ro", "/proc")
     memory = str(command.limits.memory_bytes)
@@ -291,6 +303,7 @@ def _environment(command: Command, place: Place) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         # It finds them by tracing its own process, which the filter refuses.
         "ASAN_OPTIONS": "detect_leaks=0",
+        **({} if place.setup is None else {SETUP_VARIABLE: SETUP_ROOT}),
         **command.env,
     }
 

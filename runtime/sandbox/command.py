@@ -17,7 +17,9 @@ from runtime.base.errors import HoldfastError
 from runtime.base.os_values import VIRTUAL_ROOT
 
 SETUP_ROOT = "/env"
-"""Where a command sees what its job's set-up made."""
+"""Where a command sees what its job's set-up made, in a sandbox that can mount it there."""
+SETUP_VARIABLE = "HOLDFAST_SETUP"
+"""Tells a command where that is, in any sandbox."""
 
 _MIB = 1024 * 1024
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -123,6 +125,10 @@ class Sandbox(Protocol):
     @property
     def name(self) -> str:
         """``bwrap`` or ``none``, as in ``sandbox:`` of a workspace."""
+
+    @property
+    def system(self) -> str:
+        """Which system's programs a command finds, as far as what it makes depends on that."""
 
     def run(
         self,

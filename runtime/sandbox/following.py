@@ -107,6 +107,13 @@ class Output:
         stream.partial = rest[-4 * _LINE :]
 
 
+def readable(descriptor: int, *, wait: bool = False) -> bool:
+    """Whether there is something to read, or the process of a pidfd has ended; any descriptor."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(None if wait else 0))
+
+
 def follow(
     running: Running,
     output: Output,

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from runtime.sandbox.command import Place
+
 MOST_PATH_BYTES = 3072
 """The longest path in a workspace: below a directory of any host it must stay within the kernel's
 4,096.
 """
 
+_MOST_MOUNT_BYTES = 4096
+_MOST_LAYERS = 500
 _PREFIXES = ("user.overlay.", "trusted.overlay.")
 _OTHERS = (
     (stat.S_ISFIFO, "a FIFO"),
@@ -60,6 +64,18 @@ def changed_in(upper: Path) -> Iterator[Changed]:
                 below.append(path)
             yield changed
         waiting.extend(reversed(below))
+
+
+def fit_in_a_mount(place: Place) -> bool:
+    """Whether the kernel takes the names of so many layers: it has a page for all of them, and at
+    most 500 layers.
+    """
+    layers = [*place.lowers, *(path for path in (place.upper, place.work) if path is not None)]
+    # bubblewrap sees the host at /oldroot, and escapes what separates the names.
+    names = [os.fsencode(path.resolve()) for path in layers]
+    escaped = sum(len(name) + sum(name.count(mark) for mark in b":,\\") for name in names)
+    fixed = len("upperdir=,workdir=,lowerdir=,userxattr") + len("/oldroot:") * len(names)
+    return escaped + fixed < _MOST_MOUNT_BYTES and len(place.lowers) <= _MOST_LAYERS
 
 
 def write_whiteout(path: Path) -> None:

@@ -6,6 +6,7 @@ commands could read, everything there.
 
 from __future__ import annotations
 
+import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,8 @@ _ETC = (
 )
 _ETC_GLOBS = ("java-*", "python3*")
 _ETC_NETWORK = ("resolv.conf", "hosts", "gai.conf", "host.conf")
+_ETC_SETUP = ("pip.conf", "npmrc", "uv")
+"""Where packages come from, with passwords maybe: only for what the user wrote, never the model."""
 _SEARCHED = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
 PASSWD = (
@@ -33,7 +36,14 @@ GROUP = f"root:x:0:\n{USER}:x:{UID}:\nnogroup:x:65534:\n"
 NSSWITCH = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"
 
 
-def system_mounts(*, network: bool) -> Iterator[str]:
+def described() -> str:
+    """The system's name and version, and the Python that a command finds first."""
+    release = Path("/etc/os-release")
+    told = release.read_text("utf-8", "replace") if release.exists() else sys.platform
+    return f"{platform.machine()} {sys.version_info[:3]} {python_prefix()}\n{told}"
+
+
+def system_mounts(*, network: bool, setup: bool) -> Iterator[str]:
     """bubblewrap's options for ``/usr`` and its like, ``/etc`` and the Python outside ``/usr``."""
     yield from ("--ro-bind", "/usr", "/usr")
     for name in _TOP:
@@ -48,10 +58,12 @@ def system_mounts(*, network: bool) -> Iterator[str]:
             yield from ("--ro-bind", store, store)
     yield from ("--perms", "0755", "--dir", "/etc")
     etc = Path("/etc")
-    for path in [etc / name for name in (*_ETC, *(_ETC_NETWORK if network else ()))] + [
-        path for pattern in _ETC_GLOBS for path in sorted(etc.glob(pattern))
-    ]:
+    names = (*_ETC, *(_ETC_NETWORK if network else ()), *(_ETC_SETUP if setup else ()))
+    for path in [etc / name for name in names]:
         yield from _bound(path)
+    for pattern in _ETC_GLOBS:
+        for path in sorted(etc.glob(pattern)):
+            yield from _bound(path)
     if (prefix := python_prefix()) is not None:
         yield from ("--ro-bind", str(prefix), str(prefix))
 

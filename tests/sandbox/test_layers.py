@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from runtime.sandbox.choice import overlays_work
-from runtime.sandbox.command import Finished, Place
-from runtime.sandbox.layers import Changed, changed_in, remove_tree, write_whiteout
+from runtime.sandbox.command import Finished, Place, SandboxFailed
+from runtime.sandbox.layers import (
+    Changed,
+    changed_in,
+    fit_in_a_mount,
+    remove_tree,
+    write_whiteout,
+)
 from tests.sandbox.conftest import Bench
 
 
@@ -187,3 +194,25 @@ def test_the_kernel_and_we_agree_on_what_is_there(layered: Bench) -> None:
     listed = "find . -type f | sort | xargs sha256sum"
     mine = subprocess.run(listed, shell=True, cwd=copy, capture_output=True, text=True, check=True)
     assert mine.stdout == layered.stdout
+
+
+def test_as_many_layers_as_the_kernel_takes_are_mounted_and_no_more(layered: Bench) -> None:
+    """To the byte: what fits by our count is mounted, and what does not is refused by us."""
+    top = layered.top / ("directory-with,odd:name" * 3)
+    layers: list[Path] = []
+    while fit_in_a_mount(replace(layered.place, lowers=tuple(layers))):
+        layers.append(top / f"{len(layers):060d}")
+        _in(layers[-1], **{f"file{len(layers)}": "x"})
+    # Names of every length at the border.
+    for length in range(1, 250):
+        name = layers[-1].with_name("n" * length)
+        name.mkdir()
+        place = replace(layered.place, lowers=(*layers[:-1], name))
+        if not fit_in_a_mount(place):
+            break
+        last = place
+
+    with pytest.raises(SandboxFailed, match=f"cannot mount {len(layers)} layers: merge some"):
+        layered.run("true", place=place)
+    assert layered.run("ls | wc -l", place=last).exit_code == 0
+    assert int(layered.stdout) == len(layers) - 1
