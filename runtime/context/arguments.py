@@ -13,9 +13,10 @@ from runtime.context.states import Freq, FreqKind, Mode
 T = TypeVar("T")
 
 _POS = re.compile(r"(\d{1,12})(?::(\d{1,12}))?", re.ASCII)
+_BACK = re.compile(r"-([1-9][0-9]{0,11})")
 _POS_HELP = (
-    'a 0-based line (40 or "40"), "line:column" ("120:0"), or "/text" for the first line that'
-    " contains text"
+    'a 0-based line (40 or "40"), "line:column" ("120:0"), -40 for the fortieth line from the end,'
+    ' or "/text" for the first line that contains text'
 )
 _FREQ_HELP = '"Sync", "Async", "Periodic" or ("Periodic", seconds)'
 
@@ -59,7 +60,9 @@ def path(call: str, value: Any) -> str:
 
 
 def pos(call: str, value: Any) -> str:
-    """A position in its one spelling: ``"line:column"`` or ``"/text"``."""
+    """A position in its one spelling: ``"line:column"``, ``"-lines"`` from the end or
+    ``"/text"``.
+    """
     if _is_int(value) and value >= 0:
         return f"{value}:0"
     if not isinstance(value, str) and not _is_int(value):
@@ -67,6 +70,8 @@ def pos(call: str, value: Any) -> str:
     text = str(value)
     if text.startswith("/") and len(text) > 1 and "\n" not in text:
         return text
+    if (back := _BACK.fullmatch(text)) is not None:
+        return f"-{int(back[1])}"
     match = _POS.fullmatch(text)
     if match is None:
         raise Refused(ValueError, f"{call}: pos must be {_POS_HELP}; not {value!r}")

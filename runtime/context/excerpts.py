@@ -24,6 +24,7 @@ READER_TOKENS = 50_000
 READER_BYTES = 256 * 1024
 """The most UTF-8 bytes in one excerpt, whatever they count."""
 
+_FROM_END = re.compile(r"-([1-9][0-9]{0,11})")
 _POSITION = re.compile(r"([0-9]{1,12})(?::([0-9]{1,12}))?")
 
 
@@ -80,7 +81,8 @@ def bounded(tokens: int) -> int:
 
 
 def position(source: SourceText, pos: str) -> Position:
-    """Where ``pos`` is in ``source``; a line past the end is the last one.
+    """Where ``pos`` is in ``source``; a line past the end is the last one, ``-40`` the fortieth
+    from the end.
 
     Raises:
         ValueError: if ``pos`` has none of the forms of ``ReadRequest.pos``, or no line contains its
@@ -92,9 +94,11 @@ def position(source: SourceText, pos: str) -> Position:
         if offset < 0:
             raise ValueError(f"no line contains {pos[1:]!r}")
         return Position(source.line_at(offset))
+    if (back := _FROM_END.fullmatch(pos)) is not None:
+        return Position(max(source.total_lines - int(back[1]), 0))
     match = _POSITION.fullmatch(pos)
     if match is None:
-        raise ValueError(f"pos must be 'line', 'line:column' or '/text', not {pos!r}")
+        raise ValueError(f"pos must be 'line', 'line:column', '-lines' or '/text', not {pos!r}")
     return Position(min(int(match[1]), last), int(match[2] or 0))
 
 

@@ -106,7 +106,7 @@ def scrolled(state: ViewState, delta_lines: int) -> str:
     """The position ``delta_lines`` further on (negative: back), kept within the source as far as it
     is known.
     """
-    if state.pos.startswith("/"):
+    if state.pos.startswith(("/", "-")):
         line, column = _anchored(state), "0"
     else:
         text, _, column = state.pos.partition(":")

@@ -222,7 +222,7 @@ WRONG_VIEWS: list[tuple[tuple[Any, ...], dict[str, Any], str, str]] = [
     (("a.txt",), {"tokens": 0}, "ValueError", "view: tokens must be at least 1, or All; not 0"),
     (("a.txt",), {"tokens": True}, "TypeError", "view: tokens must be an int or All, not bool"),
     (("a.txt",), {"pos": "x"}, "ValueError", "view: pos must be a 0-based line"),
-    (("a.txt",), {"pos": -1}, "ValueError", "view: pos must be a 0-based line"),
+    (("a.txt",), {"pos": "-0"}, "ValueError", "view: pos must be a 0-based line"),
     (("a.txt",), {"pos": 1.5}, "TypeError", "view: pos must be an int or a str"),
     (("a.txt",), {"pos": "٣"}, "ValueError", "view: pos must be a 0-based line"),
     (("a.txt",), {"lod": 4}, "ValueError", "view: lod must be one of 0 (excerpt)"),

@@ -75,13 +75,21 @@ def test_the_window_starts_at_the_position_and_fills_up_at_the_end(
     )
 
 
+def test_a_position_from_the_end_follows_it() -> None:
+    """The last lines, however many there are; more than there are is the beginning."""
+    assert of(TEN, "-3", 3).text == "line7\nline8\nline9"
+    assert (of(TEN, "-1", 3).first_line, of(TEN, "-10", 3).first_line) == (7, 0)
+    assert of(TEN, "-99", 2).first_line == 0
+
+
 @pytest.mark.parametrize(
-    "pos", ["", "x", "-1", "1:", ":1", "1:2:3", "/", "1 ", "\u0661", "/absent"]
+    "pos", ["", "x", "-0", "--1", "1:", ":1", "1:2:3", "/", "1 ", "\u0661", "/absent"]
 )
 def test_other_positions_are_value_errors(pos: str) -> None:
     """Nothing is guessed from a position that has no meaning."""
     with pytest.raises(
-        ValueError, match=r"pos must be 'line', 'line:column' or '/text'|no line contains 'absent'"
+        ValueError,
+        match=r"pos must be 'line', 'line:column', '-lines' or '/text'|no line contains 'absent'",
     ):
         of(TEN, pos, 5)
 
