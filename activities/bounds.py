@@ -24,6 +24,7 @@ from activities.contracts import (
     SummaryCall,
     ToolRequest,
     TurnCall,
+    WorkspaceOpen,
 )
 from runtime.spec.servers import ServerSpec
 
@@ -69,10 +70,13 @@ def named_by(argument: Any) -> Iterator[tuple[str, Path]]:
     match argument:
         case TurnCall(model=model) | SummaryCall(model=model):
             yield from _script(model)
-        case ReadBatch(workspace=workspace, summary_model=model):
-            yield "the workspace", Path(workspace)
+        case ReadBatch(workspace=workspace, held=held, summary_model=model):
+            if held is None:
+                yield "the workspace", Path(workspace)
             yield from _script(model)
-        case FileCall(workspace=workspace):
+        case WorkspaceOpen(workspace=workspace) if workspace.startswith("/"):
+            yield "the workspace", Path(workspace)
+        case FileCall(workspace=workspace, held=None):
             yield "the workspace", Path(workspace)
         case ToolRequest(server=ServerSpec() as server):
             yield from _command(server)

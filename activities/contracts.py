@@ -7,7 +7,7 @@ inputs carry what is new in the turn, never the prompt (docs/design.md section 3
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, field_serializer, field_validator, model_serializer, model_validator
 
@@ -30,7 +30,7 @@ from runtime.job.aftermath import Aftermath, BetweenCalls
 from runtime.projection.prices import Prices
 from runtime.projection.segments import LayoutDelta
 from runtime.redaction.rules import Redaction
-from runtime.spec.models import Retry
+from runtime.spec.models import Retry, Writable
 from runtime.spec.servers import ServerListing, ServerSpec
 
 BUDGET_SPENT = "BudgetSpent"
@@ -232,6 +232,76 @@ class TurnReply(ModelReply, Worked):
         return full_step(step) if isinstance(step, str) else step
 
 
+class HeldVersion(Contract):
+    """The version of a workspace of the job's own that is read or changed.
+
+    ``sandbox`` is the one that the job's commands run in, by which its files are laid out.
+    """
+
+    version: str
+    sandbox: Literal["auto", "bwrap", "none"] = "auto"
+
+
+class WorkspaceOpen(Contract):
+    """The begin of a job's own workspace: where its files come from, and how it is held.
+
+    ``recorded``: where a record has what another run's began with, which this one begins with too.
+    """
+
+    key: JobKey
+    workspace: str
+    writable: Writable
+    redact: Redaction = Redaction()
+    recorded: EffectName | None = None
+
+
+class WorkspaceOpened(Worked):
+    """The version that a workspace begins with, how many files and bytes that is, and what was not
+    taken in. ``sandbox`` is the one that commands will run in.
+    """
+
+    version: str
+    files: int = 0
+    size: int = 0
+    dropped: tuple[str, ...] = ()
+    sandbox: str = ""
+
+
+class WorkspaceChange(Contract):
+    """One effect on a workspace: a function from a version to a version.
+
+    ``operation`` is ``sh``, ``write``, ``edit``, ... with its ``arguments``. ``effect`` numbers the
+    statement's effects from 0; ``recorded`` answers without doing anything.
+    """
+
+    key: JobKey
+    turn: int
+    effect: int
+    held: HeldVersion
+    writable: Writable
+    operation: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    redact: Redaction = Redaction()
+    recorded: EffectName | None = None
+
+
+class WorkspaceChanged(Worked):
+    """What an effect gave, or the exception it raised; and the version after it, which is the one
+    before if nothing changed.
+
+    ``changed`` are paths with ``A``, ``M`` or ``D``, of all ``count`` the first. ``base`` is the
+    version from which it started.
+    """
+
+    value: Any = None
+    version: str
+    base: str = ""
+    changed: tuple[tuple[str, str], ...] = ()
+    count: int = 0
+    error_type: str | None = None
+    error_message: str = ""
+
+
 class ReadBatch(Contract):
     """Sources to read in one activity: an effect of a statement, or all that are due at a tick.
 
@@ -239,10 +309,12 @@ class ReadBatch(Contract):
     nothing does). ``material`` is where the store has what a group's summary is to be made from,
     which is then read in place of a source. ``left`` and ``retry`` bound the call that has a
     summary written, as in ``TurnCall``. What is read is archived as effect ``effect`` of the turn's
-    statement, if ``key`` is given; ``recorded`` answers from there.
+    statement, if ``key`` is given; ``recorded`` answers from there. With ``held``, that version of
+    the job's own workspace is read, in place of a directory.
     """
 
     workspace: str
+    held: HeldVersion | None = None
     requests: tuple[ReadRequest, ...]
     encoding: str
     urls: tuple[str, ...] = ()
@@ -272,10 +344,11 @@ class FileCall(Contract):
 
     ``operation`` is Monty's name for it (``Path.iterdir``, ``open``, ...).
 
-    ``key``, ``turn``, ``effect`` and ``recorded`` are as in ``ReadBatch``.
+    ``held``, ``key``, ``turn``, ``effect`` and ``recorded`` are as in ``ReadBatch``.
     """
 
     workspace: str
+    held: HeldVersion | None = None
     operation: str
     path: str
     args: tuple[Any, ...] = ()

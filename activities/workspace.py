@@ -9,7 +9,8 @@ descriptors, no memory) fails an activity, so that Temporal tries again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from temporalio import activity
 
 from activities._recorded_effects import ReadEffects
 from activities._summary_cache import Region, found, region_of
+from activities.commands import Versions
 from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult
 from runtime.archive.stores import ObjectStore
 from runtime.base import os_values
@@ -54,7 +56,8 @@ class WorkspaceActivities:
     ``counter`` makes a token counter from an encoding's name, ``now`` tells nanoseconds since 1970.
     With a ``store``, what a statement or a tick was given is archived before it is returned, so
     that a replay can be given the same. One instance serves all jobs of the process, and its cache
-    of ``fingerprints`` makes rereading an unchanged file one ``stat``.
+    of ``fingerprints`` makes rereading an unchanged file one ``stat``. ``versions`` lays out the
+    workspaces that jobs change.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class WorkspaceActivities:
         fingerprints: FingerprintCache | None = None,
         pages: Pages | None = None,
         store: ObjectStore | None = None,
+        versions: Versions | None = None,
     ) -> None:
         self._counter = counter
         self._limits = limits
@@ -73,6 +77,7 @@ class WorkspaceActivities:
         self._fingerprints = fingerprints or FingerprintCache()
         self._pages = pages or Pages()
         self._store = store
+        self._versions = versions
         self._effects = ReadEffects(store)
 
     @activity.defn(name="read_sources")
@@ -102,7 +107,13 @@ class WorkspaceActivities:
 
     def _read_all(self, batch: ReadBatch, used: list[str]) -> ReadBatchResult:
         failpoint("read.before")
-        sources = self._sources(batch)
+        with self._workspace(batch) as workspace:
+            results = self._read_in(workspace, batch, used)
+        failpoint("read.after")
+        return ReadBatchResult(results=tuple(results))
+
+    def _read_in(self, workspace: Workspace, batch: ReadBatch, used: list[str]) -> list[ReadResult]:
+        sources = self._sources(batch, workspace)
         count, redactor = self._counter(batch.encoding), redactor_of(batch.redact)
         results: list[ReadResult] = []
         room = BATCH_BYTES
@@ -118,8 +129,7 @@ class WorkspaceActivities:
                 size = len(result.model_dump_json())
             room -= size
             results.append(result)
-        failpoint("read.after")
-        return ReadBatchResult(results=tuple(results))
+        return results
 
     def region(self, batch: ReadBatch) -> Region | None:
         """What the batch's one request wants a summary of; None if it cannot be read, or nobody
@@ -127,7 +137,8 @@ class WorkspaceActivities:
         """
         [request] = batch.requests
         try:
-            opened = self._sources(batch).find(request.path).open()
+            with self._workspace(batch) as workspace:
+                opened = self._sources(batch, workspace).find(request.path).open()
             source = _masked(opened, redactor_of(batch.redact))
             if batch.summary_model is None or source.binary or not source.data:
                 return None
@@ -201,9 +212,18 @@ class WorkspaceActivities:
             request, opened, _structure(request, opened, source, count, redactor), stands_in, note
         )
 
-    def _sources(self, batch: ReadBatch) -> Sources:
+    @contextmanager
+    def _workspace(self, asked: ReadBatch | FileCall) -> Iterator[Workspace]:
+        """The directory, or the version of a workspace, that is read."""
+        if asked.held is None or asked.key is None or self._versions is None:
+            yield Workspace(asked.workspace, self._limits)
+            return
+        with self._versions.laid_out(asked.key, asked.held) as root:
+            yield Workspace(str(root), self._limits, own=True)
+
+    def _sources(self, batch: ReadBatch, workspace: Workspace) -> Sources:
         return Sources(
-            workspace=Workspace(batch.workspace, self._limits),
+            workspace=workspace,
             fingerprints=self._fingerprints,
             now=self._now,
             allowed=batch.urls,
@@ -223,7 +243,8 @@ class WorkspaceActivities:
         try:
             if os_values.would_write(call.operation, call.args, call.kwargs):
                 raise PermissionError(f"{os_values.READ_ONLY}: {call.path!r}")
-            value = redactor.value(_answer(Workspace(call.workspace, self._limits), call))
+            with self._workspace(call) as workspace:
+                value = redactor.value(_answer(workspace, call))
         except (OSError, ValueError, NotImplementedError) as error:
             if isinstance(error, OSError) and host_trouble(error):
                 raise

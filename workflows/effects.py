@@ -12,12 +12,17 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts import (
         FileCall,
         FileCallResult,
+        HeldVersion,
         ReadBatch,
         ReadBatchResult,
         ServersListed,
         ServersQuestion,
         ToolRequest,
         ToolResult,
+        WorkspaceChange,
+        WorkspaceChanged,
+        WorkspaceOpen,
+        WorkspaceOpened,
     )
     from activities.record import TICK, EffectName
     from runtime.base.values import JobKey
@@ -25,6 +30,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.context.material import Material
     from runtime.context.payloads import UNWRITTEN, Preparation
     from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult, ReadStatus
+    from runtime.interpreter.hands import ChangeRequest
     from runtime.interpreter.host import Effect, EffectKind
     from runtime.interpreter.job_host import ServerRequest
     from runtime.job.sleeping import Sleep
@@ -32,6 +38,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calling import call_within, result_of, start
     from workflows.limits import (
         CALL_LIMIT,
+        COMMAND_SLACK,
+        OPEN_LIMIT,
         READ_LIMIT,
         SERVERS_LIMIT,
         SUMMARY_LIMIT,
@@ -58,12 +66,15 @@ class Effects:
         """
         request, place = effect.request, self._place(turn, number)
         match effect.kind:
+            case EffectKind.CHANGE:
+                return await self._change(request, place)
             case EffectKind.READ:
                 read = await self._read((request,), f"turn-{turn}-effect-{number}", place)
                 return read.results[0], read.worked
             case EffectKind.FILE:
                 file = FileCall(
                     workspace=self.spec.workspace,
+                    held=self._held(),
                     operation=request.operation,
                     path=request.path,
                     args=request.args,
@@ -137,6 +148,57 @@ class Effects:
         )
         return listed
 
+    async def open(self, recorded: EffectName | None) -> WorkspaceOpened:
+        """The version that the job's own workspace begins with, which a record may say."""
+        if self.spec.writable is None:
+            raise RuntimeError("the job has no workspace of its own")
+        opened: WorkspaceOpened = await result_of(
+            "open_workspace",
+            WorkspaceOpen(
+                key=self.key,
+                workspace=self.spec.workspace,
+                writable=self.spec.writable,
+                redact=self.spec.redact,
+                recorded=recorded,
+            ),
+            WorkspaceOpened,
+            id="open-workspace",
+            limit=OPEN_LIMIT,
+            until=self.moment.until_deadline(),
+            summary="open the workspace",
+        )
+        return opened
+
+    async def _change(
+        self, request: ChangeRequest, place: dict[str, Any]
+    ) -> tuple[WorkspaceChanged, float | None]:
+        """One effect on the workspace."""
+        held, writable = self._held(), self.spec.writable
+        if held is None or writable is None:
+            raise RuntimeError("a job without a workspace of its own cannot change it")
+        change = WorkspaceChange(
+            held=held,
+            writable=writable,
+            operation=request.operation,
+            arguments=request.arguments,
+            redact=self.spec.redact,
+            **place,
+        )
+        limit = READ_LIMIT
+        if request.operation == "sh":
+            limit = timedelta(seconds=request.arguments["timeout"]) + COMMAND_SLACK
+        summary = f"{request.operation} {request.path}"[:120]
+        done = await self._call("change_workspace", change, WorkspaceChanged, summary, limit, place)
+        return done.timeless, done.worked
+
+    def _held(self) -> HeldVersion | None:
+        """The version of the job's own workspace now."""
+        if self.spec.writable is None:
+            return None
+        return HeldVersion(
+            version=self.moment.job.desk.workspace, sandbox=self.spec.writable.sandbox
+        )
+
     async def tick(self, requests: tuple[ReadRequest, ...], turn: int) -> ReadBatchResult:
         """The readings of the turn's tick."""
         return await self._read(requests, f"turn-{turn}-tick", self._place(turn, TICK))
@@ -174,6 +236,7 @@ class Effects:
         kept = "" if preparation.material is None else await self._keep(preparation.material)
         batch = ReadBatch(
             workspace=self.spec.workspace,
+            held=self._held(),
             requests=(preparation.request,),
             encoding=self.spec.encoding,
             urls=self.spec.urls,
@@ -213,6 +276,7 @@ class Effects:
     ) -> ReadBatchResult:
         batch = ReadBatch(
             workspace=self.spec.workspace,
+            held=self._held(),
             requests=requests,
             encoding=self.spec.encoding,
             urls=self.spec.urls,

@@ -200,6 +200,14 @@ class JobWorkflow(Ordered):
         if origin is None or origin.checkpoint is None:
             await self.ask_servers()
             self.job.places.prices = began.prices
+            await self.open_workspace()
+
+    async def open_workspace(self) -> None:
+        """Take in the files that the job's own workspace begins with, if it has one."""
+        if self.order.spec.writable is not None:
+            opening = self.effects.open(self.replaying.begins_from)
+            opened = await self.moment.after(opening, lambda opened: opened.worked)
+            self.job.desk.workspace = opened.version
 
     async def ask_servers(self) -> None:
         """Begin with what the job's MCP servers offer, which is asked once: its record has it."""
@@ -279,6 +287,7 @@ class JobWorkflow(Ordered):
                 moved=prompt.moved,
                 booked=self.job.ledger.failed,
                 accepted=self.job.fitter.accepted if doubted is None else 0,
+                workspace=self.job.desk.workspace,
             )
             try:
                 reply = await self.ask_model(call, prompt.suffix)
@@ -531,6 +540,7 @@ class JobWorkflow(Ordered):
                 nodes=nodes,
                 condensations=job.condensing.taken,
                 events=job.happenings.records,
+                workspace=job.desk.workspace,
                 redact=self.order.spec.redact,
             ),
             StepRef,

@@ -62,3 +62,9 @@ TASK_LIMIT = timedelta(seconds=60)
 """How long a workflow task may take: a worker that has a job not in memory replays its run within
 one.
 """
+
+OPEN_LIMIT = timedelta(hours=2)
+"""One attempt at opening a workspace: a large directory is read, its set-up is run."""
+
+COMMAND_SLACK = timedelta(minutes=10)
+"""What an attempt at a command may take beside the time that the command may run."""

@@ -174,6 +174,22 @@ def unseal(key: str, data: bytes, kind: str | None = None) -> ArchivedObject:
     )
 
 
+def is_sealed(data: bytes) -> bool:
+    """Whether some bytes begin as an object does."""
+    return data.startswith(_MAGIC)
+
+
+def header_of(data: bytes) -> dict[str, Any]:
+    """The header of an object whose key is not known, unchecked.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    length, start = read_varint(memoryview(data), len(_MAGIC))
+    fields: dict[str, Any] = json.loads(decompress(data[start : start + length], HEADER_DICTIONARY))
+    return fields
+
+
 def _trailer(key: str, body: bytes | memoryview) -> bytes:
     digest = hashlib.sha256(key.encode() + b"\0")
     digest.update(body)

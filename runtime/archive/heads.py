@@ -19,9 +19,10 @@ from runtime.archive.forms import Signature
 from runtime.archive.references import SHARED, shared_references
 from runtime.archive.signing import Signer, fingerprint, is_valid
 from runtime.archive.stores.protocol import ObjectStore
+from runtime.archive.trees import TREES, Trees
 from runtime.archive.verify import Examination
 from runtime.base.digests import canonical_json, digest_bytes, digest_of
-from runtime.base.errors import InputError, ObjectMissing, VerificationError
+from runtime.base.errors import ArchiveError, InputError, ObjectMissing, VerificationError
 from runtime.base.values import JobKey, StepRef, Value
 
 _SIGNED = b"holdfast archive head 1\0"
@@ -106,6 +107,12 @@ def altered_shared(store: ObjectStore) -> Iterator[tuple[str, str]]:
     for key in store.list(f"{SHARED}material/"):
         if digest_bytes(store.get(key)) != f"sha256:{key.rpartition('/')[2]}":
             yield key, "is not the material that its key names"
+    trees = Trees(store)
+    for key in store.list(TREES):
+        try:
+            trees.check(key)
+        except ArchiveError as error:
+            yield key, f"cannot be read: {error}"
     for key in store.list(f"{SHARED}summaries/"):
         if key.count("/") == 2 and not list(shared_references(store.get(key))):
             yield key, "is no summary"

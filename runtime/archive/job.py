@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from runtime.archive import keys
@@ -29,6 +29,7 @@ from runtime.archive.forms import (
 )
 from runtime.archive.forms.attempt import LayoutSize, changes_of
 from runtime.archive.forms.base import sized
+from runtime.archive.frames import compress
 from runtime.archive.naming import Naming
 from runtime.archive.reader import JobReader, ref_of
 from runtime.archive.requests import plan
@@ -209,17 +210,27 @@ class JobArchive(JobReader):
         return StepRef(key=key, digest=archived.digest)
 
     def write_effect(
-        self, run: str, turn: int, effect: int, value: dict[str, Any], uses: Iterable[str] = ()
+        self,
+        run: str,
+        turn: int,
+        effect: int,
+        value: dict[str, Any],
+        uses: Iterable[str] = (),
+        texts: Mapping[str, bytes] | None = None,
     ) -> dict[str, Any]:
-        """Archive the result of a read or a tool call of the turn's statement.
+        """Archive the result of a read, a tool call or a change of the turn's statement.
 
         The first one written stays, and is returned.
 
         ``uses`` are the keys of what the store keeps for all jobs, and this result was made from.
+        ``texts`` are what it printed, whole, by the names of streams.
         """
         digests = {key: digest_bytes(self.store.get(key)) for key in sorted(set(uses))}
         form = Effect(run=run, turn=turn, effect=effect, value=value, uses=digests)
-        _, archived = self.objects.put(keys.effect_key(self.prefix, run, turn, effect), form)
+        parts = tuple(
+            Part(name, compress(text), len(text)) for name, text in (texts or {}).items() if text
+        )
+        _, archived = self.objects.put(keys.effect_key(self.prefix, run, turn, effect), form, parts)
         return dict(archived.header["value"])
 
     def write_end(self, end: NewEnd, signer: Callable[[bytes], Signature] | None = None) -> StepRef:

@@ -37,7 +37,10 @@ class Naming:
         """
         found = keys.parse_turn_key(parent.key) if parent else None
         if found is None:
-            return {"effects": {}, "beside": self._side_calls(run)}
+            # Before the first turn, a workspace of the job's own was opened.
+            listed = list(self._objects.store.list(keys.turn_prefix(self._prefix, run, 0)))
+            opened = {key: self._objects.get(key, "effect").digest for key in listed}
+            return {"effects": opened, "beside": self._side_calls(run)}
         # The statement of the last turn before a run may have run on in that run.
         places = {f"{found.prefix}{found.turn // 100:05d}/{found.turn:07d}."}
         places.add(keys.turn_prefix(self._prefix, run, found.turn))

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from runtime.archive import keys
+from runtime.archive.container import ArchivedObject
 from runtime.archive.forms import End, Step
 from runtime.archive.given import origin_of
 from runtime.archive.job import JobArchive
@@ -96,14 +97,27 @@ def recorded_effect(archive: JobArchive, run: str, turn: int, effect: int) -> di
     A statement that was cut by a reset has effects in two runs: the newer one's count. So has what
     was being prepared in the background, however long before.
     """
+    found = _effect(archive, run, turn, effect)
+    return None if found is None else dict(found.header["value"])
+
+
+def recorded_stream(archive: JobArchive, run: str, turn: int, effect: int, stream: str) -> bytes:
+    """All that the command of an effect printed to ``stdout`` or ``stderr``.
+
+    Raises:
+        NotFound: if there is no such effect.
+    """
+    found = _effect(archive, run, turn, effect)
+    if found is None:
+        raise NotFound(f"turn {turn} has no effect {effect} in the archive")
+    return found.frame(stream)
+
+
+def _effect(archive: JobArchive, run: str, turn: int, effect: int) -> ArchivedObject | None:
     everywhere = reversed(archive.lineage.spans(run))
     for span in everywhere if is_prepared(effect) else _spans_with(archive, run, turn):
         try:
-            return dict(
-                archive.objects.get(keys.effect_key_in(span.prefix, turn, effect), "effect").header[
-                    "value"
-                ]
-            )
+            return archive.objects.get(keys.effect_key_in(span.prefix, turn, effect), "effect")
         except ObjectMissing:
             continue
     return None

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from runtime.archive import keys
-from runtime.archive.container import ArchivedObject
+from runtime.archive.container import ArchivedObject, header_of, is_sealed
 
 SHARED = "_holdfast/"
 """Under this stand what belongs to no job: bytes as they are, named by their SHA-256."""
@@ -65,10 +65,14 @@ _LINKS = frozenset({"effects", "checkpoints", "claims"})
 
 
 def shared_references(data: bytes) -> Iterator[Reference]:
-    """What an object under ``SHARED`` names: a summary's text, the step of the call that wrote
-    it.
+    """What an object under ``SHARED`` names: a summary's text, the step of the call that wrote it;
+    a version of a workspace, the objects that one needs to read it.
     """
     try:
+        if is_sealed(data):
+            for key, digest in header_of(data).get("uses", {}).items():
+                yield Reference(str(key), str(digest), link=False)
+            return
         step = json.loads(data).get("step")
         if isinstance(step, dict):
             yield Reference(str(step["key"]), str(step["digest"]), link=False)

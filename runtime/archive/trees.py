@@ -39,7 +39,7 @@ PACK_FILES = 64
 CHANGE_BYTES = 256 * 1024 * 1024
 """The most bytes that one version may bring."""
 
-_TREES, _PACKS = f"{SHARED}trees/", f"{SHARED}packs/"
+TREES, _PACKS = f"{SHARED}trees/", f"{SHARED}packs/"
 _REMEMBERED, _OPEN = 256, 16
 
 
@@ -105,6 +105,21 @@ class Trees:
         if digest_bytes(found) != entry.content:
             raise ObjectCorrupt(f"{entry.spot.key}: the bytes of a file are not those of its entry")
         return found
+
+    def check(self, key: str) -> None:
+        """See that the version at a key is there as a whole: its tree, and the bytes that it
+        brought.
+
+        Raises:
+            ArchiveError: what is wrong with it.
+        """
+        found = self._object(key, "tree")
+        self.version(str(found.header["version"]))
+        if tree_key(found.header["version"]) != key:
+            raise ObjectCorrupt(f"{key}: is version {found.header['version']}")
+        for entry in _entries(found, "changes").values():
+            if entry is not None and entry.is_file:
+                self.content(entry)
 
     def write_base(self, tree: Tree, read: Callable[[str], bytes]) -> Version:
         """Archive a whole tree. ``read`` gives the bytes of the file at a path."""
@@ -282,7 +297,7 @@ class Trees:
 
 def tree_key(version: str) -> str:
     """Where the store has a version."""
-    return _TREES + version.removeprefix("sha256:")
+    return TREES + version.removeprefix("sha256:")
 
 
 def _packed(tree: Tree, seen: dict[str, Spot]) -> Iterator[list[tuple[str, Entry]]]:

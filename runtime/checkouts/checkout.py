@@ -20,7 +20,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -28,7 +28,8 @@ from urllib.parse import quote
 from runtime.archive.trees import Trees
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
-from runtime.checkouts.laying import lay, remove_tree, write_file
+from runtime.checkouts.laying import lay, set_times, write_file
+from runtime.sandbox.layers import remove_tree
 from runtime.trees.entries import Entry
 from runtime.trees.tree import Tree
 
@@ -76,7 +77,8 @@ class Checkouts:
             with suppress(OSError):
                 made.rename(place)
         finally:
-            remove_tree(made)
+            if made.is_dir():
+                remove_tree(made)
         return place
 
     def write(self, place: Path, entry: Entry) -> None:
@@ -115,6 +117,16 @@ class Checkout:
                 self._marker.unlink()
             yield self.files
 
+    def settle(self, left: Iterable[str], before: Tree, after: Tree) -> None:
+        """Make of the directory, which one has alone and in which a command has led from one tree
+        to another, the latter's checkout: without what is ``left`` over, with the times that files
+        have elsewhere.
+        """
+        for path in left:
+            remove_tree(self.files / path)
+        set_times(self.files, before.difference(after))
+        self.arrived(after.version)
+
     def arrived(self, version: str) -> None:
         """Say that the directory, which one has alone, is at a version now."""
         made = self._marker.with_suffix(".new")
@@ -131,7 +143,8 @@ class Checkout:
             return
         with self._locked(fcntl.LOCK_EX, time.monotonic()):
             self._marker.unlink(missing_ok=True)
-            remove_tree(self.files)
+            if self.files.is_dir():
+                remove_tree(self.files)
         with suppress(OSError):
             shutil.rmtree(self._place)
 
@@ -142,7 +155,8 @@ class Checkout:
             return
         after = trees.tree(version)
         if now is None or now not in trees:
-            remove_tree(self.files)
+            if self.files.is_dir():
+                remove_tree(self.files)
             self.files.mkdir(mode=0o700)
             base = trees.version(version).base
             before = Tree()

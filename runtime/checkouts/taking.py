@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from runtime.archive.trees import CHANGE_BYTES, TooMuch
 from runtime.base.digests import digest_bytes
 from runtime.checkouts.excluded import Excluded
+from runtime.sandbox.layers import Changed, changed_in
 from runtime.trees.entries import (
     PERMISSIONS,
     Entry,
@@ -38,21 +38,25 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Taken:
-    """A directory as a tree. ``dropped`` has a line for each thing that no version can hold."""
+    """A directory as a tree. ``dropped`` has a line for each thing that no version can hold,
+    ``left`` are the paths of all that is in the directory and not in the tree.
+    """
 
     tree: Tree
     dropped: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
 
 @dataclass
 class Difference:
     """What a command changed: paths, the bytes of new files by their digests, and what was
-    dropped.
+    dropped. ``left``: as in ``Taken``.
     """
 
     changes: dict[str, Entry | None] = field(default_factory=dict)
     data: dict[str, bytes] = field(default_factory=dict)
     dropped: list[str] = field(default_factory=list)
+    left: tuple[str, ...] = ()
     _size: int = 0
 
     def put(self, path: str, entry: Entry, data: bytes = b"") -> None:
@@ -135,7 +139,8 @@ def take(root: Path, leave: Excluded, digests: Digests) -> Taken:
     """
     entries: dict[str, Entry | None] = {}
     dropped: list[str] = []
-    for path, place, status in _walk(root, "", leave):
+    left: list[str] = []
+    for path, place, status in _walk(root, "", leave, left):
         mode = status.st_mode
         if stat.S_ISDIR(mode):
             entries[path] = directory_entry(mode)
@@ -144,20 +149,20 @@ def take(root: Path, leave: Excluded, digests: Digests) -> Taken:
         elif stat.S_ISREG(mode):
             entries[path] = digests.entry(place, status)
         else:
-            dropped.append(dropped_line(path, mode))
-    return Taken(Tree().changed(entries), tuple(dropped))
+            left.append(path)
+            dropped.append(dropped_line(path, _KINDS.get(stat.S_IFMT(mode), "no file")))
+    return Taken(Tree().changed(entries), tuple(dropped), tuple(left))
 
 
-def dropped_line(path: str, mode: int) -> str:
+def dropped_line(path: str, kind: str) -> str:
     """The line that says what was left out."""
-    kind = _KINDS.get(stat.S_IFMT(mode), "something else")
     return f"{path} is {kind}, which a version cannot hold: it was dropped"
 
 
 def differing(root: Path, before: Tree, leave: Excluded, digests: Digests) -> Difference:
     """What differs between a tree and a directory, by looking at all of it."""
     taken = take(root, leave, digests)
-    found = Difference(dropped=list(taken.dropped))
+    found = Difference(dropped=list(taken.dropped), left=taken.left)
     for path, entry in before.difference(taken.tree).items():
         if entry is None:
             found.changes[path] = None
@@ -167,62 +172,39 @@ def differing(root: Path, before: Tree, leave: Excluded, digests: Digests) -> Di
     return found
 
 
-class Changed(Protocol):
-    """What an upper layer says of a path: ``file``, ``symlink``, ``directory``, ``deleted`` or
-    ``dropped``.
-    """
-
-    @property
-    def path(self) -> str:
-        """The path in the tree."""
-
-    @property
-    def kind(self) -> str:
-        """What is there now."""
-
-    @property
-    def opaque(self) -> bool:
-        """Whether it hides all that a directory had."""
-
-
-def left_in(upper: Path, before: Tree, leave: Excluded, layer: Iterable[Changed]) -> Difference:
+def left_in(upper: Path, before: Tree, leave: Excluded) -> Difference:
     """What a command changed of a tree, by what it left in the upper layer of an overlay.
 
     What it only touched is no change. Costs by what is in the layer.
     """
     found = Difference()
-    for change in layer:
-        path = change.path
+    for change in changed_in(upper):
+        path, old = change.path, before.get(change.path)
         directory = change.kind == "directory"
         if leave.above(path, directory=directory):
             continue
-        old = before.get(path)
-        if change.kind == "deleted":
-            if old is not None:
-                found.changes[path] = None
-            continue
-        status = (upper / path).lstat()
         if change.kind == "dropped":
-            found.dropped.append(dropped_line(path, status.st_mode))
+            found.dropped.append(dropped_line(path, change.reason))
+        if change.kind in {"deleted", "dropped"}:
             if old is not None:
                 found.changes[path] = None
             continue
-        if change.kind == "file":
-            if status.st_size > CHANGE_BYTES:
-                check_size(status.st_size)
-            data = read_file(upper / path)[0]
-            entry = file_entry(data, status.st_mode)
-            if entry != old:
-                found.put(path, entry, data)
-            continue
-        entry = (
-            directory_entry(status.st_mode) if directory else link_entry(os.readlink(upper / path))  # noqa: PTH115 as above
-        )
+        entry, data = _entry(upper / path, change)
         if entry != old:
-            found.put(path, entry)
+            found.put(path, entry, data)
         if directory and change.opaque:
             _hide(found.changes, before, path, upper)
     return found
+
+
+def _entry(place: Path, change: Changed) -> tuple[Entry, bytes]:
+    if change.kind == "directory":
+        return directory_entry(change.mode), b""
+    if change.kind == "symlink":
+        return link_entry(os.readlink(place)), b""  # noqa: PTH115 as above
+    check_size(place.lstat().st_size)
+    data = read_file(place)[0]
+    return file_entry(data, change.mode), data
 
 
 def _hide(changes: dict[str, Entry | None], before: Tree, path: str, upper: Path) -> None:
@@ -232,14 +214,17 @@ def _hide(changes: dict[str, Entry | None], before: Tree, path: str, upper: Path
             changes[f"{path}/{name}"] = None
 
 
-def _walk(root: Path, folder: str, leave: Excluded) -> Iterator[tuple[str, Path, os.stat_result]]:
+def _walk(
+    root: Path, folder: str, leave: Excluded, left: list[str]
+) -> Iterator[tuple[str, Path, os.stat_result]]:
     with os.scandir(root / folder) as found:
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:
         path = f"{folder}/{entry.name}" if folder else entry.name
         directory = entry.is_dir(follow_symlinks=False)
         if leave.has(path, directory=directory):
+            left.append(path)
             continue
         yield path, root / path, entry.stat(follow_symlinks=False)
         if directory:
-            yield from _walk(root, path, leave)
+            yield from _walk(root, path, leave, left)

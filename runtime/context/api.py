@@ -169,6 +169,54 @@ FINISH = Signature(
     "finish", (Parameter("result", "Any", "None"),), "None", "ends the job with this result"
 )
 
+_PATH = Parameter("path", "str | PathLike[str]")
+
+HANDS: tuple[Signature, ...] = (
+    Signature(
+        "write",
+        (_PATH, Parameter("text", "str | bytes")),
+        "None",
+        "a file's whole content; directories above it are made",
+    ),
+    Signature(
+        "edit",
+        (
+            _PATH,
+            Parameter("old", "str"),
+            Parameter("new", "str"),
+            Parameter("count", "int", "1"),
+        ),
+        "None",
+        "replaces old, which must be there exactly count times",
+    ),
+    Signature("delete", (_PATH,), "None", "a file, or a directory with all in it"),
+    Signature(
+        "move", (_PATH, Parameter("to", "str | PathLike[str]")), "None", "a file or a directory"
+    ),
+    Signature(
+        "sh",
+        (
+            Parameter("command", "str"),
+            Parameter("timeout", "float", "60"),
+            Parameter("stdin", "str", '""'),
+            Parameter("env", "dict[str, str] | None", "None"),
+        ),
+        "CommandResult",
+        "runs a shell command",
+    ),
+)
+"""What a job has that may change its workspace (docs/workspaces.md)."""
+
+COMMAND_RESULT: Mapping[str, str] = {
+    "exit_code": "int",
+    "stdout": "str",
+    "stderr": "str",
+    "seconds": "float",
+    "note": "str",
+    "output": "str",
+}
+"""The attributes of what ``sh`` gives."""
+
 _POLICY: tuple[Signature, ...] = (
     Signature("SetLod", (Parameter("lod", "int"),), "Self", "sets the level of detail"),
     Signature(
@@ -270,6 +318,14 @@ HANDLES: Mapping[str, Handle] = {
 
 NAMES: frozenset[str] = frozenset(s.name for s in (*FUNCTIONS, CONDENSE, FINISH)) | {"All"}
 """What statements can call or name without importing it, beside Python's builtins and the job's tools."""
+
+HAND_NAMES: frozenset[str] = frozenset(s.name for s in HANDS)
+"""What only statements of such jobs can call."""
+
+
+def names(*, hands: bool) -> frozenset[str]:
+    """The names of the contract that a statement cannot bind."""
+    return NAMES | HAND_NAMES if hands else NAMES
 
 
 def by_spelling(signatures: tuple[Signature, ...]) -> dict[str, Signature]:

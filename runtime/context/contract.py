@@ -16,6 +16,7 @@ from runtime.base.fences import fenced
 from runtime.context import api
 from runtime.context.api import Kind, Parameter, Signature, snake_case
 from runtime.context.excerpts import READER_TOKENS
+from runtime.spec.models import Writable
 from runtime.spec.servers import ServerListing
 
 
@@ -95,9 +96,11 @@ _OPEN = (
 """Monty answers ``open``, and its checker does not know the name."""
 
 
-def type_stubs(tools: Sequence[Tool], servers: Sequence[ServerListing] = ()) -> str:
+def type_stubs(
+    tools: Sequence[Tool], servers: Sequence[ServerListing] = (), *, hands: bool = False
+) -> str:
     """Python stub text for the checker: the contract's classes and functions, ``All``, ``finish``
-    and the job's tools.
+    and the job's tools; of a job with ``hands`` those by which it changes its workspace.
     """
     parts = [
         _HEADER,
@@ -107,8 +110,10 @@ def type_stubs(tools: Sequence[Tool], servers: Sequence[ServerListing] = ()) -> 
         ),
         "All: int",
         _OPEN,
+        *([_class("CommandResult", api.COMMAND_RESULT, ())] if hands else []),
         *(_function(signature) for signature in (*api.FUNCTIONS, api.CONDENSE, api.FINISH)),
         *(f"class {OUTCOME_UNKNOWN}(Exception): ..." for _ in range(any_once(tools, servers))),
+        *(_function(signature) for signature in api.HANDS if hands),
         *(tool.stub for tool in tools),
         *(_server_stub(server) for server in servers),
     ]
@@ -173,16 +178,17 @@ def contract_text(
     urls: Sequence[str] = (),
     writer: bool = True,
     servers: Sequence[ServerListing] = (),
+    writable: Writable | None = None,
 ) -> str:
     """The contract as the model reads it.
 
     ``form`` is ``tool`` or ``script``, ``urls`` are the web pages that it may view, ``writer``
-    tells whether a model writes summaries.
+    tells whether a model writes summaries. ``writable`` is how the job may change its workspace.
     """
     sections = [
         _ROLE.format(how=_FORMS[form]),
         _context(urls, writer),
-        _FILES,
+        _FILES if writable is None else _hands(writable),
         _tools(tools),
         _servers(servers),
         _ONCE if any_once(tools, servers) else "",
@@ -214,7 +220,7 @@ _VIEW_NOTES = """\
 path   a file, directory or glob ("src/**/*.py") of the workspace, or an opened file; {web}\
 "holdfast://JOB@N": turn N of another job of this archive, "holdfast://JOB": that job in short ("self": this one; "self@N/effect/K": what effect K, from 0, of \
 turn N's statement gave).
-pos    a 0-based line (40 or "40"), "line:column" ("120:80"; the column counts where a line is too long to be shown whole), or "/text": the first line that contains text.
+pos    a 0-based line (40 or "40"), "line:column" ("120:80"; the column counts where a line is too long to be shown whole), -40: the fortieth line from the end; or "/text": the first line that contains text.
 tokens how much to show at most; All for as much as the reader allows ({most:,}).
 lod    level of detail. 0: the text from pos on. 1: structure (symbols, headings, keys, columns; of a \
 directory its tree, of a glob its files' symbols). 2: {summary} 3: what changed since it was last shown.
@@ -319,6 +325,36 @@ The workspace is read-only; paths are relative to it, and what lies outside it c
 open(path).read(), os.listdir(path), os.path.exists(path) and pathlib.Path(path) with .read_text(), .iterdir(), .glob(pattern), \
 .rglob(pattern), .walk(), .exists(), .is_dir(), .is_file(), .stat() work; a file that is read so has at most 256 kB. What you \
 print comes back once, at most 8,000 characters of it; a view stays and is kept current. A statement has no network."""
+
+
+_OWN_FILES = """\
+# Files
+/workspace is this job's own copy, which nobody else reads or writes; paths are relative to it, and what lies outside cannot be reached. \
+open(path), os and pathlib read and write files there; a file that is read so has at most 256 kB. What you \
+print comes back once, at most 8,000 characters of it; a view stays and is kept current. Each of these calls is kept, whatever comes after it:"""
+
+_OWN_NOTES = """\
+A CommandResult has exit_code, stdout, stderr (of long ones both ends), seconds, and note: why it was ended, what was not kept. view(result) or \
+view(result.stdout, pos="-40") shows all that it printed. A command starts in /workspace, {network}{setup}; /tmp is empty. Its processes end with it: nothing goes on in the \
+background. {excluded}"""
+
+
+def _hands(writable: Writable) -> str:
+    network = "with network" if writable.network else "without network"
+    setup = ", with /env/bin in its PATH" if writable.setup else ""
+    left_out = ", ".join(writable.exclude)
+    notes = _OWN_NOTES.format(
+        network=network,
+        setup=setup,
+        excluded=f"Not there, and not kept if made: {left_out}." if left_out else "",
+    )
+    return "\n".join(
+        [
+            _OWN_FILES,
+            *(f"{s.name}({s.shape()}): {s.doc}" for s in api.HANDS),
+            notes.rstrip(),
+        ]
+    )
 
 
 def _tools(tools: Sequence[Tool]) -> str:

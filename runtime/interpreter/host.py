@@ -40,6 +40,7 @@ class EffectKind(StrEnum):
     FILE = "file"
     TOOL = "tool"
     SERVER = "server"
+    CHANGE = "change"
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,16 @@ from runtime.base.digests import canonical_json
 from runtime.base.values import Value
 from runtime.context import api
 from runtime.context.graph import ContextGraph
-from runtime.context.outcomes import NeedsRead, NodeRef, Outcome, Raised, Returned
+from runtime.context.outcomes import (
+    NeedsRead,
+    NodeRef,
+    Outcome,
+    Raised,
+    Refused,
+    Returned,
+)
 from runtime.context.sources import ALL_TOKENS, ReadResult
+from runtime.interpreter import hands
 from runtime.interpreter.echo import text_of
 from runtime.interpreter.host import (
     Answer,
@@ -113,7 +121,8 @@ class JobHost:
     """Answers the calls of one statement.
 
     ``now`` is workflow time in seconds; ``tools`` are the names of the job's tools, ``servers`` its
-    MCP servers by their names.
+    MCP servers by their names. ``outputs`` are those of its commands, if it may change its
+    workspace; None: it may not.
     """
 
     graph: ContextGraph
@@ -122,6 +131,7 @@ class JobHost:
     turn: int
     now: float
     servers: Mapping[str, ServerListing] = field(default_factory=dict)
+    outputs: hands.Outputs | None = None
     finished: Finished | None = None
     asked_to_condense: bool = False
     touched: list[str] = field(default_factory=list)
@@ -141,9 +151,10 @@ class JobHost:
         if name == "condense":
             return self._condense(args, kwargs)
         if name == "view":
-            args = (_source(args[0]), *args[1:]) if args else args
+            args = (self._source(args[0]), *args[1:]) if args else args
             kwargs = {
-                key: _source(value) if key == "path" else value for key, value in kwargs.items()
+                key: self._source(value) if key == "path" else value
+                for key, value in kwargs.items()
             }
         if name in CONTEXT_FUNCTIONS:
             problem = _too_long(name, args, kwargs) or self._too_many(name)
@@ -152,6 +163,8 @@ class JobHost:
             return self._outcome(name, self.graph.call_function(name, args, kwargs, turn=self.turn))
         if name == pure.FUNCTION:
             return _computed(args, kwargs)
+        if self.outputs is not None and name in api.HAND_NAMES:
+            return self._change(name, lambda: hands.asked(name, args, kwargs))
         if name in self.tools:
             return self._asked(
                 EffectKind.TOOL, name, lambda: ToolRequest(tool=name, **_arguments(args, kwargs))
@@ -238,6 +251,10 @@ class JobHost:
                 " relative",
             )
         if os_values.would_write(operation, args[1:], kwargs):
+            if self.outputs is not None:
+                return self._change(
+                    operation, lambda: hands.asked_of_system(operation, path, args[1:], kwargs)
+                )
             return Failure("PermissionError", f"{os_values.READ_ONLY}: {path!r}")
         if operation in _READS and (path, operation) in self._opened:
             return Given(self._opened[path, operation])
@@ -262,6 +279,8 @@ class JobHost:
             return Failure(result.error_type, result.error_message)
         if effect.kind in {EffectKind.TOOL, EffectKind.SERVER}:
             return Given(result.value)
+        if effect.kind is EffectKind.CHANGE:
+            return self._changed(effect, result.value)
         request: FileRequest = effect.request
         value = os_values.decode(request.operation, result.value, result.encoding)
         if request.operation == "open":
@@ -270,6 +289,32 @@ class JobHost:
             mode = os_values.open_mode(request.args, request.kwargs)
             return Given(MontyFileHandle(os_values.virtual_path(request.path), mode))
         return Given(value)
+
+    def _change(self, name: str, question: Callable[[], hands.ChangeRequest]) -> Effect | Failure:
+        try:
+            request = question()
+        except Refused as refused:
+            return Failure(refused.raised.type, refused.raised.message)
+        return self._asked(EffectKind.CHANGE, name, lambda: request)
+
+    def _changed(self, effect: Effect, value: Any) -> Given:
+        # What was read before is of another version.
+        self._opened.clear()
+        made = hands.given(effect.name, effect.request, value)
+        if isinstance(made, hands.CommandResult) and self.outputs is not None:
+            self.outputs.take(made)
+        return Given(made)
+
+    def _source(self, value: Any) -> Any:
+        """What a view is made of: an opened file or a path, as the workspace knows it, or what a
+        command printed; other values unchanged.
+        """
+        if self.outputs is not None:
+            value = self.outputs.address(value)
+        path = value.path if isinstance(value, MontyFileHandle) else value
+        if isinstance(path, PurePosixPath | str):
+            return os_values.workspace_path(str(path))
+        return path
 
     def take_output(self) -> str:
         """What ``show`` displayed since the last time."""
@@ -441,14 +486,6 @@ def _too_long(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Failu
     if any(isinstance(value, str) and len(value) > MAX_TEXT for value in (*args, *kwargs.values())):
         return Failure("ValueError", f"{name}(): an argument has more than {MAX_TEXT:,} characters")
     return None
-
-
-def _source(value: Any) -> Any:
-    """What a view is made of: an opened file or a path, as the workspace knows it; other values
-    unchanged.
-    """
-    path = value.path if isinstance(value, MontyFileHandle) else value
-    return os_values.workspace_path(str(path)) if isinstance(path, PurePosixPath | str) else path
 
 
 def _size(value: Any) -> int:

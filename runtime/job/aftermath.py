@@ -16,13 +16,15 @@ class Aftermath(Value):
     ``execution`` is the statement's. ``nodes`` are the states of live nodes by their ``obj_id``:
     all of them or those that changed since the call; one with ``"removed": true`` is gone.
     ``condensations`` are those that took effect. ``events`` are the context's, None in archives
-    from before they were recorded. All of it is JSON, and not interpreted here.
+    from before they were recorded. ``workspace`` is the version that the job's own workspace is at
+    now. All of it is JSON, and not interpreted here.
     """
 
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
     condensations: Annotated[tuple[CondensationRecord, ...], LeftOut()] = ()
     events: Annotated[tuple[dict[str, Any], ...] | None, Later()] = None
+    workspace: Annotated[str, LeftOut()] = ""
 
 
 class BetweenCalls(Aftermath):

@@ -13,6 +13,7 @@ from runtime.history.codec import event_from_json, event_to_json
 from runtime.history.events import is_shown
 from runtime.history.log import EventLog
 from runtime.history.properties import ALL_PROPERTIES, USER_MESSAGES_PINNED
+from runtime.interpreter.hands import Outputs
 from runtime.interpreter.run import SavedSession, Session
 from runtime.job.places import Places, SavedPlaces
 from runtime.job.saved_prompt import SavedReply, packed, restored_replies, saved_replies, unpacked
@@ -38,6 +39,8 @@ class SavedDesk(SavedSession, SavedSurface, SavedPlaces):
     replies: tuple[SavedReply, ...] = ()
     layout: str
     servers: tuple[ServerListing, ...] = ()
+    workspace: str = ""
+    outputs: dict[str, str] = {}
 
 
 class Desk:
@@ -45,7 +48,8 @@ class Desk:
 
     ``key`` seeds the interpreter's random numbers; ``count`` counts tokens. ``replies`` are the
     segments of the model's replies by turn, ``shown`` the digests of the last prompt's segments,
-    ``servers`` what the job's MCP servers offered when it began.
+    ``servers`` what the job's MCP servers offered when it began. ``workspace`` is the version that
+    the job's own workspace is at, if it has one, and ``outputs`` what its commands printed.
     """
 
     def __init__(
@@ -68,6 +72,8 @@ class Desk:
         self.projector = Projector(count)
         self.replies: dict[int, Segment] = {}
         self.shown: tuple[str, ...] = ()
+        self.workspace = ""
+        self.outputs = Outputs()
 
     # They come from the definition.
     MADE_ANEW: ClassVar[frozenset[str]] = frozenset({"spec", "count", "projector"})
@@ -90,6 +96,8 @@ class Desk:
             replies=saved_replies(self.replies, shown, self.turn),
             layout=packed(self.shown),
             servers=self.servers,
+            workspace=self.workspace,
+            outputs=self.outputs.known,
         )
 
     def restore(self, saved: SavedDesk) -> None:
@@ -113,3 +121,4 @@ class Desk:
         self.surface.graph, self.surface.names = self.graph, self.session.names.handles
         self.replies = restored_replies(saved.replies, events)
         self.shown = unpacked(saved.layout)
+        self.workspace, self.outputs = saved.workspace, Outputs(saved.outputs)

@@ -131,6 +131,7 @@ class Job:
             urls=spec.urls,
             writer=spec.writer is not None,
             servers=servers,
+            writable=spec.writable,
         )
         self._message(MessageSource.SYSTEM, contract)
         self._message(MessageSource.GOAL, spec.goal)

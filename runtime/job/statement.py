@@ -13,7 +13,7 @@ from runtime.base.values import Value
 from runtime.context import api
 from runtime.context.contract import any_once, type_stubs
 from runtime.interpreter import namespace, output
-from runtime.interpreter.host import Answer, Effect
+from runtime.interpreter.host import Answer, Effect, EffectKind
 from runtime.interpreter.job_host import Finished, JobHost
 from runtime.interpreter.records import (
     Artifact,
@@ -50,6 +50,7 @@ class JobStatement:
         self._started = now
         self._before = desk.graph.snapshot()
         self._aborted = False
+        self._version = desk.workspace
         self._host = JobHost(
             graph=desk.graph,
             tools=frozenset(tool.name for tool in desk.spec.tools),
@@ -57,19 +58,21 @@ class JobStatement:
             result_schema=desk.spec.result,
             turn=desk.turn,
             now=now,
+            outputs=desk.outputs if desk.spec.writable is not None else None,
         )
         names = {tool.name for tool in desk.spec.tools}
         if any_once(desk.spec.tools, desk.servers):
             names.add(OUTCOME_UNKNOWN)
         servers = frozenset(server.name for server in desk.servers)
+        hands = desk.spec.writable is not None
         self._run = StatementRun(
             source=source,
             before=desk.session,
             host=self._host,
-            stubs=type_stubs(desk.spec.tools, desk.servers),
+            stubs=type_stubs(desk.spec.tools, desk.servers, hands=hands),
             seed=desk.key,
             obj_ids=lambda: desk.graph.obj_ids,
-            hidden=api.NAMES | names | servers,
+            hidden=api.names(hands=hands) | names | servers,
             servers=servers,
             shown_chars=min(output.SHOWN_CHARS, desk.spec.context_tokens // 2),
         )
@@ -89,16 +92,23 @@ class JobStatement:
             self._host.finished = None
             self._host.asked_to_condense = False
             self._desk.graph.restore(self._before)
+            self._desk.workspace = self._version
 
     def answered(self, effect: Effect, result: Value) -> Answer:
         """The answer that resumes the statement, from an effect's result."""
         path = getattr(effect.request, "path", None)
+        told = result.model_dump(mode="json")
+        if effect.kind is EffectKind.CHANGE:
+            self._desk.workspace = told["version"]
+            if isinstance(told.get("value"), dict):
+                # Two runs of one command differ in it, and in nothing that counts.
+                told["value"].pop("seconds", None)
         self.effects.append(
             EffectRecord(
                 kind=effect.kind,
                 name=effect.name,
                 request_digest=digest_of(effect.request.model_dump(mode="json")),
-                result_digest=digest_of(result.model_dump(mode="json")),
+                result_digest=digest_of(told),
                 error=getattr(result, "error_type", None),
                 path=None if path is None else path[:PATH_CHARS],
             )

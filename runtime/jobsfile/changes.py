@@ -37,6 +37,8 @@ def definition_digest(job: JobSpec) -> str:
         for name in ("effect", "timeout", "retries"):
             if tool[name] == ToolSpec.model_fields[name].default:
                 del tool[name]
+    if job.writable is None:
+        del value["writable"]
     return digest_of(value)
 
 
@@ -50,6 +52,8 @@ def changes(old: JobSpec, new: JobSpec) -> list[str]:
 def _comparable(job: JobSpec) -> dict[str, Any]:
     """The definition with its parts named as the jobs file names them, tools by their names."""
     value = job.model_dump(mode="json")
+    if (writable := value.pop("writable")) is not None:
+        value["workspace"] = {"from": value["workspace"], **writable}
     value["tools"] = {
         tool.name: tool.model_dump(mode="json", exclude={"name"}, exclude_none=True)
         for tool in job.tools

@@ -38,7 +38,7 @@ def _job(job: JobSpec) -> dict[str, Any]:
     value: dict[str, Any] = {
         "id": job.id,
         "goal": _text(job.goal),
-        "workspace": job.workspace,
+        "workspace": _workspace(job),
         "model": _exact({"name": job.model.name, **job.model.options}),
         "form": job.form,
         "budget": {
@@ -84,6 +84,14 @@ def _job(job: JobSpec) -> dict[str, Any]:
 def _server(server: ServerSpec) -> dict[str, Any]:
     value = server.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
     return {**_exact(value), "timeout": format_duration(server.timeout)}
+
+
+def _workspace(job: JobSpec) -> Any:
+    if job.writable is None:
+        return job.workspace
+    fields = job.writable.model_dump(mode="json")
+    begins = {"from": job.workspace} if job.workspace else {}
+    return _exact({**begins, "write": True, **fields, "setup": _text(fields["setup"])})
 
 
 def _text(text: str) -> Any:

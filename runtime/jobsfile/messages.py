@@ -15,6 +15,7 @@ from runtime.jobsfile.written import (
     WrittenModel,
     WrittenSections,
     WrittenSettings,
+    WrittenWorkspace,
 )
 
 _EXPECTED = {
@@ -99,8 +100,11 @@ def _unknown(location: Location, root: type[BaseModel]) -> str:
         model = WrittenModel
     elif "condenser" in way[-2:]:
         model = WrittenCondenser
+    elif way[-1:] == ["workspace"]:
+        model = WrittenWorkspace
     elif way[:1] == ["defaults"]:
         model = WrittenSettings
-    known = [*model.model_fields, *(["jobs"] if model is WrittenHeader else [])]
+    fields = (field.alias or name for name, field in model.model_fields.items())
+    known = [*fields, *(["jobs"] if model is WrittenHeader else [])]
     place = next((place for place, other in _PLACES if name in other.model_fields), "")
     return unknown_key(name, known, elsewhere=f"it belongs {place}" if place else "")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from runtime.archive.workspaces import WORKSPACE_OF
 from runtime.base.computed import without_keys
 from runtime.base.effect_classes import EffectClass
 from runtime.base.errors import InputError
@@ -26,13 +27,16 @@ from runtime.jobsfile.written import (
     WrittenHeader,
     WrittenJob,
     WrittenModel,
+    WrittenRedaction,
     WrittenRetry,
     WrittenSections,
     WrittenServer,
+    WrittenWorkspace,
     is_secret_key,
     is_secret_name,
 )
 from runtime.redaction.rules import Redaction
+from runtime.sources.archived import SCHEME
 from runtime.spec.models import (
     NO_MODEL,
     Budget,
@@ -44,6 +48,7 @@ from runtime.spec.models import (
     Retry,
     Sections,
     ToolSpec,
+    Writable,
     auto,
 )
 from runtime.spec.servers import ServerSpec
@@ -134,12 +139,14 @@ class Resolver:
         if missing:
             return None
         model = self.model(*setting("model"))
-        workspace = self._workspace(*setting("workspace"))
+        workspace, writable = self._workspace(*setting("workspace"))
+        redact = _redaction(setting("redact")[0], writable)
         form = setting("form")[0]
         return JobSpec(
             id=job.id,
             goal=job.goal,
             workspace=workspace,
+            writable=writable,
             tools=tools,
             mcp=servers,
             result=schema,
@@ -154,9 +161,7 @@ class Resolver:
             summary_model=self._summary_model(*setting("summary_model")),
             urls=tuple(setting("urls")[0]),
             projection=ProjectionPolicy(setting("projection")[0]),
-            redact=Redaction(
-                **{name: tuple(texts) for name, texts in setting("redact")[0].model_dump().items()}
-            ),
+            redact=redact,
         )
 
     def _path(self, text: str) -> str:
@@ -166,7 +171,25 @@ class Resolver:
         """
         return os.path.normpath(self._directory / Path(text).expanduser())
 
-    def _workspace(self, text: str, at: Location) -> str:
+    def _workspace(self, written: WrittenWorkspace, at: Location) -> tuple[str, Writable | None]:
+        """Where the workspace comes from, and what makes it one that the job may change."""
+        writable = None
+        if written.write:
+            fields = written.model_dump(exclude={"from_", "write"})
+            writable = Writable(
+                **{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+            )
+            if written.from_ is None:
+                return "", writable
+            if written.from_.startswith(SCHEME):
+                if WORKSPACE_OF.fullmatch(written.from_) is None:
+                    self._problems.add(
+                        (*at, "from"), f"expected holdfast://JOB@N, got {shown(written.from_)}"
+                    )
+                return written.from_, writable
+        return self._directory_at(written.from_ or "", at), writable
+
+    def _directory_at(self, text: str, at: Location) -> str:
         path = self._path(text)
         fault = (
             "which is none" if "\0" in text or not Path(path).is_dir() else workspace_fault(path)
@@ -362,6 +385,14 @@ class Resolver:
             except InputError as error:
                 self._tools[target] = str(error)
         return self._tools[target]
+
+
+def _redaction(written: WrittenRedaction, writable: Writable | None) -> Redaction:
+    """What is masked: the secrets that commands are given too."""
+    fields = {name: tuple(texts) for name, texts in written.model_dump().items()}
+    secrets = () if writable is None else writable.secrets
+    fields["env"] = tuple(dict.fromkeys((*fields["env"], *secrets)))
+    return Redaction(**fields)
 
 
 def workspace_fault(path: str) -> str | None:

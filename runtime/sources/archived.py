@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from runtime.archive.catalog import find_job
 from runtime.archive.job import JobArchive
-from runtime.archive.recorded import recorded_effect, turn_record
+from runtime.archive.recorded import recorded_effect, recorded_stream, turn_record
 from runtime.archive.stores import ObjectStore
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import NotFound, ObjectMissing
@@ -25,9 +26,13 @@ from runtime.sources.source import Known, Opened
 SCHEME = "holdfast://"
 
 _ADDRESS = re.compile(
-    r"holdfast://(?P<job>[^@\s]+?)(?:@(?P<turn>\d{1,9})(?:/effect/(?P<effect>\d{1,6}))?)?/?"
+    r"holdfast://(?P<job>[^@\s]+?)(?:@(?P<turn>\d{1,9})(?:/effect/(?P<effect>\d{1,6})"
+    r"(?:/(?P<stream>stdout|stderr))?)?)?/?"
 )
-_HELP = "expected holdfast://JOB, holdfast://JOB@TURN or holdfast://JOB@TURN/effect/K"
+_HELP = (
+    "expected holdfast://JOB, holdfast://JOB@TURN, holdfast://JOB@TURN/effect/K or"
+    " holdfast://JOB@TURN/effect/K/stdout"
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,11 @@ class ArchiveSource:
                 return self._opened(_job_text(archive, runs[-1]), "job.md")
             turn = int(found["turn"])
             if found["effect"] is not None:
-                return self._effect(archive, runs[-1], turn, int(found["effect"]))
+                effect = int(found["effect"])
+                if found["stream"] is not None:
+                    data = recorded_stream(archive, runs[-1], turn, effect, found["stream"])
+                    return Opened(data, digest_bytes(data), len(data), f"{found['stream']}.txt")
+                return self._effect(archive, runs[-1], turn, effect)
             return self._opened(_turn_text(archive, runs[-1], turn), "turn.md")
         except (NotFound, ObjectMissing) as error:
             raise FileNotFoundError(f"{error}: {self.uri!r}") from None
@@ -79,6 +88,11 @@ class ArchiveSource:
 
     def _effect(self, archive: JobArchive, run: str, turn: int, effect: int) -> Opened:
         value = recorded_effect(archive, run, turn, effect)
+        if value is not None and _is_command(value):
+            data = recorded_stream(archive, run, turn, effect, "stdout")
+            errors = recorded_stream(archive, run, turn, effect, "stderr")
+            both = b"".join(filter(None, [data, errors]))
+            return Opened(both, digest_bytes(both), len(both), "output.txt")
         if value is None:
             raise FileNotFoundError(
                 f"turn {turn} has no effect {effect} in the archive: {self.uri!r}"
@@ -96,6 +110,12 @@ class ArchiveSource:
     def _opened(self, text: str, name: str) -> Opened:
         data = text.encode("utf-8", "replace")
         return Opened(data, digest_bytes(data), len(data), name)
+
+
+def _is_command(value: dict[str, Any]) -> bool:
+    """Whether an effect's result is a command's: what it printed is kept beside it."""
+    result = value.get("value")
+    return isinstance(result, dict) and {"exit_code", "output"} <= result.keys()
 
 
 def _turn_text(archive: JobArchive, run: str, turn: int) -> str:

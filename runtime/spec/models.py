@@ -191,13 +191,41 @@ class ToolSpec(Spec):
     """How often a call is made again that failed."""
 
 
+DEFAULT_EXCLUDE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
+"""What a workspace that a job may change leaves out unless its job says otherwise: what tools make
+anew.
+"""
+
+
+class Writable(Spec):
+    """What makes a workspace one that its job may change: a copy of its own, in versions."""
+
+    exclude: tuple[str, ...] = DEFAULT_EXCLUDE
+    """Patterns as in ``.gitignore`` of what is neither taken in nor kept."""
+    setup: str = ""
+    """Shell commands that make ``/env``, once for equal inputs on a host; empty: there is none."""
+    sandbox: Literal["auto", "bwrap", "none"] = "auto"
+    """What commands run in. ``none`` is no sandbox at all."""
+    network: bool = False
+    """Whether commands reach the network."""
+    keep: tuple[str, ...] = ()
+    """Patterns of files that are handed over with the result."""
+    secrets: tuple[str, ...] = ()
+    """Names of the worker's environment variables that commands are given."""
+
+
 class JobSpec(Spec):
     """One job of a batch."""
 
     id: str
     goal: str
     workspace: str
-    """The absolute path of a directory that the job may read."""
+    """The absolute path of a directory that the job may read, or that its own workspace begins as a
+    copy of. A ``writable`` one may begin empty (``""``) or as another job's
+    (``holdfast://JOB@N``).
+    """
+    writable: Writable | None = None
+    """Whether the job may change its workspace, and how; None: it may not."""
     tools: tuple[ToolSpec, ...] = ()
     mcp: tuple[ServerSpec, ...] = ()
     """The MCP servers whose tools it may call."""

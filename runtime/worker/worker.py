@@ -20,6 +20,8 @@ from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, Wo
 from activities.bounds import Bounds
 from activities.build import code_digest, this_build
 from activities.checkpoints import CheckpointActivities
+from activities.commands import Versions
+from activities.hands import HandsActivities
 from activities.heartbeats import HeartbeatInterceptor
 from activities.lifecycle import LifecycleActivities
 from activities.model import ModelActivities, warm
@@ -31,8 +33,10 @@ from activities.verdicts import record_verdict
 from activities.working_time import WorkingTime
 from activities.workspace import WorkspaceActivities
 from runtime.archive.stores import ObjectStore
+from runtime.archive.trees import Trees
 from runtime.base.home import state_home
 from runtime.base.tokens import DEFAULT_ENCODING, encoding
+from runtime.checkouts.checkout import Checkouts
 from runtime.interpreter import pool
 from runtime.interpreter.checker import GaveUp
 from runtime.interpreter.typecheck import check
@@ -106,7 +110,10 @@ class Parts:
 
 def make_parts(client: Client, store: ObjectStore, allowed: tuple[Path, ...] = ()) -> Parts:
     """The parts of a worker that archives to ``store``."""
-    model, workspace = ModelActivities(store), WorkspaceActivities(store=store)
+    versions = Versions(Checkouts(state_home().workspaces, Trees(store)))
+    model = ModelActivities(store)
+    workspace = WorkspaceActivities(store=store, versions=versions)
+    hands = HandsActivities(store, versions)
     summaries = SummaryActivities(store, workspace, model)
     checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
     tools = ToolActivities(store)
@@ -119,6 +126,8 @@ def make_parts(client: Client, store: ObjectStore, allowed: tuple[Path, ...] = (
         tools.list_servers,
         workspace.read_sources,
         workspace.file_call,
+        hands.open_workspace,
+        hands.change_workspace,
         record_verdict,
         checkpoints.save_checkpoint,
         checkpoints.load_checkpoint,

@@ -82,15 +82,19 @@ class Workspace:
 
     Holds nothing open between calls; safe between threads.
 
+    ``own``: it is a version of the job's own, laid out for it; how many links its files have is no
+    part of that.
+
     Paths are relative, ``/workspace/...``, or start with ``~`` for the root. Every method raises
     ``FileNotFoundError``, ``PermissionError`` (the path leads out, or names no regular file),
     ``IsADirectoryError``, ``NotADirectoryError``, ``OSError`` (a loop of links, a bound) or
     ``ValueError`` (no file can have that path), each naming the path as given.
     """
 
-    def __init__(self, root: str, limits: Limits | None = None) -> None:
+    def __init__(self, root: str, limits: Limits | None = None, *, own: bool = False) -> None:
         self._root = root
         self._limits = limits or Limits()
+        self._own = own
 
     def read_bytes(self, path: str) -> bytes:
         """The whole content of a file of at most ``read_bytes``."""
@@ -184,7 +188,16 @@ class Workspace:
             status = entry.status
         moment = status.st_mtime
         return StatResult(
-            status.st_mode, 0, 0, status.st_nlink, 0, 0, status.st_size, moment, moment, moment
+            status.st_mode,
+            0,
+            0,
+            1 if self._own else status.st_nlink,
+            0,
+            0,
+            status.st_size,
+            moment,
+            moment,
+            moment,
         )
 
     def listdir(self, path: str) -> list[str]:

@@ -16,8 +16,9 @@ from runtime.archive.trees import Trees
 from runtime.base.values import JobKey
 from runtime.checkouts.checkout import Busy, Checkouts
 from runtime.checkouts.excluded import excluded
-from runtime.checkouts.laying import EPOCH, remove_tree
+from runtime.checkouts.laying import EPOCH
 from runtime.checkouts.taking import Digests, Taken, differing, take
+from runtime.sandbox.layers import remove_tree
 from runtime.trees.entries import Entry, directory_entry, file_entry, link_entry
 from runtime.trees.tree import Tree
 

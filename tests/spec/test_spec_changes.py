@@ -16,6 +16,7 @@ from runtime.spec.models import (
     ModelSettings,
     Sections,
     ToolSpec,
+    Writable,
 )
 
 TOOL = ToolSpec(
@@ -52,6 +53,7 @@ JOB = JobSpec(
         ({"condenser": ()}, ["condenser changed"]),
         ({"sections": Sections(views=900)}, ["sections.views: not set -> 900"]),
         ({"condenser": (CondenserSpec(kind=CondenserKind.SUMMARY, max_size=90),)}, ["condenser.max_size: not set -> 90"]),
+        ({"writable": Writable(network=True)}, ["workspace changed"]),
         ({"pin_user_messages": True}, ["pin_user_messages: false -> true"]),
         ({"encoding": "p50k_base"}, ["encoding: cl100k_base -> p50k_base"]),
         ({"redact": Redaction(env=("TEAM_KEY",))}, ['redact.env: not set -> ["TEAM_KEY"]']),
@@ -81,6 +83,7 @@ def test_every_field_counts() -> None:
         *(
             "goal",
             "workspace",
+            "writable",
             "budget",
             "model",
             "result",

@@ -280,8 +280,8 @@ def test_a_file_that_is_replaced_after_its_fingerprint_was_asked_for_is_read_as_
     class Replaced(WorkspaceActivities):
         """Replaces the file between the look at it and the read."""
 
-        def _sources(self, batch: ReadBatch) -> Any:
-            sources = super()._sources(batch)
+        def _sources(self, batch: ReadBatch, workspace: Workspace) -> Any:
+            sources = super()._sources(batch, workspace)
             real = sources.workspace.content
 
             def content(path: str) -> Any:

@@ -21,13 +21,12 @@ from runtime.archive.forms.others import (
     RunStart,
 )
 from runtime.archive.forms.step import Step
-from runtime.archive.forms.trees import Pack, TreeForm
 from runtime.base.digests import canonical_json
 from runtime.base.errors import ObjectCorrupt
 
 _FORMS: tuple[type[Form], ...] = (
     Definition, RunStart, Attempt, Step, Failure, Exchange, Effect, End, CheckpointForm, ReplayForm,
-    ClaimForm, Pack, TreeForm,
+    ClaimForm,
 )  # fmt: skip
 KINDS: dict[str, type[Form]] = {form.model_fields["kind"].default: form for form in _FORMS}
 

@@ -43,7 +43,9 @@ class RunStart(Form):
 
 
 class Effect(Form):
-    """The result of a tool call of a turn's statement, or of readings.
+    """The result of a tool call or a change of a turn's statement, or of readings.
+
+    Parts: ``stdout`` and ``stderr`` of a command, whole.
 
     ``uses``: what the store keeps for all jobs that it shows.
     """

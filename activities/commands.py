@@ -1,0 +1,232 @@
+"""Running a command of a statement in the files of a version, and taking in what it changed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from temporalio.exceptions import ApplicationError
+
+from activities.contracts import HeldVersion, WorkspaceChange
+from runtime.base.failpoints import failpoint
+from runtime.base.values import JobKey
+from runtime.checkouts.checkout import Busy, Checkouts
+from runtime.checkouts.excluded import excluded
+from runtime.checkouts.taking import Difference, Digests, differing, left_in
+from runtime.redaction.redactor import Redactor, redactor_of
+from runtime.sandbox.choice import overlays_work, sandbox_of
+from runtime.sandbox.command import Command, Finished, Limits, Place, Sandbox
+from runtime.sandbox.layers import remove_tree
+from runtime.trees.tree import Tree
+
+SHOWN_CHARS = 6_000
+"""Characters of each end of a stream that a statement is given."""
+
+WAIT_SECONDS = 30.0
+"""How long a command waits for its job's files, which a reading of another version may have."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command came to: the value that its statement gets, the version after it, and all that
+    it printed.
+    """
+
+    value: dict[str, Any]
+    version: str
+    texts: Mapping[str, bytes]
+
+
+class Versions:
+    """The workspaces of this host's jobs, laid out as their commands need them."""
+
+    def __init__(self, checkouts: Checkouts) -> None:
+        self.checkouts = checkouts
+
+    @cached_property
+    def overlays(self) -> bool:
+        """Whether what a command changes can land in a layer of its own on this host."""
+        return overlays_work(self.checkouts.root)
+
+    def linked(self, sandbox: str) -> bool:
+        """Whether a job with that sandbox has its files laid out as links that nobody writes to."""
+        return sandbox != "none" and self.overlays
+
+    @contextmanager
+    def laid_out(self, key: JobKey, held: HeldVersion) -> Iterator[Path]:
+        """A job's files at a version, to be read.
+
+        Raises:
+            ApplicationError: type ``WorkspaceBusy``: a command has them at another version.
+        """
+        checkout = self.checkouts.of(key, linked=self.linked(held.sandbox))
+        try:
+            with checkout.at(held.version, seconds=WAIT_SECONDS) as files:
+                yield files
+        except Busy as error:
+            raise ApplicationError(str(error), type="WorkspaceBusy") from error
+
+
+class Commands:
+    """Runs commands on this host."""
+
+    def __init__(self, versions: Versions, digests: Digests) -> None:
+        self._versions = versions
+        self._checkouts = versions.checkouts
+        self._trees = versions.checkouts.trees
+        self._digests = digests
+
+    def run(
+        self, change: WorkspaceChange, stop: threading.Event, on_line: Callable[[str], None]
+    ) -> Ran:
+        """Run the command that ``change`` asks for.
+
+        Raises:
+            SandboxFailed: if it could not be started.
+            Busy: if the job's files are in use for long.
+            TooMuch: if it wrote more than a version holds.
+            ValueError: if there can be no such command.
+        """
+        sandbox = sandbox_of(change.held.sandbox)
+        command = _command(change)
+        running = self._checkouts.root / "running"
+        running.mkdir(parents=True, exist_ok=True, mode=0o700)
+        top = Path(tempfile.mkdtemp(prefix="command-", dir=running))
+        try:
+            streams = top / "stdout", top / "stderr"
+            failpoint("hands.command.before")
+            if self._versions.linked(change.held.sandbox):
+                finished, version, dropped = self._layered(
+                    change, sandbox, command, top, streams, stop, on_line
+                )
+            else:
+                finished, version, dropped = self._direct(
+                    change, sandbox, command, streams, stop, on_line
+                )
+            redactor = redactor_of(change.redact)
+            texts = {path.name: redactor.data(_bytes(path)) for path in streams}
+            return Ran(_value(change, finished, texts, dropped, redactor), version, texts)
+        finally:
+            remove_tree(top)
+
+    def _layered(
+        self,
+        change: WorkspaceChange,
+        sandbox: Sandbox,
+        command: Command,
+        top: Path,
+        streams: tuple[Path, Path],
+        stop: threading.Event,
+        on_line: Callable[[str], None],
+    ) -> tuple[Finished, str, list[str]]:
+        """In an overlay: what it changed is what is in the upper layer."""
+        version = change.held.version
+        upper, work = top / "upper", top / "work"
+        upper.mkdir()
+        work.mkdir()
+        checkout = self._checkouts.of(change.key, linked=True)
+        with checkout.at(version, seconds=WAIT_SECONDS) as files:
+            place = Place(lowers=(files,), upper=upper, work=work)
+            finished = sandbox.run(command, place, *streams, on_beat=on_line, stop=stop)
+            _check_stop(stop)
+            failpoint("hands.command.after")
+            before = self._trees.tree(version)
+            found = left_in(upper, before, excluded(change.writable.exclude))
+        return finished, self._version(version, found), found.dropped
+
+    def _direct(
+        self,
+        change: WorkspaceChange,
+        sandbox: Sandbox,
+        command: Command,
+        streams: tuple[Path, Path],
+        stop: threading.Event,
+        on_line: Callable[[str], None],
+    ) -> tuple[Finished, str, list[str]]:
+        """In the files themselves: what it changed is found by looking at all of them."""
+        version, leave = change.held.version, excluded(change.writable.exclude)
+        checkout = self._checkouts.of(change.key, linked=False)
+        with checkout.at(version, alone=True, seconds=WAIT_SECONDS) as files:
+            place = Place(directory=files)
+            finished = sandbox.run(command, place, *streams, on_beat=on_line, stop=stop)
+            _check_stop(stop)
+            failpoint("hands.command.after")
+            before = self._trees.tree(version)
+            found = differing(files, before, leave, self._digests)
+            after = self._version(version, found)
+            checkout.settle(found.left, before, self._trees.tree(after))
+        return finished, after, found.dropped
+
+    def _version(self, before: str, found: Difference) -> str:
+        if not found.changes:
+            return before
+        tree: Tree = self._trees.write_change(before, found.changes, found.data).tree
+        return tree.version
+
+
+def _command(change: WorkspaceChange) -> Command:
+    given = change.arguments
+    env = {str(name): str(value) for name, value in given.get("env", {}).items()}
+    for name in change.writable.secrets:
+        if name not in os.environ:
+            raise ValueError(f"sh(): the secret {name} is not in the worker's environment")
+        env.setdefault(name, os.environ[name])
+    return Command(
+        shell=str(given["command"]),
+        stdin=str(given.get("stdin", "")).encode("utf-8"),
+        env=env,
+        network=change.writable.network,
+        limits=Limits(seconds=float(given["timeout"])),
+    )
+
+
+def _check_stop(stop: threading.Event) -> None:
+    """A command that was ended because nobody wants it has come to nothing.
+
+    Raises:
+        OSError: if it was.
+    """
+    if stop.is_set():
+        raise InterruptedError("the command is not wanted any more")
+
+
+def _bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
+
+
+def _value(
+    change: WorkspaceChange,
+    finished: Finished,
+    texts: Mapping[str, bytes],
+    dropped: list[str],
+    redactor: Redactor,
+) -> dict[str, Any]:
+    where = f"holdfast://self@{change.turn}/effect/{change.effect}"
+    notes = [finished.stopped] if finished.stopped else []
+    if finished.output_cut:
+        notes.append("it printed more than is kept")
+    notes += [redactor.text(line) for line in dropped]
+    return {
+        "exit_code": finished.exit_code,
+        **{name: _shown(texts[name], f"{where}/{name}") for name in ("stdout", "stderr")},
+        "seconds": round(finished.seconds, 3),
+        "note": "; ".join(notes),
+        "output": where,
+    }
+
+
+def _shown(data: bytes, where: str) -> str:
+    """Both ends of what a stream had, and where the rest is."""
+    text = data.decode("utf-8", "replace")
+    if len(text) <= 2 * SHOWN_CHARS:
+        return text
+    head, tail = text[:SHOWN_CHARS], text[-SHOWN_CHARS:]
+    missing = len(text) - len(head) - len(tail)
+    return f'{head}\n[… {missing:,} characters are not shown: view("{where}") …]\n{tail}'

@@ -1,0 +1,304 @@
+"""The activities by which a job changes its own workspace: it is opened once, and then each effect
+is a function from a version to a version (docs/workspaces.md).
+
+An effect that was archived is not carried out again. One that a crash cut short has left nothing
+that counts: its next attempt starts from the files of the version before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextvars
+import errno
+import os
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities._recorded_effects import NOT_RECORDED, recorded_value
+from activities.commands import Commands, Ran, Versions
+from activities.contracts import (
+    WorkspaceChange,
+    WorkspaceChanged,
+    WorkspaceOpen,
+    WorkspaceOpened,
+)
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import ObjectStore
+from runtime.archive.trees import TooMuch, tree_key
+from runtime.archive.workspaces import OPENING, opening_of, version_after
+from runtime.base import os_values
+from runtime.base.digests import digest_bytes
+from runtime.base.errors import NotFound
+from runtime.base.failpoints import failpoint
+from runtime.checkouts.checkout import Busy
+from runtime.checkouts.excluded import excluded
+from runtime.checkouts.taking import Digests, read_file, take
+from runtime.redaction.redactor import redactor_of
+from runtime.sandbox.choice import sandbox_of
+from runtime.sandbox.command import SandboxFailed, SandboxUnavailable
+from runtime.trees import editing
+from runtime.trees.editing import Edited
+from runtime.trees.entries import Changes, Entry
+from runtime.trees.tree import Tree
+
+R = TypeVar("R")
+
+TOLD_PATHS = 50
+"""Changed paths that an effect's result names."""
+
+_TRIES = 3
+"""So often a directory is copied that changes meanwhile."""
+
+_THREADS = 64
+
+
+class _Changing(Exception):
+    """The directory changed while it was copied."""
+
+
+class HandsActivities:
+    """``open_workspace`` and ``change_workspace``."""
+
+    def __init__(self, store: ObjectStore, versions: Versions) -> None:
+        self._store = store
+        self._trees = versions.checkouts.trees
+        self._digests = Digests()
+        self._commands = Commands(versions, self._digests)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="holdfast-hands")
+
+    @activity.defn(name="open_workspace")
+    async def open_workspace(self, request: WorkspaceOpen) -> WorkspaceOpened:
+        """The version that a job's own workspace begins with.
+
+        Raises:
+            ApplicationError: type ``WorkspaceUnavailable``, not to be tried again: the directory
+                cannot be copied, the sandbox does not work here.
+            ArchiveError: the archive cannot be read or written.
+        """
+        return await self._in_thread(lambda: self._opened(request))
+
+    @activity.defn(name="change_workspace")
+    async def change_workspace(self, change: WorkspaceChange) -> WorkspaceChanged:
+        """What an effect came to, and the version after it.
+
+        Raises:
+            ApplicationError: type ``WorkspaceBusy``: another effect of the job holds its files.
+            ArchiveError: the archive cannot be read or written.
+        """
+        archive = JobArchive.of(self._store, change.key)
+        address = activity.info().workflow_run_id or "", change.turn, change.effect
+        if change.recorded is not None:
+            found = await self._in_thread(
+                lambda: recorded_value(self._store, change.recorded, archive, address)  # type: ignore[arg-type]
+            )
+            if found is None:
+                return WorkspaceChanged(
+                    version=change.held.version,
+                    error_type="RuntimeError",
+                    error_message=NOT_RECORDED,
+                )
+            return WorkspaceChanged.model_validate(found)
+        recorded = await self._in_thread(lambda: archive.effect(*address))
+        if recorded is None:
+            changed, texts = await self._done(change)
+            failpoint("hands.before_effect")
+            uses = (tree_key(changed.version),) if changed.version != change.held.version else ()
+            recorded = await self._in_thread(
+                lambda: archive.write_effect(*address, changed.model_dump(mode="json"), uses, texts)
+            )
+        failpoint("hands.before_return")
+        return WorkspaceChanged.model_validate(recorded)
+
+    async def _in_thread(self, work: Callable[[], R]) -> R:
+        run = contextvars.copy_context().run
+        return await asyncio.get_running_loop().run_in_executor(self._threads, run, work)
+
+    def _opened(self, request: WorkspaceOpen) -> WorkspaceOpened:
+        failpoint("hands.open.before")
+        archive = JobArchive.of(self._store, request.key)
+        run = activity.info().workflow_run_id or ""
+        known = archive.effect(run, OPENING, 0)
+        if known is None and (record := request.recorded) is not None:
+            known = opening_of(JobArchive.of(self._store, record.source), record.source.run)
+            if known is not None and record.kept:
+                uses = (tree_key(known["version"]),)
+                known = archive.write_effect(run, OPENING, 0, known, uses)
+        if known is not None:
+            return WorkspaceOpened.model_validate(known)
+        try:
+            sandbox = sandbox_of(request.writable.sandbox).name
+            version, dropped = self._base(request)
+        except (OSError, SandboxUnavailable, NotFound, TooMuch, _Changing) as error:
+            raise ApplicationError(
+                f"the workspace cannot be opened: {error}",
+                type="WorkspaceUnavailable",
+                non_retryable=True,
+            ) from error
+        tree = self._trees.tree(version)
+        opened = WorkspaceOpened(
+            version=version,
+            files=tree.count,
+            size=tree.size,
+            dropped=dropped[:TOLD_PATHS],
+            sandbox=sandbox,
+        )
+        found = archive.write_effect(
+            run, OPENING, 0, opened.model_dump(mode="json"), (tree_key(version),)
+        )
+        failpoint("hands.open.after")
+        return WorkspaceOpened.model_validate(found)
+
+    def _base(self, request: WorkspaceOpen) -> tuple[str, tuple[str, ...]]:
+        """The version to begin with, archived, and what was not taken in."""
+        place = request.workspace
+        if not place:
+            return self._trees.write_base(Tree(), _nothing).tree.version, ()
+        if place.startswith("holdfast://"):
+            return version_after(self._store, place, request.key.batch), ()
+        leave = excluded(request.writable.exclude)
+        for _ in range(_TRIES):
+            taken = take(Path(place), leave, self._digests)
+            try:
+                base = self._trees.write_base(taken.tree, _reader(Path(place), taken.tree))
+            except (_Changing, FileNotFoundError):
+                continue
+            return base.tree.version, taken.dropped
+        raise _Changing(f"{place} was changed each time while it was copied")
+
+    async def _done(self, change: WorkspaceChange) -> tuple[WorkspaceChanged, Mapping[str, bytes]]:
+        """Carry an effect out."""
+        stop = threading.Event()
+        # The loop's own: the interceptor's heartbeat is for activities in threads.
+        line: list[str] = []
+        work = asyncio.ensure_future(self._in_thread(lambda: self._carried_out(change, stop, line)))
+        try:
+            while True:
+                done, _ = await asyncio.wait({work}, timeout=1.0)
+                if done:
+                    return work.result()
+                activity.heartbeat(*line[-1:])
+        finally:
+            stop.set()
+            if not work.done():
+                # A command ends within moments of the wish; its files are nobody's then.
+                await asyncio.wait({work})
+
+    def _carried_out(
+        self, change: WorkspaceChange, stop: threading.Event, line: list[str]
+    ) -> tuple[WorkspaceChanged, Mapping[str, bytes]]:
+        version = change.held.version
+        redactor = redactor_of(change.redact)
+        try:
+            if change.operation == "sh":
+                ran = self._commands.run(change, stop, lambda text: line.append(text))
+                return self._ran(change, ran), ran.texts
+            before = self._trees.tree(version)
+            edited = self._edited(before, change.operation, change.arguments)
+            leave = excluded(change.writable.exclude)
+            for path, entry in edited.changes.items():
+                if entry is not None and leave.above(path):
+                    raise PermissionError(
+                        errno.EACCES, "The workspace leaves such files out (exclude)", path
+                    )
+            after = self._trees.write_change(version, edited.changes, edited.data).tree
+            value = edited.value
+        except Busy as error:
+            raise ApplicationError(str(error), type="WorkspaceBusy") from error
+        except (OSError, ValueError, SandboxFailed, SandboxUnavailable) as error:
+            if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EMFILE}:
+                raise
+            return (
+                WorkspaceChanged(
+                    version=version,
+                    base=version,
+                    error_type=os_values.error_name(error)
+                    if isinstance(error, OSError | ValueError)
+                    else "RuntimeError",
+                    error_message=redactor.text(str(error)),
+                ),
+                {},
+            )
+        return _told(version, before, after, value), {}
+
+    def _ran(self, change: WorkspaceChange, ran: Ran) -> WorkspaceChanged:
+        version = change.held.version
+        before = self._trees.tree(version)
+        return _told(version, before, self._trees.tree(ran.version), ran.value)
+
+    def _edited(self, tree: Tree, operation: str, given: dict[str, Any]) -> Edited:
+        read = self._trees.content
+        path = given.get("path", "")
+        match operation:
+            case "write":
+                return editing.write(tree, path, _data(given), parents=given.get("parents", True))
+            case "append":
+                return editing.append(tree, path, _data(given), read)
+            case "edit":
+                return editing.edit(tree, path, given["old"], given["new"], given["count"], read)
+            case "delete":
+                return editing.delete(tree, path)
+            case "unlink":
+                return editing.unlink(tree, path)
+            case "rmdir":
+                return editing.rmdir(tree, path)
+            case "mkdir":
+                return editing.mkdir(
+                    tree, path, parents=given["parents"], exist_ok=given["exist_ok"]
+                )
+            case "move":
+                return editing.move(tree, path, given["to"], into=given["into"])
+            case _:
+                raise ValueError(f"{operation} is not available in a statement")
+
+
+def _told(version: str, before: Tree, after: Tree, value: Any) -> WorkspaceChanged:
+    """The result of an effect that led from one tree to another."""
+    changes = before.difference(after)
+    return WorkspaceChanged(
+        value=value,
+        version=after.version,
+        base=version,
+        changed=tuple(letters(before, changes))[:TOLD_PATHS],
+        count=len(changes),
+    )
+
+
+def letters(before: Tree, changes: Changes) -> list[tuple[str, str]]:
+    """Each changed path with ``A``, ``M`` or ``D``, as JSON can hold it."""
+
+    def letter(path: str, entry: Entry | None) -> str:
+        return "D" if entry is None else "A" if before.get(path) is None else "M"
+
+    return [
+        (os.fsencode(path).decode("utf-8", "backslashreplace"), letter(path, entry))
+        for path, entry in changes.items()
+    ]
+
+
+def _data(given: dict[str, Any]) -> bytes:
+    if "data" in given:
+        return base64.b64decode(given["data"])
+    return str(given["text"]).encode("utf-8")
+
+
+def _nothing(path: str) -> bytes:
+    raise FileNotFoundError(path)
+
+
+def _reader(root: Path, tree: Tree) -> Callable[[str], bytes]:
+    """The bytes of a directory's files, as they were when its tree was taken."""
+
+    def read(path: str) -> bytes:
+        data, entry = read_file(root / path)[0], tree.get(path)
+        if entry is None or digest_bytes(data) != entry.content:
+            raise _Changing(path)
+        return data
+
+    return read

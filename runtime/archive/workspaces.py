@@ -1,0 +1,66 @@
+"""The versions of a job's workspace, turn by turn, as its archive has them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from runtime.archive import keys
+from runtime.archive.catalog import find_job
+from runtime.archive.job import JobArchive
+from runtime.archive.recorded import turn_record
+from runtime.archive.stores.protocol import ObjectStore
+from runtime.base.errors import NotFound, ObjectMissing
+from runtime.base.values import JobKey
+
+WORKSPACE_OF = re.compile(r"holdfast://(?P<job>[^@\s]+)@(?P<turn>\d{1,9})/?")
+"""The workspace of a job after a turn."""
+
+
+OPENING = 0
+"""The turn under which the opening of a workspace is archived, as its effect 0."""
+
+
+def opening_of(archive: JobArchive, run: str) -> dict[str, Any] | None:
+    """What a run's workspace began with, or that of the run that it goes back to; None if nobody
+    opened one.
+    """
+    for span in reversed(archive.lineage.spans(run)):
+        key = keys.effect_key_in(span.prefix, OPENING, 0)
+        try:
+            return dict(archive.objects.get(key, "effect").header["value"])
+        except ObjectMissing:
+            continue
+    return None
+
+
+def version_after(store: ObjectStore, address: str, batch: str) -> str:
+    """The version that a job's workspace was at after a turn (``holdfast://JOB@N``); a job of
+    ``batch`` is the nearest that a name can mean.
+
+    Raises:
+        NotFound: if there is no such job or turn, or it has no workspace of its own.
+    """
+    found = WORKSPACE_OF.fullmatch(address)
+    if found is None:
+        raise NotFound(f"expected holdfast://JOB@N, got {address!r}")
+    name = found["job"]
+    near = JobKey(batch=batch, job=name) if "/" not in name else None
+    key = near if near and JobArchive.of(store, near).runs() else find_job(store, name)
+    archive = JobArchive.of(store, key)
+    return workspace_after(archive, archive.runs()[-1], int(found["turn"]))
+
+
+def workspace_after(archive: JobArchive, run: str, turn: int) -> str:
+    """The version after a turn of a run; turn 0 is before the first.
+
+    Raises:
+        NotFound: if there is no such turn, or the job has no workspace of its own.
+    """
+    record = turn_record(archive, run, max(turn, 1))
+    after = record.after if turn else record.step
+    version = "" if after is None else after.workspace
+    if not version:
+        what = "it has not ended" if after is None else "the job has no workspace of its own"
+        raise NotFound(f"{archive.prefix}@{turn} has no version of a workspace: {what}")
+    return version
