@@ -251,6 +251,8 @@ def _arguments(
     if responses is None:
         messages = [
             {name: value for name, value in m.items() if name != "reasoning_items"}
+            if "reasoning_items" in m
+            else m
             for m in messages
         ]
     arguments = {**options.arguments, **_fixed(options, messages, tools)}

@@ -33,6 +33,7 @@ from activities._secrets import Secrets
 from activities.contracts import BUDGET_SPENT, TurnCall
 from activities.prices import prices_of
 from runtime.archive.allowed import clean_model
+from runtime.archive.caches import Recent
 from runtime.archive.forms import (
     Capture,
     ExchangeReason,
@@ -50,9 +51,8 @@ from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
 from runtime.base.tokens import encoding
 from runtime.base.values import Failed, Usage
-from runtime.projection.messages import Marks, messages_of, tools_of
+from runtime.projection.messages import Marks, Told, told, tools_of
 from runtime.projection.prefix import prefix_of
-from runtime.projection.project import tokens_of
 from runtime.projection.segments import Segment
 from runtime.projection.transcript import transcript_of
 
@@ -76,16 +76,24 @@ Messages = Sequence[dict[str, Any]]
 Tools = list[dict[str, Any]] | None
 
 
-Prompt = Callable[[Sequence[Segment], str, Marks], tuple[Messages, Tools]]
-"""What is sent for a layout, when replies have a form, with marks for the provider's cache."""
+Prompt = Callable[[Sequence[Segment], TurnCall, Marks], tuple[Messages, Tools]]
+"""What is sent for a layout and a call, with marks for the provider's cache."""
+
+_told: Recent[Told] = Recent(256)
+"""What was made of the jobs' last prompts: the next begin as they do."""
 
 
-def turn_prompt(layout: Sequence[Segment], form: str, marks: Marks) -> tuple[Messages, Tools]:
+def turn_prompt(layout: Sequence[Segment], call: TurnCall, marks: Marks) -> tuple[Messages, Tools]:
     """A turn's prompt, as the agent's model takes it."""
-    return messages_of(layout, marks), tools_of(form)
+    job = str(call.key)
+    made = told(layout, marks, _told.get(job))
+    _told.put(job, made)
+    return made.messages, tools_of(call.form)
 
 
-def summary_prompt(layout: Sequence[Segment], form: str, marks: Marks) -> tuple[Messages, Tools]:
+def summary_prompt(
+    layout: Sequence[Segment], call: TurnCall, marks: Marks
+) -> tuple[Messages, Tools]:
     """A prompt that asks for a summary and nothing else: a transcript, and no tools."""
     return transcript_of(layout), None
 
@@ -97,6 +105,7 @@ class _Ready:
     """
 
     layout: tuple[Segment, ...]
+    tokens: int
     messages: Messages
     tools: Tools
     prefix: StoredPrefix | None
@@ -160,7 +169,7 @@ class ModelTurn:
                 raise spent
         failpoint("model.before_call")
         answer = await self._answer(ready)
-        await self._check_room(ready.layout, answer)
+        await self._check_room(ready, answer)
         failpoint("model.after_call")
         return await self._kept(ready, answer)
 
@@ -199,11 +208,11 @@ class ModelTurn:
         before = self._archive.layout(call.parent)
         layout = call.layout.apply(before, self._archive.reply_segment(call.parent))
         prefix = prefix_of(before, layout)
-        messages, tools = self._prompt(layout, call.form, Marks(prices.marks, prefix.segments))
+        messages, tools = self._prompt(layout, call, Marks(prices.marks, prefix.segments))
         stored = (
             StoredPrefix.of(prefix, prices, call.moved) if self._prompt is turn_prompt else None
         )
-        return _Ready(layout, messages, tools, stored)
+        return _Ready(layout, prefix.tokens, messages, tools, stored)
 
     async def _answer(self, ready: _Ready) -> Answer:
         layout, messages, tools = ready.layout, ready.messages, ready.tools
@@ -222,15 +231,15 @@ class ModelTurn:
             )
         return answer
 
-    async def _check_room(self, layout: Sequence[Segment], answer: Answer) -> None:
+    async def _check_room(self, ready: _Ready, answer: Answer) -> None:
         """See that a reply is one, and not what is left where a prompt fills the model's window.
 
         Raises:
             ApplicationError: ``WindowFull``, if it is not.
         """
-        if left_no_room(answer, tokens_of(layout), self._call.accepted, self._options):
+        if left_no_room(answer, ready.tokens, self._call.accepted, self._options):
             failure = ApplicationError(NO_ROOM, type=FailureKind.WINDOW_FULL, non_retryable=True)
-            raise await asyncio.to_thread(self._fail, layout, failure, False)
+            raise await asyncio.to_thread(self._fail, ready.layout, failure, False)
 
     async def _record_unseen(self, messages: Messages, tools: Tools) -> bool:
         """Archive a request that none of our transports saw, as what it is: the request as handed
@@ -389,7 +398,7 @@ class ModelTurn:
         answer = clean
         tokens = _reply_tokens(answer, call.encoding)
         reported = answer.usage is not None and reports_usage(recorder)
-        usage = _reported(answer.usage) if reported else _counted(ready.layout, tokens)
+        usage = _reported(answer.usage) if reported else _counted(ready.tokens, tokens)
         failed = self._attempts_before() if recorder.temporal_attempt > 1 else FailedAttempts()
         new = NewStep.like(
             call,
@@ -463,10 +472,8 @@ def _thought(block: dict[str, Any]) -> str:
     return "".join([str(block.get("thinking", "")), *(str(part.get("text", "")) for part in parts)])
 
 
-def _counted(layout: Sequence[Segment], tokens: int) -> Usage:
-    return Usage(
-        prompt=sum(segment.tokens for segment in layout), completion=tokens, reported=False
-    )
+def _counted(prompt: int, reply: int) -> Usage:
+    return Usage(prompt=prompt, completion=reply, reported=False)
 
 
 def _reported(usage: Any) -> Usage:

@@ -46,6 +46,12 @@ _LISTS = (
 """Where litellm keeps its callbacks."""
 
 
+_SIGNATURES = "_remove_thought_signatures_from_messages"
+"""litellm's function that makes every message anew, to take out of the ids of calls what Gemini has
+put there.
+"""
+
+
 def quieten(lite: Any) -> None:
     """Replace what works for callbacks. Methods that a release does not have are left out."""
     logging: Any = import_module("litellm.litellm_core_utils.litellm_logging").Logging
@@ -55,6 +61,9 @@ def quieten(lite: Any) -> None:
     for name in _AWAITED:
         if (real := getattr(logging, name, None)) is not None:
             setattr(logging, name, _unless_unheard_later(lite, real))
+    utils: Any = import_module("litellm.utils")
+    if (cleaned := getattr(utils, _SIGNATURES, None)) is not None:
+        setattr(utils, _SIGNATURES, _if_signed(cleaned))
     streaming: Any = import_module("litellm.litellm_core_utils.streaming_handler")
     if (threaded := getattr(streaming, "asyncify", None)) is not None:
         streaming.asyncify = _of_usage(lite, threaded)
@@ -79,6 +88,28 @@ def _unless_unheard_later(lite: Any, real: Callable[..., Any]) -> Callable[..., 
         return None if _unheard(lite) else await real(*arguments, **options)
 
     return told
+
+
+def _if_signed(cleaned: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(cleaned)
+    def told(messages: Any, thought_signature_separator: str) -> Any:
+        if current.get() is None or _names(messages, thought_signature_separator):
+            return cleaned(messages, thought_signature_separator)
+        return messages
+
+    return told
+
+
+def _names(messages: Any, mark: str) -> bool:
+    """Whether the id of a call in our messages holds ``mark``."""
+    for message in messages:
+        if calls := message.get("tool_calls"):
+            for call in calls:
+                if mark in call["id"]:
+                    return True
+        elif mark in (message.get("tool_call_id") or ""):
+            return True
+    return False
 
 
 def _of_usage(lite: Any, threaded: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,6 +15,7 @@ from runtime.archive.layouts import Layout
 from runtime.archive.nodes import NodeStates
 from runtime.archive.requests import RequestCache
 from runtime.archive.stores.protocol import ObjectStore
+from runtime.projection.segments import Segment
 
 V = TypeVar("V")
 
@@ -53,6 +54,7 @@ class Caches:
     def __init__(self) -> None:
         self.requests = RequestCache()
         self.layouts: Recent[Layout] = Recent(128)
+        self.replies: Recent[Segment] = Recent(128)
         self.objects: Recent[ArchivedObject] = Recent(256)
         self.nodes: Recent[NodeStates] = Recent(128)
         self.starts: dict[str, Mapping[str, Any]] = {}

@@ -61,8 +61,13 @@ class JobReader:
         """The segment of a step's reply; None for None."""
         if parent is None:
             return None
-        step = Step.read(self.objects.step(parent))
-        return step.reply.segment(step.turn)
+        archived = self.objects.step(parent)
+        segment = self._caches.replies.get(parent.key)
+        if segment is None:
+            step = Step.read(archived)
+            segment = step.reply.segment(step.turn)
+            self._caches.replies.put(parent.key, segment)
+        return segment
 
     def effect(self, run: str, turn: int, effect: int) -> dict[str, Any] | None:
         """The archived result of a tool call, or None."""

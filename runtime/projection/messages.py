@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import islice
 from typing import Any
 
 from runtime.base.values import ToolCall
 from runtime.interpreter.replies import TOOL_ARGUMENT, TOOL_NAME
-from runtime.projection.segments import Role, Segment
+from runtime.projection.segments import Role, Segment, common
 
 NO_TEXT = "(no text)"
 """Stands for a message without text, which providers refuse."""
@@ -48,6 +50,8 @@ REASONING = "reasoning"
 _BETWEEN = "\n\n"
 _NAME_LIMIT = 64
 
+_NESTED = ("content", "thinking_blocks", "reasoning_items")
+
 Message = dict[str, Any]
 
 
@@ -69,54 +73,145 @@ class Marks:
         20 blocks only, and a turn may add more), and behind all that later prompts keep. Replies
         get none: they are sent as the model gave them.
         """
-        system = [i for i, segment in enumerate(layout) if segment.role is Role.SYSTEM]
-        keep = [
-            i
-            for i, s in enumerate(layout)
-            if not s.tail and s.text and s.role in (Role.USER, Role.TOOL)
-        ]
-        before = [i for i in keep if i < self.stable]
-        wanted = dict.fromkeys([*keep[-1:], *system[-1:], *before[-1:]])
-        return frozenset(list(wanted)[: self.most])
+        if not self.most:
+            return frozenset()
+
+        def last(end: int, wanted: Callable[[Segment], bool]) -> list[int]:
+            places = (place for place in range(end - 1, -1, -1) if wanted(layout[place]))
+            return list(islice(places, 1))
+
+        def kept(segment: Segment) -> bool:
+            answers = segment.role in (Role.USER, Role.TOOL)
+            return answers and bool(segment.text) and not segment.tail
+
+        whole = len(layout)
+        system = last(whole, lambda segment: segment.role is Role.SYSTEM)
+        wanted = [*last(whole, kept), *system, *last(min(self.stable, whole), kept)]
+        return frozenset(list(dict.fromkeys(wanted))[: self.most])
 
 
 NO_MARKS = Marks()
 
 
+@dataclass(frozen=True)
+class Told:
+    """A prompt's messages, and what a prompt that begins as this one does can take over of them.
+
+    ``system`` are the places of its system's segments, ``starts`` those of its replies; ``before``
+    has, for each reply, how many messages (without the system's) and names of calls come before it.
+    ``marked`` are the places of marks behind others' segments.
+    """
+
+    layout: tuple[Segment, ...]
+    opening: tuple[Message, ...]
+    rest: tuple[Message, ...]
+    blocks: bool
+    system: tuple[int, ...]
+    starts: tuple[int, ...]
+    before: tuple[tuple[int, int], ...]
+    names: tuple[str, ...]
+    marked: frozenset[int]
+
+    @property
+    def messages(self) -> list[Message]:
+        """In their order, each a copy: whoever takes them on may change them."""
+        return [_copy(message) for message in (*self.opening, *self.rest)]
+
+
 def messages_of(layout: Sequence[Segment], marks: Marks = NO_MARKS) -> list[Message]:
-    """The messages of a prompt: one of the system, then users', assistants' and tools' in the
-    layout's order.
+    """The messages of a prompt; see ``told``."""
+    return told(layout, marks).messages
+
+
+def told(layout: Sequence[Segment], marks: Marks = NO_MARKS, last: Told | None = None) -> Told:
+    """A prompt as messages: one of the system, then users', assistants' and tools' in the layout's
+    order.
 
     Consecutive segments of users are one message, with a blank line between them. A reply is a
     message as the model gave it, thinking blocks included, and the results of its calls follow it
     at once, in the order of the calls. A tool segment that answers no call of the reply before it
     becomes part of a user message. Call ids are made unique: providers want that of a whole prompt,
     and some give the same ones again.
+
+    What was made of the ``last`` prompt is taken over up to the last reply before which the two are
+    the same, so a turn costs what is new in it. The messages are the same without it.
     """
-    text = _Text(marks.most > 0, frozenset(id(layout[place]) for place in marks.places(layout)))
-    messages: list[Message] = []
-    system = [s for s in layout if s.role is Role.SYSTEM]
+    layout = tuple(layout)
+    places = marks.places(layout)
+    text = _Text(marks.most > 0, frozenset(id(layout[place]) for place in places))
+    if last is not None and last.blocks is not text.blocks:
+        last = None
+    same = common(last.layout, layout) if last is not None else 0
+    system = [place for place in (last.system if last is not None else ()) if place < same]
+    system += [p for p in range(same, len(layout)) if layout[p].role is Role.SYSTEM]
+    marked = places.difference(system)
+    opening: list[Message] = []
     if system:
-        messages.append({"role": "system", "content": text.of(system)})
-    used: set[str] = set()
-    for reply, answers in _exchanges([s for s in layout if s.role is not Role.SYSTEM]):
-        calls: tuple[ToolCall, ...] = ()
-        names: list[str] = []
+        opening.append({"role": "system", "content": text.of([layout[p] for p in system])})
+    begin, messages, names = 0, list[Message](), list[str]()
+    starts: list[int] = []
+    before: list[tuple[int, int]] = []
+    if last is not None:
+        # An exchange ends where the next reply begins, and is made again if a mark is put into it,
+        # or was.
+        end = min((same - 1, *marked, *last.marked))
+        kept = max(bisect_right(last.starts, end) - 1, 0)
+        if last.starts and last.starts[kept] <= end:
+            begin, (told_before, named) = last.starts[kept], last.before[kept]
+            messages, names = list(last.rest[:told_before]), list(last.names[:named])
+            starts, before = list(last.starts[:kept]), list(last.before[:kept])
+    used = set(names)
+    for place, reply, answers in _exchanges(layout, begin):
         if reply is not None:
-            calls = reply.tool_calls
-            names = [_fresh(call.id, used) for call in calls]
-            messages.append(_assistant(reply, names))
-        ids = {call.id for call in calls}
-        for call, name in zip(calls, names, strict=True):
-            results = [s for s in answers if s.role is Role.TOOL and s.tool_call_id == call.id]
-            content = text.of(results) if results else NO_RESULT
-            messages.append({"role": "tool", "tool_call_id": name, "content": content})
-        others = [
-            s for s in answers if not (s.role is Role.TOOL and s.tool_call_id in ids) and s.text
-        ]
-        if others:
-            messages.append({"role": "user", "content": text.of(others)})
-    return messages
+            starts.append(place)
+            before.append((len(messages), len(names)))
+        made, fresh = _exchange(reply, answers, used, text)
+        messages += made
+        names += fresh
+    return Told(
+        layout=layout,
+        opening=tuple(opening),
+        rest=tuple(messages),
+        blocks=text.blocks,
+        system=tuple(system),
+        starts=tuple(starts),
+        before=tuple(before),
+        names=tuple(names),
+        marked=marked,
+    )
+
+
+def _copy(message: Message) -> Message:
+    made = dict(message)
+    # Most contents are texts: this is all that a turn does with what is old.
+    if calls := made.get("tool_calls"):
+        made["tool_calls"] = [{**call, "function": dict(call["function"])} for call in calls]
+    for name in _NESTED:
+        if name in made and type(made[name]) is list:
+            made[name] = deepcopy(made[name])
+    return made
+
+
+def _exchange(
+    reply: Segment | None, answers: Sequence[Segment], used: set[str], text: _Text
+) -> tuple[list[Message], list[str]]:
+    """The messages of a reply and of what follows it, and the names of its calls."""
+    messages: list[Message] = []
+    calls: tuple[ToolCall, ...] = ()
+    names: list[str] = []
+    if reply is not None:
+        calls = reply.tool_calls
+        names = [_fresh(call.id, used) for call in calls]
+        messages.append(_assistant(reply, names))
+    ids = {call.id for call in calls}
+    for call, name in zip(calls, names, strict=True):
+        results = [s for s in answers if s.role is Role.TOOL and s.tool_call_id == call.id]
+        content = text.of(results) if results else NO_RESULT
+        messages.append({"role": "tool", "tool_call_id": name, "content": content})
+    others = [s for s in answers if not (s.role is Role.TOOL and s.tool_call_id in ids) and s.text]
+    if others:
+        messages.append({"role": "user", "content": text.of(others)})
+    return messages, names
 
 
 def tools_of(form: str) -> list[dict[str, Any]] | None:
@@ -124,20 +219,23 @@ def tools_of(form: str) -> list[dict[str, Any]] | None:
     return [PYTHON_TOOL] if form == "tool" else None
 
 
-def _exchanges(segments: Sequence[Segment]) -> Iterator[tuple[Segment | None, list[Segment]]]:
-    """Each reply with the segments up to the next one; first those before any reply, with None."""
-    reply: Segment | None = None
-    for is_reply, group in groupby(segments, key=lambda s: s.role is Role.ASSISTANT):
-        if not is_reply:
-            yield reply, list(group)
-            reply = None
-            continue
-        for segment in group:
-            if reply is not None:
-                yield reply, []
-            reply = segment
-    if reply is not None:
-        yield reply, []
+def _exchanges(
+    layout: Sequence[Segment], begin: int
+) -> Iterator[tuple[int, Segment | None, list[Segment]]]:
+    """Each reply from ``begin`` on, its place, and the segments up to the next one, without the
+    system's; first those before any reply, with None.
+    """
+    start, reply, answers = begin, None, list[Segment]()
+    for place in range(begin, len(layout)):
+        segment = layout[place]
+        if segment.role is Role.ASSISTANT:
+            if reply is not None or answers:
+                yield start, reply, answers
+            start, reply, answers = place, segment, []
+        elif segment.role is not Role.SYSTEM:
+            answers.append(segment)
+    if reply is not None or answers:
+        yield start, reply, answers
 
 
 def _assistant(reply: Segment, names: Sequence[str]) -> Message:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.projection.segments import Segment
+from runtime.projection.segments import Segment, common
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,8 @@ class Prefix:
 
 def prefix_of(before: Sequence[Segment], after: Sequence[Segment]) -> Prefix:
     """What ``after`` has in common with ``before``, from the beginning on."""
-    kept = [segment for segment in before if not segment.tail]
-    count = 0
-    while count < min(len(kept), len(after)) and kept[count].digest == after[count].digest:
-        count += 1
+    kept = tuple(segment for segment in before if not segment.tail)
+    count = common(kept, tuple(after))
     rest = after[count:]
     return Prefix(
         stable=sum(segment.tokens for segment in after[:count]),

@@ -4,7 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.base.values import ToolCall
-from runtime.projection.messages import NO_RESULT, NO_TEXT, messages_of, tools_of
+from runtime.projection.messages import (
+    NO_RESULT,
+    NO_TEXT,
+    Marks,
+    Told,
+    messages_of,
+    told,
+    tools_of,
+)
 from runtime.projection.segments import Role, Segment, SegmentKind, reply_segment
 
 THINKING: tuple[dict[str, object], ...] = (
@@ -161,3 +169,39 @@ def test_any_layout_has_the_form_that_providers_demand(layout: list[Segment]) ->
         assert message["content"] or message["tool_calls"]
         assert not (message["role"] == before["role"] == "user")
     assert wanted == []
+
+
+@given(st.lists(SEGMENTS, max_size=14), st.data())
+def test_a_prompt_is_told_as_it_would_be_without_the_last(
+    layout: list[Segment], data: st.DataObject
+) -> None:
+    """What is taken over of the messages of the prompt before is what would be made anew; and
+    nobody who changes messages changes those of a later prompt.
+    """
+    last: Told | None = None
+    most = data.draw(st.sampled_from([0, 4]))
+    for _ in range(4):
+        marks = Marks(most, data.draw(st.integers(0, len(layout))))
+        made = told(layout, marks, last)
+        assert made.messages == messages_of(list(layout), marks)
+        for message in made.messages:
+            message["content"] = "changed"
+            for call in message.get("tool_calls", ()):
+                call["function"]["name"] = "changed"
+        last = made
+        kept = data.draw(st.integers(0, len(layout)))
+        layout = [*layout[:kept], *data.draw(st.lists(SEGMENTS, max_size=5))]
+
+
+def test_a_turn_makes_the_messages_of_its_news_alone() -> None:
+    """However long the prompt is: the last exchange, which the tail has left, and the new one."""
+    layout = [segment(Role.SYSTEM, "rules"), segment(Role.USER, "goal"), segment(Role.USER, "tail")]
+    last, made_anew = told(layout), []
+    for number in range(40):
+        answer = segment(Role.TOOL, f"{number} done", call=f"c{number}")
+        layout[-1:] = [reply("", call(f"c{number}")), answer, segment(Role.USER, f"tail {number}")]
+        made = told(layout, Marks(), last)
+        kept = sum(a is b for a, b in zip(last.rest, made.rest, strict=False))
+        made_anew.append(len(made.rest) - kept)
+        last = made
+    assert made_anew[2:] == [5] * 38
