@@ -22,11 +22,10 @@ from runtime.sandbox import supervise
 from runtime.sandbox.command import SETUP_VARIABLE, Command, Finished, Limits, Place, SandboxFailed
 from runtime.sandbox.following import Output, follow, readable
 from runtime.sandbox.sizes import told_bytes
-from runtime.sandbox.system import described
+from runtime.sandbox.system import described, search_path
 from runtime.sandbox.watching import Watch, descendants
 
 _SHELL = next((path for path in ("/bin/bash", "/usr/bin/bash") if Path(path).exists()), "/bin/sh")
-_SEARCHED = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 
 class Bare:
@@ -173,7 +172,7 @@ def _start(command: Command, place: Place, home: Path) -> _Started:
 
 def _order(command: Command, place: Place, home: Path, script: Path) -> dict[str, object]:
     environment = {
-        "PATH": f"{place.setup}/bin:{_SEARCHED}" if place.setup else _SEARCHED,
+        "PATH": search_path(None if place.setup is None else str(place.setup)),
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "TERM": "dumb",

@@ -292,7 +292,7 @@ def _workspace(place: Place) -> Iterator[str]:
 
 def _environment(command: Command, place: Place) -> dict[str, str]:
     return {
-        "PATH": system.search_path(setup=place.setup is not None),
+        "PATH": system.search_path(None if place.setup is None else SETUP_ROOT),
         "HOME": "/tmp",
         "USER": system.USER,
         "LOGNAME": system.USER,

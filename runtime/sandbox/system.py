@@ -68,11 +68,11 @@ def system_mounts(*, network: bool, setup: bool) -> Iterator[str]:
         yield from ("--ro-bind", str(prefix), str(prefix))
 
 
-def search_path(*, setup: bool) -> str:
-    """``PATH``: what set-up installed, the Python that runs Holdfast, the system."""
+def search_path(setup: str | None) -> str:
+    """``PATH``: what set-up installed in ``setup``, the Python that runs Holdfast, the system."""
     prefix = python_prefix()
     own = () if prefix is None else (str(prefix / "bin"),)
-    return ":".join((*(("/env/bin",) if setup else ()), *own, *_SEARCHED))
+    return ":".join((*(() if setup is None else (f"{setup}/bin",)), *own, *_SEARCHED))
 
 
 def python_prefix() -> Path | None:

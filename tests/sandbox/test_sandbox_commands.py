@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from runtime.sandbox.command import Command, Limits, Place
+from runtime.sandbox.system import python_prefix
 from tests.sandbox.conftest import Bench
 
 
@@ -153,6 +155,36 @@ def test_a_place_is_a_directory_or_layers(bench: Bench) -> None:
     """Both at once is a mistake of the caller's."""
     with pytest.raises(ValueError, match="a directory or layers"):
         Place(directory=bench.workspace, lowers=(bench.top,))
+
+
+def test_commands_run_side_by_side(bench: Bench) -> None:
+    """Twelve at once, in threads of one process: each has its own input, output and exit code."""
+
+    def one(number: int) -> tuple[int, str, bytes]:
+        out, err = bench.top / f"out{number}", bench.top / f"err{number}"
+        finished = bench.sandbox.run(
+            Command(f"cat; seq 20000; exit {number}", stdin=b"%d\n" % number),
+            bench.place,
+            out,
+            err,
+            on_beat=lambda _: None,
+            stop=threading.Event(),
+        )
+        return finished.exit_code, out.read_text().partition("\n")[0], out.read_bytes()[-6:]
+
+    with ThreadPoolExecutor(12) as pool:
+        ended = list(pool.map(one, range(12)))
+
+    assert ended == [(number, str(number), b"20000\n") for number in range(12)]
+
+
+def test_a_python_outside_the_system_is_the_one_of_commands(bench: Bench) -> None:
+    """The one that runs us, without its virtual environment; else the system's own."""
+    bench.run("python3 -c 'import sys; print(sys.prefix, sys.base_prefix)'")
+
+    prefix, base = bench.stdout.split()
+    assert prefix == base
+    assert (prefix == str(python_prefix())) is (python_prefix() is not None)
 
 
 _MIB = 1024 * 1024
