@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import shutil
 import sys
 import tempfile
 import threading
@@ -18,6 +18,7 @@ from runtime.sandbox.command import (
     SandboxFailed,
     SandboxUnavailable,
 )
+from runtime.sandbox.layers import remove_tree
 
 _OTHERWISE = (
     "Run the worker where it can, or, if all that the jobs run may do whatever your user may,"
@@ -62,7 +63,8 @@ def overlays_work(directory: Path) -> bool:
     except (SandboxFailed, OSError):
         return False
     finally:
-        shutil.rmtree(top, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            remove_tree(top)
 
 
 @functools.cache

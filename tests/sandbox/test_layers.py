@@ -136,6 +136,7 @@ def test_a_whiteout_that_we_write_hides_a_file(layered: Bench) -> None:
     assert layered.stdout == "b\n"
 
 
+@pytest.mark.slow
 def test_paths_that_are_too_long_are_dropped_where_they_get_so(layered: Bench) -> None:
     """A tree deeper than any path may be long: told once, and deleted like any other."""
     script = (

@@ -134,12 +134,13 @@ def test_who_is_cancelled_while_it_waits_leaves_the_run_alone(bench: Bench) -> N
         stop.set()
 
     with ThreadPoolExecutor(1) as pool:
-        setup = _setup("echo begun > seen; sleep 2; echo whole")
+        setup = _setup("touch seen; until [ -e go ]; do sleep 0.05; done; echo whole")
         run = pool.submit(_made, bench, setup)
         while not (bench.workspace / "seen").exists():
             assert not run.done()
         with pytest.raises(SetupFailed, match="cancelled while it waited"):
             made(setup, bench.sandbox, bench.place, bench.top / "setups", on_beat=beat, stop=stop)
+        (bench.workspace / "go").touch()
 
     assert run.result().log == b"whole\n"
 
