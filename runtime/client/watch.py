@@ -12,11 +12,17 @@ from runtime.base.errors import ServerError
 from runtime.base.values import JobKey
 from runtime.client.control import Control, Standing, Trouble
 from runtime.client.plans import JobPlan, Plan, Start
-from workflows.messages import JobOutcome, JobProgress
+from runtime.job.phases import Phase
+from workflows.messages import BatchState, JobOutcome, JobProgress
 
 POLL_SECONDS = 0.4
 AT_A_TIME = 16
 """Jobs that are asked at a time."""
+
+MOST_PAUSE, MOST_ASLEEP = 4, 24
+"""Rounds, of ``POLL_SECONDS`` each, that a job is left alone of which nothing new was heard for
+long, and one that sleeps.
+"""
 
 _PASSING = {
     RPCStatusCode.UNAVAILABLE,
@@ -53,8 +59,34 @@ class Silent:
 Event = Turn | Ended | Silent
 
 
+@dataclass
+class _Pause:
+    """For how many rounds a job is left alone: twice as many each time that it had no news."""
+
+    left: int = 0
+    next: int = 1
+    most: int = MOST_PAUSE
+
+    def is_over(self) -> bool:
+        """Whether it is asked in this round; if so, the next pause begins."""
+        if self.left:
+            self.left -= 1
+            return False
+        self.left, self.next = min(self.next, self.most), 2 * min(self.next, self.most)
+        return True
+
+    def begin_again(self, progress: JobProgress) -> None:
+        """There was news: it is asked in the next round."""
+        self.left, self.next = 0, 1
+        self.most = MOST_ASLEEP if progress.phase is Phase.ASLEEP else MOST_PAUSE
+
+
 class Watch:
-    """Follows the jobs of ``plan`` that have not ended yet."""
+    """Follows the jobs of ``plan`` that have not ended yet.
+
+    Its batch is asked in each round, and tells which jobs have ended. The jobs themselves are asked
+    what they do: each round while that changes, and ever more seldom while it does not.
+    """
 
     def __init__(self, control: Control, plan: Plan) -> None:
         self._control = control
@@ -62,6 +94,7 @@ class Watch:
         self._pending = {job.spec.id: job for job in plan.jobs if job.start is not Start.DONE}
         self._seen: dict[str, tuple[object, ...]] = {}
         self._silent = False
+        self._pauses: dict[str, _Pause] = {}
 
     async def events(self) -> AsyncGenerator[Event]:
         """What happens, as it happens, until the last job has ended.
@@ -94,7 +127,11 @@ class Watch:
             async with limit:
                 return await self._control.standing(self._key(job))
 
-        jobs = [job for name, job in self._pending.items() if name not in waiting]
+        jobs = [
+            job
+            for name, job in self._pending.items()
+            if name not in waiting and (self._pause(name).is_over() or _nobody_tells(state, name))
+        ]
         events = []
         for job, standing in zip(jobs, await asyncio.gather(*map(look, jobs)), strict=True):
             if standing is None or standing.run == job.before:
@@ -108,8 +145,13 @@ class Watch:
                 continue
             event = self._event(job, standing)
             if event is not None:
+                if isinstance(event, Turn):
+                    self._pause(job.spec.id).begin_again(event.progress)
                 events.append(event)
         return events
+
+    def _pause(self, name: str) -> _Pause:
+        return self._pauses.setdefault(name, _Pause())
 
     def _event(self, job: JobPlan, standing: Standing) -> Event | None:
         name = job.spec.id
@@ -128,3 +170,10 @@ class Watch:
 
     def _key(self, job: JobPlan) -> JobKey:
         return JobKey(batch=self._plan.batch, job=job.spec.id)
+
+
+def _nobody_tells(state: BatchState | None, name: str) -> bool:
+    """Whether the job itself must be asked: its batch says that it has ended, or follows another
+    run of it, or none.
+    """
+    return state is None or (state != BatchState() and name not in state.open)
