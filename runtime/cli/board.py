@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from rich.cells import cell_len
 from rich.text import Text
 
-from runtime.cli.reporters import first_line, trouble_text
+from runtime.cli.reporters import trouble_text
+from runtime.cli.text import first_line
 from runtime.client.watch import Turn
 from runtime.job.stops import JobStatus
 from workflows.messages import JobOutcome

@@ -321,7 +321,7 @@ def _outcome(step: Step, after: Step | End | None, source: str | None, problem: 
 
 def turn_line(turn: dict[str, Any]) -> str:
     """``   3  ok              1,234+56 tokens  $0.0100  1.2s  foo = view(...)``."""
-    from runtime.cli.reporters import first_line
+    from runtime.cli.text import first_line
 
     return _line(turn, turn["outcome"], first_line(turn["statement"] or ""))
 

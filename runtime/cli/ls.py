@@ -11,7 +11,7 @@ from runtime.base.plurals import counted
 from runtime.cli.completion import batch_names
 from runtime.cli.options import ANY_SERVER, Json, Store
 from runtime.cli.output import json_document, note, say
-from runtime.cli.reporters import OPEN
+from runtime.cli.standings import OPEN
 from runtime.cli.text import one_line
 from runtime.server.target import Target
 

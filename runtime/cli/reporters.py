@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime.base.plurals import counted
 from runtime.cli.output import json_line, note, say, stderr_is_terminal
-from runtime.cli.text import one_line
+from runtime.cli.standings import OPEN
+from runtime.cli.text import first_line, one_line, shortened
 from runtime.client.plans import Start
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
@@ -187,9 +188,6 @@ class JsonReporter:
 NAMED = 8
 """So many jobs are named one by one."""
 
-OPEN = "open"
-"""The status of a job that has not ended, where jobs are listed."""
-
 
 def progress_line(turn: Turn) -> str:
     """``nightly/licences  turn 3  1,234 tokens  $0.0100  foo = view(...)``, or what goes on or
@@ -206,7 +204,7 @@ def progress_line(turn: Turn) -> str:
 def trouble_text(trouble: Trouble) -> str:
     """``attempt 3 in 4 s, after ConnectionFailed: ...``."""
     when = f" in {trouble.seconds:.0f} s" if trouble.seconds >= 1 else ""
-    return f"attempt {trouble.attempt}{when}, after {_cut(one_line(trouble.error), 200)}"
+    return f"attempt {trouble.attempt}{when}, after {shortened(one_line(trouble.error), 200)}"
 
 
 def silence_line(reason: str) -> str:
@@ -236,17 +234,7 @@ def totals_line(summary: Sequence[dict[str, Any]]) -> str:
     return f"{listed}; {tokens:,} tokens, ${cost:.4f}"
 
 
-def first_line(source: str, limit: int = 70) -> str:
-    """The first line of a statement that says something, cut to ``limit`` characters."""
-    line = next((line for line in source.splitlines() if line.strip()), "")
-    return _cut(one_line(line), limit)
-
-
 def _short(result: Any, limit: int = 300) -> str:
     import json
 
-    return _cut(one_line(json.dumps(result, ensure_ascii=False)), limit)
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return shortened(one_line(json.dumps(result, ensure_ascii=False)), limit)

@@ -18,7 +18,8 @@ from runtime.base.home import state_home
 from runtime.cli.disks import tell_of_full_disks
 from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import note
-from runtime.cli.reporters import OPEN, Reporter
+from runtime.cli.reporters import Reporter
+from runtime.cli.standings import OPEN
 from runtime.cli.stores import archive_of
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost

@@ -1,0 +1,3 @@
+"""How a job stands that has not ended, where jobs are listed."""
+
+OPEN = "open"

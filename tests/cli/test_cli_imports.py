@@ -1,0 +1,74 @@
+"""What a command imports: those that read the archive start without what talks to servers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runtime.archive.catalog import all_jobs
+from runtime.archive.stores import open_existing
+from tests.releases.record import releases
+
+HEAVY = {
+    "aiohttp",
+    "boto3",
+    "httpx",
+    "jsonschema",
+    "litellm",
+    "mcp",
+    "pydantic_monty",
+    "rich",
+    "ruamel",
+    "temporalio",
+    "tiktoken",
+    "tree_sitter",
+}
+"""What takes long to import."""
+
+OWN = {"runtime.client.control", "runtime.client.plans", "runtime.worker", "workflows.job"}
+"""Rooms that a command has no use for which only reads."""
+
+PROGRAM = """
+import os, sys
+from runtime.cli.main import main
+code = main(sys.argv[1:])
+sys.stdout.flush()
+print(code, *sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An archive in a directory, with jobs that have ended."""
+    return releases()[0].unpack(tmp_path_factory.mktemp("release"))[0]
+
+
+def imported(*arguments: str) -> set[str]:
+    """The modules of a process that carried a command out."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=True
+    )
+    code, *names = done.stderr.splitlines()[-1].split()
+    assert code == "0", done.stderr
+    return set(names)
+
+
+@pytest.mark.parametrize("command", ["ls", "log", "show", "nodes", "diff"])
+def test_commands_that_read_a_directory_import_what_that_needs(command: str, archive: Path) -> None:
+    """No server's client, no provider's, no store's on a network."""
+    job = str(next(iter(all_jobs(open_existing(str(archive))))))
+    where = {"ls": [], "log": [job], "diff": [f"{job}@2"]}.get(command, [f"{job}@1"])
+    names = imported(command, *where, "--store", str(archive))
+    assert {name for name in names if name.partition(".")[0] in HEAVY} == set()
+    assert names & OWN == set()
+
+
+def test_asking_for_help_imports_no_job_at_all() -> None:
+    """Nor does any command need more before it knows what it is to do."""
+    names = imported("--help")
+    assert {name for name in names if name.partition(".")[0] in HEAVY} == set()
+    assert {name for name in names if name.startswith(("workflows.", "activities."))} == set()
+    assert names & {"pydantic", "asyncio", "runtime.spec.models", "runtime.archive.job"} == set()
