@@ -1,9 +1,10 @@
 """Commands in bubblewrap: namespaces of their own for files, processes, network, users and names.
 
-A command starts in three steps, so that none runs without its limits, or without the worker that
+A command starts in four steps, so that none runs without its limits, or without the worker that
 bounds it. bubblewrap ties itself to this process, then tells the id of the sandbox's first process,
 whose limits are set; that one waits until the file ``GO`` can be read whole. If the worker is gone
-by then it is empty, and nothing runs.
+by then it is empty, and nothing runs. The first process ties itself to bubblewrap, then takes on
+its filter, which can be seen: only then is the shell in it, which waits to read a word, told to go.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from runtime.sandbox.watching import Watch, listed
 
 GO = "/run/holdfast/go"
 SCRIPT = "/run/holdfast/command"
-_START = f'[ -s {GO} ] && exec "$0" {SCRIPT}'
+STDIN = "/run/holdfast/stdin"
+_START = f'[ -s {GO} ] && read -r word && [ "$word" = go ] && exec "$0" {SCRIPT} < {STDIN}'
 _SHELL = next((path for path in ("/bin/bash", "/usr/bin/bash") if Path(path).exists()), "/bin/sh")
 
 
@@ -108,6 +110,7 @@ class _Started:
     stderr: int
     status: int
     go: int
+    word: int
     limits: Limits
     written: tuple[Path, ...]
     _told: bytes = b""
@@ -136,6 +139,23 @@ class _Started:
                 os.write(self.go, b"go\n")
         os.close(self.go)
         self.go = -1
+        self._wait_until_tied()
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.word, b"go\n")
+        os.close(self.word)
+        self.word = -1
+
+    def _wait_until_tied(self) -> None:
+        """Until the first process has its filter; where there is none, nothing tells."""
+        if system_calls.program() is None:
+            return
+        status = Path(f"/proc/{self._pid}/status")
+        while self._first >= 0 and not readable(self._first):
+            with contextlib.suppress(OSError):
+                # A worker in a container has some already, which its children inherit.
+                if _filters(status) > _filters(Path("/proc/self/status")):
+                    return
+            time.sleep(0.001)
 
     def over(self) -> bool:
         """See ``Running``."""
@@ -195,7 +215,7 @@ class _Started:
 
     def close(self) -> None:
         """Close every descriptor but the output's."""
-        for descriptor in (self.status, self.go, self._first, self._proc):
+        for descriptor in (self.status, self.go, self.word, self._first, self._proc):
             if descriptor >= 0:
                 os.close(descriptor)
 
@@ -218,6 +238,7 @@ def _start(binary: Path, command: Command, place: Place) -> _Started:
 
         status, told = pipe(ours=0)
         go, gate = pipe(ours=1)
+        word, heard = pipe(ours=1)
         stdout, out = pipe(ours=0)
         stderr, err = pipe(ours=0)
         files = {
@@ -225,6 +246,7 @@ def _start(binary: Path, command: Command, place: Place) -> _Started:
             "/etc/group": given(system.GROUP.encode()),
             "/etc/nsswitch.conf": given(system.NSSWITCH.encode()),
             SCRIPT: given(command.shell.encode("utf-8", "surrogateescape")),
+            STDIN: given(command.stdin),
             GO: gate,
         }
         options = [*_options(command, place, files), "--json-status-fd", str(told)]
@@ -235,7 +257,7 @@ def _start(binary: Path, command: Command, place: Place) -> _Started:
         arguments = given(b"\0".join(os.fsencode(option) for option in options) + b"\0")
         process = subprocess.Popen(
             [str(binary), "--args", str(arguments), "--", "/bin/sh", "-c", _START, _SHELL],
-            stdin=given(command.stdin),
+            stdin=heard,
             stdout=out,
             stderr=err,
             # What a command sets must not reach bubblewrap, which is outside its sandbox.
@@ -246,7 +268,7 @@ def _start(binary: Path, command: Command, place: Place) -> _Started:
         )
     written = (place.directory, place.upper, place.setup if place.setup_writable else None)
     kept = tuple(path for path in written if path is not None)
-    return _Started(process, stdout, stderr, status, go, command.limits, kept)
+    return _Started(process, stdout, stderr, status, go, word, command.limits, kept)
 
 
 def _options(command: Command, place: Place, files: Mapping[str, int]) -> Iterator[str]:
@@ -320,6 +342,11 @@ def _kernel_limits(limits: Limits) -> dict[int, int]:
         resource.RLIMIT_MEMLOCK: 1024 * 1024,
         resource.RLIMIT_MSGQUEUE: 0,
     }
+
+
+def _filters(status: Path) -> int:
+    """How many filters of system calls a process has."""
+    return int(status.read_bytes().partition(b"Seccomp_filters:")[2].split(maxsplit=1)[0])
 
 
 def _lower(pid: int, kind: int, most: int) -> None:
