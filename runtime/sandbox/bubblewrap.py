@@ -147,7 +147,7 @@ class _Started:
 
     def _wait_until_tied(self) -> None:
         """Until the first process has its filter; where there is none, nothing tells."""
-        if system_calls.program() is None:
+        if system_calls.program() is None or _filters(Path("/proc/self/status")) < 0:
             return
         status = Path(f"/proc/{self._pid}/status")
         while self._first >= 0 and not readable(self._first):
@@ -345,8 +345,9 @@ def _kernel_limits(limits: Limits) -> dict[int, int]:
 
 
 def _filters(status: Path) -> int:
-    """How many filters of system calls a process has."""
-    return int(status.read_bytes().partition(b"Seccomp_filters:")[2].split(maxsplit=1)[0])
+    """How many filters of system calls a process has; -1 before Linux 5.9, which does not tell."""
+    told = status.read_bytes().partition(b"Seccomp_filters:")[2].split(maxsplit=1)
+    return int(told[0]) if told else -1
 
 
 def _lower(pid: int, kind: int, most: int) -> None:
