@@ -1,0 +1,292 @@
+"""One measurement of ``benchmarks.turn``, in a process of its own: a worker, and the jobs that it
+runs.
+
+``python -m benchmarks.turn_worker '{"address": ..., "folder": ..., ...}'`` prints the figures as
+JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from pydantic import BaseModel
+from temporalio import activity, workflow
+from temporalio.client import Client
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from benchmarks.cpu_parts import Sampler
+
+TOOL_CHARS = 1_200
+PROMPT_CHARS = 10_000
+WARM_TURNS = 12
+
+FLOOR, WHOLE, STAND_IN = "floor", "litellm", "stand-in"
+"""What is measured: one bare activity a turn; jobs; jobs with a stand-in for litellm."""
+
+PARTS = (
+    ("/litellm/", "litellm"),
+    ("/openai/", "litellm"),
+    ("runtime/interpreter/checker.py", "type check (waiting for its process)"),
+    ("runtime/interpreter/typecheck.py", "type check (waiting for its process)"),
+    ("runtime/interpreter/objections.py", "type check (waiting for its process)"),
+    ("runtime/interpreter/", "interpreter"),
+    ("runtime/archive/", "archive"),
+    ("runtime/projection/", "projection"),
+    ("runtime/job/", "job"),
+    ("runtime/context/", "context"),
+    ("runtime/history/", "history"),
+    ("runtime/authentic/", "signatures"),
+    ("runtime/redaction/", "masking"),
+    ("activities/", "activities"),
+    ("workflows/", "workflows"),
+    ("/temporalio/", "Temporal SDK"),
+)
+
+
+class Measurement(BaseModel):
+    """What to measure."""
+
+    address: str
+    folder: Path
+    kind: str
+    jobs: int
+    turns: int
+    sampled: bool = False
+
+
+class Figures(BaseModel):
+    """What was measured. Processor times in seconds.
+
+    ``host`` is that of the worker's process, ``children`` that of its interpreters. ``marks`` are
+    the host's at the end of each turn, of the first job.
+    """
+
+    turns: int
+    seconds: float
+    host: float
+    children: float
+    parts: dict[str, float] = {}
+    marks: list[float] = []
+
+
+@workflow.defn(name="Floor", sandboxed=False)
+class Floor:
+    """A bare activity a turn."""
+
+    @workflow.run
+    async def run(self, turns: int) -> int:
+        """So many."""
+        for turn in range(turns):
+            await workflow.execute_activity(
+                nothing, turn, start_to_close_timeout=timedelta(seconds=60)
+            )
+        return turns
+
+
+@activity.defn
+async def nothing(turn: int) -> int:
+    """Does nothing."""
+    return turn
+
+
+@dataclass
+class Clock:
+    """Processor time of this process, and of its children that live."""
+
+    began: float = field(default_factory=time.perf_counter)
+    host: float = field(default_factory=time.process_time)
+    children: float = field(default_factory=lambda: children_seconds())
+
+
+def children_seconds() -> float:
+    """The processor time of the children: of those that live, and of those that have ended."""
+    ended = os.times()
+    return ended.children_user + ended.children_system + sum(map(_seconds, _children(os.getpid())))
+
+
+def _children(pid: int) -> Iterator[int]:
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            yield int(child)
+            yield from _children(int(child))
+
+
+def _seconds(pid: int) -> float:
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+async def measure(given: Measurement) -> Figures:
+    """See the module's docstring."""
+    return await (_floor(given) if given.kind == FLOOR else _jobs(given))
+
+
+async def _floor(given: Measurement) -> Figures:
+    client = await Client.connect(given.address)
+    queue = f"floor-{uuid.uuid4().hex}"
+    async with Worker(
+        client,
+        task_queue=queue,
+        workflows=[Floor],
+        activities=[nothing],
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        build_id="floor",
+    ):
+
+        async def job(turns: int) -> None:
+            await client.execute_workflow(Floor.run, turns, id=uuid.uuid4().hex, task_queue=queue)
+
+        await job(WARM_TURNS)
+        clock = Clock()
+        await asyncio.gather(*(job(given.turns) for _ in range(given.jobs)))
+        return _figures(given, clock)
+
+
+async def _jobs(given: Measurement) -> Figures:
+    from runtime.archive.stores import open_store
+    from runtime.worker.worker import running_worker
+    from tests.servers.temporal_server import CONVERTER
+
+    if given.kind == STAND_IN:
+        _stand_in()
+    client = await Client.connect(given.address, data_converter=CONVERTER)
+    store = open_store(str(given.folder / "archive"))
+    queue = f"jobs-{uuid.uuid4().hex}"
+    working: AbstractAsyncContextManager[Any] = running_worker(client, store, task_queue=queue)
+    async with working:
+        await _run(client, given, queue, f"warm-{queue}", WARM_TURNS)
+        marks = Marks(store)
+        sampler = Sampler(PARTS)
+        clock = Clock()
+        if given.sampled:
+            sampler.start()
+        await asyncio.gather(
+            *(
+                _run(client, given, queue, f"job-{n}-{queue}", given.turns)
+                for n in range(given.jobs)
+            )
+        )
+        parts = sampler.stop() if given.sampled else {}
+        figures = _figures(given, clock)
+    return figures.model_copy(update={"parts": parts, "marks": marks.host})
+
+
+class Marks:
+    """Notes the host's processor time whenever a step was put into a store."""
+
+    def __init__(self, store: Any) -> None:
+        self.host: list[float] = []
+        self._put = store.put_if_absent
+        store.put_if_absent = self._noting
+
+    def _noting(self, key: str, *arguments: Any, **options: Any) -> Any:
+        put = self._put(key, *arguments, **options)
+        if key.endswith(".step"):
+            self.host.append(time.process_time())
+        return put
+
+
+def _figures(given: Measurement, clock: Clock) -> Figures:
+    now = Clock()
+    return Figures(
+        turns=given.turns * given.jobs,
+        seconds=now.began - clock.began,
+        host=now.host - clock.host,
+        children=now.children - clock.children,
+    )
+
+
+async def _run(client: Client, given: Measurement, queue: str, name: str, turns: int) -> None:
+    from runtime.base.values import JobKey
+    from runtime.job.stops import JobStatus
+    from runtime.spec.models import Budget, JobSpec, ModelSettings
+    from workflows.job import JobWorkflow
+    from workflows.limits import TASK_LIMIT
+    from workflows.messages import JobOrder, job_workflow_id
+
+    workspace = given.folder / "workspace"
+    workspace.mkdir(exist_ok=True)
+    spec = JobSpec(
+        id=name,
+        goal="Print what the script says. " + "x7 " * (PROMPT_CHARS // 3),
+        workspace=str(workspace),
+        model=ModelSettings(name=f"scripted/{_script(given.folder, turns)}"),
+        budget=Budget(turns=turns + 1, tokens=10**12, usd=1e9),
+        context_tokens=10**7,
+    )
+    key = JobKey(batch="bench", job=name)
+    outcome = await client.execute_workflow(
+        JobWorkflow.run,
+        JobOrder(key=key, spec=spec, definition=""),
+        id=job_workflow_id(key),
+        task_queue=queue,
+        task_timeout=TASK_LIMIT,
+    )
+    assert outcome.status is JobStatus.SUCCEEDED, outcome
+
+
+def _script(folder: Path, turns: int) -> Path:
+    """A model that has the interpreter print random text at each turn."""
+    path = folder / f"script-{turns}.yaml"
+    if not path.exists():
+        code = (
+            "import random\n"
+            f"print({{n}}, ''.join(random.choices('abcdefghijklmnopqrstuvwxyz ', k={TOOL_CHARS})))"
+        )
+        statements = [code.format(n=n) for n in range(turns - 1)] + ["finish('done')"]
+        path.write_text(json.dumps([{"code": statement} for statement in statements]))
+    return path
+
+
+def _stand_in() -> None:
+    """Have the model activity ask the scripted provider itself, without litellm."""
+    from activities import _model_turn, _scripted
+    from activities._answer import AnswerBuilder
+    from activities._recorder import current
+
+    async def ask(options: Any, messages: Any, tools: Any, recorder: Any) -> Any:
+        token = current.set(recorder)
+        try:
+            builder = AnswerBuilder(recorder.turn)
+            file = options.name.removeprefix("scripted/")
+            given = {"tools": tools} if tools else {}
+            async for piece in _scripted.pieces(file, messages, given):
+                builder.add(_chunk(piece))
+            return builder.answer()
+        finally:
+            current.reset(token)
+
+    _model_turn.ask = ask  # type: ignore[assignment]
+
+
+def _chunk(delta: dict[str, Any]) -> Any:
+    """A piece of the scripted provider's, in the form of litellm's chunks."""
+    reason = delta.pop("finish_reason", None)
+    calls = [
+        SimpleNamespace(
+            index=call["index"],
+            id=call.get("id"),
+            function=SimpleNamespace(**{"name": None, **call["function"]}),
+        )
+        for call in delta.pop("tool_calls", [])
+    ]
+    choice = SimpleNamespace(delta=SimpleNamespace(tool_calls=calls, **delta), finish_reason=reason)
+    return SimpleNamespace(choices=[choice])
+
+
+if __name__ == "__main__":
+    print(asyncio.run(measure(Measurement.model_validate_json(sys.argv[1]))).model_dump_json())
+    sys.stdout.flush()
+    # Now and then temporalio's runtime crashes the interpreter while it exits.
+    os._exit(0)

@@ -1,0 +1,65 @@
+"""What a turn asks of the store, of the type checker and of the server, as counts: they are the
+same on a busy machine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.testing import WorkflowEnvironment
+
+from runtime.interpreter import checker
+from runtime.job.stops import JobStatus
+from tests.workflow.stage import Stage, activities_of, events_of
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+TURNS = 60
+
+
+class Counted:
+    """Notes which operations of a store each turn asks for; a turn ends with its step's write."""
+
+    def __init__(self, store: Any) -> None:
+        self.now: Counter[str] = Counter()
+        self.turns: list[Counter[str]] = []
+        for name in ("put_if_absent", "get", "list"):
+            setattr(store, name, self._noting(name, getattr(store, name)))
+
+    def _noting(self, name: str, real: Any) -> Any:
+        def operation(key: str, *arguments: Any) -> Any:
+            self.now[name] += 1
+            done = real(key, *arguments)
+            if name == "put_if_absent" and key.endswith(".step"):
+                self.turns.append(self.now)
+                self.now = Counter()
+            return done
+
+        return operation
+
+
+async def test_a_turn_asks_for_the_same_however_long_the_job_is(
+    temporal: WorkflowEnvironment, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Two writes in the store, a look for its own step, and two for what lies beside the last turn;
+    one activity, one marker, one checker.
+    """
+    checker.close()
+    stage = Stage(temporal.client, tmp_path, request.node.name)
+    counted = Counted(stage.store)
+    statements = [f"x = {n}\nprint('turn', x)" for n in range(TURNS - 1)] + ["finish(x)"]
+    async with stage.open():
+        outcome, _ = await stage.run(statements, turns=TURNS + 1)
+    assert outcome.status is JobStatus.SUCCEEDED, outcome.reason
+    usual = Counter({"put_if_absent": 2, "get": 1, "list": 2})
+    # At a keyframe the step names the definition again.
+    assert [turn for turn in counted.turns[2:] if turn != usual] == [usual + Counter({"list": 1})]
+    history = await stage.history()
+    assert [name for name in activities_of(history) if name.startswith("turn-")] == [
+        f"turn-{n}" for n in range(1, TURNS + 1)
+    ]
+    assert len(events_of(history, "MARKER_RECORDED")) == TURNS
+    assert [warm.checks for warm in checker._idle] == [TURNS]
