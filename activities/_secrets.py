@@ -42,8 +42,9 @@ class Secrets:
         """What the environment and a call's options hold under a name that ends like that of a
         secret.
         """
-        secrets = cls(_secret_values({**os.environ, **options}))
-        for name, value in {**os.environ, **options}.items():
+        named = {**os.environ, **options}
+        secrets = cls(_secret_values(named))
+        for name, value in named.items():
             if isinstance(value, str) and name.lower().endswith(("api_base", "base_url")):
                 secrets.add_url(value)
         return secrets
