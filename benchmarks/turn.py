@@ -24,7 +24,7 @@ from benchmarks.turn_worker import FLOOR, STAND_IN, WHOLE, Figures, Measurement
 from tests.servers.temporal_server import temporal_server
 
 BLOCK = "turn"
-TURNS, LONG, JOBS = 120, 520, (1, 10)
+TURNS, LONG, JOBS = 120, 540, (1, 10)
 WINDOW = 20
 """Turns over which the processor time of one is averaged."""
 
