@@ -371,12 +371,50 @@ class FileCallResult(Worked):
     error_message: str = ""
 
 
+class Decision(Contract):
+    """A person's answer to a question: ``by`` whom it is, and ``at`` which time (seconds since
+    1970); neither, if nobody answered in time.
+
+    ``arguments`` (``args`` and ``kwargs``) stand in for those that were asked for; None: those.
+    """
+
+    question: str
+    approved: bool
+    by: str = ""
+    at: float = 0.0
+    reason: str = ""
+    arguments: dict[str, Any] | None = None
+
+
+class ApprovalQuestion(Contract):
+    """Whether effect ``effect`` of a statement, a call of ``tool``, may be made.
+
+    After ``wait`` seconds the answer is ``otherwise``.
+    """
+
+    id: str
+    key: JobKey
+    turn: int
+    effect: int
+    tool: str
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+    wait: float | None = None
+    otherwise: str = "reject"
+    redact: Redaction = Redaction()
+
+
+class Asked(Worked):
+    """A question stands in the archive."""
+
+
 class ToolRequest(Contract):
     """One call of a job's tool.
 
     ``effect`` numbers the statement's effects from 0; ``recorded`` answers without a call.
     ``often``, ``timeout`` and ``retries`` are the tool's ``effect``, and so on. One of an MCP
     ``server`` is named by what the server calls it, and has the ``digest`` of the job's record.
+    ``decision`` is that of a person who was asked about it.
     """
 
     key: JobKey
@@ -391,6 +429,7 @@ class ToolRequest(Contract):
     retries: int = 0
     server: ServerSpec | None = None
     digest: str = ""
+    decision: Decision | None = None
     redact: Redaction = Redaction()
     recorded: EffectName | None = None
 

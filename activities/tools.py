@@ -21,6 +21,7 @@ from temporalio.exceptions import ApplicationError
 from activities._listings import LISTINGS, recorded_listings
 from activities._once import CallClaim
 from activities._recorded_effects import NOT_RECORDED, recorded_value
+from activities.approvals import keep_decision, rejected
 from activities.contracts import ServersListed, ServersQuestion, ToolRequest, ToolResult
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
@@ -97,7 +98,7 @@ class ToolActivities:
             return ToolResult.model_validate(found)
         recorded = await self._in_thread(archive.effect, *address)
         if recorded is None:
-            result = await self._in_thread(_masked, await self._made(request, archive), request)
+            result = await self._in_thread(_masked, await self._allowed(request, archive), request)
             failpoint("tool.after_run")
             await self._in_thread(archive.write_effect, *address, result.model_dump(mode="json"))
             # Another attempt may have been first; what the archive holds is what happened.
@@ -148,6 +149,15 @@ class ToolActivities:
         finally:
             await asyncio.to_thread(self._hosts.close)
             self._threads.shutdown(wait=False)
+
+    async def _allowed(self, request: ToolRequest, archive: JobArchive) -> ToolResult:
+        """What comes of a call, if nobody has rejected it."""
+        if (decision := request.decision) is not None:
+            run = activity.info().workflow_run_id or ""
+            await self._in_thread(keep_decision, archive, run, request, decision)
+            if not decision.approved:
+                return rejected(request, decision)
+        return await self._made(request, archive)
 
     async def _made(self, request: ToolRequest, archive: JobArchive) -> ToolResult:
         """What comes of a call that has no result yet."""

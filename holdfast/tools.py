@@ -13,6 +13,7 @@ from runtime.tools.marks import Marks
 __all__ = ["tool"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+Approval = Literal["never", "always", "once-per-args"]
 Effect = Literal["pure", "idempotent", "once"]
 
 
@@ -20,7 +21,11 @@ Effect = Literal["pure", "idempotent", "once"]
 def tool(function: F, /) -> F: ...
 @overload
 def tool(
-    *, effect: Effect = ..., timeout: float | str | None = ..., retries: int = ...
+    *,
+    effect: Effect = ...,
+    timeout: float | str | None = ...,
+    retries: int = ...,
+    approval: Approval = ...,
 ) -> Callable[[F], F]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -29,6 +34,7 @@ def tool(
     effect: Effect = "idempotent",
     timeout: float | str | None = None,
     retries: int = 0,
+    approval: Approval = "never",
 ) -> Any:
     """Say that a function is a tool, and how its calls are made; have what a jobs file would refuse
     refused where it is written. The function stays what it is.
@@ -41,12 +47,13 @@ def tool(
             or ``once``: it never runs a second time for one call, whatever crashes.
         timeout: seconds, or a text such as ``"5m"``, after which a call's process is ended.
         retries: how often a call is made again that raised or whose process ended; not of ``once``.
+        approval: whether a person is asked before a call: ``always``, or ``once-per-args``.
 
     Raises:
         InputError: it is a generator, has a parameter without an annotation, or a name that
             statements know otherwise; or the marks contradict each other.
     """
-    marks = Marks.checked(effect=effect, timeout=timeout, retries=retries)
+    marks = Marks.checked(effect=effect, timeout=timeout, retries=retries, approval=approval)
 
     def marked(function: F) -> F:
         _check(function)

@@ -10,6 +10,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import (
+        Decision,
         FileCall,
         FileCallResult,
         HeldVersion,
@@ -60,11 +61,18 @@ class Effects:
     spec: JobSpec
     moment: Moment
 
-    async def perform(self, effect: Effect, turn: int, number: int) -> tuple[Any, float | None]:
+    async def perform(
+        self, effect: Effect, turn: int, number: int, decision: Decision | None = None
+    ) -> tuple[Any, float | None]:
         """The result of effect ``number`` of the turn's statement, and the seconds worked for it,
-        if somebody told.
+        if somebody told. ``decision`` is a person's on the call that it is.
         """
         request, place = effect.request, self._place(turn, number)
+        if decision is not None:
+            place["decision"] = decision
+            given = decision.arguments or {}
+            fields = {name: given[name] for name in type(request).model_fields if name in given}
+            request = request.model_copy(update=fields)
         match effect.kind:
             case EffectKind.CHANGE:
                 return await self._change(request, place)

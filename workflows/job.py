@@ -14,6 +14,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import (
         BUDGET_SPENT,
+        Decision,
         JobBegan,
         JobBegin,
         JobEnd,
@@ -33,6 +34,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.statement import JobStatement
     from runtime.job.stops import WITHDRAWN, BudgetSpent, JobFailed, JobStatus, Stop
     from runtime.spec.models import ModelSettings
+    from workflows.approving import Approving
     from workflows.calling import result_of
     from workflows.continuing import (
         CHECKPOINT_TURNS,
@@ -88,6 +90,7 @@ class JobWorkflow(Ordered):
         self.phase = Phase.STARTING
         self.effects = Effects(order.key, order.spec, self.moment)
         self.replaying = Replaying(order.key, self.moment)
+        self.approving = Approving(order.key, order.spec, self.moment)
         self.preparing = Preparing(self.moment, self.effects)
         self.this_run = Run()
         self.asleep = Asleep(self.moment, self.effects, self.preparing, self.go_on_if_full)
@@ -132,6 +135,11 @@ class JobWorkflow(Ordered):
         """
         if self.is_new(note):
             self.moment.condense_arrived = True
+
+    @workflow.signal
+    def decide(self, decision: Decision) -> None:
+        """A person's answer to whether a call may be made."""
+        self.approving.decide(decision)
 
     @workflow.query
     def progress(self) -> JobProgress:
@@ -423,9 +431,19 @@ class JobWorkflow(Ordered):
                 # The statement has ended, or the stretch was cut and goes on in another activation.
                 continue
             number = len(statement.effects)
-            performed = self.effects.perform(effect, self.job.turn, number)
+            decision = await self.approved(effect, number)
+            performed = self.effects.perform(effect, self.job.turn, number, decision)
             result, _ = await self.moment.after(performed, lambda done: done[1])
             answer = statement.answered(effect, result)
+
+    async def approved(self, effect: Effect, number: int) -> Decision | None:
+        """A person's decision on a call, if one is asked about it: the statement waits as long."""
+        if not self.approving.wants(effect):
+            return None
+        self.phase = Phase.APPROVAL
+        decision = await self.approving.decided(effect, self.job.turn, number)
+        self.phase = Phase.EXECUTING
+        return decision
 
     async def durable(self, statement: JobStatement, answer: Answer | None) -> Effect | None:
         """One stretch.

@@ -19,3 +19,12 @@ class EffectClass(StrEnum):
     """Running it twice is running it once: again, where it is not known whether it has run."""
     ONCE = "once"
     """At most once: never again, where it is not known whether it has run."""
+
+
+class Approval(StrEnum):
+    """Whether a person is asked before a tool is called."""
+
+    NEVER = "never"
+    ALWAYS = "always"
+    ONCE_PER_ARGS = "once-per-args"
+    """Once in a job for equal arguments, if the answer is yes."""

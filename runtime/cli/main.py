@@ -19,6 +19,8 @@ import typer
 
 from runtime.base.errors import HoldfastError, ObjectCorrupt, ObjectMissing
 from runtime.cli import (
+    approvals,
+    approve,
     blame,
     cancel,
     codec,
@@ -33,6 +35,7 @@ from runtime.cli import (
     log,
     ls,
     nodes,
+    reject,
     replay,
     run,
     schema,
@@ -62,6 +65,7 @@ _COMMANDS = (
     *(run, worker, up, down, status, ls, log, show, diff, blame, why, nodes, cost),
     *(replay, fork, divergences, compare),
     *(export, verify, codec, send, condense, cancel, schema),
+    *(approvals, approve, reject),
 )
 for _module in _COMMANDS:
     app.command(_module.__name__.rpartition(".")[2])(with_connection_options(_module.command))

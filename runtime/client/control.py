@@ -6,6 +6,7 @@ Needs no worker of its own.
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -27,6 +28,7 @@ from temporalio.client import (
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
 
+from activities.contracts import Decision
 from runtime.archive import keys
 from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
@@ -222,6 +224,36 @@ class Control:
             archive = JobArchive.of(self.store, key)
             masked = await asyncio.to_thread(masked_message, archive, text)
             await self._job(key).signal(JobWorkflow.message, Note.of(masked))
+        except RPCError as error:
+            raise _not_running(key, error) from error
+
+    async def decide(
+        self,
+        key: JobKey,
+        *,
+        question: str,
+        approved: bool,
+        by: str,
+        reason: str,
+        arguments: dict[str, Any] | None,
+    ) -> None:
+        """Answer the question that a job waits with.
+
+        Raises:
+            NotFound: if the job does not run.
+        """
+        archive = JobArchive.of(self.store, key)
+        masked = await asyncio.to_thread(masked_message, archive, reason) if reason else ""
+        decision = Decision(
+            question=question,
+            approved=approved,
+            by=by,
+            at=time.time(),
+            reason=masked,
+            arguments=arguments,
+        )
+        try:
+            await self._job(key).signal(JobWorkflow.decide, decision)
         except RPCError as error:
             raise _not_running(key, error) from error
 

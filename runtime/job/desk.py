@@ -41,6 +41,7 @@ class SavedDesk(SavedSession, SavedSurface, SavedPlaces):
     servers: tuple[ServerListing, ...] = ()
     workspace: str = ""
     outputs: dict[str, str] = {}
+    approved: tuple[str, ...] = ()
 
 
 class Desk:
@@ -49,7 +50,8 @@ class Desk:
     ``key`` seeds the interpreter's random numbers; ``count`` counts tokens. ``replies`` are the
     segments of the model's replies by turn, ``shown`` the digests of the last prompt's segments,
     ``servers`` what the job's MCP servers offered when it began. ``workspace`` is the version that
-    the job's own workspace is at, if it has one, and ``outputs`` what its commands printed.
+    the job's own workspace is at, if it has one, and ``outputs`` what its commands printed;
+    ``approved`` are the digests of calls that need no further approval.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Desk:
     ) -> None:
         self.spec = spec
         self.servers = servers
+        self.approved: list[str] = []
         self.key = key
         self.count = count
         self.turn = 0
@@ -98,6 +101,7 @@ class Desk:
             servers=self.servers,
             workspace=self.workspace,
             outputs=self.outputs.known,
+            approved=tuple(self.approved),
         )
 
     def restore(self, saved: SavedDesk) -> None:
@@ -108,6 +112,7 @@ class Desk:
             ValueError: if anything else is.
         """
         self.key, self.turn, self.servers = saved.key, saved.turn, saved.servers
+        self.approved = list(saved.approved)
         events = [event for event in map(event_from_json, saved.events) if is_shown(event)]
         self.log = EventLog.resumed(
             events,

@@ -13,5 +13,6 @@ class Phase(StrEnum):
     CONDENSING = "condensing"
     MODEL = "model"
     EXECUTING = "executing"
+    APPROVAL = "waiting for approval"
     ASLEEP = "asleep"
     ENDING = "ending"

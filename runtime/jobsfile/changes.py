@@ -15,7 +15,7 @@ from typing import Any
 from runtime.base.digests import digest_of
 from runtime.base.durations import format_deadline, format_duration
 from runtime.jobsfile.condensers import condenser_value
-from runtime.spec.models import JobSpec, Retry, ToolSpec
+from runtime.spec.models import Approvals, JobSpec, Retry, ToolSpec
 
 _LONGEST_SHOWN = 60
 _ABSENT = object()
@@ -31,10 +31,12 @@ def definition_digest(job: JobSpec) -> str:
         del value["retry"]
     if job.budget.deadline is None:
         del value["budget"]["deadline"]
+    if job.approvals == Approvals():
+        del value["approvals"]
     if not job.mcp:
         del value["mcp"]
     for tool in value["tools"]:
-        for name in ("effect", "timeout", "retries"):
+        for name in ("effect", "timeout", "retries", "approval"):
             if tool[name] == ToolSpec.model_fields[name].default:
                 del tool[name]
     if job.writable is None:
@@ -58,6 +60,7 @@ def _comparable(job: JobSpec) -> dict[str, Any]:
         tool.name: tool.model_dump(mode="json", exclude={"name"}, exclude_none=True)
         for tool in job.tools
     }
+    value["approvals"] = _written_approvals(job.approvals)
     value["mcp"] = {
         server.name: server.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
         for server in job.mcp
@@ -70,6 +73,11 @@ def _comparable(job: JobSpec) -> dict[str, Any]:
     if (deadline := value["budget"].pop("deadline")) is not None:
         value["budget"]["deadline"] = format_deadline(deadline)
     return value
+
+
+def _written_approvals(approvals: Approvals) -> dict[str, Any]:
+    value = approvals.model_dump(mode="json", exclude_defaults=True)
+    return value if approvals.wait is None else {**value, "wait": format_duration(approvals.wait)}
 
 
 def _changes(old: Any, new: Any, path: str) -> Iterator[str]:

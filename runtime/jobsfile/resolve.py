@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from runtime.archive.workspaces import WORKSPACE_OF
 from runtime.base.computed import without_keys
-from runtime.base.effect_classes import EffectClass
+from runtime.base.effect_classes import Approval, EffectClass
 from runtime.base.errors import InputError
 from runtime.history.condensers.settings import contradiction
 from runtime.jobsfile.problems import Location, Problems, shown
@@ -22,6 +22,7 @@ from runtime.jobsfile.written import (
     MAX_OPTION_BYTES,
     SET_BY_HOLDFAST,
     STORE_SCHEMES,
+    WrittenApprovals,
     WrittenBudget,
     WrittenCondenser,
     WrittenHeader,
@@ -39,6 +40,7 @@ from runtime.redaction.rules import Redaction
 from runtime.sources.archived import SCHEME
 from runtime.spec.models import (
     NO_MODEL,
+    Approvals,
     Budget,
     CondenserKind,
     CondenserSpec,
@@ -134,6 +136,7 @@ class Resolver:
                 )
         tools = self._job_tools(*setting("tools"))
         servers = self._servers(*setting("mcp"), {tool.name for tool in tools})
+        approvals = self._approvals(*setting("approvals"), tools, servers)
         schema, at = setting("result")
         self._result(schema, at)
         if missing:
@@ -149,6 +152,7 @@ class Resolver:
             writable=writable,
             tools=tools,
             mcp=servers,
+            approvals=approvals,
             result=schema,
             model=model,
             form="tool" if form == "auto" else form,
@@ -376,6 +380,24 @@ class Resolver:
                 )
             )
         return tuple(servers)
+
+    def _approvals(
+        self,
+        written: WrittenApprovals,
+        at: Location,
+        tools: tuple[ToolSpec, ...],
+        servers: tuple[ServerSpec, ...],
+    ) -> Approvals:
+        names = {tool.name for tool in tools}
+        owners = {server.name for server in servers}
+        for name in written.tools:
+            if name not in names and name.partition(".")[0] not in owners:
+                self._problems.add((*at, "tools", name), "the job has no such tool or server")
+        return Approvals(
+            tools={name: Approval(one) for name, one in written.tools.items()},
+            wait=written.wait,
+            otherwise=written.otherwise,
+        )
 
     def _tool(self, target: str) -> ToolSpec | str:
         """The tool, or why there is none; each is imported once a file."""

@@ -664,6 +664,30 @@ class WrittenServer(Written):
     )
 
 
+class WrittenApprovals(Written):
+    """Which calls wait for a person."""
+
+    tools: dict[str, Literal["never", "always", "once-per-args"]] = Field(
+        default={},
+        max_length=100,
+        description=(
+            "Whether a person is asked before a tool is called, by its name (of a server's:"
+            " server.method), in place of what the tool says: always, never, or once in the job for"
+            " equal arguments."
+        ),
+    )
+    wait: Duration | None = Field(
+        default=None,
+        description=(
+            "When a question that nobody has answered is answered by itself; if left out, the job"
+            " waits as long as it may last."
+        ),
+    )
+    otherwise: Literal["reject", "approve"] = Field(
+        default="reject", description="The answer that it then gets."
+    )
+
+
 class WrittenSettings(Written):
     """What a job is run with; the same keys are allowed in ``defaults`` and in each job."""
 
@@ -761,6 +785,12 @@ class WrittenSettings(Written):
                 " calls the tool search of docs. A job's mapping replaces the default one."
             ),
         )
+    )
+    approvals: WrittenApprovals = Field(
+        default=WrittenApprovals(),
+        description=(
+            "Which calls wait for a person's approval. A job's own replaces the default one."
+        ),
     )
     redact: WrittenRedaction = Field(
         default=WrittenRedaction(),

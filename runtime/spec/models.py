@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from runtime.base.effect_classes import EffectClass
+from runtime.base.effect_classes import Approval, EffectClass
 from runtime.redaction.rules import Redaction
 from runtime.spec.servers import ServerSpec
 
@@ -163,6 +163,19 @@ def auto(model: ModelSettings) -> CondenserKind:
     return CondenserKind.SUMMARY if model.script is None else CondenserKind.EXTRACT
 
 
+class Approvals(Spec):
+    """Which calls wait for a person, and how long."""
+
+    tools: dict[str, Approval] = Field(default_factory=dict)
+    """By the tools' names, those of MCP servers as ``server.method``; in place of what they say
+    themselves.
+    """
+    wait: float | None = Field(default=None, gt=0)
+    """Seconds after which a question is answered by itself; None: as long as the job may last."""
+    otherwise: Literal["reject", "approve"] = "reject"
+    """The answer that it then gets."""
+
+
 class ToolSpec(Spec):
     """A tool as a statement sees it, and where its code is."""
 
@@ -189,6 +202,8 @@ class ToolSpec(Spec):
     """Seconds that a try of a call may take; None: as long as any activity."""
     retries: int = Field(default=0, ge=0)
     """How often a call is made again that failed."""
+    approval: Approval = Approval.NEVER
+    """Whether a person is asked before a call."""
 
 
 DEFAULT_EXCLUDE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
@@ -229,6 +244,8 @@ class JobSpec(Spec):
     tools: tuple[ToolSpec, ...] = ()
     mcp: tuple[ServerSpec, ...] = ()
     """The MCP servers whose tools it may call."""
+    approvals: Approvals = Approvals()
+    """Which calls wait for a person."""
     result: dict[str, Any] | None = None
     """The JSON Schema that the value given to ``finish`` must satisfy; None where any value will
     do.

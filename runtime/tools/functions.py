@@ -136,6 +136,7 @@ def open_tool(target: str, search_path: str = "") -> Tool:
         effect=marks.effect,
         timeout=marks.timeout,
         retries=marks.retries,
+        approval=marks.approval,
     )
     return Tool(
         spec, function, _binder(signature, target), result_text(signature.return_annotation)

@@ -6,16 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from enum import StrEnum
+from typing import Any, Self, TypeVar
 
 from runtime.base.durations import parse_duration
-from runtime.base.effect_classes import EffectClass
+from runtime.base.effect_classes import Approval, EffectClass
 from runtime.base.errors import InputError
 
 MAX_RETRIES = 20
 MAX_TIMEOUT = 6 * 3600.0
 """Seconds; a call may take no longer anyway."""
 
+Kind = TypeVar("Kind", bound=StrEnum)
 _ATTRIBUTE = "__holdfast_tool__"
 
 
@@ -30,24 +32,22 @@ class Marks:
     effect: EffectClass = EffectClass.IDEMPOTENT
     timeout: float | None = None
     retries: int = 0
+    approval: Approval = Approval.NEVER
 
     @classmethod
-    def checked(cls, *, effect: object, timeout: object, retries: object) -> Self:
+    def checked(cls, *, effect: object, timeout: object, retries: object, approval: object) -> Self:
         """The marks, as they were written.
 
         Raises:
             InputError: if one is none, or they contradict each other.
         """
-        try:
-            known = EffectClass(str(effect))
-        except ValueError:
-            wanted = ", ".join(repr(one.value) for one in EffectClass)
-            raise InputError(f"expected effect to be one of {wanted}, got {effect!r}") from None
+        known = _one_of(EffectClass, "effect", effect)
+        asked = _one_of(Approval, "approval", approval)
         if type(retries) is not int or not 0 <= retries <= MAX_RETRIES:
             raise InputError(f"expected retries from 0 to {MAX_RETRIES}, got {retries!r}")
         if known is EffectClass.ONCE and retries:
             raise InputError("a tool that runs at most once has no retries")
-        return cls(known, None if timeout is None else _seconds(timeout), retries)
+        return cls(known, None if timeout is None else _seconds(timeout), retries, asked)
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Marks:
@@ -58,6 +58,14 @@ class Marks:
     def put_on(self, function: Callable[..., Any]) -> None:
         """Have a function say them."""
         setattr(function, _ATTRIBUTE, self)
+
+
+def _one_of(kind: type[Kind], name: str, given: object) -> Kind:
+    try:
+        return kind(str(given))
+    except ValueError:
+        wanted = ", ".join(repr(one.value) for one in kind)
+        raise InputError(f"expected {name} to be one of {wanted}, got {given!r}") from None
 
 
 def _seconds(timeout: object) -> float:

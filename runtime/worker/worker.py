@@ -17,6 +17,7 @@ from temporalio.common import WorkerDeploymentVersion
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 
+from activities.approvals import ApprovalActivities
 from activities.bounds import Bounds
 from activities.build import code_digest, this_build
 from activities.checkpoints import CheckpointActivities
@@ -124,6 +125,7 @@ def make_parts(client: Client, store: ObjectStore, allowed: tuple[Path, ...] = (
         model.end_job,
         tools.call_tool,
         tools.list_servers,
+        ApprovalActivities(store).ask_approval,
         workspace.read_sources,
         workspace.file_call,
         hands.open_workspace,

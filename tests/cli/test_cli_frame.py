@@ -31,6 +31,7 @@ COMMANDS = [
     ),
     *("replay", "fork", "divergences", "compare"),
     *("export", "verify", "codec", "send", "condense", "cancel", "schema"),
+    *("approvals", "approve", "reject"),
 ]
 
 
@@ -79,6 +80,7 @@ def test_the_options_of_the_connection_come_together(capsys: pytest.CaptureFixtu
             option for option in ("--address", "--namespace", "--profile") if f"  {option} " in told
         ]
     reaching = {"run", "worker", "ls", "replay", "fork", "verify", "send", "condense", "cancel"}
+    reaching |= {"approve", "reject"}
     assert {name for name, options in taking.items() if options} == reaching
     assert {tuple(options) for options in taking.values()} == {
         (),

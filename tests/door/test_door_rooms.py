@@ -97,7 +97,7 @@ def test_without_strangers_the_names_are_plain(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("raise RuntimeError('two\\nlines')", "RuntimeError: two lines (in {file})"),
-        ("", "AttributeError: module 'typer' has no attribute 'Argument' (in {file})"),
+        ("", "AttributeError: module 'typer' has no attribute 'Option' (in {file})"),
         (
             "import no_such_package",
             "ModuleNotFoundError: No module named 'no_such_package' (in {file})",

@@ -92,6 +92,7 @@ def test_every_field_counts() -> None:
             "encoding",
             "tools",
             "mcp",
+            "approvals",
             "id",
             "redact",
         ),

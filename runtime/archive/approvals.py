@@ -1,0 +1,43 @@
+"""Questions of a job that wait for a person's answer, as the archive has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.archive import keys
+from runtime.archive.job import JobArchive
+
+QUESTIONS = 760_000
+DECISIONS = 770_000
+"""A question, and the decision on it, are archived as effects of the statement that they are about:
+of its effect 0 under these numbers.
+"""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A question that nobody has answered; ``asked`` is what it says."""
+
+    run: str
+    turn: int
+    asked: dict[str, Any]
+
+
+def waiting_question(archive: JobArchive) -> Waiting | None:
+    """The question that a job waits for; a statement asks one at a time."""
+    runs = [run for run in archive.runs() if not keys.is_side_run(run)]
+    if not runs or archive.end(runs[-1]) is not None:
+        return None
+    listed = archive.store.list(keys.run_prefix(archive.prefix, runs[-1]))
+    found = [place for key in listed if (place := keys.parse_turn_key(key)) is not None]
+    effects = {(place.turn, place.number) for place in found if place.kind == "effect"}
+    for turn, number in sorted(effects, reverse=True):
+        if not QUESTIONS <= number < DECISIONS:
+            continue
+        effect = number - QUESTIONS
+        if {(turn, effect), (turn, DECISIONS + effect)} & effects:
+            return None
+        value = archive.effect(runs[-1], turn, number) or {}
+        return Waiting(runs[-1], turn, value["question"])
+    return None

@@ -1,0 +1,75 @@
+"""Answering a job's question, for ``approve`` and ``reject``."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import json
+import socket
+from typing import TYPE_CHECKING, Any
+
+from runtime.base.errors import InputError, NotFound
+from runtime.cli.options import ANY_SERVER
+from runtime.server.target import Target
+
+if TYPE_CHECKING:
+    from runtime.base.values import JobKey
+    from runtime.client.control import Control
+
+
+def decide(
+    job: str,
+    target: Target = ANY_SERVER,
+    store: str | None = None,
+    *,
+    approved: bool,
+    reason: str = "",
+    edit: bool = False,
+) -> dict[str, Any]:
+    """Answer the question that a job waits with; what was told to it, and of which call."""
+    from runtime.archive.approvals import waiting_question
+    from runtime.archive.job import JobArchive
+    from runtime.cli.reach import with_job
+
+    told: dict[str, Any] = {}
+
+    async def act(control: Control, key: JobKey) -> None:
+        archive = JobArchive.of(control.store, key)
+        waiting = await asyncio.to_thread(waiting_question, archive)
+        if waiting is None:
+            raise NotFound(f"job {key} waits for no approval ('holdfast approvals' lists those)")
+        arguments = await asyncio.to_thread(_edited, waiting.asked) if edit else None
+        await control.decide(
+            key,
+            question=waiting.asked["id"],
+            approved=approved,
+            by=f"{getpass.getuser()}@{socket.gethostname()}",
+            reason=reason,
+            arguments=arguments,
+        )
+        told.update(turn=waiting.turn, tool=waiting.asked["tool"], edited=arguments is not None)
+
+    key = asyncio.run(with_job(job, target, store, act))
+    return {"job": str(key), "approved": approved, **told}
+
+
+def _edited(asked: dict[str, Any]) -> dict[str, Any] | None:
+    """The arguments as an editor leaves them; None if they are left as they are.
+
+    Raises:
+        InputError: if they are no arguments any more.
+    """
+    import click
+
+    before = {"args": asked["args"], "kwargs": asked["kwargs"]}
+    text = click.edit(json.dumps(before, ensure_ascii=False, indent=2), extension=".json")
+    if text is None:
+        return None
+    try:
+        after = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"the arguments are no JSON: {error}") from error
+    shaped = isinstance(after, dict) and set(after) == {"args", "kwargs"}
+    if not (shaped and isinstance(after["args"], list) and isinstance(after["kwargs"], dict)):
+        raise InputError('expected {"args": [...], "kwargs": {...}}')
+    return None if after == before else after

@@ -1,0 +1,165 @@
+"""Calls that wait for a person: the job is suspended in mid-statement, and any process may end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+import pytest
+
+from runtime.archive.approvals import DECISIONS, QUESTIONS
+from runtime.archive.verify import damage, verify_job
+from tests.cli.command_line import ROOT, CommandLine, script, wait_for
+from tests.cli.json_shapes import misfits
+
+TOOLS = """
+from pathlib import Path
+from holdfast import tool
+here = Path(__file__).parent
+
+def ran(what: str) -> str:
+    with (here / "ran").open("a") as file:
+        file.write(what + "\\n")
+    return what
+
+@tool(approval="always", effect="once")
+def pay(to: str, *, amount: int = 1) -> str:
+    return ran(f"{to} {amount}")
+
+@tool(approval="once-per-args")
+def look(at: str) -> str:
+    return ran(at)
+"""
+
+SHAPES = json.loads((ROOT / "docs" / "json-shapes.json").read_text())["documents"]
+
+ASKS = (
+    "try:\n    got = pay('ann', amount=3)\nexcept PermissionError as error:\n    got = str(error)"
+)
+
+
+def begin(cli: CommandLine, batch: str, *statements: str, settings: str = "") -> Any:
+    """A run of one job, in a process of its own, and its jobs file."""
+    cli.write("mine.py", TOOLS)
+    cli.write("a.json", script(*statements, "finish(got)"))
+    tools = "tools: ['mine:pay', 'mine:look']"
+    jobs = cli.jobs(f"id: a, model: scripted/a.json, {tools}, {settings}", batch=batch)
+    return jobs, cli.start("run", jobs, "--json")
+
+
+def asked(cli: CommandLine, batch: str, running: Any) -> dict[str, Any]:
+    """The question of the job, once it has asked one."""
+    found: list[dict[str, Any]] = []
+
+    def waits() -> bool:
+        rows = cli("approvals", "--json").json()
+        assert list(misfits(SHAPES["approvals"], rows)) == []
+        found[:] = [row for row in rows if row["job"] == f"{batch}/a"]
+        return bool(found)
+
+    wait_for(lambda: waits() or running.poll() is not None, "the job asks")
+    assert found, running.communicate()
+    return found[0]
+
+
+def ran(cli: CommandLine) -> list[str]:
+    """What tools did, in order."""
+    path = cli.path / "ran"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_approved_by_a_person_after_a_kill(cli: CommandLine) -> None:
+    """The question outlives its worker; the call is made once it is approved, with the arguments
+    that the person gave; who, when and what is archived, and a frozen replay asks nobody.
+    """
+    jobs, running = begin(cli, "approve", ASKS)
+    row = asked(cli, "approve", running)
+    assert (row["tool"], row["args"], row["kwargs"]) == ("pay", ["ann"], {"amount": 3})
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate()
+    running = cli.start("run", jobs, "--json")
+    assert asked(cli, "approve", running) == row
+    assert ran(cli) == []
+    editor = cli.write(
+        "editor.py",
+        "import sys, pathlib\np = pathlib.Path(sys.argv[-1])\n"
+        "p.write_text(p.read_text().replace('3', '2'))\n",
+    )
+    os.environ["EDITOR"] = f"{sys.executable} {editor}"
+    try:
+        done = cli("approve", "approve/a", "--edit", "--json")
+    finally:
+        del os.environ["EDITOR"]
+    assert list(misfits(SHAPES["approve"], done.json())) == []
+    assert done.json() == {
+        "job": "approve/a", "approved": True, "turn": 1, "tool": "pay", "edited": True
+    }  # fmt: skip
+    assert cli.finished(running).summary()["a"]["result"] == "ann 2"
+    assert ran(cli) == ["ann 2"]
+    archive = cli.archive("approve", "a")
+    run = archive.runs()[-1]
+    decision = (archive.effect(run, 1, DECISIONS) or {})["decision"]
+    assert decision["by"]
+    assert decision["at"] > 0
+    assert decision["arguments"] == {"args": ["ann"], "kwargs": {"amount": 2}}
+    assert (archive.effect(run, 1, QUESTIONS) or {})["question"]["tool"] == "pay"
+    frozen = cli("replay", "approve/a", "--from", "1", "--mode", "reexecute", "--frozen")
+    assert frozen.code == 0, frozen.err
+    assert ran(cli) == ["ann 2"]
+    assert damage(verify_job(archive)) == []
+
+
+def test_rejected_with_a_reason(cli: CommandLine) -> None:
+    """The statement gets an exception that says who and why, and the tool does not run."""
+    _, running = begin(cli, "reject", ASKS)
+    asked(cli, "reject", running)
+    told = cli("reject", "reject/a", "--reason", "too much")
+    assert (told.code, told.out) == (0, "reject/a@1: pay is rejected\n")
+    result = cli.finished(running).summary()["a"]["result"]
+    assert result.startswith("pay() was rejected by ")
+    assert result.endswith(": too much")
+    assert ran(cli) == []
+    nothing = cli("approve", "reject/a")
+    assert (nothing.code, "waits for no approval" in nothing.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "result"),
+    [
+        ("reject", "pay() was rejected: nobody answered within 1s"),
+        ("approve", "ann 3"),
+    ],
+)
+def test_nobody_answers(cli: CommandLine, otherwise: str, result: str) -> None:
+    """After its time a question is answered as the jobs file says."""
+    settings = f"approvals: {{wait: 1s, otherwise: {otherwise}}}"
+    _, running = begin(cli, f"nobody-{otherwise}", ASKS, settings=settings)
+    assert cli.finished(running).summary()["a"]["result"] == result
+    assert cli("approvals").out == "nothing waits for approval\n"
+
+
+def test_equal_arguments_are_approved_once(cli: CommandLine) -> None:
+    """Other arguments are another question; a jobs file may say that nobody is asked."""
+    settings = "approvals: {tools: {pay: never}}"
+    code = ("got = [look('a'), look('a'), pay('bob')]", "got += [look('a'), look('b')]")
+    _, running = begin(cli, "equal", *code, settings=settings)
+    for at in ("a", "b"):
+        assert asked(cli, "equal", running)["args"] == [at]
+        cli("approve", "equal/a")
+        wait_for(lambda at=at: at in ran(cli), "the call is made")
+    assert cli.finished(running).summary()["a"]["result"] == ["a", "a", "bob 1", "a", "b"]
+
+
+def test_a_waiting_job_can_be_cancelled(cli: CommandLine) -> None:
+    """It ends as cancelled, and asks nothing any more."""
+    _, running = begin(cli, "cancelled", ASKS)
+    asked(cli, "cancelled", running)
+    assert cli("cancel", "cancelled/a").code == 0
+    assert (
+        json.loads(cli.finished(running).out.splitlines()[-1])["jobs"][0]["status"] == "cancelled"
+    )
+    assert ran(cli) == []
+    assert cli("approvals", "--json").json() == []

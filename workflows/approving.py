@@ -1,0 +1,112 @@
+"""Calls that wait for a person: the statement is suspended in its midst, and holds no worker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from datetime import timedelta
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts import ApprovalQuestion, Asked, Decision
+    from runtime.base.digests import digest_of
+    from runtime.base.durations import format_duration
+    from runtime.base.effect_classes import Approval
+    from runtime.base.values import JobKey
+    from runtime.interpreter.host import Effect, EffectKind
+    from runtime.spec.models import JobSpec
+    from workflows.calling import result_of
+    from workflows.moment import Moment
+
+LONGEST = timedelta(days=3_650)
+
+
+class Approving:
+    """The questions of one job, and the answers that came."""
+
+    def __init__(self, key: JobKey, spec: JobSpec, moment: Moment) -> None:
+        self._key, self._spec, self._moment = key, spec, moment
+        self._decisions: dict[str, Decision] = {}
+
+    def decide(self, decision: Decision) -> None:
+        """Take an answer; the first one counts."""
+        self._decisions.setdefault(decision.question, decision)
+
+    def wants(self, effect: Effect) -> bool:
+        """Whether a call must be approved now.
+
+        What a record answers has been decided there.
+        """
+        approval = _approval_of(self._spec, effect)
+        if approval is Approval.NEVER or self._moment.answers.effect is not None:
+            return False
+        known = self._moment.job.desk.approved
+        return approval is Approval.ALWAYS or _digest(effect) not in known
+
+    async def decided(self, effect: Effect, turn: int, number: int) -> Decision:
+        """The answer to whether a call may be made, however long it takes."""
+        approvals, request = self._spec.approvals, effect.request
+        # A run that was reset asks anew: the answers to another are delivered to it again.
+        name = f"{workflow.info().run_id}/{turn}/{number}"
+        question = ApprovalQuestion(
+            id=name,
+            key=self._key,
+            turn=turn,
+            effect=number,
+            tool=effect.name,
+            args=getattr(request, "args", ()),
+            kwargs=request.kwargs,
+            wait=approvals.wait,
+            otherwise=approvals.otherwise,
+            redact=self._spec.redact,
+        )
+        asked = result_of(
+            "ask_approval",
+            question,
+            Asked,
+            id=f"turn-{turn}-approval-{number}",
+            until=self._moment.until_deadline(),
+            summary=f"may {effect.name} be called?"[:120],
+        )
+        await self._moment.after(asked, lambda asked: asked.worked)
+        await self._moment.after(self._arrival(name), lambda _: 0.0)
+        decision = self._decisions.pop(name, None)
+        if decision is None:
+            waited = "the job's deadline" if approvals.wait is None else _told(approvals.wait)
+            decision = Decision(
+                question=name,
+                approved=approvals.otherwise == "approve",
+                reason=f"nobody answered within {waited}",
+            )
+        if decision.approved and _approval_of(self._spec, effect) is Approval.ONCE_PER_ARGS:
+            self._moment.job.desk.approved.append(_digest(effect))
+        return decision
+
+    async def _arrival(self, name: str) -> None:
+        """Wait for the answer, no longer than the question or the job lasts."""
+        wait = self._spec.approvals.wait
+        longest = LONGEST if wait is None else timedelta(seconds=wait)
+        until = self._moment.until_deadline()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await workflow.wait_condition(
+                lambda: name in self._decisions,
+                timeout=longest if until is None else min(longest, until),
+                timeout_summary="waiting for approval",
+            )
+
+
+def _approval_of(spec: JobSpec, effect: Effect) -> Approval:
+    """What the jobs file says of a tool, else what the tool says itself."""
+    if effect.kind not in {EffectKind.TOOL, EffectKind.SERVER}:
+        return Approval.NEVER
+    own = next((tool.approval for tool in spec.tools if tool.name == effect.name), Approval.NEVER)
+    return spec.approvals.tools.get(effect.name, own)
+
+
+def _digest(effect: Effect) -> str:
+    return digest_of([effect.name, effect.request.model_dump(mode="json")])
+
+
+def _told(seconds: float) -> str:
+    return str(format_duration(seconds))
