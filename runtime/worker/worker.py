@@ -109,9 +109,17 @@ class Parts:
     tools: ToolActivities
 
 
-def make_parts(client: Client, store: ObjectStore, allowed: tuple[Path, ...] = ()) -> Parts:
-    """The parts of a worker that archives to ``store``."""
-    versions = Versions(Checkouts(state_home().workspaces, Trees(store)))
+def make_parts(
+    client: Client,
+    store: ObjectStore,
+    allowed: tuple[Path, ...] = (),
+    workspaces: Path | None = None,
+) -> Parts:
+    """The parts of a worker that archives to ``store``.
+
+    What jobs change is laid out below ``workspaces``, by default in the state directory.
+    """
+    versions = Versions(Checkouts(workspaces or state_home().workspaces, Trees(store)))
     model = ModelActivities(store)
     workspace = WorkspaceActivities(store=store, versions=versions)
     hands = HandsActivities(store, versions)
@@ -159,6 +167,7 @@ def make_worker(
     deployment: WorkerDeploymentVersion | None = None,
     allowed: tuple[Path, ...] = (),
     identity: str | None = None,
+    workspaces: Path | None = None,
 ) -> Worker:
     """A worker that archives to ``store``.
 
@@ -170,7 +179,7 @@ def make_worker(
     as there are interpreter processes, so none waits for one. Scripts, tools and workspaces are
     taken from below the ``allowed`` directories; without any, from wherever an order names.
     """
-    parts = make_parts(client, store, allowed)
+    parts = make_parts(client, store, allowed, workspaces)
     worker = Worker(
         client,
         task_queue=task_queue,

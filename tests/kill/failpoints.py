@@ -60,6 +60,25 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+HANDS = (
+    "hands.open.before",
+    "tree.base.before_put",
+    "hands.open.after",
+    "tree.before_put",
+    "hands.command.before",
+    "checkout.base.before_rename",
+    "checkout.moving",
+    "hands.command.after",
+    "tree.after_put:2",
+    "hands.before_effect:3",
+    "archive.effect.before_put:4",
+    "archive.effect.after_put:3",
+    "hands.before_return:5",
+    "checkout.moving:3",
+    "hands.command.after:4",
+)
+"""Those of a job that changes its workspace (``tests/kill/test_kill_hands.py``)."""
+
 CHECKPOINTS = (
     "checkpoint.before",
     "archive.checkpoint.before_put",
@@ -130,4 +149,5 @@ def named_in_the_source() -> set[str]:
 def tried() -> set[str]:
     """The fail points that are tried here or elsewhere."""
     grouped = {point.partition(":")[0] for points in GROUPS.values() for point in points}
-    return grouped | {*CHECKPOINTS, *CONDENSATION, *ELSEWHERE}
+    hands = {point.partition(":")[0] for point in HANDS}
+    return grouped | {*CHECKPOINTS, *CONDENSATION, *hands, *ELSEWHERE}

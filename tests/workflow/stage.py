@@ -50,10 +50,14 @@ class Stage:
         self.address = client.service_client.config.target_host
 
     @asynccontextmanager
-    async def open(self, *, cached_jobs: int = 100) -> AsyncIterator[None]:
-        """Run a worker."""
+    async def open(self, *, cached_jobs: int = 100, host: str = "host") -> AsyncIterator[None]:
+        """Run a worker. What jobs change is laid out on the disk of ``host``."""
         async with make_worker(
-            self.client, self.store, task_queue=self.queue, cached_jobs=cached_jobs
+            self.client,
+            self.store,
+            task_queue=self.queue,
+            cached_jobs=cached_jobs,
+            workspaces=self.path / host,
         ):
             yield
 

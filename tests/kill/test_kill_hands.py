@@ -1,0 +1,214 @@
+"""Jobs that change their workspace, killed at every moment: the same trees, and no command's effect
+twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import open_store
+from runtime.archive.trees import Trees
+from runtime.archive.verify import damage, verify_job
+from runtime.archive.workspaces import workspace_after
+from runtime.base.home import Home, state_home
+from runtime.server.process import is_alive, read_info
+from tests.kill.failpoints import HANDS
+from tests.kill.processes import (
+    DEADLINE,
+    Process,
+    holdfast,
+    kill_group,
+    processes_of,
+    wait_for,
+)
+from tests.kill.strikes import Victim
+
+TURNS = 26
+"""Of which 25 have four effects each."""
+
+POLICY = '''
+import re
+
+MOVES = [
+    """write("src/f{n}.py", "def f():\\\\n    return {n}\\\\n")
+print(sh("echo {n} >> log.txt; wc -l < log.txt").stdout)
+edit("src/f{n}.py", "return {n}", "return {n} + 1")
+print(sh("cat src/*.py | wc -c; mkdir -p made/{n}; cp log.txt made/{n}/").stdout)""",
+    """with open("log.txt", "a") as f:
+    k = f.write("written {n}\\\\n")
+sh("ln -sf log.txt link; chmod 7{m}4 src/f1.py")
+print(sh("head -c 200000 /dev/zero > big; sha256sum big > sum; rm big; cat sum").stdout)""",
+    """move("log.txt", "log-{n}.txt")
+sh("cp log-{n}.txt log.txt; echo {n} >> log.txt; rm log-{n}.txt")
+print(sh("find . -type f | sort | sha256sum").stdout)
+write("src/f1.py", open("log.txt").read())""",
+    """import os
+os.makedirs("deep/{n}/er")
+print(sh("for i in 1 2 3; do echo $i >> deep/{n}/er/x; done; mv deep/{n} deep/m{n}").stdout)
+edit("log.txt", "{p}", "{p}!", open("log.txt").read().count("{p}"))
+delete("deep")""",
+]
+
+def respond(messages):
+    n = int(re.findall(r"budget: turn (\\d+) of", str(messages))[-1])
+    if n == TURNS:
+        return {"code": "finish(sh('find . | sort; cat log.txt').stdout)"}
+    return {"code": MOVES[(n - 1) % 4].format(n=n, m=n % 8, p=n - 3)}
+'''
+
+JOBS = """
+batch: b
+jobs:
+  - id: a
+    goal: Change files.
+    workspace: {from: src, write: true}
+    model: scripted/policy.py
+    budget: {turns: 99}
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a job came to: its result, and its version after each turn."""
+
+    result: str
+    versions: tuple[str, ...]
+
+
+class Hands:
+    """One job in a state directory of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.home: Home = state_home({"HOLDFAST_HOME": str(path / "home")})
+        (path / "src").mkdir(parents=True)
+        (path / "src" / "log.txt").write_text("0\n")
+        (path / "policy.py").write_text(f"TURNS = {TURNS}\n{POLICY}")
+        (path / "jobs.yaml").write_text(JOBS)
+        self.given = 0
+
+    def start(self, point: str = "") -> Process:
+        """Give the command, once more if it was given before."""
+        self.given += 1
+        extra = {}
+        if point:
+            once = str(self.path / f"fired-{self.given}")
+            extra = {"HOLDFAST_FAILPOINT": point, "HOLDFAST_FAILPOINT_ONCE": once}
+        arguments = ["run", str(self.path / "jobs.yaml"), "--json"]
+        return holdfast(self.home.path, arguments, self.path / f"said-{self.given}", extra)
+
+    def ends(self, process: Process) -> int:
+        """The exit code of a command that is waited for."""
+        try:
+            return process.wait(timeout=DEADLINE)
+        except subprocess.TimeoutExpired:
+            kill_group(process)
+            raise
+
+    def effects(self) -> int:
+        """How many effects are archived."""
+        return sum(1 for _ in self.home.archive.glob("b/a/turns/*/*/*.effect-*"))
+
+    def await_effect(self, mark: int, process: Process) -> None:
+        """Wait until so many effects are archived, or the command has ended."""
+        wait_for(
+            lambda: self.effects() >= mark or process.poll() is not None,
+            f"effect {mark} is archived",
+        )
+
+    def archive(self) -> JobArchive:
+        """The job's, opened anew."""
+        return JobArchive(open_store(str(self.home.archive)), "b", "a")
+
+    def ended(self) -> Ended:
+        """What the job came to; all of it is sound, and the bytes of every version are there."""
+        said = (self.path / f"said-{self.given}.out").read_text().splitlines()[-1]
+        (job,) = json.loads(said)["jobs"]
+        archive = self.archive()
+        run = archive.runs()[-1]
+        versions = tuple(workspace_after(archive, run, turn) for turn in range(TURNS + 1))
+        assert damage(verify_job(archive)) == []
+        trees = Trees(archive.store)
+        for _, entry in trees.tree(versions[-1]).under():
+            if entry.is_file:
+                trees.content(entry)
+        return Ended(job["result"], versions)
+
+    def close(self) -> None:
+        """Kill what is left."""
+        info = read_info(self.home) if is_alive(self.home) else None
+        for pid in {*processes_of(self.home.path), *([info.pid] if info else [])}:
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, bytecode: None) -> Ended:
+    """The job that nobody kills."""
+    hands = Hands(tmp_path_factory.mktemp("hands"))
+    try:
+        assert hands.ends(hands.start()) == 0
+        return hands.ended()
+    finally:
+        hands.close()
+
+
+@pytest.mark.kill
+@pytest.mark.server
+def test_the_job_is_what_the_tests_say(undisturbed: Ended) -> None:
+    """Each turn changes the files."""
+    assert len(set(undisturbed.versions)) == TURNS
+    lines = undisturbed.result.splitlines()
+    assert "./src/f1.py" in lines
+    assert lines.count("./log.txt") == 1
+
+
+@pytest.mark.kill
+@pytest.mark.server
+def test_at_each_fail_point(tmp_path: Path, undisturbed: Ended) -> None:
+    """The worker dies at each of them, in turn."""
+    hands = Hands(tmp_path)
+    try:
+        for point in HANDS:
+            assert hands.ends(hands.start(point)) == -signal.SIGKILL, point
+        assert hands.ends(hands.start()) == 0
+        assert hands.ended() == undisturbed
+    finally:
+        hands.close()
+
+
+@pytest.mark.kill
+@pytest.mark.slow
+@pytest.mark.server
+def test_at_forty_seeded_moments(tmp_path: Path, undisturbed: Ended) -> None:
+    """The worker, with commands that run, the server, or both."""
+    hands = Hands(tmp_path)
+    seeded = random.Random(40)
+    marks = sorted(seeded.sample(range(2, 4 * (TURNS - 1)), 40))
+    try:
+        process = hands.start()
+        for mark in marks:
+            hands.await_effect(mark, process)
+            victim = seeded.choice(list(Victim))
+            info = read_info(hands.home)
+            if victim is not Victim.WORKER and info is not None:
+                os.kill(info.pid, signal.SIGKILL)
+            if victim is not Victim.SERVER:
+                # The worker alone: what it has started must see by itself that it is gone.
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait()
+            elif process.poll() is None:
+                kill_group(process)
+            process = hands.start()
+        assert hands.ends(process) == 0
+        assert hands.ended() == undisturbed
+    finally:
+        hands.close()
