@@ -22,6 +22,10 @@ BLOCK = "commands"
 def commands() -> str:
     """A section for each command, in the order of ``holdfast --help``."""
     names = [str(command.name) for command in app.registered_commands]
+    for group in app.registered_groups:
+        inner = group.typer_instance
+        if inner is not None:
+            names += [f"{inner.info.name} {one.name}" for one in inner.registered_commands]
     return "\n\n".join(f"## `{name}`\n\n```text\n{_help(name)}\n```" for name in names)
 
 
@@ -32,7 +36,7 @@ def _help(name: str) -> str:
         patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}),
         contextlib.redirect_stdout(printed),
     ):
-        main([name, "--help"])
+        main([*name.split(), "--help"])
     return "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines())
 
 

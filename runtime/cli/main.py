@@ -51,6 +51,12 @@ from runtime.cli.logs import DEBUG
 from runtime.cli.options import with_connection_options
 from runtime.cli.output import note
 from runtime.cli.text import one_line
+from runtime.cli.workspace import apply as workspace_apply
+from runtime.cli.workspace import cat as workspace_cat
+from runtime.cli.workspace import diff as workspace_diff
+from runtime.cli.workspace import export as workspace_export
+from runtime.cli.workspace import ls as workspace_ls
+from runtime.cli.workspace import patch as workspace_patch
 
 INTERRUPTED = 130
 
@@ -69,6 +75,19 @@ _COMMANDS = (
 )
 for _module in _COMMANDS:
     app.command(_module.__name__.rpartition(".")[2])(with_connection_options(_module.command))
+
+_workspace = typer.Typer(
+    name="workspace",
+    help="The files of jobs that change their workspace.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+for _module in (
+    *(workspace_ls, workspace_cat, workspace_diff, workspace_export),
+    *(workspace_patch, workspace_apply),
+):
+    _workspace.command(_module.__name__.rpartition(".")[2])(_module.command)
+app.add_typer(_workspace)
 
 
 def version() -> str:

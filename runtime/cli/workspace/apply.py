@@ -1,0 +1,168 @@
+"""``holdfast workspace apply``: what a job changed, onto the user's own directory."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from runtime.base.errors import HoldfastError, InputError
+from runtime.base.plurals import counted
+from runtime.cli.chosen import Run
+from runtime.cli.options import Json, Store
+from runtime.cli.output import json_document, say
+from runtime.cli.workspace.chosen import At, JobAtVersion, chosen_version
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from runtime.git.merging import Planned
+
+
+def command(
+    job: JobAtVersion,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            metavar="DIR",
+            help="The directory. Default: the one that the job's workspace was copied from.",
+            show_default=False,
+        ),
+    ] = None,
+    conflicts: Annotated[
+        bool,
+        typer.Option(
+            "--conflicts",
+            help="Where both changed the same lines, write both between markers, as git does.",
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would change.")
+    ] = False,
+    run: Run = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Bring what a job changed to the directory that it began from, or another.
+
+    Three-way: what changed there since the job began stays. It shows what will change and asks
+    first. Where both changed the same lines it refuses, and nothing is written, unless --conflicts
+    is given. What is in a .git is left alone.
+    """
+    at = chosen_version(job, run, store)
+    definition = at.of.archive.definition() or {}
+    root = to or _origin(definition)
+    exclude = tuple((definition.get("writable") or {}).get("exclude", ()))
+    planned = plan(at, root, exclude)
+    if not json:
+        _tell(at, root, planned)
+    refused = [one for one in planned if one.fate == "conflict"]
+    writes = [one for one in planned if one.fate in {"take", "merge"}]
+    if conflicts:
+        writes += [one for one in refused if one.has_markers]
+    done = False
+    if not dry_run:
+        if refused and not conflicts:
+            raise HoldfastError(
+                f"{counted(len(refused), 'path')} changed in {root} where the job changed too:"
+                " nothing was written; --conflicts writes what can be written, with both between"
+                " markers"
+            )
+        done = bool(writes) and _asked(root, len(writes), yes)
+    if done:
+        _write(root, writes)
+    if json:
+        json_document({**_document(at, root, planned), "applied": done})
+    elif done:
+        say(f"{counted(len(writes), 'path')} written in {root}")
+    if refused:
+        raise typer.Exit(1)
+
+
+def plan(at: At, root: Path, exclude: tuple[str, ...]) -> tuple[Planned, ...]:
+    """What is to become of each path that the job changed.
+
+    Raises:
+        InputError: if the directory cannot be read.
+    """
+    from runtime.checkouts.excluded import excluded
+    from runtime.checkouts.taking import Digests, read_file, take
+    from runtime.git.merging import Merge
+    from runtime.git.objects import OWN_NAME
+    from runtime.trees.tree import Tree
+
+    trees = at.of.trees
+    if root.exists() and not root.is_dir():
+        raise InputError(f"{root} is no directory")
+    try:
+        user = (
+            take(root, excluded((*exclude, OWN_NAME)), Digests()).tree if root.exists() else Tree()
+        )
+        merge = Merge(
+            trees,
+            trees.tree(at.of.history.base),
+            trees.tree(at.version),
+            lambda path: read_file(root / path)[0],
+        )
+        planned = merge.plan(user)
+    except OSError as error:
+        raise InputError(f"{error.filename or root}: {error.strerror}") from error
+    return tuple(one for one in planned if OWN_NAME not in one.path.lower().split("/"))
+
+
+def _origin(definition: dict[str, Any]) -> Path:
+    place = str(definition.get("workspace") or "")
+    if not place or "://" in place:
+        raise InputError(
+            "the job's workspace was copied from no directory of this machine: name one with --to"
+        )
+    if not Path(place).is_dir():
+        raise InputError(f"{place}, which the job began from, is not there: name one with --to")
+    return Path(place)
+
+
+def _tell(at: At, root: Path, planned: Sequence[Planned]) -> None:
+    from runtime.git.differences import shown
+
+    say(f"{at.of.name}@{at.turn} onto {root}")
+    for one in planned:
+        letter = {"conflict": "C", "kept": "-"}.get(one.fate, one.letter)
+        why = one.why or ("merged with your changes" if one.fate == "merge" else "")
+        say(f"{letter} {shown(one.path)}" + (f"  ({why})" if why else ""))
+    if not planned:
+        say("nothing to change: it has all of it")
+
+
+def _document(at: At, root: Path, planned: Sequence[Planned]) -> dict[str, Any]:
+    from runtime.git.differences import shown
+
+    about = {"job": at.of.name, "run": at.of.run, "turn": at.turn, "version": at.version}
+    rows = [
+        {"path": shown(one.path), "status": one.letter, "fate": one.fate, "why": one.why}
+        for one in planned
+    ]
+    return {**about, "directory": str(root), "paths": rows}
+
+
+def _asked(root: Path, count: int, yes: bool) -> bool:
+    """Whether the user wants it."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise InputError(
+            "there is no terminal to ask on: --yes applies it, --dry-run only shows it"
+        )
+    return typer.confirm(f"Change {counted(count, 'path')} in {root}?", err=True)
+
+
+def _write(root: Path, planned: Sequence[Planned]) -> None:
+    from runtime.checkouts.applying import Put, put_all
+
+    try:
+        put_all(root, [Put(one.path, one.was, one.entry, one.data) for one in planned])
+    except OSError as error:
+        raise HoldfastError(f"{error.filename or root}: {error.strerror}") from error

@@ -1,0 +1,158 @@
+"""What differs between two versions: patches, renames, and what git has no words for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pygit2
+from pygit2.enums import DeltaStatus, DiffFind, DiffOption, DiffStatsFormat
+
+from runtime.archive.trees import Trees
+from runtime.git.objects import OWN_NAME, git_mode, scratch
+from runtime.trees.entries import Entry, Kind
+from runtime.trees.tree import Tree
+
+_LETTERS = {
+    DeltaStatus.ADDED: "A",
+    DeltaStatus.DELETED: "D",
+    DeltaStatus.MODIFIED: "M",
+    DeltaStatus.RENAMED: "R",
+    DeltaStatus.TYPECHANGE: "T",
+}
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """One changed file or link.
+
+    ``letter`` is A, M, D, R (renamed) or T (a file became a link, or a link a file). ``was`` is its
+    path before, ``added`` and ``deleted`` are lines, ``patch`` is its part of a patch.
+    """
+
+    letter: str
+    path: str
+    was: str
+    old: Entry | None
+    new: Entry | None
+    binary: bool
+    added: int
+    deleted: int
+    patch: bytes
+
+
+@dataclass(frozen=True)
+class Differences:
+    """What leads from one version to another.
+
+    ``untold`` has a line for each thing that no patch of git's tells: empty directories, and modes
+    but for whether a file can be run. ``stat`` is git's table.
+    """
+
+    files: tuple[FileChange, ...]
+    untold: tuple[str, ...]
+    stat: str
+
+    @property
+    def patch(self) -> bytes:
+        """The whole patch."""
+        return b"".join(change.patch for change in self.files)
+
+
+@contextmanager
+def _diff(
+    trees: Trees, old: Tree, new: Tree, *, binary: bool, whole: bool
+) -> Iterator[pygit2.Diff]:
+    with scratch(trees.content) as objects:
+        before, after = (objects.tree(tree, whole=whole) for tree in _sparse(old, new))
+        flags = DiffOption.SHOW_BINARY if binary else DiffOption.NORMAL
+        # Typechanges stay one change, as a file and a link at one path are one thing to a reader.
+        flags |= DiffOption.INCLUDE_TYPECHANGE
+        repository = objects.repository
+        diff = repository.diff(before, after, flags=flags)
+        diff.find_similar(flags=DiffFind.FIND_RENAMES)
+        yield diff
+
+
+def differences(
+    trees: Trees, before: str, after: str, *, binary: bool = False, width: int = 80
+) -> Differences:
+    """What leads from version ``before`` to version ``after``.
+
+    With ``binary``, as a patch that ``git apply`` takes: the bytes of binary files are in it, and
+    what is in a ``.git`` is not, since git refuses that. ``width`` is that of the table in columns.
+    """
+    old, new = trees.tree(before), trees.tree(after)
+    with _diff(trees, old, new, binary=binary, whole=not binary) as diff:
+        files = tuple(_change(patch, old, new) for patch in diff if patch is not None)
+        stat = diff.stats.format(DiffStatsFormat.FULL | DiffStatsFormat.INCLUDE_SUMMARY, width)
+    return Differences(files, tuple(_untold(old, new, patch=binary)), stat)
+
+
+def shown(path: str) -> str:
+    """A path as text: bytes that are no UTF-8 are escaped."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _sparse(old: Tree, new: Tree) -> tuple[Tree, Tree]:
+    """Both trees, without what is the same in them: to compare them costs by what differs."""
+    before: dict[str, Entry | None] = {}
+    after: dict[str, Entry | None] = {}
+    for path, entry in old.difference(new).items():
+        was = old.get(path)
+        if was is not None:
+            before[path] = was
+            if was.kind is Kind.DIRECTORY and (entry is None or entry.kind is not Kind.DIRECTORY):
+                before.update(old.under(path))
+        if entry is not None:
+            after[path] = entry
+    return Tree().changed(before), Tree().changed(after)
+
+
+def _change(patch: pygit2.Patch, old: Tree, new: Tree) -> FileChange:
+    delta = patch.delta
+    was, path = (os.fsdecode(file.raw_path) for file in (delta.old_file, delta.new_file))
+    letter = _LETTERS.get(delta.status, "M")
+    _, added, deleted = patch.line_stats
+    return FileChange(
+        letter=letter,
+        path=path,
+        was=was,
+        old=None if letter == "A" else old.get(was),
+        new=None if letter == "D" else new.get(path),
+        binary=bool(delta.is_binary),
+        added=added,
+        deleted=deleted,
+        patch=patch.data,
+    )
+
+
+def _untold(old: Tree, new: Tree, *, patch: bool) -> Iterator[str]:
+    """What git has no words for, by path."""
+    for path, entry in old.difference(new).items():
+        was, told = old.get(path), shown(path)
+        if patch and OWN_NAME in path.lower().split("/"):
+            yield f"{told} is left out: git takes nothing that is in a .git"
+        elif entry is None:
+            gone = [path, *(place for place, _ in old.under(path))]
+            yield from (
+                f"empty directory {shown(place)} is gone"
+                for place in gone
+                if _is_directory(old.get(place)) and not old.names(place)
+            )
+        elif entry.kind is Kind.DIRECTORY:
+            if not new.names(path) and not _is_directory(was):
+                yield f"empty directory {told} is new"
+            elif was is not None and _is_directory(was) and was.mode != entry.mode:
+                yield f"mode of directory {told}: {was.mode:o} -> {entry.mode:o}"
+        elif entry.is_file:
+            before = was.mode if was is not None and was.is_file else git_mode(entry) & 0o777
+            same = was is None or not was.is_file or git_mode(was) == git_mode(entry)
+            if same and before != entry.mode:
+                yield f"mode of {told}: {before:o} -> {entry.mode:o}"
+
+
+def _is_directory(entry: Entry | None) -> bool:
+    return entry is not None and entry.kind is Kind.DIRECTORY
