@@ -1,9 +1,14 @@
-"""``holdfast blame``: since when each part of a prompt stands there."""
+"""``holdfast blame``: since when each part of a prompt stands there, and which statement wrote each
+line of a file.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from runtime.base.errors import InputError
 from runtime.cli.chosen import JobAtTurn, Run
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, note, say
@@ -16,18 +21,58 @@ if TYPE_CHECKING:
     from runtime.cli.showing import ShownTurn
 
 
-def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = False) -> None:
-    """Tell where each part of a prompt came from.
+def command(
+    job: JobAtTurn,
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PATH[:FROM[-TO]]",
+            help="A file of the job's workspace, and lines of it: who wrote them.",
+            show_default=False,
+        ),
+    ] = None,
+    show: Annotated[
+        bool,
+        typer.Option(
+            "--show", help="With a PATH: what the model was shown when it wrote those lines."
+        ),
+    ] = False,
+    run: Run = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Tell where each part of a prompt came from, or which statement wrote each line of a file.
 
-    The event, statement or node, the turn that brought it in, and the turn that last changed its
-    text.
+    Of a prompt: the event, statement or node, the turn that brought it in, and the turn that last
+    changed its text. Of a file as it was after the turn: for each line the turn whose statement
+    wrote it, and that statement's first line ('base': the job began with it). Files that were moved
+    are followed.
     """
+    if path is not None:
+        _blame_lines(job, path, show, run, store, json)
+        return
+    if show:
+        raise InputError("--show is of lines of a file: name its PATH, and lines of it")
     from runtime.cli.chosen import chosen_turn
     from runtime.cli.stores import archive_to_read
 
     turn = chosen_turn(archive_to_read(store), job, run)
     gaps: list[Gap] = []
     report(turn, blamed(turn, gaps), gaps, json)
+
+
+def _blame_lines(
+    job: str, path: str, show: bool, run: str | None, store: str | None, json: bool
+) -> None:
+    from runtime.cli.show import command as show_turn
+    from runtime.cli.workspace.lines import blamed_lines, report, the_turn
+
+    found = blamed_lines(job, path, run, store)
+    if show:
+        name, turn = found.at.of.name, the_turn(found)
+        show_turn(job=f"{name}@{turn}", run=found.at.of.run, store=store, json=json)
+    else:
+        report(found, json)
 
 
 def blamed(turn: ShownTurn, gaps: list[Gap]) -> tuple[Blame, ...]:
