@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from temporalio.exceptions import ApplicationError
-
-from activities.contracts import HeldVersion, WorkspaceChange
+from activities.contracts import WorkspaceChange
+from activities.setups import Setups, secrets_of
+from activities.versions import WAIT_SECONDS, Versions
 from runtime.base.failpoints import failpoint
-from runtime.base.values import JobKey
-from runtime.checkouts.checkout import Busy, Checkouts
 from runtime.checkouts.excluded import excluded
 from runtime.checkouts.taking import Difference, Digests, differing, left_in
 from runtime.redaction.redactor import Redactor, redactor_of
-from runtime.sandbox.choice import overlays_work, sandbox_of
+from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import Command, Finished, Limits, Place, Sandbox
 from runtime.sandbox.layers import remove_tree
 from runtime.trees.tree import Tree
 
 SHOWN_CHARS = 6_000
 """Characters of each end of a stream that a statement is given."""
-
-WAIT_SECONDS = 30.0
-"""How long a command waits for its job's files, which a reading of another version may have."""
 
 
 @dataclass(frozen=True)
@@ -44,41 +36,12 @@ class Ran:
     texts: Mapping[str, bytes]
 
 
-class Versions:
-    """The workspaces of this host's jobs, laid out as their commands need them."""
-
-    def __init__(self, checkouts: Checkouts) -> None:
-        self.checkouts = checkouts
-
-    @cached_property
-    def overlays(self) -> bool:
-        """Whether what a command changes can land in a layer of its own on this host."""
-        return overlays_work(self.checkouts.root)
-
-    def linked(self, sandbox: str) -> bool:
-        """Whether a job with that sandbox has its files laid out as links that nobody writes to."""
-        return sandbox != "none" and self.overlays
-
-    @contextmanager
-    def laid_out(self, key: JobKey, held: HeldVersion) -> Iterator[Path]:
-        """A job's files at a version, to be read.
-
-        Raises:
-            ApplicationError: type ``WorkspaceBusy``: a command has them at another version.
-        """
-        checkout = self.checkouts.of(key, linked=self.linked(held.sandbox))
-        try:
-            with checkout.at(held.version, seconds=WAIT_SECONDS) as files:
-                yield files
-        except Busy as error:
-            raise ApplicationError(str(error), type="WorkspaceBusy") from error
-
-
 class Commands:
     """Runs commands on this host."""
 
-    def __init__(self, versions: Versions, digests: Digests) -> None:
+    def __init__(self, versions: Versions, setups: Setups, digests: Digests) -> None:
         self._versions = versions
+        self._setups = setups
         self._checkouts = versions.checkouts
         self._trees = versions.checkouts.trees
         self._digests = digests
@@ -90,12 +53,16 @@ class Commands:
 
         Raises:
             SandboxFailed: if it could not be started.
+            SetupFailed: if what it needs cannot be made on this host.
             Busy: if the job's files are in use for long.
             TooMuch: if it wrote more than a version holds.
             ValueError: if there can be no such command.
         """
         sandbox = sandbox_of(change.held.sandbox)
         command = _command(change)
+        base = self._trees.version(change.held.version).base
+        setup = self._setups.of(change.writable, base, stop, on_line)
+        env = None if setup is None else setup.directory
         running = self._checkouts.root / "running"
         running.mkdir(parents=True, exist_ok=True, mode=0o700)
         top = Path(tempfile.mkdtemp(prefix="command-", dir=running))
@@ -104,11 +71,11 @@ class Commands:
             failpoint("hands.command.before")
             if self._versions.linked(change.held.sandbox):
                 finished, version, dropped = self._layered(
-                    change, sandbox, command, top, streams, stop, on_line
+                    change, sandbox, command, env, top, streams, stop, on_line
                 )
             else:
                 finished, version, dropped = self._direct(
-                    change, sandbox, command, streams, stop, on_line
+                    change, sandbox, command, env, streams, stop, on_line
                 )
             redactor = redactor_of(change.redact)
             texts = {path.name: redactor.data(_bytes(path)) for path in streams}
@@ -121,6 +88,7 @@ class Commands:
         change: WorkspaceChange,
         sandbox: Sandbox,
         command: Command,
+        setup: Path | None,
         top: Path,
         streams: tuple[Path, Path],
         stop: threading.Event,
@@ -133,7 +101,7 @@ class Commands:
         work.mkdir()
         checkout = self._checkouts.of(change.key, linked=True)
         with checkout.at(version, seconds=WAIT_SECONDS) as files:
-            place = Place(lowers=(files,), upper=upper, work=work)
+            place = Place(lowers=(files,), upper=upper, work=work, setup=setup)
             finished = sandbox.run(command, place, *streams, on_beat=on_line, stop=stop)
             _check_stop(stop)
             failpoint("hands.command.after")
@@ -146,6 +114,7 @@ class Commands:
         change: WorkspaceChange,
         sandbox: Sandbox,
         command: Command,
+        setup: Path | None,
         streams: tuple[Path, Path],
         stop: threading.Event,
         on_line: Callable[[str], None],
@@ -154,7 +123,7 @@ class Commands:
         version, leave = change.held.version, excluded(change.writable.exclude)
         checkout = self._checkouts.of(change.key, linked=False)
         with checkout.at(version, alone=True, seconds=WAIT_SECONDS) as files:
-            place = Place(directory=files)
+            place = Place(directory=files, setup=setup)
             finished = sandbox.run(command, place, *streams, on_beat=on_line, stop=stop)
             _check_stop(stop)
             failpoint("hands.command.after")
@@ -174,10 +143,7 @@ class Commands:
 def _command(change: WorkspaceChange) -> Command:
     given = change.arguments
     env = {str(name): str(value) for name, value in given.get("env", {}).items()}
-    for name in change.writable.secrets:
-        if name not in os.environ:
-            raise ValueError(f"sh(): the secret {name} is not in the worker's environment")
-        env.setdefault(name, os.environ[name])
+    env = {**secrets_of(change.writable), **env}
     return Command(
         shell=str(given["command"]),
         stdin=str(given.get("stdin", "")).encode("utf-8"),

@@ -22,20 +22,22 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities._recorded_effects import NOT_RECORDED, recorded_value
-from activities.commands import Commands, Ran, Versions
+from activities.commands import Commands, Ran
 from activities.contracts import (
     WorkspaceChange,
     WorkspaceChanged,
     WorkspaceOpen,
     WorkspaceOpened,
 )
+from activities.setups import Setups, masked_log
+from activities.versions import Versions
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
-from runtime.archive.trees import TooMuch, tree_key
+from runtime.archive.trees import tree_key
 from runtime.archive.workspaces import OPENING, opening_of, version_after
 from runtime.base import os_values
 from runtime.base.digests import digest_bytes
-from runtime.base.errors import NotFound
+from runtime.base.errors import ArchiveError, HoldfastError
 from runtime.base.failpoints import failpoint
 from runtime.checkouts.checkout import Busy
 from runtime.checkouts.excluded import excluded
@@ -43,6 +45,7 @@ from runtime.checkouts.taking import Digests, read_file, take
 from runtime.redaction.redactor import redactor_of
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import SandboxFailed, SandboxUnavailable
+from runtime.sandbox.setup import SetupFailed
 from runtime.trees import editing
 from runtime.trees.editing import Edited
 from runtime.trees.entries import Changes, Entry
@@ -70,7 +73,8 @@ class HandsActivities:
         self._store = store
         self._trees = versions.checkouts.trees
         self._digests = Digests()
-        self._commands = Commands(versions, self._digests)
+        self._setups = Setups(versions)
+        self._commands = Commands(versions, self._setups, self._digests)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="holdfast-hands")
 
     @activity.defn(name="open_workspace")
@@ -82,14 +86,15 @@ class HandsActivities:
                 cannot be copied, the sandbox does not work here.
             ArchiveError: the archive cannot be read or written.
         """
-        return await self._in_thread(lambda: self._opened(request))
+        return await self._beating(lambda stop, line: self._opened(request, stop, line))
 
     @activity.defn(name="change_workspace")
     async def change_workspace(self, change: WorkspaceChange) -> WorkspaceChanged:
         """What an effect came to, and the version after it.
 
         Raises:
-            ApplicationError: type ``WorkspaceBusy``: another effect of the job holds its files.
+            ApplicationError: type ``WorkspaceBusy``: a reading of another version has its files;
+                ``SetupFailed``: what its commands need cannot be made on this host.
             ArchiveError: the archive cannot be read or written.
         """
         archive = JobArchive.of(self._store, change.key)
@@ -107,7 +112,9 @@ class HandsActivities:
             return WorkspaceChanged.model_validate(found)
         recorded = await self._in_thread(lambda: archive.effect(*address))
         if recorded is None:
-            changed, texts = await self._done(change)
+            changed, texts = await self._beating(
+                lambda stop, line: self._carried_out(change, stop, line)
+            )
             failpoint("hands.before_effect")
             uses = (tree_key(changed.version),) if changed.version != change.held.version else ()
             recorded = await self._in_thread(
@@ -120,7 +127,9 @@ class HandsActivities:
         run = contextvars.copy_context().run
         return await asyncio.get_running_loop().run_in_executor(self._threads, run, work)
 
-    def _opened(self, request: WorkspaceOpen) -> WorkspaceOpened:
+    def _opened(
+        self, request: WorkspaceOpen, stop: threading.Event, line: list[str]
+    ) -> WorkspaceOpened:
         failpoint("hands.open.before")
         archive = JobArchive.of(self._store, request.key)
         run = activity.info().workflow_run_id or ""
@@ -135,7 +144,11 @@ class HandsActivities:
         try:
             sandbox = sandbox_of(request.writable.sandbox).name
             version, dropped = self._base(request)
-        except (OSError, SandboxUnavailable, NotFound, TooMuch, _Changing) as error:
+            base = self._trees.version(version).base
+            setup = self._setups.of(request.writable, base, stop, line.append)
+        except (OSError, ValueError, HoldfastError, _Changing) as error:
+            if isinstance(error, ArchiveError):
+                raise
             raise ApplicationError(
                 f"the workspace cannot be opened: {error}",
                 type="WorkspaceUnavailable",
@@ -149,8 +162,9 @@ class HandsActivities:
             dropped=dropped[:TOLD_PATHS],
             sandbox=sandbox,
         )
+        log = masked_log(setup, redactor_of(request.redact))
         found = archive.write_effect(
-            run, OPENING, 0, opened.model_dump(mode="json"), (tree_key(version),)
+            run, OPENING, 0, opened.model_dump(mode="json"), (tree_key(version),), log
         )
         failpoint("hands.open.after")
         return WorkspaceOpened.model_validate(found)
@@ -172,23 +186,22 @@ class HandsActivities:
             return base.tree.version, taken.dropped
         raise _Changing(f"{place} was changed each time while it was copied")
 
-    async def _done(self, change: WorkspaceChange) -> tuple[WorkspaceChanged, Mapping[str, bytes]]:
-        """Carry an effect out."""
+    async def _beating(self, work: Callable[[threading.Event, list[str]], R]) -> R:
+        """What a thread comes to, with the last line of its output in a heartbeat each second."""
         stop = threading.Event()
-        # The loop's own: the interceptor's heartbeat is for activities in threads.
         line: list[str] = []
-        work = asyncio.ensure_future(self._in_thread(lambda: self._carried_out(change, stop, line)))
+        working = asyncio.ensure_future(self._in_thread(lambda: work(stop, line)))
         try:
             while True:
-                done, _ = await asyncio.wait({work}, timeout=1.0)
+                done, _ = await asyncio.wait({working}, timeout=1.0)
                 if done:
-                    return work.result()
+                    return working.result()
                 activity.heartbeat(*line[-1:])
         finally:
             stop.set()
-            if not work.done():
+            if not working.done():
                 # A command ends within moments of the wish; its files are nobody's then.
-                await asyncio.wait({work})
+                await asyncio.wait({working})
 
     def _carried_out(
         self, change: WorkspaceChange, stop: threading.Event, line: list[str]
@@ -197,7 +210,7 @@ class HandsActivities:
         redactor = redactor_of(change.redact)
         try:
             if change.operation == "sh":
-                ran = self._commands.run(change, stop, lambda text: line.append(text))
+                ran = self._commands.run(change, stop, line.append)
                 return self._ran(change, ran), ran.texts
             before = self._trees.tree(version)
             edited = self._edited(before, change.operation, change.arguments)
@@ -211,6 +224,9 @@ class HandsActivities:
             value = edited.value
         except Busy as error:
             raise ApplicationError(str(error), type="WorkspaceBusy") from error
+        except SetupFailed as error:
+            # It has been made before, on another host if not on this one: it is tried again.
+            raise ApplicationError(str(error), type="SetupFailed") from error
         except (OSError, ValueError, SandboxFailed, SandboxUnavailable) as error:
             if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EMFILE}:
                 raise

@@ -8,6 +8,7 @@ nobody. Retries are Temporal's: each is an attempt of its own.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from temporalio import activity
@@ -24,7 +25,7 @@ from runtime.archive.recorded import replied_at
 from runtime.archive.signing import signer_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.failpoints import failpoint
-from runtime.base.values import StepRef
+from runtime.base.values import JobKey, StepRef
 from runtime.history.condensers.request import SummaryForm
 
 __all__ = ["ModelActivities", "warm"]
@@ -33,12 +34,15 @@ __all__ = ["ModelActivities", "warm"]
 class ModelActivities:
     """The activities ``call_model``, ``summarise`` and ``end_job``, writing to one object store.
 
+    ``ended`` is told of each job that has ended.
+
     Raises:
         InputError: if ``HOLDFAST_SIGNING_KEY`` is set to what is no key.
     """
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: ObjectStore, ended: Callable[[JobKey], None] | None = None) -> None:
         self._store = store
+        self._ended = ended
         self._signer = signer_of()
 
     @activity.defn(name="call_model")
@@ -122,6 +126,8 @@ class ModelActivities:
         run = activity.info().workflow_run_id or ""
         new = NewEnd.like(end, run=run, ended_at=datetime.now(UTC).isoformat())
         ref = await asyncio.to_thread(archive.write_end, new, self._signer)
+        if self._ended is not None:
+            await asyncio.to_thread(self._ended, end.key)
         failpoint("end.before_return")
         return ref
 

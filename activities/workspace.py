@@ -18,8 +18,8 @@ from temporalio import activity
 
 from activities._recorded_effects import ReadEffects
 from activities._summary_cache import Region, found, region_of
-from activities.commands import Versions
 from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult
+from activities.versions import Versions
 from runtime.archive.stores import ObjectStore
 from runtime.base import os_values
 from runtime.base.digests import digest_of

@@ -69,9 +69,8 @@ class Checkouts:
             return place
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         made = Path(tempfile.mkdtemp(prefix=".making-", dir=place.parent))
-        tree = self.trees.tree(version)
         try:
-            lay(made, Tree().difference(tree), tree, self.write)
+            self.lay_out(version, made)
             failpoint("checkout.base.before_rename")
             # Another process may have been first: a directory that is not empty is not replaced.
             with suppress(OSError):
@@ -80,6 +79,11 @@ class Checkouts:
             if made.is_dir():
                 remove_tree(made)
         return place
+
+    def lay_out(self, version: str, place: Path) -> None:
+        """Copy a version's files into an empty directory."""
+        tree = self.trees.tree(version)
+        lay(place, Tree().difference(tree), tree, self.write)
 
     def write(self, place: Path, entry: Entry) -> None:
         """Make a file."""

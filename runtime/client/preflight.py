@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from activities.setups import secrets_of
 from runtime.archive.stores import open_store
 from runtime.base.errors import ArchiveError, InputError
 from runtime.jobsfile.load import Loaded
 from runtime.jobsfile.problems import Location, Problems
-from runtime.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings
+from runtime.sandbox.choice import sandbox_of
+from runtime.sandbox.command import SandboxUnavailable
+from runtime.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings, Writable
 
 _WRITE_PRICE = (
     "'price: {input: 1.25, output: 10}' in the model's mapping (dollars per million tokens), or"
@@ -39,6 +42,8 @@ def check(loaded: Loaded, store: str | None) -> list[str]:
             if model.script is None and model.name != NO_MODEL:
                 _check_model(model, job.form, at, problems)
                 notes |= dict.fromkeys(_unpriced(model, job, index, at, problems))
+        if job.writable is not None:
+            _check_hands(job.writable, index, problems)
     problems.raise_if_any()
     return list(notes)
 
@@ -48,6 +53,18 @@ def _check_store(store: str, problems: Problems) -> None:
         open_store(store)
     except (ArchiveError, InputError) as error:
         problems.add(("store",), str(error))
+
+
+def _check_hands(writable: Writable, index: int, problems: Problems) -> None:
+    """See that commands can be run here as the job wants them."""
+    known = problems.lines.by_location
+    own = ("jobs", index, "workspace") in known
+    at: Location = ("jobs", index, "workspace") if own else ("defaults", "workspace")
+    try:
+        sandbox_of(writable.sandbox)
+        secrets_of(writable)
+    except (SandboxUnavailable, ValueError) as error:
+        problems.add(at, str(error))
 
 
 def _check_model(model: ModelSettings, form: str, at: Location, problems: Problems) -> None:

@@ -21,7 +21,6 @@ from activities.approvals import ApprovalActivities
 from activities.bounds import Bounds
 from activities.build import code_digest, this_build
 from activities.checkpoints import CheckpointActivities
-from activities.commands import Versions
 from activities.hands import HandsActivities
 from activities.heartbeats import HeartbeatInterceptor
 from activities.lifecycle import LifecycleActivities
@@ -31,6 +30,7 @@ from activities.replays import ReplayActivities
 from activities.summaries import SummaryActivities
 from activities.tools import ToolActivities
 from activities.verdicts import record_verdict
+from activities.versions import Versions
 from activities.working_time import WorkingTime
 from activities.workspace import WorkspaceActivities
 from runtime.archive.stores import ObjectStore
@@ -120,7 +120,7 @@ def make_parts(
     What jobs change is laid out below ``workspaces``, by default in the state directory.
     """
     versions = Versions(Checkouts(workspaces or state_home().workspaces, Trees(store)))
-    model = ModelActivities(store)
+    model = ModelActivities(store, versions.forget)
     workspace = WorkspaceActivities(store=store, versions=versions)
     hands = HandsActivities(store, versions)
     summaries = SummaryActivities(store, workspace, model)

@@ -8,11 +8,13 @@ import pytest
 from stage import Stage, activities_of
 
 from runtime.archive.job import JobArchive
+from runtime.archive.recorded import recorded_stream
 from runtime.archive.trees import Trees
 from runtime.archive.verify import damage, verify_job
 from runtime.archive.workspaces import workspace_after
 from runtime.base.values import JobKey
 from runtime.job.stops import JobStatus
+from runtime.redaction.rules import Redaction
 from runtime.spec.models import JobSpec, Writable
 from tests.eventually import eventually
 
@@ -217,3 +219,58 @@ async def test_another_host_goes_on_with_the_same_files(
     end = archive.end(outcome.run)
     assert end is not None
     assert end.result == ["1\nhalf\nwhole\n", "700\n2\n"]
+
+
+async def test_a_set_up_runs_once_and_is_read(stage: Stage) -> None:
+    """For two jobs with equal files, before their first turns; its log is archived."""
+    setup = "echo making; mkdir -p /env/bin; cp a.txt /env/found; date +%N > /env/when; echo changed > a.txt"
+    code = ["finish(sh('cat /env/found a.txt /env/when; touch /env/x').stdout)"]
+    results = []
+    for name in ("one", "two"):
+        spec = hands(stage, code, id=name, writable=Writable(setup=setup))
+        outcome = await (await stage.start(spec)).result()
+        archive = stage.archive(spec)
+        end = archive.end(outcome.run)
+        assert end is not None
+        results.append(end.result)
+        assert recorded_stream(archive, outcome.run, 0, 0, "setup") == b"making\n"
+    assert results[0] == results[1]
+    assert results[0].startswith("alpha\nalpha\n")
+    assert not list((stage.path / "host" / "linked").glob("*/*")), "ended jobs leave no files"
+
+
+async def test_a_set_up_that_fails_ends_its_job_with_what_it_printed(stage: Stage) -> None:
+    """Before the first turn, so no model was called."""
+    spec = hands(stage, ["finish(1)"], writable=Writable(setup="echo no such thing >&2; false; :"))
+    outcome = await (await stage.start(spec)).result()
+    assert (outcome.status, outcome.turns) == (JobStatus.FAILED, 0)
+    assert "the set-up failed: it ended with exit code 1" in outcome.reason
+    assert "no such thing" in outcome.reason
+
+
+async def test_secrets_reach_commands_and_come_back_masked(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By name; nothing else of the worker's environment does."""
+    monkeypatch.setenv("TEAM_PIN", "pin-8812-7733")
+    monkeypatch.setenv("OTHER_PIN", "pin-0000-1111")
+    code = [
+        "r = sh('echo $TEAM_PIN; echo $TEAM_PIN | wc -c; echo [$OTHER_PIN]')\nprint(r.stdout)",
+        "finish(r.stdout)",
+    ]
+    spec = hands(
+        stage,
+        code,
+        writable=Writable(secrets=("TEAM_PIN",)),
+        redact=Redaction(env=("TEAM_PIN",)),
+    )
+    outcome = await (await stage.start(spec)).result()
+    archive = stage.archive(spec)
+    end = archive.end(outcome.run)
+    assert end is not None
+    first, second, third = end.result.splitlines()
+    assert (second, third) == ("14", "[]")
+    assert "8812" not in first
+    for key in stage.store.list(""):
+        assert b"pin-8812-7733" not in stage.store.get(key)
+    assert b"8812" not in recorded_stream(archive, outcome.run, 1, 0, "stdout")

@@ -1,0 +1,83 @@
+"""What a job's ``setup:`` makes, on the host that needs it: when its workspace is opened, and on
+another host when that runs a command of the job.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from activities.versions import Versions
+from runtime.redaction.redactor import Redactor
+from runtime.sandbox.choice import sandbox_of
+from runtime.sandbox.command import Place
+from runtime.sandbox.layers import remove_tree
+from runtime.sandbox.setup import Made, Setup, made
+from runtime.spec.models import Writable
+
+
+class Setups:
+    """The set-ups of this host."""
+
+    def __init__(self, versions: Versions) -> None:
+        self._versions = versions
+        self._checkouts = versions.checkouts
+
+    def of(
+        self,
+        writable: Writable,
+        base: str,
+        stop: threading.Event,
+        on_line: Callable[[str], None],
+    ) -> Made | None:
+        """What the commands of ``setup:`` make of the files of ``base``, run here if they were not;
+        None if there are none.
+
+        Raises:
+            SetupFailed: if they fail.
+            SandboxUnavailable: if there is no sandbox for them.
+            ValueError: if a secret is not there.
+        """
+        if not writable.setup:
+            return None
+        setup = Setup(writable.setup, given=base, env=secrets_of(writable))
+        sandbox = sandbox_of(writable.sandbox)
+        top = self._checkouts.root / "setups"
+        with self._files(writable, base) as place:
+            return made(setup, sandbox, place, top, on_beat=on_line, stop=stop)
+
+    @contextmanager
+    def _files(self, writable: Writable, base: str) -> Iterator[Place]:
+        """The base's files; what becomes of them is thrown away."""
+        if self._versions.linked(writable.sandbox):
+            yield Place(lowers=(self._checkouts.base(base),))
+            return
+        running = self._checkouts.root / "running"
+        running.mkdir(parents=True, exist_ok=True, mode=0o700)
+        copy = Path(tempfile.mkdtemp(prefix="setup-", dir=running))
+        try:
+            self._checkouts.lay_out(base, copy)
+            yield Place(directory=copy)
+        finally:
+            remove_tree(copy)
+
+
+def secrets_of(writable: Writable) -> dict[str, str]:
+    """The secrets that a job's commands are given, by their names.
+
+    Raises:
+        ValueError: if the worker has one of them not.
+    """
+    missing = [name for name in writable.secrets if name not in os.environ]
+    if missing:
+        raise ValueError(f"the secret {missing[0]} is not in the worker's environment")
+    return {name: os.environ[name] for name in writable.secrets}
+
+
+def masked_log(setup: Made | None, redactor: Redactor) -> dict[str, bytes]:
+    """What the set-up printed, for the archive."""
+    return {} if setup is None else {"setup": redactor.data(setup.log)}
