@@ -1,10 +1,13 @@
-"""``holdfast workspace export``: a version as a directory."""
+"""``holdfast workspace export``: a version as a directory, a repository, or a trace."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,33 +15,68 @@ from runtime.base.errors import InputError
 from runtime.base.plurals import counted
 from runtime.cli.chosen import Run
 from runtime.cli.options import Store
-from runtime.cli.output import say
+from runtime.cli.output import note, say
 from runtime.cli.workspace.chosen import At, JobAtVersion, chosen_version
+
+if TYPE_CHECKING:
+    from runtime.archive.forms import Step
+    from runtime.git.repository import Commit
 
 
 def command(
     job: JobAtVersion,
     directory: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="DIR", help="Where to; empty, or not there yet.", show_default=False
         ),
-    ],
+    ] = None,
+    git: Annotated[
+        bool,
+        typer.Option(
+            "--git",
+            help="DIR becomes a git repository: a commit for each statement that changed files.",
+        ),
+    ] = False,
+    agent_trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--agent-trace",
+            metavar="FILE",
+            help="Write which lines the job wrote there: a record of Agent Trace 0.1.",
+            show_default=False,
+        ),
+    ] = None,
     run: Run = None,
     store: Store = None,
 ) -> None:
     """Write the files of a job's workspace, as they were after a turn, to a directory.
 
     Their times are made up: the first of January 2020, and a second more for each version after the
-    first.
+    first. With --git each commit has its statement as message and its step as a trailer, and comes
+    out the same each time, so 'git log -p' and 'git blame' tell what the job did.
     """
+    if directory is None and (git or agent_trace is None):
+        raise InputError("name the DIR to write to, or a FILE with --agent-trace")
     at = chosen_version(job, run, store)
-    check_empty(directory)
-    lay_out(at, directory)
+    if directory is not None:
+        check_empty(directory)
+    if agent_trace is not None and os.path.lexists(agent_trace):
+        raise InputError(f"{agent_trace} is there already: name another file")
+    revision = ""
+    try:
+        if directory is not None:
+            revision = _write_repository(at, directory) if git else _lay_out(at, directory)
+        if agent_trace is not None:
+            text = json.dumps(_trace(at, revision), indent=2, ensure_ascii=False)
+            agent_trace.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{error.filename or directory}: {error.strerror}") from error
     tree = at.of.trees.tree(at.version)
-    say(
-        f"{at.of.name}@{at.turn}: {counted(tree.count, 'file')}, {tree.size:,} bytes in {directory}"
-    )
+    for place in (directory, agent_trace):
+        if place is not None:
+            told = f"{counted(tree.count, 'file')}, {tree.size:,} bytes in {place}"
+            say(f"{at.of.name}@{at.turn}: {told if place == directory else f'traced in {place}'}")
 
 
 def check_empty(directory: Path) -> None:
@@ -59,24 +97,74 @@ def check_empty(directory: Path) -> None:
         raise InputError(f"{directory}: {error.strerror}") from error
 
 
-def lay_out(at: At, directory: Path) -> None:
-    """Write a version's files.
-
-    Raises:
-        InputError: if the host refuses.
-    """
+def _lay_out(at: At, directory: Path) -> str:
+    """Write a version's files. It has no revision."""
     from runtime.checkouts.laying import lay, write_file
     from runtime.trees.tree import Tree
 
     trees = at.of.trees
     tree = trees.tree(at.version)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        lay(
-            directory,
-            Tree().difference(tree),
-            tree,
-            lambda place, entry: write_file(place, entry, trees.content(entry)),
-        )
-    except OSError as error:
-        raise InputError(f"{error.filename or directory}: {error.strerror}") from error
+    directory.mkdir(parents=True, exist_ok=True)
+    lay(
+        directory,
+        Tree().difference(tree),
+        tree,
+        lambda place, entry: write_file(place, entry, trees.content(entry)),
+    )
+    return ""
+
+
+def _write_repository(at: At, directory: Path) -> str:
+    from runtime.git.differences import shown
+    from runtime.git.repository import repositories_in, write_repository
+
+    for path in repositories_in(at.of.trees.tree(at.version)):
+        note(f"{shown(path)} is left out: no repository can hold another's own files")
+    return write_repository(directory, at.of.trees, _commits(at))
+
+
+def _commits(at: At) -> Iterator[Commit]:
+    """A commit for what the job began with, and one for each statement that changed something."""
+    from runtime.cli.turns import statement_of
+    from runtime.git.repository import Commit, statement_message
+
+    history = at.of.history
+    batch, _, name = history.name.partition("/")
+    email = "@".join(re.sub(r"[^\w.-]+", "-", part, flags=re.ASCII) for part in (name, batch))
+    turns = [one for one in history.turns if one.turn <= at.turn]
+    first = turns[0].step.started_at if turns else ""
+    began = f"What the job began with\n\nHoldfast-Job: {history.name} {at.of.run}\n"
+    yield Commit(history.base, "holdfast", f"{email}.invalid", first, began)
+    for one in turns:
+        if one.before != one.after:
+            source = statement_of(at.of.archive, one.step)[0] or ""
+            message = statement_message(source, one.step.ref.key, one.step.ref.digest)
+            model, moment = _model(at, one.step), one.step.finished_at
+            yield Commit(one.after, model, f"{email}.invalid", moment, message)
+
+
+def _trace(at: At, revision: str) -> dict[str, Any]:
+    from runtime.cli.main import version
+    from runtime.git.agent_trace import trace_record
+
+    turns = [one for one in at.of.history.turns if one.turn <= at.turn]
+    return trace_record(
+        at.of.trees,
+        at.of.history,
+        at.turn,
+        run=at.of.run,
+        models={one.turn: _model(at, one.step) for one in turns},
+        at=turns[-1].step.finished_at if turns else "1970-01-01T00:00:00Z",
+        tool=version(),
+        revision=revision,
+    )
+
+
+def _model(at: At, step: Step) -> str:
+    """The model that was asked; of a scripted one not where its file is on some machine."""
+    from runtime.archive.forms import Attempt
+
+    attempt = Attempt.read(at.of.archive.objects.get(step.attempt.key, "attempt"))
+    name = str(attempt.model.get("name", ""))
+    kind, _, rest = name.partition("/")
+    return f"{kind}/{Path(rest).name}" if kind == "scripted" else name
