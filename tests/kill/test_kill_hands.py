@@ -188,11 +188,12 @@ def test_at_each_fail_point(tmp_path: Path, undisturbed: Ended) -> None:
 @pytest.mark.kill
 @pytest.mark.slow
 @pytest.mark.server
-def test_at_forty_seeded_moments(tmp_path: Path, undisturbed: Ended) -> None:
+@pytest.mark.parametrize("kills", [12, pytest.param(40, marks=pytest.mark.exhaustive)])
+def test_at_seeded_moments(tmp_path: Path, undisturbed: Ended, kills: int) -> None:
     """The worker, with commands that run, the server, or both."""
     hands = Hands(tmp_path)
-    seeded = random.Random(40)
-    marks = sorted(seeded.sample(range(2, 4 * (TURNS - 1)), 40))
+    seeded = random.Random(kills)
+    marks = sorted(seeded.sample(range(2, 4 * (TURNS - 1)), kills))
     try:
         process = hands.start()
         for mark in marks:
