@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runtime.base.plurals import counted
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, say
 
@@ -27,7 +28,7 @@ _COUNTED = (
         "unreported",
         "cost_usd",
     ),
-    *("failed_tokens", "failed_usd", "moved_prefixes", "lost_usd"),
+    *("failed_tokens", "failed_usd", "moved_prefixes", "lost_usd", "commands", "command_seconds"),
 )
 
 
@@ -98,6 +99,7 @@ def spent(archive: JobArchive) -> dict[str, Any]:
             found[name] += getattr(usage, name)
 
     cost = lost = 0.0
+    ran: list[float] = []
     damaged: list[str] = []
     asked: set[TurnKey] = set()
     answered: set[TurnKey] = set()
@@ -128,6 +130,8 @@ def spent(archive: JobArchive) -> dict[str, Any]:
         if place.kind == "exchange" and header["reply"] is None:
             turns[keys.turn_prefix_of(place)].aside.add(place.number)
             continue
+        if place.kind == "step":
+            ran += _commands(archive, header)
         found["calls"] += 1
         usage = Usage.model_validate(header["usage"])
         if place.kind == "exchange":
@@ -144,6 +148,8 @@ def spent(archive: JobArchive) -> dict[str, Any]:
             found["moved_prefixes"] += bool(prefix["broken"])
             lost += prefix["lost_usd"]
     damaged += _lost(asked, answered)
+    for end in _ends(archive, damaged):
+        ran += _commands(archive, end)
     for race in (race for turn in turns.values() for race in turn.paid_beside()):
         add(race.usage)
         cost += race.cost_usd
@@ -154,10 +160,47 @@ def spent(archive: JobArchive) -> dict[str, Any]:
     return {
         **found,
         **spent_on_nothing,
+        "commands": len(ran),
+        "command_seconds": round(sum(ran), 3),
         "cost_usd": round(cost + nothing.cost_usd, 9),
         "lost_usd": round(lost, 9),
         "damaged": sorted(damaged),
     }
+
+
+def _ends(archive: JobArchive, damaged: list[str]) -> Iterator[Mapping[str, Any]]:
+    """The ends of a job's runs, which tell of the last statements; ``damaged`` gets the others."""
+    from runtime.archive.container import unseal
+    from runtime.archive.gaps import UNREADABLE
+
+    for key in archive.store.list(f"{archive.prefix}/ends/"):
+        try:
+            yield unseal(key, archive.store.get(key), "end").header
+        except UNREADABLE:
+            damaged.append(key)
+
+
+def _commands(archive: JobArchive, header: Mapping[str, Any]) -> list[float]:
+    """The seconds of the commands that a record's statement ran. One whose result was taken from
+    another run ran there.
+    """
+    from runtime.archive import keys
+    from runtime.archive.gaps import UNREADABLE
+
+    done = (header.get("execution") or {}).get("effects", ())
+    numbers = {number for number, one in enumerate(done) if one["name"] == "sh"}
+    seconds = []
+    for key in header.get("effects") or () if numbers else ():
+        place = keys.parse_turn_key(key)
+        if place is None or place.number not in numbers:
+            continue
+        try:
+            value = archive.objects.get(key, "effect").header["value"].get("value")
+        except UNREADABLE:
+            continue
+        if isinstance(value, dict):
+            seconds.append(float(value.get("seconds", 0.0)))
+    return seconds
 
 
 def _lost(asked: set[TurnKey], answered: set[TurnKey]) -> list[str]:
@@ -198,6 +241,8 @@ def _text(row: dict[str, Any]) -> str:
         if row["damaged"]
         else []
     )
+    if row["commands"]:
+        extra.append(f"{counted(row['commands'], 'command')}, {row['command_seconds']:,.1f} s")
     if row["failed_tokens"]:
         extra.insert(
             0, f"of it on failed attempts {row['failed_tokens']:,} tokens, ${row['failed_usd']:.4f}"

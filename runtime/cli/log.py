@@ -38,6 +38,13 @@ def command(
             "--events", help="Also what happened to the context: calls of methods, changes, ticks."
         ),
     ] = False,
+    effects: Annotated[
+        bool,
+        typer.Option(
+            "--effects",
+            help="Also what statements did: commands and how they ended, files that they changed.",
+        ),
+    ] = False,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -70,9 +77,11 @@ def command(
     end = found.end
     condensed = condensations_of(archive, chosen) if chosen else []
     happened = events_of(found) if events else []
+    done = effects_of(archive, chosen, found) if effects and chosen else []
     if json:
         told: dict[str, Any] = {"turns": turns, "summaries": summaries, "condensations": condensed}
         told |= {"events": happened} if events else {}
+        told |= {"effects": done} if effects else {}
         document = {
             "job": str(name),
             "run": chosen,
@@ -82,7 +91,7 @@ def command(
         json_document({**document, "end": end.document() if end else None})
         return
     say(f"{name}  run {chosen}" if chosen else f"{name}: no turn has begun")
-    for line in lines_of(turns, summaries, condensed, gaps, happened):
+    for line in lines_of(turns, summaries, condensed, gaps, happened, done):
         say(line)
     if gaps:
         say(f"{counted(len(gaps), 'object')} cannot be read: run 'holdfast verify {name}'")
@@ -113,6 +122,21 @@ def events_of(found: Readable) -> list[dict[str, Any]]:
     ]
 
 
+def effects_of(archive: JobArchive, run: str, found: Readable) -> list[dict[str, Any]]:
+    """What the statements of a run did, in order."""
+    from runtime.archive.told_effects import told_effects
+    from runtime.cli.effects import effect_row
+
+    after: list[tuple[int, Step | End]] = [(step.turn - 1, step) for step in found.steps]
+    if found.end is not None:
+        after.append((found.end.turn, found.end))
+    return [
+        effect_row(one)
+        for turn, record in after
+        for one in told_effects(archive, run, turn, record.execution)
+    ]
+
+
 def _tell_capture(turns: list[dict[str, Any]]) -> None:
     """Say of calls that no wire was seen of, or that no model was asked in."""
     from collections import Counter
@@ -134,13 +158,15 @@ def lines_of(
     condensed: list[dict[str, Any]],
     gaps: Sequence[Gap] = (),
     events: Sequence[dict[str, Any]] = (),
+    effects: Sequence[dict[str, Any]] = (),
 ) -> Iterator[str]:
-    """The turns' lines, each behind those of the summaries and condensations that made its prompt;
-    last those that made none.
+    """The turns' lines, each behind those of the summaries and condensations that made its prompt,
+    and before what its statement did; last those that made none.
 
     A turn that cannot be read has a line of its own that says so.
     """
     from runtime.cli.condensations import condensation_line
+    from runtime.cli.effects import effect_line
     from runtime.job.happenings import line_of
 
     told = [(row["turn"], 0, summary_line(row)) for row in summaries]
@@ -149,6 +175,7 @@ def lines_of(
     told += [(sys.maxsize if gap.turn is None else gap.turn, 2, gap_line(gap)) for gap in gaps]
     last = max((row["turn"] for row in turns), default=0) + 1
     told += [(row["step"] or last, 0, f"        {line_of(row)}") for row in events]
+    told += [(row["turn"], 3, f"        {effect_line(row)}") for row in effects]
     # Of one turn's lines of a kind each stays behind the one before it.
     yield from (line for _, _, line in sorted(told, key=lambda row: row[:2]))
 

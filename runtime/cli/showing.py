@@ -13,9 +13,11 @@ from runtime.archive.job import JobArchive
 from runtime.archive.layouts import layout_of
 from runtime.archive.recorded import turn_record
 from runtime.archive.requests import RequestReader
+from runtime.archive.told_effects import told_effects
 from runtime.archive.variables import variables_at
 from runtime.base.errors import NotFound, ObjectCorrupt
 from runtime.base.marks import count_marks
+from runtime.cli.effects import effect_line, effect_row
 from runtime.cli.outcomes import outcome_of
 from runtime.cli.turns import statement_of
 from runtime.job.happenings import line_of
@@ -143,7 +145,13 @@ class ShownTurn:
         """The statement and its execution, which the record after the turn holds."""
         source, problem = statement_of(self.archive, self._step())
         record = turn_record(self.archive, self.run, self.turn)
-        told = {"statement": source, "problem": problem, "execution": record.execution}
+        effects = told_effects(self.archive, self.run, self.turn, record.execution)
+        told = {
+            "statement": source,
+            "problem": problem,
+            "execution": record.execution,
+            "effects": [effect_row(one) for one in effects],
+        }
         return told | outcome_of(self.archive, self.run, record)
 
     def namespace(self) -> dict[str, dict[str, Any]]:
@@ -396,6 +404,9 @@ def statement_text(shown: dict[str, Any]) -> str:
     for stream in ("stdout", "stderr"):
         if shown[stream]:
             lines.append(f"--- {stream} ---\n{shown[stream]}".rstrip("\n"))
+    lines.extend(
+        ["--- effects ---", *map(effect_line, shown["effects"])] if shown["effects"] else []
+    )
     lines.extend(["--- events ---", *map(line_of, shown["events"])] if shown["events"] else [])
     if shown["execution"]:
         if shown["execution"].get("unchecked"):

@@ -186,6 +186,7 @@ def test_a_statement_that_ran_unchecked_is_told(execution: dict[str, Any], told:
         "problem": None,
         "stdout": "",
         "stderr": "",
+        "effects": [],
         "events": [],
         "execution": execution,
     }

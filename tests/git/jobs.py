@@ -21,6 +21,8 @@ from runtime.trees.tree import Tree
 from tests.archive.archive_jobs import Written, step_record
 
 RUN = "run"
+COMMAND = 3
+"""The turn whose effect is a command's."""
 What = Mapping[str, "bytes | tuple[str, Any] | None"]
 """What became of paths: bytes of a file, ``("link", target)``, ``("mode", (mode, bytes))``,
 ``("directory", mode)``, or None: it is gone.
@@ -69,7 +71,7 @@ def hands_job(
     tree = Tree().changed(changes)
     version = trees.write_base(tree, lambda path: data[_content(tree, path)]).tree.version
     archive.write_effect(RUN, 0, 0, {"version": version}, (tree_key(version),))
-    parent = None
+    parent, execution = None, None
     for turn, (source, what) in enumerate(statements, 1):
         contract = Segment(
             kind=SegmentKind.CONTRACT, origin="contract", role=Role.USER, text="c", tokens=1
@@ -78,11 +80,13 @@ def hands_job(
         record = step_record(RUN, turn, attempt)
         call = ToolCall(id=f"c{turn}", name="python", arguments=json.dumps({"code": source}))
         reply = record.reply.model_copy(update={"tool_calls": (call,)})
-        parent = written.finished(record.model_copy(update={"reply": reply, "workspace": version}))
+        fields = {"reply": reply, "workspace": version, "execution": execution}
+        parent = written.finished(record.model_copy(update=fields))
+        execution = {"status": "ok", "effects": _records(source, what)}
         version = _effect(archive, trees, turn, version, what)
     end = NewEnd(
         run=RUN, turn=len(statements), parent=parent, status="succeeded", workspace=version,
-        execution={"status": "ok"}, ended_at="2026-01-01T02:00:00Z",
+        execution=execution, ended_at="2026-01-01T02:00:00Z",
     )  # fmt: skip
     archive.write_end(end)
     return archive
@@ -94,9 +98,19 @@ def _effect(archive: JobArchive, trees: Trees, turn: int, version: str, what: Wh
     changes, data = entries(what)
     after = trees.write_change(version, changes, data).tree.version
     told = [[os.fsencode(path).decode("utf-8", "backslashreplace"), "M"] for path in changes]
-    value = {"version": after, "base": version, "changed": told, "count": len(told)}
+    value: dict[str, Any] = {
+        "version": after, "base": version, "changed": told, "count": len(told),
+        "value": {"exit_code": 3, "seconds": 1.5} if turn == COMMAND else None,
+    }  # fmt: skip
     archive.write_effect(RUN, turn, 0, value, (tree_key(after),))
     return after
+
+
+def _records(source: str, what: What) -> list[dict[str, Any]]:
+    """The records of a statement's one effect: a command, where it has one."""
+    name = "sh" if "sh(" in source else "edit"
+    path = "make" if name == "sh" else next(iter(what), "")
+    return [{"kind": "change", "name": name, "path": path}] if what else []
 
 
 def _content(tree: Tree, path: str) -> str:

@@ -21,5 +21,6 @@ def test_every_document_of_a_workspace_has_its_pinned_shape(
     workspace("ls", "one")
     workspace("diff", "one")
     workspace("apply", "one", "--to", tmp_path / "mine", "--dry-run")
+    printed("log", "one", "--effects", of="log --effects")
     printed("blame", "one", "pkg/a.py", of="blame PATH")
     compare_with_the_pinned(printed.documents)

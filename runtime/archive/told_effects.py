@@ -1,0 +1,72 @@
+"""What statements did to the world, call by call, as the archive has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from runtime.archive.gaps import UNREADABLE
+from runtime.archive.job import JobArchive
+from runtime.archive.recorded import recorded_effect
+from runtime.base.values import Value
+
+_CHANGE = "change"
+
+
+class ToldEffect(Value):
+    """One call that left the interpreter, and of a change of the workspace what it came to.
+
+    ``kind`` is ``read``, ``file``, ``tool``, ``server`` or ``change``; ``path`` the file, or the
+    first line of a command. ``exit_code`` and ``seconds`` are a command's. ``changed`` are the
+    first changed paths with A, M or D, of ``count`` in all. ``damaged`` says why what it came to
+    cannot be read.
+    """
+
+    turn: int
+    effect: int
+    kind: str
+    name: str
+    path: str | None = None
+    error: str | None = None
+    exit_code: int | None = None
+    seconds: float | None = None
+    changed: tuple[tuple[str, str], ...] = ()
+    count: int = 0
+    damaged: str | None = None
+
+
+def told_effects(
+    archive: JobArchive, run: str, turn: int, execution: dict[str, Any] | None
+) -> Iterator[ToldEffect]:
+    """The effects of a turn's statement, in order, by its ``execution``; one archive object is read
+    for each that changed the workspace.
+    """
+    for number, record in enumerate((execution or {}).get("effects", ())):
+        told = ToldEffect(
+            turn=turn,
+            effect=number,
+            kind=str(record["kind"]),
+            name=str(record["name"]),
+            path=record.get("path"),
+            error=record.get("error"),
+        )
+        if told.kind != _CHANGE:
+            yield told
+            continue
+        try:
+            found = recorded_effect(archive, run, turn, number)
+        except UNREADABLE as error:
+            yield told.model_copy(update={"damaged": str(error)})
+            continue
+        yield told if found is None else told.model_copy(update=_came_to(found))
+
+
+def _came_to(found: dict[str, Any]) -> dict[str, Any]:
+    value = found.get("value")
+    of_command = value if isinstance(value, dict) else {}
+    return {
+        "exit_code": of_command.get("exit_code"),
+        "seconds": of_command.get("seconds"),
+        "changed": tuple((str(path), str(letter)) for path, letter in found.get("changed", ())),
+        "count": int(found.get("count", 0)),
+    }

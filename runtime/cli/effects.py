@@ -1,0 +1,36 @@
+"""What statements did to the world, as commands tell it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.archive.told_effects import ToldEffect
+from runtime.base.plurals import counted
+from runtime.cli.text import one_line, shortened
+
+_SHOWN_PATHS = 6
+_COMMAND_CHARS = 70
+
+
+def effect_row(told: ToldEffect) -> dict[str, Any]:
+    """For programs; ``changed`` has a path and A, M or D."""
+    changed = [{"path": path, "status": letter} for path, letter in told.changed]
+    return {**told.model_dump(mode="json"), "changed": changed}
+
+
+def effect_line(row: dict[str, Any]) -> str:
+    """``2.0  sh make test  exit 1, 3.2 s  M pkg/a.py, A out.txt``."""
+    path = shortened(one_line(row["path"] or ""), _COMMAND_CHARS)
+    words = [f"{row['turn']}.{row['effect']}", f"{row['name']} {path}".rstrip()]
+    if row["error"] is not None:
+        words.append(row["error"])
+    if row["exit_code"] is not None:
+        words.append(f"exit {row['exit_code']}, {row['seconds']:.1f} s")
+    shown = row["changed"][:_SHOWN_PATHS]
+    if shown:
+        names = ", ".join(f"{one['status']} {one_line(one['path'])}" for one in shown)
+        more = row["count"] - len(shown)
+        words.append(names + (f" and {counted(more, 'other path')}" if more > 0 else ""))
+    if row["damaged"] is not None:
+        words.append(f"DAMAGED: {row['damaged']}")
+    return "  ".join(words)
