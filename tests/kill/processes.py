@@ -137,6 +137,20 @@ def wait_for(
         time.sleep(0.005)
 
 
+def descendants(pid: int, mark: bytes) -> set[int]:
+    """The ids of a process's children, and theirs, whose command line has ``mark`` in it, words
+    ended by a null byte.
+    """
+    found, left = set(), {pid}
+    while left:
+        with contextlib.suppress(OSError):
+            one = left.pop()
+            left |= _children_of(one)
+            if mark in Path(f"/proc/{one}/cmdline").read_bytes():
+                found.add(one)
+    return found
+
+
 def resident_bytes(pid: int) -> int:
     """The memory that a process and its children have resident."""
     found = 0
