@@ -125,6 +125,9 @@ class PlainReporter:
         for job in summary:
             if job["result"] is not None:
                 say(f"{job['job']}: {_short(job['result'])}")
+            if (left := job["workspace"]) is not None and left["changed"]:
+                paths = counted(left["changed"], "path")
+                say(f"{job['job']}: {paths} changed: holdfast workspace diff {job['job']}")
         say(totals_line(summary))
         if resume is not None:
             left = sum(job["status"] == OPEN for job in summary)

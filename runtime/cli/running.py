@@ -226,6 +226,7 @@ def _summary(control: Control, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
     for job in plan.jobs:
         outcome, progress = seen.outcomes.get(job.spec.id), seen.progress.get(job.spec.id)
         last = outcome or progress
+        left = control.workspace(outcome) if outcome else None
         summary.append(
             {
                 "job": f"{plan.batch}/{job.spec.id}",
@@ -236,6 +237,7 @@ def _summary(control: Control, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
                 "turns": outcome.turns if outcome else progress.turn if progress else job.turn,
                 "tokens": last.usage.total if last else 0,
                 "cost_usd": last.cost_usd if last else 0.0,
+                "workspace": left.model_dump(mode="json") if left else None,
             }
         )
     return summary

@@ -33,6 +33,7 @@ from runtime.archive import keys
 from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
+from runtime.archive.workspace_history import WorkspaceEnd, workspace_end
 from runtime.authentic import NotSigned, Refusal, in_workflow
 from runtime.base.errors import DefinitionChanged, InputError, NotFound
 from runtime.base.failpoints import failpoint
@@ -306,6 +307,10 @@ class Control:
         """The result that the job's ``finish`` was given, from the archive."""
         end = JobArchive.of(self.store, outcome.key).end(outcome.run)
         return None if end is None else end.result
+
+    def workspace(self, outcome: JobOutcome) -> WorkspaceEnd | None:
+        """What the job left of its own workspace, from the archive; None if it has none."""
+        return workspace_end(JobArchive.of(self.store, outcome.key), outcome.run)
 
     async def _plan_job(
         self, batch: str, spec: JobSpec, *, rerun_failed: bool, anew: bool

@@ -1,0 +1,76 @@
+"""A job that changes its workspace, and all that can be asked of it afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import CommandLine, script
+from tests.git.jobs import written_tree
+
+pytestmark = pytest.mark.server
+
+STATEMENTS = [
+    "print(open('a.py').read())\nedit('a.py', 'two', 'TWO')\nv = view('a.py', freq='Sync')",
+    "r = sh('echo more >> a.py; exit 3')\nprint(r.exit_code, open('a.py').read())\nmove('a.py', 'b.py')",
+    "write('c.txt', 'new')\nfinish('done')",
+]
+
+
+@pytest.mark.smoke
+def test_what_a_real_job_did_can_be_asked(cli: CommandLine, tmp_path: Path) -> None:
+    """Effects are told beside reads, lines by their statements, and the patch makes its files."""
+    source = tmp_path / "ws"
+    cli.write("ws/a.py", "one\ntwo\nthree\n")
+    cli.write("a.json", script(*STATEMENTS))
+    workspace = f"workspace: {{from: {source}, write: true}}"
+    done = cli("run", cli.jobs(f"id: real, model: scripted/a.json, {workspace}", batch="hands"))
+    assert done.code == 0, done.err
+    assert "hands/real: 3 paths changed: holdfast workspace diff hands/real\n" in done.out
+    rows = cli("log", "hands/real", "--effects", "--json").json()["effects"]
+    changes = [row for row in rows if row["kind"] == "change"]
+    assert [(row["turn"], row["effect"], row["name"], row["exit_code"]) for row in changes] == [
+        (1, 1, "edit", None),
+        (2, 0, "sh", 3),
+        (2, 2, "move", None),
+        (3, 0, "write", None),
+    ]
+    assert [(one["path"], one["status"]) for row in changes for one in row["changed"]] == [
+        *[("a.py", "M"), ("a.py", "M"), ("a.py", "D"), ("b.py", "A"), ("c.txt", "A")]
+    ]
+    lines = cli("blame", "hands/real", "b.py", "--json").json()["lines"]
+    assert [(line["text"], line["turn"]) for line in lines] == [
+        *[("one\n", 0), ("TWO\n", 1), ("three\n", 0), ("more\n", 2)]
+    ]
+    assert cli("cost", "hands/real", "--json").json()["jobs"][0]["commands"] == 1
+    assert cli("workspace", "export", "hands/real", tmp_path / "out").code == 0
+    assert cli("workspace", "apply", "hands/real", "--yes").code == 0
+    assert written_tree(source) == written_tree(tmp_path / "out")
+    assert cli("workspace", "export", "hands/real", tmp_path / "repo", "--git").code == 0
+    log = ["git", "log", "--format=%s"]
+    told = subprocess.run(log, cwd=tmp_path / "repo", capture_output=True, text=True, check=True)
+    assert len(told.stdout.splitlines()) == 4
+
+
+def test_a_batchs_summary_has_the_versions(cli: CommandLine, tmp_path: Path) -> None:
+    """Of jobs that may change their workspace; what changed nothing left what it began with."""
+    cli.write("ws/a.py", "one\n")
+    cli.write("a.json", script("write('b', 'x')\nfinish(1)"))
+    cli.write("b.json", script("finish(1)"))
+    workspace = f"workspace: {{from: {tmp_path / 'ws'}, write: true}}"
+    jobs = [
+        f"id: wrote, model: scripted/a.json, {workspace}",
+        f"id: idle, model: scripted/b.json, {workspace}",
+        "id: reader, model: scripted/b.json",
+    ]
+    told = cli("run", cli.jobs(*jobs, batch="left"), "--json").summary()
+    assert told["reader"]["workspace"] is None
+    assert told["idle"]["workspace"]["base"] == told["idle"]["workspace"]["version"]
+    listed = cli("workspace", "ls", "left/wrote", "--json").json()
+    assert told["wrote"]["workspace"] == {
+        "base": told["idle"]["workspace"]["version"],
+        "version": listed["version"],
+        "changed": 1,
+    }
