@@ -11,7 +11,6 @@ import asyncio
 import base64
 import contextvars
 import errno
-import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -48,7 +47,7 @@ from runtime.sandbox.command import SandboxFailed, SandboxUnavailable
 from runtime.sandbox.setup import SetupFailed
 from runtime.trees import editing
 from runtime.trees.editing import Edited
-from runtime.trees.entries import Changes, Entry
+from runtime.trees.entries import Changes, Entry, shown
 from runtime.trees.tree import Tree
 
 R = TypeVar("R")
@@ -292,10 +291,7 @@ def letters(before: Tree, changes: Changes) -> list[tuple[str, str]]:
     def letter(path: str, entry: Entry | None) -> str:
         return "D" if entry is None else "A" if before.get(path) is None else "M"
 
-    return [
-        (os.fsencode(path).decode("utf-8", "backslashreplace"), letter(path, entry))
-        for path, entry in changes.items()
-    ]
+    return [(shown(path), letter(path, entry)) for path, entry in changes.items()]
 
 
 def _data(given: dict[str, Any]) -> bytes:

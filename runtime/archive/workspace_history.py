@@ -6,10 +6,7 @@ from dataclasses import dataclass
 
 from runtime.archive.forms import Step
 from runtime.archive.job import JobArchive
-from runtime.archive.trees import Trees
-from runtime.archive.workspaces import opening_of
 from runtime.base.errors import NotFound
-from runtime.base.values import Value
 
 
 @dataclass(frozen=True)
@@ -81,25 +78,3 @@ def workspace_history(archive: JobArchive, run: str) -> WorkspaceHistory:
         if after
     )
     return WorkspaceHistory(str(archive.job), steps[0].workspace, turns)
-
-
-class WorkspaceEnd(Value):
-    """What a run left of its workspace: the version that it began with, the last one, and how many
-    paths differ.
-    """
-
-    base: str
-    version: str
-    changed: int
-
-
-def workspace_end(archive: JobArchive, run: str) -> WorkspaceEnd | None:
-    """What a run that has ended left of its workspace; None for one that has none of its own."""
-    end, opening = archive.end(run), opening_of(archive, run)
-    if end is None or opening is None or not end.workspace:
-        return None
-    trees, base = Trees(archive.store), str(opening["version"])
-    changed = (
-        trees.tree(base).difference(trees.tree(end.workspace)) if base != end.workspace else {}
-    )
-    return WorkspaceEnd(base=base, version=end.workspace, changed=len(changed))

@@ -128,6 +128,11 @@ class PlainReporter:
             if (left := job["workspace"]) is not None and left["changed"]:
                 paths = counted(left["changed"], "path")
                 say(f"{job['job']}: {paths} changed: holdfast workspace diff {job['job']}")
+            if left is not None and left["kept"]:
+                files = counted(len(left["kept"]), "file")
+                say(
+                    f"{job['job']}: {files} kept: holdfast workspace export {job['job']} DIR --kept"
+                )
         say(totals_line(summary))
         if resume is not None:
             left = sum(job["status"] == OPEN for job in summary)

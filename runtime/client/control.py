@@ -33,11 +33,11 @@ from runtime.archive import keys
 from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
-from runtime.archive.workspace_history import WorkspaceEnd, workspace_end
 from runtime.authentic import NotSigned, Refusal, in_workflow
 from runtime.base.errors import DefinitionChanged, InputError, NotFound
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
+from runtime.client.left import LeftWorkspace, left_by
 from runtime.client.lost import archived_plan
 from runtime.client.own_runs import OwnRuns, describe
 from runtime.client.plans import JobPlan, Plan, Start
@@ -308,9 +308,9 @@ class Control:
         end = JobArchive.of(self.store, outcome.key).end(outcome.run)
         return None if end is None else end.result
 
-    def workspace(self, outcome: JobOutcome) -> WorkspaceEnd | None:
+    def workspace(self, outcome: JobOutcome) -> LeftWorkspace | None:
         """What the job left of its own workspace, from the archive; None if it has none."""
-        return workspace_end(JobArchive.of(self.store, outcome.key), outcome.run)
+        return left_by(JobArchive.of(self.store, outcome.key), outcome.run)
 
     async def _plan_job(
         self, batch: str, spec: JobSpec, *, rerun_failed: bool, anew: bool

@@ -12,7 +12,7 @@ from pygit2.enums import DeltaStatus, DiffFind, DiffOption, DiffStatsFormat
 
 from runtime.archive.trees import Trees
 from runtime.git.objects import OWN_NAME, git_mode, scratch
-from runtime.trees.entries import Entry, Kind
+from runtime.trees.entries import Entry, Kind, shown
 from runtime.trees.tree import Tree
 
 _LETTERS = {
@@ -89,11 +89,6 @@ def differences(
         files = tuple(_change(patch, old, new) for patch in diff if patch is not None)
         stat = diff.stats.format(DiffStatsFormat.FULL | DiffStatsFormat.INCLUDE_SUMMARY, width)
     return Differences(files, tuple(_untold(old, new, patch=binary)), stat)
-
-
-def shown(path: str) -> str:
-    """A path as text: bytes that are no UTF-8 are escaped."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _sparse(old: Tree, new: Tree) -> tuple[Tree, Tree]:

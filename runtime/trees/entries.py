@@ -78,3 +78,8 @@ A directory's entry says that it is there, with that mode; what is in it has pat
 def by_parts(paths: Iterable[str]) -> list[str]:
     """Paths in the order of trees: what is in a directory follows it at once."""
     return sorted(paths, key=lambda path: path.split("/"))
+
+
+def shown(path: str) -> str:
+    """A path as text: bytes that are no UTF-8 are escaped."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -21,8 +21,11 @@ def on_a_terminal(
     *,
     lines: int = 24,
     columns: int = 120,
+    typed: str = "",
 ) -> tuple[int, str]:
-    """Runs a command on a terminal of that size; its exit code and all that was written to it."""
+    """Runs a command on a terminal of that size, with what is typed there; its exit code and all
+    that was written to it.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     process = subprocess.Popen(
@@ -39,6 +42,7 @@ def on_a_terminal(
         stderr=theirs,
         start_new_session=True,
     )
+    os.write(ours, typed.encode())
     os.close(theirs)
     written = b""
     while True:

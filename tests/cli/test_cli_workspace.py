@@ -73,4 +73,23 @@ def test_a_batchs_summary_has_the_versions(cli: CommandLine, tmp_path: Path) -> 
         "base": told["idle"]["workspace"]["version"],
         "version": listed["version"],
         "changed": 1,
+        "kept": [],
     }
+
+
+def test_what_a_job_keeps_is_handed_over(cli: CommandLine, tmp_path: Path) -> None:
+    """Files that ``keep`` names are told with the result, and exported by themselves."""
+    cli.write("ws/a.py", "one\n")
+    statement = (
+        "write('dist/x.whl', 'w')\nwrite('dist/y/z.txt', 'z')\nwrite('b.log', 'l')\nfinish(1)"
+    )
+    cli.write("a.json", script(statement))
+    workspace = f"workspace: {{from: {tmp_path / 'ws'}, write: true, keep: [dist/, '*.log']}}"
+    done = cli("run", cli.jobs(f"id: kept, model: scripted/a.json, {workspace}", batch="left"))
+    assert "left/kept: 3 files kept: holdfast workspace export left/kept DIR --kept\n" in done.out
+    assert cli("workspace", "export", "left/kept", tmp_path / "out", "--kept").code == 0
+    assert sorted(written_tree(tmp_path / "out")) == [
+        *("b.log", "dist", "dist/x.whl", "dist/y", "dist/y/z.txt")
+    ]
+    none = cli("workspace", "export", "left/kept", "--kept", "--agent-trace", tmp_path / "t")
+    assert (none.code, "--kept is of a plain DIR" in none.err) == (2, True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from runtime.archive.stores import open_store
-from tests.cli.command_line import CommandLine
+from tests.cli.command_line import ROOT, CommandLine
+from tests.cli.terminal import on_a_terminal
 from tests.git.jobs import What, hands_job, written_tree
 
 
@@ -97,6 +99,18 @@ def test_nobody_to_ask(cli: CommandLine, mine: Path) -> None:
     assert (done.code, written_tree(mine)) == (2, before)
     assert "there is no terminal to ask on" in done.err
     assert "is not there: name one with --to" in cli("workspace", "apply", "one").err
+
+
+@pytest.mark.parametrize(("typed", "code", "written"), [("y\n", 0, True), ("\n", 0, False)])
+def test_a_person_is_asked(
+    cli: CommandLine, mine: Path, typed: str, code: int, written: bool
+) -> None:
+    """On a terminal, after what will change was shown; nothing is done unless they say so."""
+    before = written_tree(mine)
+    command = [sys.executable, "-m", "holdfast", "workspace", "apply", "one", "--to", str(mine)]
+    done, told = on_a_terminal(command, ROOT, typed=typed)
+    assert f"Change 12 paths in {mine}? [y/N]: " in told.partition("M run.sh")[2]
+    assert (done, written_tree(mine) != before) == (code, written)
 
 
 def test_nothing_is_written_through_a_link(cli: CommandLine, mine: Path, tmp_path: Path) -> None:

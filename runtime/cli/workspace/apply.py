@@ -126,7 +126,7 @@ def _origin(definition: dict[str, Any]) -> Path:
 
 
 def _tell(at: At, root: Path, planned: Sequence[Planned]) -> None:
-    from runtime.git.differences import shown
+    from runtime.trees.entries import shown
 
     say(f"{at.of.name}@{at.turn} onto {root}")
     for one in planned:
@@ -138,7 +138,7 @@ def _tell(at: At, root: Path, planned: Sequence[Planned]) -> None:
 
 
 def _document(at: At, root: Path, planned: Sequence[Planned]) -> dict[str, Any]:
-    from runtime.git.differences import shown
+    from runtime.trees.entries import shown
 
     about = {"job": at.of.name, "run": at.of.run, "turn": at.turn, "version": at.version}
     rows = [

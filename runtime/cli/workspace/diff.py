@@ -57,7 +57,7 @@ def document(found: Differences) -> dict[str, Any]:
 
 def file_row(change: FileChange) -> dict[str, Any]:
     """A changed file; ``was`` is the path before, of one that was renamed."""
-    from runtime.git.differences import shown
+    from runtime.trees.entries import shown
 
     return {
         "status": change.letter,

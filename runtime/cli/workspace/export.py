@@ -21,6 +21,7 @@ from runtime.cli.workspace.chosen import At, JobAtVersion, chosen_version
 if TYPE_CHECKING:
     from runtime.archive.forms import Step
     from runtime.git.repository import Commit
+    from runtime.trees.tree import Tree
 
 
 def command(
@@ -37,6 +38,10 @@ def command(
             "--git",
             help="DIR becomes a git repository: a commit for each statement that changed files.",
         ),
+    ] = False,
+    kept: Annotated[
+        bool,
+        typer.Option("--kept", help="Only the files that 'keep' of the job's workspace names."),
     ] = False,
     agent_trace: Annotated[
         Path | None,
@@ -58,7 +63,10 @@ def command(
     """
     if directory is None and (git or agent_trace is None):
         raise InputError("name the DIR to write to, or a FILE with --agent-trace")
+    if kept and (git or directory is None):
+        raise InputError("--kept is of a plain DIR")
     at = chosen_version(job, run, store)
+    tree = _kept(at) if kept else at.of.trees.tree(at.version)
     if directory is not None:
         check_empty(directory)
     if agent_trace is not None and os.path.lexists(agent_trace):
@@ -66,13 +74,12 @@ def command(
     revision = ""
     try:
         if directory is not None:
-            revision = _write_repository(at, directory) if git else _lay_out(at, directory)
+            revision = _write_repository(at, directory) if git else _lay_out(at, tree, directory)
         if agent_trace is not None:
             text = json.dumps(_trace(at, revision), indent=2, ensure_ascii=False)
             agent_trace.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{error.filename or directory}: {error.strerror}") from error
-    tree = at.of.trees.tree(at.version)
     for place in (directory, agent_trace):
         if place is not None:
             told = f"{counted(tree.count, 'file')}, {tree.size:,} bytes in {place}"
@@ -97,13 +104,23 @@ def check_empty(directory: Path) -> None:
         raise InputError(f"{directory}: {error.strerror}") from error
 
 
-def _lay_out(at: At, directory: Path) -> str:
+def _kept(at: At) -> Tree:
+    """What of a version the job hands over."""
+    from runtime.client.left import keep_of, kept_in
+    from runtime.trees.tree import Tree
+
+    tree, patterns = at.of.trees.tree(at.version), keep_of(at.of.archive.definition())
+    if not patterns:
+        raise InputError(f"{at.of.name} keeps nothing: its 'workspace' has no 'keep'")
+    return Tree().changed({path: tree.get(path) for path in kept_in(tree, patterns)})
+
+
+def _lay_out(at: At, tree: Tree, directory: Path) -> str:
     """Write a version's files. It has no revision."""
     from runtime.checkouts.laying import lay, write_file
     from runtime.trees.tree import Tree
 
     trees = at.of.trees
-    tree = trees.tree(at.version)
     directory.mkdir(parents=True, exist_ok=True)
     lay(
         directory,
@@ -115,8 +132,8 @@ def _lay_out(at: At, directory: Path) -> str:
 
 
 def _write_repository(at: At, directory: Path) -> str:
-    from runtime.git.differences import shown
     from runtime.git.repository import repositories_in, write_repository
+    from runtime.trees.entries import shown
 
     for path in repositories_in(at.of.trees.tree(at.version)):
         note(f"{shown(path)} is left out: no repository can hold another's own files")

@@ -81,7 +81,7 @@ def the_turn(blamed: Blamed) -> int:
 
 def report(blamed: Blamed, json: bool) -> None:
     """Print the lines, each with the turn and the statement that wrote it."""
-    from runtime.git.differences import shown
+    from runtime.trees.entries import shown
 
     statements = _statements(blamed.at)
     if json:
@@ -105,7 +105,7 @@ def report(blamed: Blamed, json: bool) -> None:
 
 def _texts(blamed: Blamed, statements: Mapping[int, str | None]) -> list[str]:
     from runtime.cli.text import first_line, shortened
-    from runtime.git.differences import shown
+    from runtime.trees.entries import shown
 
     heads = []
     for line in blamed.lines:

@@ -34,7 +34,7 @@ def command(
     json: Json = False,
 ) -> None:
     """List the files of a job's workspace, as they were after a turn."""
-    from runtime.git.differences import shown
+    from runtime.trees.entries import shown
 
     at = chosen_version(job, run, store)
     tree = at.of.trees.tree(at.version)
@@ -53,7 +53,7 @@ def command(
 
 def row(path: str, entry: Entry) -> dict[str, Any]:
     """An entry for programs; a path that is no UTF-8 has escapes."""
-    from runtime.git.differences import shown
+    from runtime.trees.entries import shown
 
     kinds = {"f": "file", "l": "link", "d": "directory"}
     return {
