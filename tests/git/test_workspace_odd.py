@@ -1,0 +1,51 @@
+"""Files that git or a text merge could get wrong: repositories among a job's files, line ends and
+encodings.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from runtime.archive.stores import open_store
+from tests.cli.command_line import CommandLine
+from tests.git.jobs import hands_job, written_tree
+
+
+def test_a_repository_among_the_files(cli: CommandLine, tmp_path: Path) -> None:
+    """It is a file like others to ls, diff and export; git's forms leave it out and say so, and
+    apply leaves the user's alone.
+    """
+    store = open_store(str(cli.home / "archive"))
+    base = {".git/HEAD": b"ref: a\n", "sub/.git/HEAD": b"ref: b\n", "a": b"1\n"}
+    after = {".git/HEAD": b"ref: c\n", "sub/.git/HEAD": None, "a": b"2\n"}
+    hands_job(store, base, [("x", after), ("y", {".git/new": b"n"})], job="nested")
+    told = cli("workspace", "diff", "nested").out
+    assert "-ref: a\n+ref: c\n" in told and "b/.git/new" in told
+    patch = cli("workspace", "patch", "nested")
+    assert ".git" not in patch.out.replace("diff --git", "")
+    assert "+2\n" in patch.out
+    assert "not in the patch: .git/HEAD is left out: git takes nothing" in patch.err
+    mine = tmp_path / "mine"
+    cli("workspace", "export", "nested@0", mine)
+    assert cli("workspace", "apply", "nested", "--to", mine, "--yes").code == 0
+    assert (mine / "a").read_bytes() == b"2\n"
+    assert (mine / ".git/HEAD").read_bytes() == b"ref: a\n"
+    done = cli("workspace", "export", "nested", tmp_path / "repo", "--git")
+    assert (done.code, ".git is left out" in done.err) == (0, True)
+    log = ["git", "log", "--format=%s"]
+    said = subprocess.run(log, cwd=tmp_path / "repo", capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines() == ["x", "What the job began with"]
+
+
+def test_merges_keep_line_ends_and_encodings(cli: CommandLine, tmp_path: Path) -> None:
+    """Of both sides, byte for byte, also where the last line has no end."""
+    store = open_store(str(cli.home / "archive"))
+    base = b"caf\xe9\r\n" + b"b\r\nc\r\nd\r\ne\r\n" + b"\x85\xff last"
+    hands_job(store, {"a": base}, [("x", {"a": base.replace(b"b\r", b"\xb2\r")})], job="bytes")
+    mine = tmp_path / "mine"
+    cli("workspace", "export", "bytes@0", mine)
+    (mine / "a").write_bytes(base.replace(b"last", b"l\xe4st"))
+    assert cli("workspace", "apply", "bytes", "--to", mine, "--yes").code == 0
+    merged = base.replace(b"b\r", b"\xb2\r").replace(b"last", b"l\xe4st")
+    assert written_tree(mine) == {"a": (0o644, merged)}
