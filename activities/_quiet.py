@@ -71,7 +71,15 @@ def quieten(lite: Any) -> None:
 
 def _unheard(lite: Any) -> bool:
     """Whether this is a call of ours, and nobody listens."""
-    return current.get() is not None and not any(getattr(lite, name, ()) for name in _LISTS)
+    if current.get() is None:
+        return False
+    # Importing Gemini's part of litellm registers its cache for good, also where there is none.
+    cache = getattr(lite, "cache", None)
+    return not any(
+        callback != "cache" or cache is not None
+        for name in _LISTS
+        for callback in getattr(lite, name, ())
+    )
 
 
 def _unless_unheard(lite: Any, real: Callable[..., Any]) -> Callable[..., Any]:

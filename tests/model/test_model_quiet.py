@@ -98,6 +98,18 @@ async def test_nothing_is_done_for_nobody(make: Make, stream: bool) -> None:
     assert calls["logging_worker.py:enqueue"] == 0
 
 
+async def test_a_cache_that_is_not_there_is_nobody() -> None:
+    """Importing Gemini's part of litellm registers one for good."""
+    import_module("litellm.llms.vertex_ai.context_caching.vertex_ai_context_caching")
+    assert "cache" in library().success_callback
+    async with openai_server(chatty).serving() as server:
+        job = Job(model_at(server, stream=True))
+        await job.take_turn()
+        with counted() as (calls, _):
+            await job.take_turn()
+    assert not [name for name in calls if name.startswith("litellm_logging.py:success")]
+
+
 @SERVERS
 @STREAMING
 async def test_usage_is_the_same_as_with_callbacks(make: Make, stream: bool) -> None:
