@@ -41,7 +41,7 @@ from runtime.base.failpoints import failpoint
 from runtime.checkouts.checkout import Busy
 from runtime.checkouts.excluded import excluded
 from runtime.checkouts.taking import Digests, read_file, take
-from runtime.redaction.redactor import redactor_of
+from runtime.redaction.redactor import Redactor, redactor_of
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import SandboxFailed, SandboxUnavailable
 from runtime.sandbox.setup import SetupFailed
@@ -54,6 +54,9 @@ R = TypeVar("R")
 
 TOLD_PATHS = 50
 """Changed paths that an effect's result names."""
+
+LINE_CHARS = 200
+"""Characters of a command, and of its last line, that a heartbeat tells."""
 
 _TRIES = 3
 """So often a directory is copied that changes meanwhile."""
@@ -85,7 +88,10 @@ class HandsActivities:
                 cannot be copied, the sandbox does not work here.
             ArchiveError: the archive cannot be read or written.
         """
-        return await self._beating(lambda stop, line: self._opened(request, stop, line))
+        redactor = redactor_of(request.redact)
+        return await self._beating(
+            "setup", redactor, lambda stop, line: self._opened(request, stop, line)
+        )
 
     @activity.defn(name="change_workspace")
     async def change_workspace(self, change: WorkspaceChange) -> WorkspaceChanged:
@@ -111,8 +117,11 @@ class HandsActivities:
             return WorkspaceChanged.model_validate(found)
         recorded = await self._in_thread(lambda: archive.effect(*address))
         if recorded is None:
+            command = str(change.arguments.get("command", "")).strip().partition("\n")[0]
             changed, texts = await self._beating(
-                lambda stop, line: self._carried_out(change, stop, line)
+                command,
+                redactor_of(change.redact),
+                lambda stop, line: self._carried_out(change, stop, line),
             )
             failpoint("hands.before_effect")
             uses = (tree_key(changed.version),) if changed.version != change.held.version else ()
@@ -185,8 +194,10 @@ class HandsActivities:
             return base.tree.version, taken.dropped
         raise _Changing(f"{place} was changed each time while it was copied")
 
-    async def _beating(self, work: Callable[[threading.Event, list[str]], R]) -> R:
-        """What a thread comes to, with the last line of its output in a heartbeat each second."""
+    async def _beating(
+        self, command: str, redactor: Redactor, work: Callable[[threading.Event, list[str]], R]
+    ) -> R:
+        """What a thread comes to; a heartbeat each second says what runs, and its last line."""
         stop = threading.Event()
         line: list[str] = []
         working = asyncio.ensure_future(self._in_thread(lambda: work(stop, line)))
@@ -195,7 +206,9 @@ class HandsActivities:
                 done, _ = await asyncio.wait({working}, timeout=1.0)
                 if done:
                     return working.result()
-                activity.heartbeat(*line[-1:])
+                last = redactor.text("".join(line[-1:]))[:LINE_CHARS]
+                activity.heartbeat({"command": redactor.text(command)[:LINE_CHARS], "line": last})
+                del line[:-1]
         finally:
             stop.set()
             if not working.done():

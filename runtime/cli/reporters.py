@@ -16,7 +16,7 @@ from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
 
 if TYPE_CHECKING:
-    from runtime.client.control import Trouble
+    from runtime.client.control import Running, Trouble
     from runtime.client.plans import Plan
     from runtime.client.watch import Turn
     from workflows.messages import JobOutcome
@@ -71,7 +71,7 @@ class PlainReporter:
     """A line for each turn, each sleep, each failed attempt and each end."""
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[int, int, bool]] = {}
+        self._told: dict[str, tuple[int, int, bool, str]] = {}
 
     def waiting(self, what: str) -> None:
         """A line where somebody waits: on a terminal."""
@@ -99,16 +99,15 @@ class PlainReporter:
             )
 
     def turn(self, turn: Turn) -> None:
-        """A line for each new turn, each sleep, and each attempt that follows a failed one."""
-        attempt, asleep = (
-            turn.trouble.attempt if turn.trouble else 0,
-            turn.progress.phase is Phase.ASLEEP,
-        )
-        now, before = (
-            (turn.progress.turn, attempt, asleep),
-            self._told.get(str(turn.key), (0, 0, False)),
-        )
-        if now != before and (attempt or asleep or now[0] != before[0]):
+        """A line for each new turn, each sleep, each command that takes long, and each attempt that
+        follows a failed one.
+        """
+        attempt = turn.trouble.attempt if turn.trouble else 0
+        asleep = turn.progress.phase is Phase.ASLEEP
+        command = turn.running.command if turn.running else ""
+        now = (turn.progress.turn, attempt, asleep, command)
+        before = self._told.get(str(turn.key), (0, 0, False, ""))
+        if now != before and (attempt or asleep or command or now[0] != before[0]):
             self._told[str(turn.key)] = now
             say(progress_line(turn))
 
@@ -170,7 +169,9 @@ class JsonReporter:
         where = {"job": str(turn.key), "id": turn.key.job, "turn": seen.turn, "phase": seen.phase}
         spent = {"tokens": seen.usage.total, "cost_usd": seen.cost_usd, "statement": seen.statement}
         problem = {"error": trouble.error, "attempt": trouble.attempt} if trouble else None
-        json_line({"event": "turn", **where, **spent, "trouble": problem})
+        runs = turn.running
+        running = {"command": runs.command, "line": runs.line} if runs else None
+        json_line({"event": "turn", **where, **spent, "trouble": problem, "running": running})
 
     def ended(self, outcome: JobOutcome) -> None:
         """``{"event": "end", ...}``."""
@@ -203,10 +204,18 @@ def progress_line(turn: Turn) -> str:
     """
     seen = turn.progress
     last = Phase.ASLEEP if seen.phase is Phase.ASLEEP else first_line(seen.statement)
+    if turn.running is not None:
+        last = running_text(turn.running)
     if turn.trouble is not None:
         last = trouble_text(turn.trouble)
     counts = f"turn {seen.turn}  {seen.usage.total:,} tokens  ${seen.cost_usd:.4f}"
     return f"{turn.key}  {counts}  {last}".rstrip()
+
+
+def running_text(running: Running) -> str:
+    """``runs: pytest -q | 3 passed``."""
+    line = f" | {shortened(one_line(running.line), 100)}" if running.line else ""
+    return f"runs: {shortened(one_line(running.command), 80)}{line}"
 
 
 def trouble_text(trouble: Trouble) -> str:

@@ -33,7 +33,7 @@ from runtime.archive import keys
 from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
-from runtime.authentic import NotSigned, Refusal, in_workflow
+from runtime.authentic import NotSigned, Refusal, in_activity, in_workflow
 from runtime.base.errors import DefinitionChanged, InputError, NotFound
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
@@ -66,6 +66,7 @@ SUBMIT_BYTES = 500_000
 STUCK_ATTEMPTS = 3
 """A workflow task that was tried so often fails for a reason that trying again does not mend."""
 
+_RUN_COMMANDS = frozenset({"change_workspace", "open_workspace"})
 _AT_A_TIME = 16
 _SHORT = timedelta(seconds=5)
 _ABANDONED = {
@@ -91,6 +92,14 @@ class Trouble:
 
 
 @dataclass(frozen=True)
+class Running:
+    """A command of a job's statement that runs now, and the last line that it printed."""
+
+    command: str
+    line: str = ""
+
+
+@dataclass(frozen=True)
 class Standing:
     """How a job's newest run stands: its outcome if it has ended, else its progress if a worker
     tells.
@@ -100,6 +109,7 @@ class Standing:
     outcome: JobOutcome | None = None
     progress: JobProgress | None = None
     trouble: Trouble | None = None
+    running: Running | None = None
 
 
 @dataclass(frozen=True)
@@ -190,7 +200,12 @@ class Control:
         handle = self._job(key, run)
         if description.status is not WorkflowExecutionStatus.RUNNING:
             return Standing(run, outcome=await self._ended(key, description))
-        return Standing(run, progress=await self._progress(handle), trouble=_trouble(description))
+        return Standing(
+            run,
+            progress=await self._progress(handle),
+            trouble=_trouble(description),
+            running=await self._running(description),
+        )
 
     async def outcome(self, key: JobKey) -> JobOutcome | None:
         """How the job's newest run ended; None while it is open, and before it was started."""
@@ -403,6 +418,21 @@ class Control:
                 (submission,) = await converter.decode(accepted.args.payloads, [Submission])
                 names |= {order.key.job for order in submission.jobs}
         return names
+
+    async def _running(self, description: WorkflowExecutionDescription) -> Running | None:
+        """The command that runs, as its heartbeats tell: none of the first second."""
+        for pending in description.raw_description.pending_activities:
+            if pending.activity_type.name in _RUN_COMMANDS and pending.heartbeat_details.payloads:
+                converter = in_activity(self.client, description.id, pending.activity_id)
+                try:
+                    (told,) = await converter.decode(
+                        pending.heartbeat_details.payloads[:1], [dict[str, Any]]
+                    )
+                except NotSigned:
+                    return None
+                command = str(told.get("command", ""))
+                return Running(command, str(told.get("line", ""))) if command else None
+        return None
 
     async def _progress(
         self, handle: WorkflowHandle[JobWorkflow, JobOutcome]

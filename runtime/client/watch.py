@@ -10,7 +10,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.errors import ServerError
 from runtime.base.values import JobKey
-from runtime.client.control import Control, Standing, Trouble
+from runtime.client.control import Control, Running, Standing, Trouble
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.job.phases import Phase
 from workflows.messages import BatchState, JobOutcome, JobProgress
@@ -35,11 +35,14 @@ _PASSING = {
 
 @dataclass(frozen=True)
 class Turn:
-    """A job has come to another turn or phase, or to another failed attempt of what it does now."""
+    """A job has come to another turn or phase, to another failed attempt of what it does now, or a
+    command of its has printed another line.
+    """
 
     key: JobKey
     progress: JobProgress
     trouble: Trouble | None = None
+    running: Running | None = None
 
 
 @dataclass(frozen=True)
@@ -162,11 +165,12 @@ class Watch:
         if progress is None:
             return None
         trouble = standing.trouble
-        now = (progress.turn, progress.phase, trouble.attempt if trouble else 0)
+        failed = trouble.attempt if trouble else 0
+        now = (progress.turn, progress.phase, failed, standing.running)
         if self._seen.get(name) == now:
             return None
         self._seen[name] = now
-        return Turn(self._key(job), progress, trouble)
+        return Turn(self._key(job), progress, trouble, standing.running)
 
     def _key(self, job: JobPlan) -> JobKey:
         return JobKey(batch=self._plan.batch, job=job.spec.id)

@@ -13,6 +13,7 @@ from runtime.archive.trees import Trees
 from runtime.archive.verify import damage, verify_job
 from runtime.archive.workspaces import workspace_after
 from runtime.base.values import JobKey
+from runtime.client.control import Control
 from runtime.job.stops import JobStatus
 from runtime.redaction.rules import Redaction
 from runtime.spec.models import JobSpec, Writable
@@ -274,3 +275,35 @@ async def test_secrets_reach_commands_and_come_back_masked(
     for key in stage.store.list(""):
         assert b"pin-8812-7733" not in stage.store.get(key)
     assert b"8812" not in recorded_stream(archive, outcome.run, 1, 0, "stdout")
+
+
+async def test_a_command_that_runs_tells_its_last_line(stage: Stage, tmp_path: Path) -> None:
+    """To whoever asks how the job stands; a key in it is masked."""
+    gate = tmp_path / "gate"
+    key = "ghp_" + "a1B2" * 9
+    command = f"while ! test -e {gate}; do echo waits {key}; sleep 0.05; done; echo over"
+    spec = hands(
+        stage,
+        [f"finish(sh({command!r}).stdout[-5:])"],
+        writable=Writable(sandbox="none"),
+    )
+    control = Control(stage.client, stage.store)
+    name = JobKey(batch=stage.batch, job=spec.id)
+
+    async def line() -> str:
+        standing = await control.standing(name)
+        return standing.running.line if standing and standing.running else ""
+
+    handle = await stage.start(spec)
+
+    async def waits() -> bool:
+        return (await line()).startswith("waits [")
+
+    await eventually(waits, "the last line is told")
+    assert key not in await line()
+    gate.touch()
+    outcome = await handle.result()
+    assert outcome.status is JobStatus.SUCCEEDED
+    standing = await control.standing(name)
+    assert standing is not None
+    assert standing.running is None
