@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities._recorded_effects import NOT_RECORDED, recorded_value
+from activities._recorded_effects import NOT_RECORDED, Address
 from activities.commands import Commands, Ran
 from activities.contracts import (
     WorkspaceChange,
@@ -28,9 +28,11 @@ from activities.contracts import (
     WorkspaceOpen,
     WorkspaceOpened,
 )
+from activities.record import EffectName
 from activities.setups import Setups, masked_log
 from activities.versions import Versions
 from runtime.archive.job import JobArchive
+from runtime.archive.recorded import recorded_effect, recorded_stream
 from runtime.archive.stores import ObjectStore
 from runtime.archive.trees import tree_key
 from runtime.archive.workspaces import OPENING, opening_of, version_after
@@ -105,16 +107,8 @@ class HandsActivities:
         archive = JobArchive.of(self._store, change.key)
         address = activity.info().workflow_run_id or "", change.turn, change.effect
         if change.recorded is not None:
-            found = await self._in_thread(
-                lambda: recorded_value(self._store, change.recorded, archive, address)  # type: ignore[arg-type]
-            )
-            if found is None:
-                return WorkspaceChanged(
-                    version=change.held.version,
-                    error_type="RuntimeError",
-                    error_message=NOT_RECORDED,
-                )
-            return WorkspaceChanged.model_validate(found)
+            effect = change.recorded
+            return await self._in_thread(lambda: self._recorded(change, effect, archive, address))
         recorded = await self._in_thread(lambda: archive.effect(*address))
         if recorded is None:
             command = str(change.arguments.get("command", "")).strip().partition("\n")[0]
@@ -130,6 +124,25 @@ class HandsActivities:
             )
         failpoint("hands.before_return")
         return WorkspaceChanged.model_validate(recorded)
+
+    def _recorded(
+        self, change: WorkspaceChange, effect: EffectName, archive: JobArchive, address: Address
+    ) -> WorkspaceChanged:
+        """What the record has of the effect, kept with all that its command printed."""
+        source = JobArchive.of(self._store, effect.source)
+        place = effect.source.run, change.turn, change.effect
+        found = recorded_effect(source, *place)
+        if found is None:
+            return WorkspaceChanged(
+                version=change.held.version, error_type="RuntimeError", error_message=NOT_RECORDED
+            )
+        changed = WorkspaceChanged.model_validate(found)
+        if effect.kept:
+            uses = (tree_key(changed.version),) if changed.version != changed.base else ()
+            streams = ("stdout", "stderr") if change.operation == "sh" else ()
+            texts = {name: recorded_stream(source, *place, name) for name in streams}
+            archive.write_effect(*address, found, uses, texts)
+        return changed
 
     async def _in_thread(self, work: Callable[[], R]) -> R:
         run = contextvars.copy_context().run

@@ -41,6 +41,8 @@ CHANGE_BYTES = 256 * 1024 * 1024
 
 TREES, _PACKS = f"{SHARED}trees/", f"{SHARED}packs/"
 _REMEMBERED, _OPEN = 256, 16
+_KEPT_BYTES = 4 * PACK_BYTES
+"""The most bytes of one object that are remembered."""
 
 
 class TooMuch(ValueError):
@@ -75,8 +77,11 @@ class Trees:
 
     def __contains__(self, version: str) -> bool:
         """Whether the store has the version."""
-        known = self._versions.get(version) is not None
-        return known or next(iter(self._store.list(tree_key(version))), None) is not None
+        try:
+            self.version(version)
+        except ObjectMissing:
+            return False
+        return True
 
     def version(self, version: str) -> Version:
         """A version, with its tree."""
@@ -154,8 +159,8 @@ class Trees:
         """
         before = self.version(parent)
         tree = before.tree.changed(changes)
-        if tree.version in self:
-            return self.version(tree.version)
+        if (known := self._versions.get(tree.version)) is not None:
+            return known
         key, depth = tree_key(tree.version), before.depth + 1
         spots, new, offset = dict(before.spots), list[bytes](), 0
         for entry in changes.values():
@@ -199,13 +204,16 @@ class Trees:
             _lines(name, part.items(), own)
             for name, part in zip(("changes", "all"), parts, strict=False)
         ]
-        if new:
-            whole = b"".join(new)
+        whole = b"".join(new)
+        if whole:
             written.append(Part("data", compress(whole), len(whole)))
-            self._data.put(key, whole)
         failpoint("tree.before_put")
-        self._put(form, written)
+        if not self._put(form, written):
+            # It is there by another way, which may have begun with another base.
+            return self.version(tree.version)
         failpoint("tree.after_put")
+        if whole and len(whole) <= _KEPT_BYTES:
+            self._data.put(key, whole)
         made = Version(tree, before.base, depth, spots)
         self._versions.put(tree.version, made)
         return made
@@ -276,7 +284,8 @@ class Trees:
         if found is None:
             kind = "pack" if key.startswith(_PACKS) else "tree"
             found = self._object(key, kind).frame("data")
-            self._data.put(key, found)
+            if len(found) <= _KEPT_BYTES:
+                self._data.put(key, found)
         return found
 
     def _write_pack(self, data: bytes) -> tuple[str, str]:
@@ -289,10 +298,10 @@ class Trees:
             self._store.put_if_absent(key, sealed)
             return key, digest_bytes(sealed)
 
-    def _put(self, form: TreeForm, parts: list[Part]) -> None:
+    def _put(self, form: TreeForm, parts: list[Part]) -> bool:
         key = tree_key(form.version)
         sealed, _ = seal(key, header(form.header(), tuple(parts)), tuple(parts))
-        self._store.put_if_absent(key, sealed)
+        return self._store.put_if_absent(key, sealed)
 
 
 def tree_key(version: str) -> str:

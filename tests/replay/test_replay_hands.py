@@ -72,7 +72,11 @@ async def test_back_at_each_statement_its_files_are_there(stage: Stage) -> None:
 async def test_a_frozen_replay_runs_no_command(stage: Stage, tmp_path: Path) -> None:
     """Its answers, and so its versions, are those of the record; from the first statement on too."""
     ran = tmp_path / "ran"
-    code = [f"sh('echo x >> {ran}; echo $RANDOM > r')", "print(open('r').read())", "finish(1)"]
+    code = [
+        f"r = sh('echo x >> {ran}; echo $RANDOM | tee r')\nv = view(r.stdout)",
+        "print(open('r').read(), v.text)",
+        "w = view(r, pos='-1')\nfinish([w.text, v.text, open('r').read()])",
+    ]
     spec = stage.spec(code, id="job", writable=Writable(sandbox="none"))
     outcome = await (await stage.start(spec)).result()
     archive = archive_of(stage, "job")
@@ -82,10 +86,14 @@ async def test_a_frozen_replay_runs_no_command(stage: Stage, tmp_path: Path) -> 
         again, found = await replayed(stage, "job", order)
         assert ([one.line() for one in found], again.status) == ([], JobStatus.SUCCEEDED)
         assert versions(archive, again.run, 3) == before
+        assert archive.end(again.run).result == archive.end(outcome.run).result
+        assert sound(archive)
     # Another job, with nothing but the record; the directory is another by now.
     (stage.workspace / "later").write_text("1")
     whole, other = await frozen_again(stage, spec, outcome.run)
     assert versions(other, whole.run, 3) == before
+    shown, viewed, read = other.end(whole.run).result
+    assert shown == viewed == read.strip()
     assert ran.read_text() == "x\n"
 
 
