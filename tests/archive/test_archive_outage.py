@@ -20,7 +20,7 @@ from runtime.archive.stores import open_store
 from runtime.archive.verify import damage, verify_job
 from runtime.job.stops import JobStatus
 from runtime.server.binary import installed_binary
-from tests.servers.temporal_server import CONVERTER
+from tests.servers.temporal_server import CONVERTER, START
 from tests.workflow.stage import Stage
 
 pytestmark = [pytest.mark.s3, pytest.mark.server, pytest.mark.kill]
@@ -46,7 +46,9 @@ async def test_a_job_outlives_thirty_seconds_without_its_archive(
     assert binary is not None
     await asyncio.to_thread(warm)
     async with await WorkflowEnvironment.start_local(
-        dev_server_existing_path=str(binary), data_converter=CONVERTER
+        dev_server_existing_path=str(binary),
+        dev_server_startup_timeout=START,
+        data_converter=CONVERTER,
     ) as temporal:
         stage = Stage(temporal.client, tmp_path, "outage")
         stage.store = open_store(s3_server.url(uuid.uuid4().hex))

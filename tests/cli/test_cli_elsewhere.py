@@ -18,6 +18,7 @@ from runtime.jobsfile.load import load_jobs_file
 from runtime.server.binary import installed_binary
 from runtime.server.connection import Target, connect
 from tests.cli.command_line import CommandLine, script, wait_for
+from tests.servers.temporal_server import START
 
 pytestmark = pytest.mark.server
 
@@ -28,7 +29,7 @@ async def a_server() -> AsyncIterator[str]:
     binary = installed_binary()
     assert binary is not None
     async with await WorkflowEnvironment.start_local(
-        dev_server_existing_path=str(binary)
+        dev_server_existing_path=str(binary), dev_server_startup_timeout=START
     ) as environment:
         yield environment.client.service_client.config.target_host
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 from temporalio.testing import WorkflowEnvironment
 
@@ -14,6 +15,9 @@ KEY = PayloadKey(b"the key of tests and histories..")
 """Never changes: recorded histories are signed with it."""
 
 CONVERTER = signed_converter(KEY)
+
+START = timedelta(seconds=60)
+"""How long a server may take to start: the SDK's own 5 s are too few where much else runs."""
 
 _FAST = (
     "history.transferProcessorMaxPollRPS=5000",
@@ -35,5 +39,6 @@ async def temporal_server(*settings: str) -> AsyncIterator[WorkflowEnvironment]:
             word for value in (*_FAST, *settings) for word in ("--dynamic-config-value", value)
         ],
         data_converter=CONVERTER,
+        dev_server_startup_timeout=START,
     ) as environment:
         yield environment

@@ -15,7 +15,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from runtime.job.stops import JobStatus
 from runtime.spec.models import Budget
-from tests.servers.temporal_server import CONVERTER
+from tests.servers.temporal_server import CONVERTER, START
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -28,7 +28,9 @@ async def skipping() -> AsyncIterator[WorkflowEnvironment]:
     """A server whose clock jumps to the next timer when nothing else is to be done."""
     binary = Path(sysconfig.get_path("scripts")) / "temporal-test-server"
     async with await WorkflowEnvironment.start_time_skipping(
-        test_server_existing_path=str(binary), data_converter=CONVERTER
+        test_server_existing_path=str(binary),
+        test_server_startup_timeout=START,
+        data_converter=CONVERTER,
     ) as environment:
         yield environment
 
