@@ -41,7 +41,7 @@ def command(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Tell where each part of a prompt came from, or which statement wrote each line of a file.
+    """Tell where a prompt's parts, or a file's lines, came from.
 
     Of a prompt: the event, statement or node, the turn that brought it in, and the turn that last
     changed its text. Of a file as it was after the turn: for each line the turn whose statement

@@ -31,7 +31,7 @@ COMMANDS = [
     ),
     *("replay", "fork", "divergences", "compare"),
     *("export", "verify", "codec", "send", "condense", "cancel", "schema"),
-    *("approvals", "approve", "reject"),
+    *("approvals", "approve", "reject", "workspace"),
 ]
 
 

@@ -204,10 +204,13 @@ def test_as_many_layers_as_the_kernel_takes_are_mounted_and_no_more(layered: Ben
     while fit_in_a_mount(replace(layered.place, lowers=tuple(layers))):
         layers.append(top / f"{len(layers):060d}")
         _in(layers[-1], **{f"file{len(layers)}": "x"})
-    # Names of every length at the border.
-    for length in range(1, 250):
-        name = layers[-1].with_name("n" * length)
-        name.mkdir()
+    # Names of every length at the border, of the last layer or of the one before.
+    last = replace(layered.place, lowers=(*layers[:-1], top / "n"))
+    if not fit_in_a_mount(last):
+        layers.pop()
+    for length in (*range(1, 201), *range(202, 700)):
+        name = top / ("n" * min(length, 200)) / ("n" * max(length - 201, 0))
+        name.mkdir(exist_ok=True)
         place = replace(layered.place, lowers=(*layers[:-1], name))
         if not fit_in_a_mount(place):
             break
