@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -248,6 +249,8 @@ async def terminate(home: Home) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, sign)
         if await wait_until(lambda: not is_alive(home), seconds):
+            # Its files are closed, and so its lock is free, moments before its end can be told.
+            await wait_until(partial(_is_no_child, pid), seconds)
             return
     raise ServerError(f"the embedded Temporal server (process {_holder(home)}) does not end")
 
@@ -323,6 +326,12 @@ def _holder(home: Home) -> int | None:
         return int(_alive_lock(home).read_text("ascii"))
     except (FileNotFoundError, ValueError):
         return None
+
+
+def _is_no_child(pid: int | None) -> bool:
+    """Whether a server is no child of this process, or one whose end it has been told of."""
+    _reap()
+    return pid not in _children
 
 
 def _reap() -> None:
