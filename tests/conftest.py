@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
+from tests.tiers.sandboxes import skip_without_a_sandbox
 from tests.tiers.tiers import (
     CHOSEN,
     KILL_LIMIT_S,
@@ -58,6 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for fixture in getattr(item, "fixturenames", ()):
             if fixture in NEEDED_BY_FIXTURE:
                 item.add_marker(NEEDED_BY_FIXTURE[fixture])
+    skip_without_a_sandbox(items)
     markers = {item: {marker.name for marker in item.iter_markers()} for item in items}
     left_out = [
         item

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.command_line import CommandLine, script
 from tests.git.jobs import written_tree
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.sandbox, pytest.mark.server]
 
 STATEMENTS = [
     "print(open('a.py').read())\nedit('a.py', 'two', 'TWO')\nv = view('a.py', freq='Sync')",

@@ -32,7 +32,7 @@ from tests.kill.processes import (
     wait_for,
 )
 
-pytestmark = [pytest.mark.kill, pytest.mark.server, pytest.mark.slow]
+pytestmark = [pytest.mark.sandbox, pytest.mark.kill, pytest.mark.server, pytest.mark.slow]
 
 TURNS = 12
 FIELDS = "src/marshmallow/fields.py"

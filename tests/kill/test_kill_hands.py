@@ -38,6 +38,8 @@ TURNS = 26
 POLICY = '''
 import re
 
+pytestmark = pytest.mark.sandbox
+
 MOVES = [
     """write("src/f{n}.py", "def f():\\\\n    return {n}\\\\n")
 print(sh("echo {n} >> log.txt; wc -l < log.txt").stdout)

@@ -18,7 +18,11 @@ from tests.replay.replays import fork_job, frozen_again, reexecution, replayed
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage
 
-pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.sandbox,
+    pytest.mark.asyncio(loop_scope="session"),
+]
 
 MOVES = [
     "write(f'd{n}.txt', str(n) * 9)\nn += 1",

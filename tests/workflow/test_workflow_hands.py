@@ -19,7 +19,11 @@ from runtime.redaction.rules import Redaction
 from runtime.spec.models import JobSpec, Writable
 from tests.eventually import eventually
 
-pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.sandbox,
+    pytest.mark.asyncio(loop_scope="session"),
+]
 
 STATEMENTS = [
     "r = sh('cat a.txt; echo err >&2; exit 3')\nprint(r.exit_code, r.stdout, r.stderr)",
