@@ -15,6 +15,7 @@ from temporalio.common import WorkerDeploymentVersion
 from runtime.archive.stores import ObjectStore
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.home import state_home
+from runtime.base.values import JobKey
 from runtime.cli.disks import tell_of_full_disks
 from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import note
@@ -24,7 +25,7 @@ from runtime.cli.stores import archive_of
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost
 from runtime.client.lost import refuse_lost
-from runtime.client.plans import Plan, Start
+from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.watch import Ended, Silent, Watch
 from runtime.job.stops import JobStatus
 from runtime.server.connection import Connection, connect
@@ -234,13 +235,19 @@ def _summary(control: Control, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
                 "status": outcome.status if outcome else OPEN,
                 "reason": outcome.reason if outcome else "",
                 "result": control.result(outcome) if outcome else None,
-                "turns": outcome.turns if outcome else progress.turn if progress else job.turn,
+                "turns": outcome.turns if outcome else _turns(control, plan, job, progress),
                 "tokens": last.usage.total if last else 0,
                 "cost_usd": last.cost_usd if last else 0.0,
                 "workspace": left.model_dump(mode="json") if left else None,
             }
         )
     return summary
+
+
+def _turns(control: Control, plan: Plan, job: JobPlan, progress: JobProgress | None) -> int:
+    """The turns that an open job has come to: the archive knows of those of the last moments."""
+    archived = control.newest_turn(JobKey(batch=plan.batch, job=job.spec.id))
+    return max(archived, progress.turn if progress else job.turn)
 
 
 def _where(connection: Connection) -> str:

@@ -481,6 +481,11 @@ class Control:
     def _own(self) -> OwnRuns:
         return OwnRuns(self.client, self.store)
 
+    def newest_turn(self, key: JobKey) -> int:
+        """The last turn of the job's newest run that the archive has, finished or in flight."""
+        runs = JobArchive.of(self.store, key).runs()
+        return self._turn(key, runs[-1] if runs else None)
+
     def _turn(self, key: JobKey, run: str | None) -> int:
         """The last turn of a run that the archive has, finished or in flight."""
         names = deque(JobArchive.of(self.store, key).lineage.keys(run), maxlen=1) if run else ()

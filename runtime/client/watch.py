@@ -20,6 +20,7 @@ AT_A_TIME = 16
 """Jobs that are asked at a time."""
 
 MOST_PAUSE, MOST_ASLEEP = 4, 24
+_FEW = 4
 """Rounds, of ``POLL_SECONDS`` each, that a job is left alone of which nothing new was heard for
 long, and one that sleeps.
 """
@@ -133,7 +134,8 @@ class Watch:
         jobs = [
             job
             for name, job in self._pending.items()
-            if name not in waiting and (self._pause(name).is_over() or _nobody_tells(state, name))
+            if name not in waiting
+            and (self._pause(name).is_over() or _nobody_tells(state, name) or self._few(name))
         ]
         events = []
         for job, standing in zip(jobs, await asyncio.gather(*map(look, jobs)), strict=True):
@@ -152,6 +154,12 @@ class Watch:
                     self._pause(job.spec.id).begin_again(event.progress)
                 events.append(event)
         return events
+
+    def _few(self, name: str) -> bool:
+        """Whether so few jobs are open that each that is awake is asked in every round: who
+        interrupts them is told of the last moment.
+        """
+        return len(self._pending) <= _FEW and self._pause(name).most == MOST_PAUSE
 
     def _pause(self, name: str) -> _Pause:
         return self._pauses.setdefault(name, _Pause())
