@@ -123,6 +123,23 @@ def _effect(archive: JobArchive, run: str, turn: int, effect: int) -> ArchivedOb
     return None
 
 
+def begun_with(archive: JobArchive, run: str, turn: int, effect: int) -> dict[str, Any] | None:
+    """An effect by which a run began, as the run made it that was the first to do so; None if none
+    did.
+
+    A run that was reset to its first turn begins with what a run before it had, which its own
+    timeline does not hold.
+    """
+    for span in archive.lineage.spans(run):
+        job = JobArchive.of(archive.store, keys.job_of(span.prefix.partition("/turns/")[0]))
+        runs, own = [one for one in job.runs() if not keys.is_side_run(one)], run_of(span)
+        until = runs.index(own) + 1 if own in runs else len(runs)
+        for earlier in reversed(runs[:until]):
+            if (found := job.effect(earlier, turn, effect)) is not None:
+                return found
+    return None
+
+
 def recorded_summary(archive: JobArchive, run: str, turn: int, name: str) -> Step | None:
     """The step of the call that wrote summary ``name`` for a turn's prompt; None if there is none.
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from runtime.archive import keys
 from runtime.archive.catalog import find_job
 from runtime.archive.job import JobArchive
-from runtime.archive.recorded import turn_record
+from runtime.archive.recorded import begun_with, turn_record
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.base.errors import NotFound, ObjectMissing
+from runtime.base.errors import NotFound
 from runtime.base.values import JobKey
 
 WORKSPACE_OF = re.compile(r"holdfast://(?P<job>[^@\s]+)@(?P<turn>\d{1,9})/?")
@@ -25,13 +24,7 @@ def opening_of(archive: JobArchive, run: str) -> dict[str, Any] | None:
     """What a run's workspace began with, or that of the run that it goes back to; None if nobody
     opened one.
     """
-    for span in reversed(archive.lineage.spans(run)):
-        key = keys.effect_key_in(span.prefix, OPENING, 0)
-        try:
-            return dict(archive.objects.get(key, "effect").header["value"])
-        except ObjectMissing:
-            continue
-    return None
+    return begun_with(archive, run, OPENING, 0)
 
 
 def version_after(store: ObjectStore, address: str, batch: str) -> str:

@@ -10,7 +10,7 @@ from activities.record import RunName
 from runtime.archive.divergences import divergences
 from runtime.archive.job import JobArchive
 from runtime.archive.trees import Trees
-from runtime.archive.workspaces import workspace_after
+from runtime.archive.workspaces import opening_of, workspace_after
 from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
 from runtime.spec.models import Writable
@@ -94,7 +94,10 @@ async def test_a_frozen_replay_runs_no_command(stage: Stage, tmp_path: Path) -> 
         assert sound(archive)
     # Another job, with nothing but the record; the directory is another by now.
     (stage.workspace / "later").write_text("1")
-    whole, other = await frozen_again(stage, spec, outcome.run)
+    # Of the first run nothing is in the timeline of one that was reset to its first statement.
+    first, _ = await replayed(stage, "job", reexecution(stage, "job", outcome.run, 1, frozen=True))
+    assert opening_of(archive, first.run) == opening_of(archive, outcome.run) is not None
+    whole, other = await frozen_again(stage, spec, first.run)
     assert versions(other, whole.run, 3) == before
     shown, viewed, read = other.end(whole.run).result
     assert shown == viewed == read.strip()
