@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from runtime.checkouts.taking import Difference, Digests, differing, left_in
 from runtime.redaction.redactor import Redactor, redactor_of
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import Command, Finished, Limits, Place, Sandbox
-from runtime.sandbox.layers import remove_tree
 from runtime.trees.tree import Tree
 
 SHOWN_CHARS = 6_000
@@ -63,10 +61,7 @@ class Commands:
         base = self._trees.version(change.held.version).base
         setup = self._setups.of(change.writable, base, stop, on_line)
         env = None if setup is None else setup.directory
-        running = self._checkouts.root / "running"
-        running.mkdir(parents=True, exist_ok=True, mode=0o700)
-        top = Path(tempfile.mkdtemp(prefix="command-", dir=running))
-        try:
+        with self._checkouts.scratch("command-") as top:
             streams = top / "stdout", top / "stderr"
             failpoint("hands.command.before")
             if self._versions.linked(change.held.sandbox):
@@ -80,8 +75,6 @@ class Commands:
             redactor = redactor_of(change.redact)
             texts = {path.name: redactor.data(_bytes(path)) for path in streams}
             return Ran(_value(change, finished, texts, dropped, redactor), version, texts)
-        finally:
-            remove_tree(top)
 
     def _layered(
         self,

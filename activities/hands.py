@@ -118,9 +118,9 @@ class HandsActivities:
                 lambda stop, line: self._carried_out(change, stop, line),
             )
             failpoint("hands.before_effect")
-            uses = (tree_key(changed.version),) if changed.version != change.held.version else ()
+            value = changed.model_dump(mode="json")
             recorded = await self._in_thread(
-                lambda: archive.write_effect(*address, changed.model_dump(mode="json"), uses, texts)
+                lambda: archive.write_effect(*address, value, _uses(changed), texts)
             )
         failpoint("hands.before_return")
         return WorkspaceChanged.model_validate(recorded)
@@ -138,10 +138,9 @@ class HandsActivities:
             )
         changed = WorkspaceChanged.model_validate(found)
         if effect.kept:
-            uses = (tree_key(changed.version),) if changed.version != changed.base else ()
             streams = ("stdout", "stderr") if change.operation == "sh" else ()
             texts = {name: recorded_stream(source, *place, name) for name in streams}
-            archive.write_effect(*address, found, uses, texts)
+            archive.write_effect(*address, found, _uses(changed), texts)
         return changed
 
     async def _in_thread(self, work: Callable[[], R]) -> R:
@@ -297,6 +296,11 @@ class HandsActivities:
                 return editing.move(tree, path, given["to"], into=given["into"])
             case _:
                 raise ValueError(f"{operation} is not available in a statement")
+
+
+def _uses(changed: WorkspaceChanged) -> tuple[str, ...]:
+    """What of the archive an effect's result needs: the version that it made, if it made one."""
+    return (tree_key(changed.version),) if changed.version != changed.base else ()
 
 
 def _told(version: str, before: Tree, after: Tree, value: Any) -> WorkspaceChanged:

@@ -5,18 +5,15 @@ another host when that runs a command of the job.
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from activities.versions import Versions
 from runtime.redaction.redactor import Redactor
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import Place
-from runtime.sandbox.layers import remove_tree
-from runtime.sandbox.setup import Made, Setup, made
+from runtime.sandbox.setup import Made, Setup, already_made, made
 from runtime.spec.models import Writable
 
 
@@ -47,6 +44,9 @@ class Setups:
         setup = Setup(writable.setup, given=base, env=secrets_of(writable))
         sandbox = sandbox_of(writable.sandbox)
         top = self._checkouts.root / "setups"
+        # Each command asks: files are laid out only where something is to be made of them.
+        if (there := already_made(setup, sandbox, top)) is not None:
+            return there
         with self._files(writable, base) as place:
             return made(setup, sandbox, place, top, on_beat=on_line, stop=stop)
 
@@ -56,14 +56,9 @@ class Setups:
         if self._versions.linked(writable.sandbox):
             yield Place(lowers=(self._checkouts.base(base),))
             return
-        running = self._checkouts.root / "running"
-        running.mkdir(parents=True, exist_ok=True, mode=0o700)
-        copy = Path(tempfile.mkdtemp(prefix="setup-", dir=running))
-        try:
+        with self._checkouts.scratch("setup-") as copy:
             self._checkouts.lay_out(base, copy)
             yield Place(directory=copy)
-        finally:
-            remove_tree(copy)
 
 
 def secrets_of(writable: Writable) -> dict[str, str]:

@@ -62,6 +62,17 @@ class Checkouts:
         for linked in (True, False):
             self.of(key, linked=linked).forget()
 
+    @contextmanager
+    def scratch(self, prefix: str) -> Iterator[Path]:
+        """A directory for as long as something runs, on the file system of the checkouts."""
+        running = self.root / "running"
+        running.mkdir(parents=True, exist_ok=True, mode=0o700)
+        top = Path(tempfile.mkdtemp(prefix=prefix, dir=running))
+        try:
+            yield top
+        finally:
+            remove_tree(top)
+
     def base(self, version: str) -> Path:
         """A base's files, laid out once."""
         place = self.root / "bases" / version.removeprefix("sha256:")

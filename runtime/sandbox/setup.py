@@ -79,6 +79,11 @@ class Made:
     """Whether it was run now."""
 
 
+def already_made(setup: Setup, sandbox: Sandbox, top: Path) -> Made | None:
+    """What ``setup`` made in ``top``; None if it has not run to its end there."""
+    return _made(top / setup.key(sandbox))
+
+
 def made(
     setup: Setup,
     sandbox: Sandbox,
@@ -101,13 +106,18 @@ def made(
     home.mkdir(parents=True, exist_ok=True)
     failures = _failure(home)[0]
     with _alone(home, on_beat, stop):
-        if (home / "log").exists():
-            return Made(home / "env", (home / "log").read_bytes(), ran=False)
+        if (there := _made(home)) is not None:
+            return there
         number, message = _failure(home)
         if number != failures:
             raise SetupFailed(message, _read(home / "printed"))
         _run(setup, sandbox, place, home, number, on_beat=on_beat, stop=stop)
         return Made(home / "env", (home / "log").read_bytes(), ran=True)
+
+
+def _made(home: Path) -> Made | None:
+    log = home / "log"
+    return Made(home / "env", log.read_bytes(), ran=False) if log.exists() else None
 
 
 def _run(
