@@ -4,6 +4,7 @@ the world's answers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -230,10 +231,19 @@ async def test_a_summary_that_failed_is_told_where_it_was_told(stage: Stage, sec
         timeline(archive_of(stage, job), run)
         for job, run in (("fork", forked.run), (spec.id, outcome.run))
     )
-    # A fork's time is its own, so the line of budgets is another.
-    assert [_without_budget(turn) for turn in there] == [_without_budget(turn) for turn in here]
+    assert [_untimed(turn) for turn in there] == [_untimed(turn) for turn in here]
     assert sound(archive) and sound(replayed) and sound(archive_of(stage, "fork"))
 
 
-def _without_budget(turn: dict[str, Any]) -> list[dict[str, Any]]:
-    return [segment for segment in turn["prompt"] if segment["kind"] != "budget"]
+def _untimed(turn: dict[str, Any]) -> list[dict[str, Any]]:
+    """A turn's prompt without what tells time, which is a fork's own: budgets, and how long a sleep
+    took.
+    """
+    return [
+        {**segment, "text": _SLEPT.sub("slept;", segment["text"])}
+        for segment in turn["prompt"]
+        if segment["kind"] != "budget"
+    ]
+
+
+_SLEPT = re.compile(r"slept \S+ s;")
