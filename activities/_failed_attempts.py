@@ -22,10 +22,10 @@ from runtime.archive.forms import Attempt, Exchange, ExchangeReason
 from runtime.archive.job import JobArchive
 from runtime.base.durations import format_duration
 from runtime.base.plurals import counted
+from runtime.base.spec.models import Retry
 from runtime.base.tokens import encoding
 from runtime.base.values import Failed, Usage
 from runtime.projection.segments import Segment
-from runtime.spec.models import Retry
 
 _MAYBE_WORKED = frozenset({408, 502, 504, 524})
 """Statuses by which a gateway says that it waited no longer: the model behind it may have worked,

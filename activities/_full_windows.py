@@ -5,7 +5,7 @@ from __future__ import annotations
 from activities._answer import Answer
 from activities._options import ModelOptions
 from activities.prices import window_of
-from runtime.interpreter.replies import CUT_OFF
+from runtime.projection.replies import CUT_OFF
 
 NEARLY_FULL = 0.9
 """The share of a model's window from which on a prompt fills it: providers count otherwise than

@@ -17,7 +17,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.digests import canonical_json
 from runtime.base.tokens import encoding
 from runtime.base.values import ToolCall
-from runtime.interpreter.replies import SCRIPT_CLOSE, SCRIPT_OPEN, TOOL_ARGUMENT, TOOL_NAME
+from runtime.projection.replies import SCRIPT_CLOSE, SCRIPT_OPEN, TOOL_ARGUMENT, TOOL_NAME
 
 
 def give(

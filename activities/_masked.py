@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from activities.contracts import JobEnd, TurnCall
-from runtime.history.condensed import CondensationRecord
+from runtime.base.redaction.redactor import Redactor, redactor_of
+from runtime.job.condensed import CondensationRecord
 from runtime.projection.segments import Add, LayoutDelta, Segment, SegmentKind
-from runtime.redaction.redactor import Redactor, redactor_of
 
 
 def masked_call(call: TurnCall) -> TurnCall:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from activities._recorder import Limits
 from activities.prices import Price, streams
-from runtime.spec.models import Retry
+from runtime.base.spec.models import Retry
 
 _WHOLE = "aiohttp_openai/"
 """Models whose replies litellm cannot stream: what is asked for is what it can give."""

@@ -23,7 +23,7 @@ from ruamel.yaml.error import YAMLError
 
 from runtime.base.errors import InputError
 from runtime.base.plurals import counted
-from runtime.interpreter.replies import TOOL_NAME
+from runtime.projection.replies import TOOL_NAME
 
 Messages = Sequence[dict[str, Any]]
 

@@ -18,7 +18,7 @@ from activities._script import ScriptedReply, reply_to
 from runtime.archive.forms import Capture
 from runtime.base.digests import canonical_json
 from runtime.base.errors import InputError
-from runtime.interpreter.replies import SCRIPT_CLOSE, SCRIPT_OPEN, TOOL_ARGUMENT, TOOL_NAME
+from runtime.projection.replies import SCRIPT_CLOSE, SCRIPT_OPEN, TOOL_ARGUMENT, TOOL_NAME
 
 PROVIDER = "scripted"
 PIECE = 64

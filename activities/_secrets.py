@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from runtime.base.marks import keyless_mark
-from runtime.base.shapes import mask_shapes
+from runtime.base.redaction.marks import keyless_mark
+from runtime.base.redaction.shapes import mask_shapes
 
 MASK = "[masked]"
 

@@ -13,7 +13,7 @@ from activities.contracts import ApprovalQuestion, Asked, Decision, ToolRequest,
 from runtime.archive.approvals import DECISIONS, QUESTIONS
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
-from runtime.redaction.redactor import redactor_of
+from runtime.base.redaction.redactor import redactor_of
 
 
 @dataclass(frozen=True)

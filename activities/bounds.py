@@ -26,7 +26,7 @@ from activities.contracts import (
     TurnCall,
     WorkspaceOpen,
 )
-from runtime.spec.servers import ServerSpec
+from runtime.base.spec.servers import ServerSpec
 
 SCRIPTED = "scripted/"
 

@@ -15,16 +15,7 @@ ROOMS = (
     "workflows",
     *(
         f"runtime/{room}"
-        for room in (
-            "base",
-            "redaction",
-            "spec",
-            "history",
-            "context",
-            "interpreter",
-            "projection",
-            "job",
-        )
+        for room in ("base", "history", "context", "interpreter", "projection", "job")
     ),
     *(f"activities/{module}.py" for module in ("contracts", "record", "verdicts", "brief")),
 )

@@ -12,12 +12,12 @@ from activities.contracts import WorkspaceChange
 from activities.setups import Setups, secrets_of
 from activities.versions import WAIT_SECONDS, Versions
 from runtime.base.failpoints import failpoint
-from runtime.checkouts.excluded import excluded
-from runtime.checkouts.taking import Difference, Digests, differing, left_in
-from runtime.redaction.redactor import Redactor, redactor_of
+from runtime.base.redaction.redactor import Redactor, redactor_of
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import Command, Finished, Limits, Place, Sandbox
 from runtime.trees.tree import Tree
+from runtime.workspace.checkouts.excluded import excluded
+from runtime.workspace.checkouts.taking import Difference, Digests, differing, left_in
 
 SHOWN_CHARS = 6_000
 """Characters of each end of a stream that a statement is given."""

@@ -23,15 +23,15 @@ from activities.brief import (
 )
 from activities.record import EffectName, Given
 from runtime.base.effect_classes import EffectClass
+from runtime.base.redaction.rules import Redaction
+from runtime.base.spec.models import Retry, Writable
+from runtime.base.spec.servers import ServerListing, ServerSpec
 from runtime.base.values import Compact, Failed, JobKey, ModelReply, StepRef, Usage
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.history.condensers.request import SummaryForm
 from runtime.job.aftermath import Aftermath, BetweenCalls
 from runtime.projection.prices import Prices
 from runtime.projection.segments import LayoutDelta
-from runtime.redaction.rules import Redaction
-from runtime.spec.models import Retry, Writable
-from runtime.spec.servers import ServerListing, ServerSpec
 
 BUDGET_SPENT = "BudgetSpent"
 """The type of the error by which a model call ends whose failed attempts have used up what the job

@@ -40,10 +40,7 @@ from runtime.base import os_values
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import ArchiveError, HoldfastError
 from runtime.base.failpoints import failpoint
-from runtime.checkouts.checkout import Busy
-from runtime.checkouts.excluded import excluded
-from runtime.checkouts.taking import Digests, read_file, take
-from runtime.redaction.redactor import Redactor, redactor_of
+from runtime.base.redaction.redactor import Redactor, redactor_of
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import SandboxFailed, SandboxUnavailable
 from runtime.sandbox.setup import SetupFailed
@@ -51,6 +48,9 @@ from runtime.trees import editing
 from runtime.trees.editing import Edited
 from runtime.trees.entries import Changes, Entry, shown
 from runtime.trees.tree import Tree
+from runtime.workspace.checkouts.checkout import Busy
+from runtime.workspace.checkouts.excluded import excluded
+from runtime.workspace.checkouts.taking import Digests, read_file, take
 
 R = TypeVar("R")
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
+from runtime.base.spec.models import Budget
 from runtime.base.values import Compact, JobKey, ModelReply, StepRef
 from runtime.context.interim import Interim
-from runtime.spec.models import Budget
 
 TICK = 999_999
 """The number under which the readings of a turn's tick are archived, behind the effects of its

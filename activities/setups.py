@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from activities.versions import Versions
-from runtime.redaction.redactor import Redactor
+from runtime.base.redaction.redactor import Redactor
+from runtime.base.spec.models import Writable
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import Place
 from runtime.sandbox.setup import Made, Setup, already_made, made
-from runtime.spec.models import Writable
 
 
 class Setups:

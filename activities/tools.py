@@ -27,8 +27,8 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.effect_classes import EffectClass
 from runtime.base.failpoints import failpoint
-from runtime.redaction.redactor import redactor_of
-from runtime.spec.servers import ServerListing, ServerSpec
+from runtime.base.redaction.redactor import redactor_of
+from runtime.base.spec.servers import ServerListing, ServerSpec
 from runtime.tools.calls import shortened
 from runtime.tools.host import Asked, HostEnded, ToolHost, ToolHosts
 

@@ -11,8 +11,8 @@ from temporalio.exceptions import ApplicationError
 
 from activities.contracts import HeldVersion
 from runtime.base.values import JobKey
-from runtime.checkouts.checkout import Busy, Checkouts
 from runtime.sandbox.choice import overlays_work
+from runtime.workspace.checkouts.checkout import Busy, Checkouts
 
 WAIT_SECONDS = 30.0
 """How long a job's files are waited for, which somebody has at another version."""

@@ -24,12 +24,12 @@ from runtime.archive.stores import ObjectStore
 from runtime.base import os_values
 from runtime.base.digests import digest_of
 from runtime.base.failpoints import failpoint
+from runtime.base.redaction.redactor import Redactor, redactor_of
 from runtime.base.tokens import encoding
 from runtime.context.excerpts import Count, Excerpt, basis_of, excerpt, fitting
 from runtime.context.source_text import SourceText
 from runtime.context.sources import NO_WRITER, STANDS_IN, ReadRequest, ReadResult, ReadStatus
 from runtime.context.structure import structure
-from runtime.redaction.redactor import Redactor, redactor_of
 from runtime.sources.finding import Sources
 from runtime.sources.source import Opened
 from runtime.sources.web import Pages

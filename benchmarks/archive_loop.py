@@ -30,12 +30,12 @@ from activities.contracts import TurnCall
 from activities.model import ModelActivities
 from runtime.archive.stores import open_store
 from runtime.base.home import Home
+from runtime.base.spec.models import Budget, JobSpec, ModelSettings
 from runtime.base.tokens import encoding
 from runtime.base.values import JobKey, ModelReply, StepRef
 from runtime.job.job import Job, Prompt
 from runtime.projection.messages import messages_of, tools_of
 from runtime.server.embedded import server_in_use
-from runtime.spec.models import Budget, JobSpec, ModelSettings
 
 Call = Callable[[Job, Prompt], Awaitable[ModelReply]]
 
@@ -141,7 +141,7 @@ async def _durable(spec: JobSpec, path: Path) -> float:
     """
     from temporalio.client import Client
 
-    from runtime.authentic import key_of, signed_converter
+    from runtime.server.authentic import key_of, signed_converter
     from runtime.server.embedded import NAMESPACE
     from runtime.worker.worker import running_worker
     from workflows.job import JobWorkflow

@@ -27,12 +27,12 @@ from typing import Any
 from activities._script import reply_to
 from activities.prices import prices_of
 from benchmarks.blocks import write_block
+from runtime.base.spec.models import JobSpec, ProjectionPolicy
 from runtime.jobsfile.load import load_jobs_file
 from runtime.projection.prefix import prefix_of
 from runtime.projection.prices import Prices, prompt_cost
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import Segment
-from runtime.spec.models import JobSpec, ProjectionPolicy
 from runtime.tools.functions import load_tool
 from tests.job.plain_loop import PlainLoop, count, native, statements
 

@@ -47,8 +47,8 @@ PARTS = (
     ("runtime/job/", "job"),
     ("runtime/context/", "context"),
     ("runtime/history/", "history"),
-    ("runtime/authentic/", "signatures"),
-    ("runtime/redaction/", "masking"),
+    ("runtime/server/authentic/", "signatures"),
+    ("runtime/base/redaction/", "masking"),
     ("activities/", "activities"),
     ("workflows/", "workflows"),
     ("/temporalio/", "Temporal SDK"),
@@ -208,9 +208,9 @@ def _figures(given: Measurement, clock: Clock) -> Figures:
 
 
 async def _run(client: Client, given: Measurement, queue: str, name: str, turns: int) -> None:
+    from runtime.base.spec.models import Budget, JobSpec, ModelSettings
     from runtime.base.values import JobKey
     from runtime.job.stops import JobStatus
-    from runtime.spec.models import Budget, JobSpec, ModelSettings
     from workflows.job import JobWorkflow
     from workflows.limits import TASK_LIMIT
     from workflows.messages import JobOrder, job_workflow_id

@@ -27,11 +27,11 @@ from benchmarks.blocks import write_block
 from runtime.archive.job import JobArchive
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.archive.trees import Trees, tree_key
+from runtime.base.spec.models import Writable
 from runtime.base.values import JobKey
-from runtime.checkouts.checkout import Checkouts
-from runtime.checkouts.excluded import excluded
-from runtime.checkouts.taking import Digests, read_file, take
-from runtime.spec.models import Writable
+from runtime.workspace.checkouts.checkout import Checkouts
+from runtime.workspace.checkouts.excluded import excluded
+from runtime.workspace.checkouts.taking import Digests, read_file, take
 
 BLOCK = "workspace"
 SIZES = (100, 1_000, 10_000, 100_000)

@@ -24,15 +24,15 @@ with workflow.unsafe.imports_passed_through():
     from holdfast.results import JobResult
     from runtime.archive.job import JobArchive
     from runtime.archive.stores import ObjectStore
-    from runtime.authentic.key import key_of
-    from runtime.authentic.shared import is_shared, shared_converter
     from runtime.base.errors import InputError
+    from runtime.base.spec.models import JobSpec
     from runtime.base.values import JobKey
     from runtime.cli.stores import archive_of
     from runtime.client.submission import masked_spec
     from runtime.jobsfile.changes import definition_digest
     from runtime.jobsfile.load import load
-    from runtime.spec.models import JobSpec
+    from runtime.server.authentic.key import key_of
+    from runtime.server.authentic.shared import is_shared, shared_converter
     from runtime.worker.only_jobs import OnlyJobs
     from runtime.worker.worker import (
         CALLS,

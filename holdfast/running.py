@@ -13,6 +13,7 @@ from typing import Literal, TypedDict, Unpack
 
 from holdfast.results import BatchResult, JobResult, result_of
 from runtime.archive.stores import ObjectStore
+from runtime.base.spec.models import BatchSpec
 from runtime.base.values import Usage
 from runtime.cli.stores import archive_of
 from runtime.client.control import Control
@@ -25,7 +26,6 @@ from runtime.job.phases import Phase
 from runtime.jobsfile.load import load
 from runtime.server.connection import connect
 from runtime.server.target import Target
-from runtime.spec.models import BatchSpec
 from runtime.worker.worker import running_worker
 from workflows.messages import batch_queue
 

@@ -13,9 +13,9 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.digests import digest_of
     from runtime.base.durations import format_duration
     from runtime.base.effect_classes import Approval
+    from runtime.base.spec.models import JobSpec
     from runtime.base.values import JobKey
     from runtime.interpreter.host import Effect, EffectKind
-    from runtime.spec.models import JobSpec
     from workflows.calling import result_of
     from workflows.moment import Moment
 

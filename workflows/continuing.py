@@ -20,12 +20,12 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.record import CheckpointPart, LoadOrder, Saved, SaveOrder
+    from runtime.base.spec.models import JobSpec
     from runtime.base.tokens import encoding
     from runtime.base.values import JobKey, StepRef
     from runtime.interpreter.verdicts import InterpreterDrift
     from runtime.job import checkpoint, replay_version
     from runtime.job.job import Job
-    from runtime.spec.models import JobSpec
     from workflows.calling import call_within, result_of
 
 CHECKPOINT_TURNS = 64

@@ -1,9 +1,10 @@
 """What workflows take from outside, and what they do with the rest: no input fails a workflow task.
 
-That a payload was given by somebody who has the key is checked before (``runtime.authentic``), and
-the SDK drops a signal whose payloads it cannot read, refuses such a query or update, and fails a
-workflow whose order is refused. What is left is how many arguments there are, and null and bytes in
-place of values: the SDK would call the handler, and fail the task for ever.
+That a payload was given by somebody who has the key is checked before
+(``runtime.server.authentic``), and the SDK drops a signal whose payloads it cannot read, refuses
+such a query or update, and fails a workflow whose order is refused. What is left is how many
+arguments there are, and null and bytes in place of values: the SDK would call the handler, and fail
+the task for ever.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ with workflow.unsafe.imports_passed_through():
         WorkspaceOpened,
     )
     from activities.record import TICK, EffectName
+    from runtime.base.spec.models import JobSpec, Retry
     from runtime.base.values import JobKey
     from runtime.context.interim import WAIT_EFFECTS
     from runtime.context.material import Material
@@ -35,7 +36,6 @@ with workflow.unsafe.imports_passed_through():
     from runtime.interpreter.host import Effect, EffectKind
     from runtime.interpreter.job_host import ServerRequest
     from runtime.job.sleeping import Sleep
-    from runtime.spec.models import JobSpec, Retry
     from workflows.calling import call_within, result_of, start
     from workflows.limits import (
         CALL_LIMIT,

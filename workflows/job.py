@@ -23,6 +23,7 @@ with workflow.unsafe.imports_passed_through():
         TurnReply,
     )
     from activities.verdicts import record_verdict
+    from runtime.base.spec.models import ModelSettings
     from runtime.base.tokens import encoding
     from runtime.base.values import Failed, StepRef
     from runtime.history.events import RequestSource
@@ -33,7 +34,6 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.phases import Phase
     from runtime.job.statement import JobStatement
     from runtime.job.stops import WITHDRAWN, BudgetSpent, JobFailed, JobStatus, Stop
-    from runtime.spec.models import ModelSettings
     from workflows.approving import Approving
     from workflows.calling import result_of
     from workflows.continuing import (

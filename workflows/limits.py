@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from temporalio.common import RetryPolicy
 
-from runtime.spec.models import Retry
+from runtime.base.spec.models import Retry
 
 HEARTBEAT = timedelta(seconds=30)
 """How long a worker may be silent before its activity is given to another: longer than any busy

@@ -11,11 +11,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from activities.record import ReplayOrder
+from runtime.base.spec.models import JobSpec
 from runtime.base.values import JobKey, StepRef, Usage
 from runtime.job.divergence import Divergence
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
-from runtime.spec.models import JobSpec
 
 TASK_QUEUE = "holdfast"
 

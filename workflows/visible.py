@@ -9,8 +9,8 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
 with workflow.unsafe.imports_passed_through():
-    from runtime.base.computed import without_keys
     from runtime.base.fences import one_line
+    from runtime.base.redaction.computed import without_keys
     from runtime.base.search_attributes import Attribute
     from runtime.job.ledger import Ledger
     from runtime.job.phases import Phase

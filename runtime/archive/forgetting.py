@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from runtime.archive.gaps import readable
 from runtime.archive.job import JobArchive
 from runtime.base.values import StepRef
-from runtime.history.condensed import CondensationRecord
+from runtime.job.condensed import CondensationRecord
 from runtime.projection.segments import Segment, SegmentKind
 
 

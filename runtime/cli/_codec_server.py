@@ -24,7 +24,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import ArchiveError
 from runtime.base.values import StepRef, ToolCall
-from runtime.interpreter.replies import parse_reply
+from runtime.projection.replies import parse_reply
 from runtime.projection.segments import Add, Reply, Segment
 
 MOST_BYTES = 64 << 20

@@ -110,9 +110,9 @@ def order_of(wanted: Wanted, archive: JobArchive, source: RunName, turn: int) ->
     import uuid
 
     from activities.record import AfterRecord, ReplayMode, ReplayOrder
+    from runtime.base.spec.models import Budget
     from runtime.client.submission import masked_message
     from runtime.jobsfile.overrides import budget_override, model_override
-    from runtime.spec.models import Budget
 
     _check_together(wanted)
     base = Budget.model_validate((archive.definition() or {}).get("budget", {}))

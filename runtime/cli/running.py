@@ -15,6 +15,7 @@ from temporalio.common import WorkerDeploymentVersion
 from runtime.archive.stores import ObjectStore
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.home import state_home
+from runtime.base.spec.models import BatchSpec
 from runtime.base.values import JobKey
 from runtime.cli.disks import tell_of_full_disks
 from runtime.cli.interrupts import INTERRUPTED, Interrupts
@@ -30,7 +31,6 @@ from runtime.client.watch import Ended, Silent, Watch
 from runtime.job.stops import JobStatus
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
-from runtime.spec.models import BatchSpec
 from runtime.worker.worker import GRACE, RELEASE, running_worker
 from workflows.messages import JobOutcome, JobProgress, batch_queue
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from runtime.archive.inspect import locate
-from runtime.base.marks import count_marks
+from runtime.base.redaction.marks import count_marks
 from runtime.projection.segments import Segment
 
 if TYPE_CHECKING:

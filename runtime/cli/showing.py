@@ -16,7 +16,7 @@ from runtime.archive.requests import RequestReader
 from runtime.archive.told_effects import told_effects
 from runtime.archive.variables import variables_at
 from runtime.base.errors import NotFound, ObjectCorrupt
-from runtime.base.marks import count_marks
+from runtime.base.redaction.marks import count_marks
 from runtime.cli.effects import effect_line, effect_row
 from runtime.cli.outcomes import outcome_of
 from runtime.cli.turns import statement_of

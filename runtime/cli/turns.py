@@ -5,7 +5,7 @@ from __future__ import annotations
 from runtime.archive.forms import Step
 from runtime.archive.job import JobArchive
 from runtime.base.errors import ObjectCorrupt
-from runtime.interpreter.replies import parse_reply
+from runtime.projection.replies import parse_reply
 
 
 def statement_of(archive: JobArchive, step: Step) -> tuple[str | None, str | None]:

@@ -33,18 +33,18 @@ from runtime.archive import keys
 from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
-from runtime.authentic import NotSigned, Refusal, in_activity, in_workflow
 from runtime.base.errors import DefinitionChanged, InputError, NotFound
 from runtime.base.failpoints import failpoint
+from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.base.values import JobKey
-from runtime.client.left import LeftWorkspace, left_by
 from runtime.client.lost import archived_plan
 from runtime.client.own_runs import OwnRuns, describe
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.submission import masked_message, masked_spec
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import changes, definition_digest
-from runtime.spec.models import BatchSpec, JobSpec
+from runtime.server.authentic import NotSigned, Refusal, in_activity, in_workflow
+from runtime.workspace.left import LeftWorkspace, left_by
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
 from workflows.messages import (

@@ -25,15 +25,15 @@ from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
 from runtime.archive.job import JobArchive
 from runtime.archive.replays import write_replay
 from runtime.archive.stores import ObjectStore
-from runtime.authentic import in_workflow
 from runtime.base.errors import InputError, NotFound
 from runtime.base.failpoints import failpoint
+from runtime.base.spec.models import JobSpec
 from runtime.base.values import JobKey, StepRef
 from runtime.client.plans import Plan, Start
 from runtime.client.resets import Reset
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import definition_digest
-from runtime.spec.models import JobSpec
+from runtime.server.authentic import in_workflow
 from workflows.job import JobWorkflow
 from workflows.limits import TASK_LIMIT
 from workflows.messages import JobOrder, Origin, batch_queue, job_workflow_id

@@ -14,11 +14,11 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import DefinitionChanged, InputError
 from runtime.base.plurals import counted
+from runtime.base.spec.models import JobSpec
 from runtime.base.values import JobKey
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import changes
-from runtime.spec.models import JobSpec
 from workflows.messages import JobOutcome
 
 MOST_LISTED = 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from runtime.base.spec.models import JobSpec
 from runtime.job.stops import JobStatus
-from runtime.spec.models import JobSpec
 from workflows.messages import JobOutcome
 
 _LISTED = 8

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from activities.setups import secrets_of
 from runtime.archive.stores import open_store
 from runtime.base.errors import ArchiveError, InputError
+from runtime.base.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings, Writable
 from runtime.jobsfile.load import Loaded
 from runtime.jobsfile.problems import Location, Problems
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import SandboxUnavailable
-from runtime.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings, Writable
 
 _WRITE_PRICE = (
     "'price: {input: 1.25, output: 10}' in the model's mapping (dollars per million tokens), or"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from runtime.archive.job import JobArchive
-from runtime.redaction.redactor import redactor_of
-from runtime.redaction.rules import Redaction
-from runtime.spec.models import JobSpec
+from runtime.base.redaction.redactor import redactor_of
+from runtime.base.redaction.rules import Redaction
+from runtime.base.spec.models import JobSpec
 
 
 def masked_spec(spec: JobSpec) -> JobSpec:

@@ -18,10 +18,10 @@ from runtime.archive import keys
 from runtime.archive.findings import Fault, Finding, Severity
 from runtime.archive.forms import WITHOUT_MODEL
 from runtime.archive.job import JobArchive
-from runtime.authentic import NotSigned, Refusal, in_activity
 from runtime.base.errors import ArchiveError
 from runtime.base.plurals import counted
 from runtime.base.values import JobKey, ModelReply, StepRef
+from runtime.server.authentic import NotSigned, Refusal, in_activity
 from workflows.messages import batch_workflow_id, job_key, job_workflow_id
 
 _SCHEDULED = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 from runtime.base.effect_classes import OUTCOME_UNKNOWN, EffectClass
 from runtime.base.fences import fenced
+from runtime.base.spec.models import Writable
+from runtime.base.spec.servers import ServerListing
 from runtime.context import api
 from runtime.context.api import Kind, Parameter, Signature, snake_case
 from runtime.context.excerpts import READER_TOKENS
-from runtime.spec.models import Writable
-from runtime.spec.servers import ServerListing
 
 
 class Tool(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from runtime.base.fences import label, phrase
-from runtime.base.marks import count_marks
+from runtime.base.redaction.marks import count_marks
 from runtime.context.diffs import line_diff
 from runtime.context.sources import ALL_TOKENS, STANDS_IN_SINCE
 from runtime.context.states import AnyNode, FreqKind, GroupState, NoteState, RenderedView, ViewState

@@ -14,8 +14,9 @@ import jsonschema
 from pydantic_monty import MontyClassProxy, MontyClassTypeProxy, MontyFileHandle, MontyStdTypeProxy
 
 from runtime.base import os_values
-from runtime.base.computed import without_keys
 from runtime.base.digests import canonical_json
+from runtime.base.redaction.computed import without_keys
+from runtime.base.spec.servers import ServerListing
 from runtime.base.values import Value
 from runtime.context import api
 from runtime.context.graph import ContextGraph
@@ -41,7 +42,6 @@ from runtime.interpreter.host import (
 )
 from runtime.interpreter.lowering import SERVER_CALL
 from runtime.interpreter.supplied import pure
-from runtime.spec.servers import ServerListing
 
 CONTEXT_FUNCTIONS = frozenset(signature.name for signature in api.FUNCTIONS)
 _CLOCK = frozenset({"datetime.now", "date.today", "time.time"})

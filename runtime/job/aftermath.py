@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from runtime.base.values import Later, LeftOut, Value
 from runtime.context.interim import Interim
-from runtime.history.condensed import CondensationRecord
+from runtime.job.condensed import CondensationRecord
 
 
 class Aftermath(Value):

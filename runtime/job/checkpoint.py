@@ -18,10 +18,10 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from runtime.base.errors import InputError
+from runtime.base.spec.models import JobSpec
 from runtime.base.values import fields_of
 from runtime.interpreter import supplied
 from runtime.job.job import Job, SavedJob
-from runtime.spec.models import JobSpec
 
 VERSION = 1
 INTERPRETER = f"monty {version('pydantic-monty')} supplied {supplied.VERSION}"

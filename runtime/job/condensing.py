@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from runtime.base.spec.models import CondenserKind, CondenserSpec, ModelSettings
 from runtime.base.values import ModelReply, StepRef, Usage, Value
-from runtime.history.condensed import CondensationRecord
 from runtime.history.condensers import (
     Ask,
     Condenser,
@@ -43,12 +43,12 @@ from runtime.history.events import (
     ShownEvent,
 )
 from runtime.history.view import View
+from runtime.job.condensed import CondensationRecord
 from runtime.job.desk import Desk
 from runtime.job.dropped import Dropped
 from runtime.job.summary_prompt import summary_delta
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import LayoutDelta
-from runtime.spec.models import CondenserKind, CondenserSpec, ModelSettings
 
 WINDOW_EXCEEDED = "ContextWindowExceeded"
 """The type of the error of a call whose prompt was too long."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from runtime.base.spec.models import JobSpec
+from runtime.base.spec.servers import ServerListing
 from runtime.base.values import fields_of
 from runtime.context.graph import ContextGraph
 from runtime.history.codec import event_from_json, event_to_json
@@ -20,8 +22,6 @@ from runtime.job.saved_prompt import SavedReply, packed, restored_replies, saved
 from runtime.job.surface import SavedSurface, Surface
 from runtime.projection.project import Projector
 from runtime.projection.segments import Segment
-from runtime.spec.models import JobSpec
-from runtime.spec.servers import ServerListing
 
 
 class SavedDesk(SavedSession, SavedSurface, SavedPlaces):

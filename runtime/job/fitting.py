@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from runtime.base.spec.models import LEAST_SECTION
 from runtime.base.values import Usage, Value
 from runtime.job import sections
 from runtime.job.condensing import Condensing, SummaryTask
@@ -20,7 +21,6 @@ from runtime.job.stops import JobFailed
 from runtime.job.window import SMALLER, learned_limit
 from runtime.projection.project import MESSAGE_TOKENS, TailPart
 from runtime.projection.segments import Segment, SegmentKind
-from runtime.spec.models import LEAST_SECTION
 
 ROOM, CONDENSED = "left out for room", "condensed"
 """Why a prompt was rewritten."""

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from runtime.base.spec.models import JobSpec
+from runtime.base.spec.servers import ServerListing
 from runtime.base.values import Failed, ModelReply, StepRef, fields_of
 from runtime.context.contract import contract_text
 from runtime.context.feed import Delta
@@ -18,7 +20,6 @@ from runtime.context.graph import ContextGraph
 from runtime.context.interim import Interim
 from runtime.context.payloads import Applied
 from runtime.context.sources import ReadRequest, ReadResult
-from runtime.history.condensed import CondensationRecord
 from runtime.history.content import text_content
 from runtime.history.events import (
     ActionEvent,
@@ -34,8 +35,8 @@ from runtime.history.events import (
 )
 from runtime.history.log import EventLog
 from runtime.interpreter.records import Execution, ExecutionStatus
-from runtime.interpreter.replies import ParsedReply, parse_reply, short
 from runtime.interpreter.run import Session
+from runtime.job.condensed import CondensationRecord
 from runtime.job.condensing import Condensing, SavedCondensing, SummaryTask
 from runtime.job.desk import Desk, SavedDesk
 from runtime.job.fitting import Fitter, SavedFitter
@@ -43,16 +44,15 @@ from runtime.job.happenings import Happenings, SavedHappenings
 from runtime.job.ledger import Ledger, SavedLedger
 from runtime.job.made import result_content
 from runtime.job.places import LEAST_HORIZON, Places
+from runtime.job.results import NOBODY_THERE, execution_text
 from runtime.job.rewritten import cause_in
 from runtime.job.sleeping import SavedSleeping, Sleeping
 from runtime.job.statement import JobStatement
 from runtime.job.stops import BAD_REPLIES, JobStatus, Stop
 from runtime.job.surface import Surface
 from runtime.projection.project import TailPart
-from runtime.projection.results import NOBODY_THERE, execution_text
+from runtime.projection.replies import ParsedReply, parse_reply, short
 from runtime.projection.segments import LayoutDelta, Segment, SegmentKind, delta_from, reply_segment
-from runtime.spec.models import JobSpec
-from runtime.spec.servers import ServerListing
 
 NONE_FAILED = Failed()
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from runtime.base.durations import format_duration
 from runtime.base.plurals import counted
+from runtime.base.spec.models import Budget
 from runtime.base.values import Failed, Usage, Value
+from runtime.job.results import Spending
 from runtime.job.stops import JobStatus, Stop
-from runtime.projection.results import Spending
-from runtime.spec.models import Budget
 
 
 class SavedLedger(Value):

@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from runtime.base.fences import fenced, unfenced
+from runtime.base.spec.models import ProjectionPolicy
 from runtime.base.values import Value
 from runtime.context.diffs import line_diff
 from runtime.context.states import RenderedView
 from runtime.projection.prices import Prices
 from runtime.projection.project import MESSAGE_TOKENS, Changes, Standing
-from runtime.spec.models import ProjectionPolicy
 
 LEAST_HORIZON = 8
 """Turns that a job is expected to have left at least, if its budget has them; else as many as it

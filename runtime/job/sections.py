@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+from runtime.base.spec.models import LEAST_SECTION, Sections
 from runtime.job.surface import Surface
 from runtime.projection.project import MESSAGE_TOKENS, tokens_of
 from runtime.projection.segments import Segment, SegmentKind
-from runtime.spec.models import LEAST_SECTION, Sections
 
 TARGET = 0.8
 """What is aimed at once a bound is passed: one larger rewrite is cheaper than a small one in every

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import datetime
 
-from runtime.base.computed import without_keys
 from runtime.base.digests import digest_of
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
+from runtime.base.redaction.computed import without_keys
 from runtime.base.values import Value
 from runtime.context import api
 from runtime.context.contract import any_once, type_stubs

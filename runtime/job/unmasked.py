@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.base.marks import MARK
+from runtime.base.redaction.marks import MARK
 
 
 def as_recorded(recorded: Any, now: Any) -> Any:

@@ -14,8 +14,8 @@ from typing import Any
 
 from runtime.base.digests import digest_of
 from runtime.base.durations import format_deadline, format_duration
+from runtime.base.spec.models import Approvals, JobSpec, Retry, ToolSpec
 from runtime.jobsfile.condensers import condenser_value
-from runtime.spec.models import Approvals, JobSpec, Retry, ToolSpec
 
 _LONGEST_SHOWN = 60
 _ABSENT = object()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.spec.models import CondenserKind, CondenserSpec
+from runtime.base.spec.models import CondenserKind, CondenserSpec
 
 
 def condenser_value(condensers: tuple[CondenserSpec, ...]) -> Any:

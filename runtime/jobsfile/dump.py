@@ -9,9 +9,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
 from runtime.base.durations import format_deadline, format_duration
+from runtime.base.spec.models import BatchSpec, JobSpec
+from runtime.base.spec.servers import ServerSpec
 from runtime.jobsfile.condensers import condenser_value
-from runtime.spec.models import BatchSpec, JobSpec
-from runtime.spec.servers import ServerSpec
 
 
 def resolved_yaml(batch: BatchSpec) -> str:

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from runtime.base.spec.models import BatchSpec
 from runtime.jobsfile.messages import describe, without_consequences
 from runtime.jobsfile.problems import Location, Problems, shown
 from runtime.jobsfile.resolve import Resolver
 from runtime.jobsfile.source import is_jsonl, read_jsonl, read_text, read_yaml
 from runtime.jobsfile.written import MAX_JOBS, NAME_RULE, WrittenHeader, WrittenJob, is_name
-from runtime.spec.models import BatchSpec
 
 W = TypeVar("W", bound=BaseModel)
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from runtime.base.errors import InputError
+from runtime.base.spec.models import Budget
 from runtime.jobsfile.load import checked
 from runtime.jobsfile.problems import Problems
 from runtime.jobsfile.resolve import Resolver
 from runtime.jobsfile.source import read_yaml
 from runtime.jobsfile.written import WrittenBudget, WrittenHeader, WrittenModel
-from runtime.spec.models import Budget
 
 
 def model_override(text: str, directory: Path) -> dict[str, Any]:

@@ -12,9 +12,26 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from runtime.archive.workspaces import WORKSPACE_OF
-from runtime.base.computed import without_keys
 from runtime.base.effect_classes import Approval, EffectClass
 from runtime.base.errors import InputError
+from runtime.base.redaction.computed import without_keys
+from runtime.base.redaction.rules import Redaction
+from runtime.base.spec.models import (
+    NO_MODEL,
+    Approvals,
+    Budget,
+    CondenserKind,
+    CondenserSpec,
+    JobSpec,
+    ModelSettings,
+    ProjectionPolicy,
+    Retry,
+    Sections,
+    ToolSpec,
+    Writable,
+    auto,
+)
+from runtime.base.spec.servers import ServerSpec
 from runtime.history.condensers.settings import contradiction
 from runtime.jobsfile.problems import Location, Problems, shown
 from runtime.jobsfile.result_schema import schema_fault
@@ -36,24 +53,7 @@ from runtime.jobsfile.written import (
     is_secret_key,
     is_secret_name,
 )
-from runtime.redaction.rules import Redaction
 from runtime.sources.archived import SCHEME
-from runtime.spec.models import (
-    NO_MODEL,
-    Approvals,
-    Budget,
-    CondenserKind,
-    CondenserSpec,
-    JobSpec,
-    ModelSettings,
-    ProjectionPolicy,
-    Retry,
-    Sections,
-    ToolSpec,
-    Writable,
-    auto,
-)
-from runtime.spec.servers import ServerSpec
 from runtime.tools.functions import check_name
 from runtime.tools.host import ToolHosts, described
 

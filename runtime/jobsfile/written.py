@@ -25,11 +25,8 @@ from pydantic_core import PydanticCustomError
 
 from runtime.base.durations import PATTERN, parse_duration
 from runtime.base.errors import InputError
-from runtime.jobsfile.problems import shown
-from runtime.redaction.patterns import compiled
-from runtime.sources.url_rules import PATTERN as PATTERN_OF_URLS
-from runtime.sources.url_rules import UrlRule
-from runtime.spec.models import (
+from runtime.base.redaction.patterns import compiled
+from runtime.base.spec.models import (
     DEFAULT_CONCURRENCY,
     DEFAULT_CONTEXT_TOKENS,
     DEFAULT_EXCLUDE,
@@ -40,7 +37,10 @@ from runtime.spec.models import (
     Retry,
     Sections,
 )
-from runtime.spec.servers import DEFAULT_TIMEOUT
+from runtime.base.spec.servers import DEFAULT_TIMEOUT
+from runtime.base.url_rules import PATTERN as PATTERN_OF_URLS
+from runtime.base.url_rules import UrlRule
+from runtime.jobsfile.problems import shown
 
 MAX_GOAL_BYTES = 256 * 1024
 MAX_JOBS = 10_000

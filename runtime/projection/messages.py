@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any
 
 from runtime.base.values import ToolCall
-from runtime.interpreter.replies import TOOL_ARGUMENT, TOOL_NAME
+from runtime.projection.replies import TOOL_ARGUMENT, TOOL_NAME
 from runtime.projection.segments import Role, Segment, common
 
 NO_TEXT = "(no text)"

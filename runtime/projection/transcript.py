@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from runtime.base.fences import fenced
 from runtime.base.values import ToolCall
-from runtime.interpreter.replies import TOOL_ARGUMENT
 from runtime.projection.messages import Message
+from runtime.projection.replies import TOOL_ARGUMENT
 from runtime.projection.segments import Role, Segment, SegmentKind
 
 _SPEAKERS = {SegmentKind.GOAL: "goal", SegmentKind.MESSAGE: "user", SegmentKind.SUMMARY: "summary"}

@@ -1,1 +1,1 @@
-"""The Temporal server: the embedded one, and connections to any."""
+"""The Temporal server: the embedded one, connections to any, and signed payloads."""

@@ -19,9 +19,9 @@ from temporalio.client import Client
 from temporalio.envconfig import ClientConfigProfile
 from temporalio.service import RPCError, RPCStatusCode
 
-from runtime.authentic import NotSigned, key_of, signed_converter
 from runtime.base.errors import InputError, ServerError
 from runtime.base.home import Home, state_home
+from runtime.server.authentic import NotSigned, key_of, signed_converter
 from runtime.server.embedded import NAMESPACE, ServerState, server_in_use, server_status
 from runtime.server.target import Target
 

@@ -19,7 +19,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import NotFound, ObjectMissing
 from runtime.base.values import JobKey
-from runtime.interpreter.replies import parse_reply
+from runtime.projection.replies import parse_reply
 from runtime.projection.segments import SegmentKind
 from runtime.sources.source import Known, Opened
 

@@ -19,7 +19,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from runtime.sources.url_rules import refused_address
+from runtime.base.url_rules import refused_address
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import httpx
 
 from runtime.base.digests import digest_bytes
+from runtime.base.url_rules import is_allowed
 from runtime.sources.guarded import GuardedTransport
 from runtime.sources.source import Known, Opened
-from runtime.sources.url_rules import is_allowed
 
 MOST_BYTES = 8 * 1024 * 1024
 """Of a longer page so much is read."""

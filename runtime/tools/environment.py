@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from runtime.base.shapes import SHAPES
+from runtime.base.redaction.shapes import SHAPES
 
 LET_THROUGH = "HOLDFAST_TOOL_ENV"
 """The variable of a worker that names, with commas between them, those that its tools get all the

@@ -23,9 +23,9 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.errors import InputError
+from runtime.base.spec.models import ToolSpec
 from runtime.context import api
 from runtime.context.contract import MODULES
-from runtime.spec.models import ToolSpec
 from runtime.tools.marks import Marks
 from runtime.tools.stubs import result_text, stub_line
 

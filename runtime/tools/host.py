@@ -23,8 +23,8 @@ from typing import Any
 
 from runtime.base.errors import InputError
 from runtime.base.own_process import command
-from runtime.spec.models import ToolSpec
-from runtime.spec.servers import ServerSpec
+from runtime.base.spec.models import ToolSpec
+from runtime.base.spec.servers import ServerSpec
 from runtime.tools.environment import ALWAYS, tool_environment
 from runtime.tools.frames import Broken, Channel
 

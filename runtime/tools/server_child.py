@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from runtime.spec.servers import ServerSpec
+from runtime.base.spec.servers import ServerSpec
 from runtime.tools.child import end, live_as_long_as
 from runtime.tools.frames import Broken as BrokenFrame
 from runtime.tools.frames import Channel

@@ -29,7 +29,7 @@ from pydantic import ValidationError
 
 from runtime.base.digests import digest_of
 from runtime.base.effect_classes import EffectClass
-from runtime.spec.servers import ServerListing, ServerSpec, ServerTool
+from runtime.base.spec.servers import ServerListing, ServerSpec, ServerTool
 from runtime.tools.calls import MAX_RESULT_BYTES, Outcome, shortened
 from runtime.tools.schemas import bounded_line, method_name, method_stub, size_of
 from runtime.tools.stdio import Stdio

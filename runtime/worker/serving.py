@@ -21,9 +21,9 @@ from temporalio.worker import Worker
 from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
-from runtime.authentic import NotSigned
 from runtime.base.errors import ServerError
 from runtime.base.home import state_home
+from runtime.server.authentic import NotSigned
 from runtime.worker.presence import present
 from runtime.worker.worker import make_worker, warm_up
 from workflows.messages import batch_queue, job_key

@@ -37,11 +37,11 @@ from runtime.archive.stores import ObjectStore
 from runtime.archive.trees import Trees
 from runtime.base.home import state_home
 from runtime.base.tokens import DEFAULT_ENCODING, encoding
-from runtime.checkouts.checkout import Checkouts
 from runtime.interpreter import pool
 from runtime.interpreter.checker import GaveUp
 from runtime.interpreter.typecheck import check
 from runtime.worker.presence import present
+from runtime.workspace.checkouts.checkout import Checkouts
 from workflows.batch import BatchWorkflow
 from workflows.doors import Door
 from workflows.job import JobWorkflow

@@ -28,7 +28,7 @@ from runtime.archive.replays import claim_replay, write_replay
 from runtime.archive.stores import ObjectStore
 from runtime.base.digests import canonical_json, digest_bytes
 from runtime.base.values import StepRef, ToolCall, Usage
-from runtime.history.condensed import CondensationRecord
+from runtime.job.condensed import CondensationRecord
 from runtime.projection.segments import Role, Segment, SegmentKind, delta_between
 
 

@@ -16,7 +16,7 @@ from runtime.archive.inspect import Blame
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
 from runtime.archive.stores import MemoryStore
-from runtime.history.condensed import CondensationRecord
+from runtime.job.condensed import CondensationRecord
 from runtime.projection.segments import Role, Segment, SegmentKind
 
 A, B, C, D = (segment(f"text of {name}", f"event:{name}") for name in "ABCD")

@@ -18,7 +18,7 @@ from temporalio.converter import (
     WorkflowSerializationContext,
 )
 
-from runtime.authentic import NotSigned, PayloadKey, Refusal, signed_converter
+from runtime.server.authentic import NotSigned, PayloadKey, Refusal, signed_converter
 
 OWN, OTHER = PayloadKey(b"o" * 32), PayloadKey(b"x" * 32)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime.authentic import KEY, PayloadKey, key_of
 from runtime.base.errors import InputError
 from runtime.base.home import Home
+from runtime.server.authentic import KEY, PayloadKey, key_of
 
 
 def refused(home: Home, environment: dict[str, str] | None = None) -> str:

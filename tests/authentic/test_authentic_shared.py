@@ -18,8 +18,8 @@ from temporalio.converter import (
     WorkflowSerializationContext,
 )
 
-from runtime.authentic import NotSigned, PayloadKey, signed_converter
-from runtime.authentic.shared import is_shared, shared_converter
+from runtime.server.authentic import NotSigned, PayloadKey, signed_converter
+from runtime.server.authentic.shared import is_shared, shared_converter
 from workflows.messages import BatchOrder
 
 KEY = PayloadKey(b"k" * 32)

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from runtime.archive.stores import MemoryStore
 from runtime.archive.trees import Trees
 from runtime.base.values import JobKey
-from runtime.checkouts.checkout import Busy, Checkouts
-from runtime.checkouts.excluded import excluded
-from runtime.checkouts.laying import EPOCH
-from runtime.checkouts.taking import Digests, Taken, differing, take
 from runtime.sandbox.layers import remove_tree
 from runtime.trees.entries import Entry, directory_entry, file_entry, link_entry
 from runtime.trees.tree import Tree
+from runtime.workspace.checkouts.checkout import Busy, Checkouts
+from runtime.workspace.checkouts.excluded import excluded
+from runtime.workspace.checkouts.laying import EPOCH
+from runtime.workspace.checkouts.taking import Digests, Taken, differing, take
 
 JOB = JobKey(batch="b/1", job="..")
 NOTHING = excluded(())

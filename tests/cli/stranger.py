@@ -21,8 +21,8 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowQueryFailedE
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ApplicationError
 
+from runtime.base.spec.models import JobSpec, ModelSettings
 from runtime.base.values import JobKey
-from runtime.spec.models import JobSpec, ModelSettings
 from workflows.messages import JobOrder
 
 NOBODY = 65_534

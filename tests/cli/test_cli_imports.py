@@ -71,4 +71,6 @@ def test_asking_for_help_imports_no_job_at_all() -> None:
     names = imported("--help")
     assert {name for name in names if name.partition(".")[0] in HEAVY} == set()
     assert {name for name in names if name.startswith(("workflows.", "activities."))} == set()
-    assert names & {"pydantic", "asyncio", "runtime.spec.models", "runtime.archive.job"} == set()
+    assert (
+        names & {"pydantic", "asyncio", "runtime.base.spec.models", "runtime.archive.job"} == set()
+    )

@@ -15,7 +15,7 @@ import pytest
 
 from runtime.archive.container import unseal
 from runtime.archive.stores import open_store
-from runtime.base.marks import MARK, mark_of
+from runtime.base.redaction.marks import MARK, mark_of
 from tests.cli.command_line import ROOT, CommandLine
 
 pytestmark = pytest.mark.server

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from runtime.authentic import PayloadKey
 from runtime.cli.main import main
+from runtime.server.authentic import PayloadKey
 from runtime.server.connection import Target, connect_if_up
 from tests.cli.command_line import ROOT, CommandLine, counting, wait_for
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from runtime.base.spec.models import JobSpec, ModelSettings
 from runtime.base.values import JobKey
 from runtime.client import watch
 from runtime.client.control import Control, Standing
@@ -15,7 +16,6 @@ from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.watch import Ended, Turn, Watch
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
-from runtime.spec.models import JobSpec, ModelSettings
 from workflows.messages import BatchState, JobOutcome, JobProgress
 
 JOBS = 50

@@ -10,7 +10,7 @@ import pytest
 from runtime.archive.stores.memory import MemoryStore
 from runtime.archive.trees import Trees
 from runtime.archive.workspace_history import workspace_history
-from runtime.git.lines import lines_of
+from runtime.workspace.git.lines import lines_of
 from tests.cli.command_line import CommandLine
 from tests.git.jobs import RUN, What, hands_job
 

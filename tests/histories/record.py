@@ -22,10 +22,10 @@ from pathlib import Path
 from temporalio.client import WorkflowHistory
 
 from activities.record import ReplayMode, ReplayOrder, RunName
+from runtime.base.spec.models import CondenserKind, CondenserSpec, ModelSettings
 from runtime.base.values import JobKey
 from runtime.client.forks import ForkPoint, fork
 from runtime.client.resets import outcome_of_reset, reset
-from runtime.spec.models import CondenserKind, CondenserSpec, ModelSettings
 from tests.eventually import eventually, until_phase, until_turn
 from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage, events_of

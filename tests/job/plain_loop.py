@@ -24,6 +24,7 @@ from activities.brief import brief_events, full_events
 from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult, ToolResult
 from activities.workspace import WorkspaceActivities
 from runtime.base.digests import digest_of
+from runtime.base.spec.models import Budget, JobSpec, ModelSettings, ToolSpec
 from runtime.base.tokens import encoding
 from runtime.base.values import ModelReply, ToolCall, Usage
 from runtime.context.payloads import Preparation
@@ -40,7 +41,6 @@ from runtime.job.stops import JobFailed, Stop
 from runtime.projection.messages import messages_of
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import LayoutDelta, Segment
-from runtime.spec.models import Budget, JobSpec, ModelSettings, ToolSpec
 from runtime.tools.marks import Marks
 from runtime.tools.stubs import stub_line
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from plain_loop import Messages, PlainLoop, statements
 
 from runtime.base.fences import fenced
+from runtime.base.spec.models import ProjectionPolicy
 from runtime.history.events import (
     GroupRecomputed,
     MethodCalled,
@@ -18,7 +19,6 @@ from runtime.history.events import (
 )
 from runtime.interpreter.records import ExecutionStatus
 from runtime.projection.segments import SegmentKind
-from runtime.spec.models import ProjectionPolicy
 
 
 def run(workspace: Path, *sources: str, **options: object) -> PlainLoop:

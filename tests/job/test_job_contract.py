@@ -14,13 +14,13 @@ import pytest
 from plain_loop import PlainLoop, Policy, statements
 
 from runtime.base.fences import fenced
+from runtime.base.spec.models import ProjectionPolicy
 from runtime.base.values import ModelReply
 from runtime.context.contract import contract_text
 from runtime.context.excerpts import READER_TOKENS
 from runtime.interpreter.job_host import MAX_EFFECTS
 from runtime.interpreter.output import SHOWN_CHARS
 from runtime.projection.segments import SegmentKind
-from runtime.spec.models import ProjectionPolicy
 from runtime.workspace.files import Limits
 
 LINES = "".join(f"line {n}\n" for n in range(500))

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from plain_loop import PlainLoop, statements
 
+from runtime.base.spec.models import Budget, Sections
 from runtime.job.made import MOST_PLACES
 from runtime.job.stops import JobFailed
 from runtime.projection.segments import SegmentKind
-from runtime.spec.models import Budget, Sections
 
 MANY = 2_000
 FEWER = 600

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from plain_loop import PlainLoop, statements
 
+from runtime.base.spec.models import ProjectionPolicy
 from runtime.interpreter.records import ExecutionStatus
 from runtime.projection.segments import SegmentKind
-from runtime.spec.models import ProjectionPolicy
 
 COMMENT = "// This is foo.cs. It is a long, long c# file with a lot of code.\n"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from plain_loop import PlainLoop, statements
 
+from runtime.base.spec.models import CondenserKind, CondenserSpec
 from runtime.job import checkpoint
 from runtime.projection.segments import SegmentKind
-from runtime.spec.models import CondenserKind, CondenserSpec
 
 
 def dropped(loop: PlainLoop) -> str:

@@ -9,9 +9,9 @@ import pytest
 from plain_loop import PlainLoop, native, statements
 
 from runtime.base.digests import digest_of
+from runtime.base.spec.models import Budget
 from runtime.base.values import ModelReply
 from runtime.job.stops import JobStatus, Stop
-from runtime.spec.models import Budget
 
 SCHEMA = {
     "type": "object",

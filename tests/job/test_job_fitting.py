@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from plain_loop import Messages, PlainLoop, Refused, TooLong, statements
 
+from runtime.base.spec.models import Budget
 from runtime.base.values import ModelReply
 from runtime.history.events import Condensation
 from runtime.job.stops import JobFailed
 from runtime.projection.segments import SegmentKind
-from runtime.spec.models import Budget
 
 
 def text(size: int) -> str:

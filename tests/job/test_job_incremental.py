@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from plain_loop import count
 from random_sessions import STATEMENTS, random_session
 
+from runtime.base.spec.models import ProjectionPolicy
 from runtime.job.condensing import SummaryTask
 from runtime.job.job import Job, Prompt
 from runtime.job.surface import Surface
 from runtime.projection.project import Projector, tokens_of
 from runtime.projection.segments import delta_between
-from runtime.spec.models import ProjectionPolicy
 from tests.tiers.tiers import examples
 
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_sessions import STATEMENTS, random_session
 
+from runtime.base.spec.models import CondenserKind, CondenserSpec, Sections
 from runtime.history.content import TextPart
 from runtime.history.events import (
     AgentErrorEvent,
@@ -28,7 +29,6 @@ from runtime.interpreter.records import ExecutionStatus
 from runtime.job.job import Job
 from runtime.job.stops import JobFailed
 from runtime.projection.segments import Segment, SegmentKind
-from runtime.spec.models import CondenserKind, CondenserSpec, Sections
 from tests.tiers.tiers import examples
 
 CONDENSERS = st.sampled_from(

@@ -13,11 +13,11 @@ import pytest
 from plain_loop import PlainLoop, statements
 
 from runtime.base.fences import fenced
+from runtime.base.spec.models import ProjectionPolicy
 from runtime.job import checkpoint
 from runtime.projection.prefix import prefix_of
 from runtime.projection.prices import Prices
 from runtime.projection.segments import Segment, SegmentKind
-from runtime.spec.models import ProjectionPolicy
 
 LINES = "".join(f"line {n} of the file, which nobody changes\n" for n in range(40))
 

@@ -12,8 +12,8 @@ from plain_loop import Messages, PlainLoop, native
 
 from runtime.base.fences import fenced
 from runtime.base.values import ModelReply, ToolCall
+from runtime.job.results import NOBODY_THERE
 from runtime.job.stops import JobStatus, Stop
-from runtime.projection.results import NOBODY_THERE
 
 
 def replies(*given: str | ModelReply) -> Any:

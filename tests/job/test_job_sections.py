@@ -9,9 +9,9 @@ from typing import Any
 from plain_loop import PlainLoop, statements
 
 from runtime.base.fences import unfenced
+from runtime.base.spec.models import Sections
 from runtime.history.events import Condensation
 from runtime.projection.segments import Segment, SegmentKind
-from runtime.spec.models import Sections
 
 
 def text(size: int) -> str:

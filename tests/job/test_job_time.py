@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from runtime.base.spec.models import Budget
 from runtime.job.ledger import Ledger
 from runtime.job.stops import JobStatus, Stop
-from runtime.spec.models import Budget
 
 START = 1_800_000_000.0
 DAY = 86_400.0

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from plain_loop import PlainLoop, count, statements
 
+from runtime.base.spec.models import Budget
 from runtime.history.events import AsyncPayloadApplied, TickApplied
 from runtime.job import checkpoint
 from runtime.job.stops import JobStatus
 from runtime.projection.segments import SegmentKind
-from runtime.spec.models import Budget
 
 
 def run(workspace: Path, *sources: str, **options: Any) -> PlainLoop:

@@ -17,7 +17,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.requests import RequestReader
 from runtime.archive.timelines import run_tree
 from runtime.archive.verify import damage, verify_job
-from runtime.history.condensed import CondensationRecord
+from runtime.job.condensed import CondensationRecord
 from tests.kill.policy import FAILS_AT
 from tests.kill.scene import Scene
 from tests.timeless import segment_without_times, without_times

@@ -23,8 +23,8 @@ from temporalio.client import Client
 
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
-from runtime.authentic import key_of, signed_converter
 from runtime.base.home import Home, state_home
+from runtime.server.authentic import key_of, signed_converter
 from runtime.server.embedded import NAMESPACE, ensure_server, pin_server
 from runtime.server.process import is_alive, read_info
 from tests.kill.policy import turn_of

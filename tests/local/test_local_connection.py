@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime.authentic import key_of, signed_converter
 from runtime.base.errors import InputError, ServerError
 from runtime.base.home import Home
 from runtime.server import connection
+from runtime.server.authentic import key_of, signed_converter
 from runtime.server.connection import Target, connect, load_profile
 from runtime.server.embedded import ServerState, server_status
 

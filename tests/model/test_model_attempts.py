@@ -11,8 +11,8 @@ from temporalio.exceptions import ApplicationError
 from activities.contracts import Left, TurnCall, TurnReply
 from runtime.archive.findings import Severity
 from runtime.archive.verify import verify_job
+from runtime.base.spec.models import Retry
 from runtime.base.values import Failed, Usage
-from runtime.spec.models import Retry
 
 pytestmark = pytest.mark.usefixtures("litellm")
 

@@ -29,8 +29,8 @@ from activities import _recorder
 from runtime.archive.stores import MemoryStore
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.errors import ArchiveError
+from runtime.base.redaction.rules import Redaction
 from runtime.projection.segments import Add, LayoutDelta, Role, SegmentKind
-from runtime.redaction.rules import Redaction
 from tests.servers.provider_server import ProviderServer
 
 pytestmark = pytest.mark.usefixtures("litellm")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.base.values import ToolCall
-from runtime.interpreter.replies import ParsedReply, parse_reply
+from runtime.projection.replies import ParsedReply, parse_reply
 
 OPEN, CLOSE = '<script type="text/x-python">', "</script>"
 

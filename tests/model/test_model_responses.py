@@ -20,9 +20,9 @@ from temporalio.exceptions import ApplicationError
 from activities._options import ModelOptions
 from runtime.archive.forms import Capture
 from runtime.archive.stores import open_store
+from runtime.base.spec.models import Retry
 from runtime.base.tokens import encoding
 from runtime.base.values import ToolCall, Usage
-from runtime.spec.models import Retry
 from tests.servers.provider_server import PIECE
 
 pytestmark = pytest.mark.usefixtures("litellm")

@@ -16,7 +16,7 @@ from runtime.archive.forms import Capture
 from runtime.base.digests import canonical_json
 from runtime.base.tokens import encoding
 from runtime.base.values import ToolCall, Usage
-from runtime.interpreter.replies import parse_reply
+from runtime.projection.replies import parse_reply
 
 pytestmark = pytest.mark.usefixtures("litellm")
 

@@ -11,10 +11,10 @@ from temporalio.exceptions import ApplicationError
 
 from activities.contracts import SummaryCall, TurnReply
 from activities.model import ModelActivities
+from runtime.base.spec.models import Retry
 from runtime.base.values import JobKey
 from runtime.history.condensers.request import SummaryForm
 from runtime.projection.segments import Add, LayoutDelta
-from runtime.spec.models import Retry
 from workflows.limits import SUMMARY_ATTEMPTS, summary_retry
 
 pytestmark = pytest.mark.usefixtures("litellm")

@@ -30,7 +30,7 @@ from runtime.archive.forms import Capture
 from runtime.archive.stores import open_store
 from runtime.base.tokens import encoding
 from runtime.base.values import ToolCall, Usage
-from runtime.interpreter.replies import parse_reply
+from runtime.projection.replies import parse_reply
 from tests.servers.provider_server import PIECE, ProviderServer
 
 pytestmark = pytest.mark.usefixtures("litellm")

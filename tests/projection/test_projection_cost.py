@@ -15,8 +15,8 @@ from benchmarks.projection import (
     quickstart,
     recorded_session,
 )
+from runtime.base.spec.models import ProjectionPolicy
 from runtime.projection.prices import Prices, prompt_cost
-from runtime.spec.models import ProjectionPolicy
 
 TURNS = 30
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.base.errors import InputError
-from runtime.base.marks import MARK, count_marks
-from runtime.base.shapes import Shape, mask_shapes
-from runtime.redaction.key import redaction_key
-from runtime.redaction.redactor import Redactor
-from runtime.redaction.rules import Redaction
+from runtime.base.redaction.key import redaction_key
+from runtime.base.redaction.marks import MARK, count_marks
+from runtime.base.redaction.redactor import Redactor
+from runtime.base.redaction.rules import Redaction
+from runtime.base.redaction.shapes import Shape, mask_shapes
 from tests.tiers.tiers import examples
 
 KEY = b"a key of the installation"

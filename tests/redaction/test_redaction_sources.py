@@ -13,11 +13,11 @@ from activities.tools import ToolActivities
 from activities.workspace import WorkspaceActivities
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
-from runtime.base.marks import mark_of
+from runtime.base.redaction.marks import mark_of
+from runtime.base.redaction.rules import Redaction
+from runtime.base.spec.models import JobSpec, ModelSettings
 from runtime.client.submission import masked_message, masked_spec
 from runtime.context.sources import ReadRequest
-from runtime.redaction.rules import Redaction
-from runtime.spec.models import JobSpec, ModelSettings
 
 KEY = "k" * 20
 SECRET = "correct-horse"

@@ -9,11 +9,11 @@ from typing import Any
 from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.archive.divergences import divergences
 from runtime.archive.job import JobArchive
+from runtime.base.spec.models import JobSpec
 from runtime.base.values import JobKey
 from runtime.client.forks import ForkPoint, fork
 from runtime.client.resets import Reset, outcome_of_reset, reset
 from runtime.job.divergence import Divergence
-from runtime.spec.models import JobSpec
 from tests.replay.timelines import archive_of
 from tests.workflow.stage import Stage
 from workflows.job import JobWorkflow

@@ -9,8 +9,8 @@ import pytest
 from runtime.archive.forgetting import forgettings
 from runtime.archive.forms import Capture
 from runtime.archive.job import JobArchive
+from runtime.base.spec.models import CondenserKind, CondenserSpec
 from runtime.job.stops import JobStatus
-from runtime.spec.models import CondenserKind, CondenserSpec
 from tests.replay.replays import reexecution, replayed, rerun
 from tests.replay.timelines import replay_runs, sound, timeline
 from tests.workflow.stage import Stage

@@ -14,8 +14,8 @@ from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 
 from runtime.archive.forgetting import forgettings
 from runtime.archive.job import JobArchive
+from runtime.base.spec.models import CondenserKind, CondenserSpec
 from runtime.job.stops import JobStatus
-from runtime.spec.models import CondenserKind, CondenserSpec
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage
 

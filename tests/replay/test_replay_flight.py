@@ -9,8 +9,8 @@ import asyncio
 import pytest
 
 from runtime.archive.forms import Capture
+from runtime.base.spec.models import ModelSettings
 from runtime.job.stops import JobStatus
-from runtime.spec.models import ModelSettings
 from runtime.tools.host import describe_tool
 from tests.replay.replays import reexecution, replayed, rerun, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound

@@ -11,9 +11,9 @@ from runtime.archive.divergences import divergences
 from runtime.archive.job import JobArchive
 from runtime.archive.trees import Trees
 from runtime.archive.workspaces import opening_of, workspace_after
+from runtime.base.spec.models import Writable
 from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
-from runtime.spec.models import Writable
 from tests.replay.replays import fork_job, frozen_again, reexecution, replayed
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage

@@ -9,10 +9,10 @@ import asyncio
 import pytest
 
 from runtime.archive.forms import Capture
+from runtime.base.spec.models import Budget
 from runtime.job.divergence import Aspect
 from runtime.job.stops import JobStatus
 from runtime.server.binary import installed_binary
-from runtime.spec.models import Budget
 from tests.replay.replays import reexecution, replayed
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage, activities_of

@@ -9,8 +9,8 @@ import pytest
 from activities.record import RunName
 from runtime.archive.forms import Capture
 from runtime.base.errors import InputError, NotFound
+from runtime.base.spec.models import Budget
 from runtime.job.stops import JobStatus
-from runtime.spec.models import Budget
 from tests.replay.replays import fork_job, reexecution, replayed, rerun, reset_job, turn_of
 from tests.replay.timelines import replay_runs, sound
 from tests.workflow.stage import Stage

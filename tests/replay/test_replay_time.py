@@ -11,9 +11,9 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHistory
 
 from activities.record import AfterRecord, RunName
+from runtime.base.spec.models import Budget
 from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
-from runtime.spec.models import Budget
 from tests.replay.replays import fork_job, reexecution, replayed, rerun
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage, replayer

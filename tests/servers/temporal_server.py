@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from temporalio.testing import WorkflowEnvironment
 
-from runtime.authentic import PayloadKey, signed_converter
+from runtime.server.authentic import PayloadKey, signed_converter
 from runtime.server.binary import installed_binary
 
 KEY = PayloadKey(b"the key of tests and histories..")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from runtime.base.errors import InputError
+from runtime.base.spec.models import BatchSpec
 from runtime.jobsfile.load import load_jobs_file
-from runtime.spec.models import BatchSpec
 
 TOOLS = '''
 from __future__ import annotations

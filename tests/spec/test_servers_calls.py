@@ -17,10 +17,10 @@ from activities.tools import ToolActivities
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
 from runtime.base.effect_classes import EffectClass
+from runtime.base.redaction.redactor import redactor_of
+from runtime.base.redaction.rules import Redaction
+from runtime.base.spec.servers import ServerListing, ServerSpec
 from runtime.base.values import JobKey
-from runtime.redaction.redactor import redactor_of
-from runtime.redaction.rules import Redaction
-from runtime.spec.servers import ServerListing, ServerSpec
 from tests.eventually import alive, eventually
 from tests.servers.hostile_mcp import SECRET
 

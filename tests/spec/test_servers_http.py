@@ -10,8 +10,8 @@ from temporalio.testing import ActivityEnvironment
 from activities.contracts import ServersQuestion, ToolRequest, ToolResult
 from activities.tools import ToolActivities
 from runtime.archive.stores import MemoryStore
+from runtime.base.spec.servers import ServerSpec
 from runtime.base.values import JobKey
-from runtime.spec.servers import ServerSpec
 from tests.servers.hostile_http import WRONGS, HostileHttp, hostile_http
 
 KEY = JobKey(batch="b", job="j")

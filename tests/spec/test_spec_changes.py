@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from runtime.jobsfile.changes import changes, definition_digest
-from runtime.redaction.rules import Redaction
-from runtime.spec.models import (
+from runtime.base.redaction.rules import Redaction
+from runtime.base.spec.models import (
     Budget,
     CondenserKind,
     CondenserSpec,
@@ -18,6 +17,7 @@ from runtime.spec.models import (
     ToolSpec,
     Writable,
 )
+from runtime.jobsfile.changes import changes, definition_digest
 
 TOOL = ToolSpec(
     name="search", target="mytools:search", search_path="/b", stub="def search() -> None: ..."

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from runtime.spec.models import BatchSpec, CondenserKind, CondenserSpec, ModelSettings
+from runtime.base.spec.models import BatchSpec, CondenserKind, CondenserSpec, ModelSettings
 
 Load = Callable[..., BatchSpec]
 ROLLING, EXTRACT, SUMMARY = CondenserKind.ROLLING, CondenserKind.EXTRACT, CondenserKind.SUMMARY

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from runtime.base.spec.models import BatchSpec, Budget, JobSpec, ModelSettings, ToolSpec
 from runtime.jobsfile.load import load_jobs_file
-from runtime.spec.models import BatchSpec, Budget, JobSpec, ModelSettings, ToolSpec
 
 Load = Callable[..., BatchSpec]
 

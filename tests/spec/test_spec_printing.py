@@ -10,11 +10,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.base.computed import without_keys
+from runtime.base.redaction.computed import without_keys
+from runtime.base.spec.models import BatchSpec, Budget, JobSpec, ModelSettings
 from runtime.jobsfile.dump import resolved_yaml
 from runtime.jobsfile.load import load_jobs_file
 from runtime.jobsfile.written import is_secret_key
-from runtime.spec.models import BatchSpec, Budget, JobSpec, ModelSettings
 from tests.tiers.tiers import examples
 
 Load = Callable[..., BatchSpec]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from runtime.base.spec.servers import ServerSpec
 from runtime.jobsfile.changes import changes, definition_digest
-from runtime.spec.servers import ServerSpec
 from tests.spec.conftest import Load, Refuse
 
 FILE = """

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from runtime.base.errors import InputError
-from runtime.spec.models import BatchSpec, ModelSettings
+from runtime.base.spec.models import BatchSpec, ModelSettings
 
 Load = Callable[..., BatchSpec]
 

@@ -197,7 +197,7 @@ def test_a_failed_import_can_be_mended(tmp_path: Path) -> None:
 def test_the_models_that_workflows_import_are_light() -> None:
     """Workflow code gets the frozen models without YAML, JSON Schema, litellm or Temporal."""
     program = (
-        "import sys, runtime.spec.models, runtime.jobsfile.changes\n"
+        "import sys, runtime.base.spec.models, runtime.jobsfile.changes\n"
         "heavy = {'ruamel', 'jsonschema', 'litellm', 'temporalio', 'tiktoken', 'boto3', 'httpx'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

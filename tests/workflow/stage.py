@@ -20,11 +20,11 @@ from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
-from runtime.authentic import key_of, signed_converter
 from runtime.base.home import Home
+from runtime.base.spec.models import Budget, JobSpec, ModelSettings
 from runtime.base.values import JobKey
+from runtime.server.authentic import key_of, signed_converter
 from runtime.server.embedded import NAMESPACE
-from runtime.spec.models import Budget, JobSpec, ModelSettings
 from runtime.worker.worker import make_worker
 from tests.servers.temporal_server import CONVERTER
 from tests.workflow.prompt_rules import unexplained, violations_of

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from runtime.base.spec.models import Budget, Retry
 from runtime.base.values import Usage
 from runtime.job.stops import JobStatus
-from runtime.spec.models import Budget, Retry
 from tests.replay.replays import frozen_again
 from tests.replay.timelines import archive_of, sound
 from tests.servers.openai_server import OpenAIProtocol

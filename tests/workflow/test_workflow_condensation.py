@@ -14,12 +14,12 @@ from stage import Stage, activities_of
 from runtime.archive.forms import Step
 from runtime.archive.job import JobArchive
 from runtime.archive.verify import damage, verify_job
-from runtime.history.condensed import CondensationRecord
+from runtime.base.spec.models import Budget, CondenserKind, CondenserSpec
+from runtime.job.condensed import CondensationRecord
 from runtime.job.condensing import FIRST_PAUSE, LONGEST_PAUSE
 from runtime.job.stops import JobStatus
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import SegmentKind
-from runtime.spec.models import Budget, CondenserKind, CondenserSpec
 from tests.eventually import until_turn
 from tests.servers.refusals import REFUSALS
 from workflows.messages import JobOutcome, Note

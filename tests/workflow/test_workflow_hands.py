@@ -12,11 +12,11 @@ from runtime.archive.recorded import recorded_stream
 from runtime.archive.trees import Trees
 from runtime.archive.verify import damage, verify_job
 from runtime.archive.workspaces import workspace_after
+from runtime.base.redaction.rules import Redaction
+from runtime.base.spec.models import JobSpec, Writable
 from runtime.base.values import JobKey
 from runtime.client.control import Control
 from runtime.job.stops import JobStatus
-from runtime.redaction.rules import Redaction
-from runtime.spec.models import JobSpec, Writable
 from tests.eventually import eventually
 
 pytestmark = [

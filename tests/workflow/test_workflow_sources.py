@@ -10,11 +10,11 @@ import pytest
 from stage import Stage
 
 from runtime.base.fences import fenced
+from runtime.base.spec.models import ProjectionPolicy
 from runtime.cli.main import main
 from runtime.job.places import Places
 from runtime.job.stops import JobStatus
 from runtime.projection.segments import SegmentKind
-from runtime.spec.models import ProjectionPolicy
 from tests.workflow.prompt_rules import unexplained
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]

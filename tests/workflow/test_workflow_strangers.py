@@ -36,15 +36,15 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.record import ReplayOrder, RunName
-from runtime.authentic import NotSigned, PayloadKey, Refusal, signed_converter
+from runtime.base.spec.models import BatchSpec
 from runtime.base.values import JobKey
 from runtime.client.control import Control
 from runtime.client.plans import Start
 from runtime.client.resets import outcome_of_reset, reset
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import definition_digest
+from runtime.server.authentic import NotSigned, PayloadKey, Refusal, signed_converter
 from runtime.server.binary import installed_binary
-from runtime.spec.models import BatchSpec
 from tests.eventually import eventually
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow

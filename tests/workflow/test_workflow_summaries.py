@@ -15,8 +15,8 @@ from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 
 from runtime.archive.verify import damage, verify_job
+from runtime.base.spec.models import ModelSettings
 from runtime.job.stops import JobStatus
-from runtime.spec.models import ModelSettings
 from tests.eventually import eventually
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]

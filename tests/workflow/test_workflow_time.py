@@ -13,8 +13,8 @@ import pytest_asyncio
 from stage import Stage, activities_of, events_of, replayer
 from temporalio.testing import WorkflowEnvironment
 
+from runtime.base.spec.models import Budget
 from runtime.job.stops import JobStatus
-from runtime.spec.models import Budget
 from tests.servers.temporal_server import CONVERTER, START
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]

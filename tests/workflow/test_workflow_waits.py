@@ -11,8 +11,8 @@ from stage import Stage, activities_of, events_of
 from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 
+from runtime.base.spec.models import Budget
 from runtime.job.stops import JobStatus
-from runtime.spec.models import Budget
 from tests.eventually import until_phase
 from workflows.messages import JobOutcome, Note
 

@@ -14,8 +14,8 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.workflow import NondeterminismError
 from test_workflow_strangers import timers
 
+from runtime.base.spec.models import Budget
 from runtime.job.stops import JobStatus
-from runtime.spec.models import Budget
 from runtime.tools.host import describe_tool
 from tests.eventually import eventually
 

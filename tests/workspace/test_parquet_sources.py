@@ -13,8 +13,8 @@ from arro3.io import write_parquet
 
 from activities.contracts import ReadBatch
 from activities.workspace import WorkspaceActivities
+from runtime.base.redaction.rules import Redaction
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
-from runtime.redaction.rules import Redaction
 
 
 def read(

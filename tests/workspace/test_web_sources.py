@@ -13,8 +13,8 @@ import pytest
 
 from activities.contracts import ReadBatch
 from activities.workspace import WorkspaceActivities
+from runtime.base.url_rules import UrlRule, is_allowed, refused_address
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
-from runtime.sources.url_rules import UrlRule, is_allowed, refused_address
 from runtime.sources.web import MOST_BYTES
 
 

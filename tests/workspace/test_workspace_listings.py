@@ -15,8 +15,8 @@ import pytest
 from activities.contracts import ReadBatch
 from activities.workspace import WorkspaceActivities
 from runtime.base.digests import digest_bytes
+from runtime.base.redaction.rules import Redaction
 from runtime.context.sources import ALL_TOKENS, ReadRequest, ReadResult, ReadStatus
-from runtime.redaction.rules import Redaction
 from runtime.sources.files import FileSource
 from runtime.workspace.files import Limits, Workspace
 from runtime.workspace.fingerprints import FingerprintCache

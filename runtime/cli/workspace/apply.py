@@ -18,7 +18,7 @@ from runtime.cli.workspace.chosen import At, JobAtVersion, chosen_version
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from runtime.git.merging import Planned
+    from runtime.workspace.git.merging import Planned
 
 
 def command(
@@ -89,11 +89,11 @@ def plan(at: At, root: Path, exclude: tuple[str, ...]) -> tuple[Planned, ...]:
     Raises:
         InputError: if the directory cannot be read.
     """
-    from runtime.checkouts.excluded import excluded
-    from runtime.checkouts.taking import Digests, read_file, take
-    from runtime.git.merging import Merge
-    from runtime.git.objects import OWN_NAME
     from runtime.trees.tree import Tree
+    from runtime.workspace.checkouts.excluded import excluded
+    from runtime.workspace.checkouts.taking import Digests, read_file, take
+    from runtime.workspace.git.merging import Merge
+    from runtime.workspace.git.objects import OWN_NAME
 
     trees = at.of.trees
     if root.exists() and not root.is_dir():
@@ -160,7 +160,7 @@ def _asked(root: Path, count: int, yes: bool) -> bool:
 
 
 def _write(root: Path, planned: Sequence[Planned]) -> None:
-    from runtime.checkouts.applying import Put, put_all
+    from runtime.workspace.checkouts.applying import Put, put_all
 
     try:
         put_all(root, [Put(one.path, one.was, one.entry, one.data) for one in planned])

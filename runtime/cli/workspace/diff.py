@@ -13,7 +13,7 @@ from runtime.cli.output import json_document, raw, say
 from runtime.cli.workspace.chosen import JobBetween, chosen_between
 
 if TYPE_CHECKING:
-    from runtime.git.differences import Differences, FileChange
+    from runtime.workspace.git.differences import Differences, FileChange
 
 
 def command(
@@ -31,7 +31,7 @@ def command(
     directories, modes but for "executable") comes last, a line each. To apply it elsewhere, take
     'workspace patch', which has the bytes of binary files too.
     """
-    from runtime.git.differences import differences
+    from runtime.workspace.git.differences import differences
 
     between = chosen_between(job, run, store)
     columns = max(shutil.get_terminal_size().columns, 40)

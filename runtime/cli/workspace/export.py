@@ -20,8 +20,8 @@ from runtime.cli.workspace.chosen import At, JobAtVersion, chosen_version
 
 if TYPE_CHECKING:
     from runtime.archive.forms import Step
-    from runtime.git.repository import Commit
     from runtime.trees.tree import Tree
+    from runtime.workspace.git.repository import Commit
 
 
 def command(
@@ -106,8 +106,8 @@ def check_empty(directory: Path) -> None:
 
 def _kept(at: At) -> Tree:
     """What of a version the job hands over."""
-    from runtime.client.left import keep_of, kept_in
     from runtime.trees.tree import Tree
+    from runtime.workspace.left import keep_of, kept_in
 
     tree, patterns = at.of.trees.tree(at.version), keep_of(at.of.archive.definition())
     if not patterns:
@@ -117,8 +117,8 @@ def _kept(at: At) -> Tree:
 
 def _lay_out(at: At, tree: Tree, directory: Path) -> str:
     """Write a version's files. It has no revision."""
-    from runtime.checkouts.laying import lay, write_file
     from runtime.trees.tree import Tree
+    from runtime.workspace.checkouts.laying import lay, write_file
 
     trees = at.of.trees
     directory.mkdir(parents=True, exist_ok=True)
@@ -132,8 +132,8 @@ def _lay_out(at: At, tree: Tree, directory: Path) -> str:
 
 
 def _write_repository(at: At, directory: Path) -> str:
-    from runtime.git.repository import repositories_in, write_repository
     from runtime.trees.entries import shown
+    from runtime.workspace.git.repository import repositories_in, write_repository
 
     for path in repositories_in(at.of.trees.tree(at.version)):
         note(f"{shown(path)} is left out: no repository can hold another's own files")
@@ -143,7 +143,7 @@ def _write_repository(at: At, directory: Path) -> str:
 def _commits(at: At) -> Iterator[Commit]:
     """A commit for what the job began with, and one for each statement that changed something."""
     from runtime.cli.turns import statement_of
-    from runtime.git.repository import Commit, statement_message
+    from runtime.workspace.git.repository import Commit, statement_message
 
     history = at.of.history
     batch, _, name = history.name.partition("/")
@@ -162,7 +162,7 @@ def _commits(at: At) -> Iterator[Commit]:
 
 def _trace(at: At, revision: str) -> dict[str, Any]:
     from runtime.cli.main import version
-    from runtime.git.agent_trace import trace_record
+    from runtime.workspace.git.agent_trace import trace_record
 
     turns = [one for one in at.of.history.turns if one.turn <= at.turn]
     return trace_record(

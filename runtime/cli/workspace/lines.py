@@ -13,7 +13,7 @@ from runtime.cli.workspace.chosen import At, chosen_version
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from runtime.git.lines import Line
+    from runtime.workspace.git.lines import Line
 
 _LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?", re.ASCII | re.DOTALL)
 _STATEMENT_CHARS = 44
@@ -36,8 +36,8 @@ def blamed_lines(job: str, place: str, run: str | None, store: str | None) -> Bl
         InputError: if the path is no file, or has no such lines.
         NotFound: if there is no such version or path.
     """
-    from runtime.git.lines import lines_of
     from runtime.trees.places import entry_at
+    from runtime.workspace.git.lines import lines_of
 
     at = chosen_version(job, run, store)
     trees = at.of.trees
@@ -65,7 +65,7 @@ def the_turn(blamed: Blamed) -> int:
     Raises:
         InputError: if they are of several, or were there before the first.
     """
-    from runtime.git.lines import turns_in
+    from runtime.workspace.git.lines import turns_in
 
     turns = turns_in(blamed.lines)
     if len(turns) != 1:

@@ -14,7 +14,7 @@ def command(job: JobBetween, run: Run = None, store: Store = None) -> None:
     What no patch can carry (empty directories, modes but for "executable", what is in a .git) is
     told on stderr.
     """
-    from runtime.git.differences import differences
+    from runtime.workspace.git.differences import differences
 
     between = chosen_between(job, run, store)
     found = differences(between.of.trees, between.before, between.after, binary=True)

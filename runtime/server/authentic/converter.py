@@ -17,8 +17,8 @@ from temporalio.converter import (
 )
 from temporalio.exceptions import ApplicationError
 
-from runtime.authentic.codec import REASON, REFUSED, Refusal, SigningCodec
-from runtime.authentic.key import PayloadKey
+from runtime.server.authentic.codec import REASON, REFUSED, Refusal, SigningCodec
+from runtime.server.authentic.key import PayloadKey
 
 
 class NotSigned(ApplicationError):

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from runtime.base.marks import RAW_MARK, mark_of
-from runtime.base.shapes import mask_shapes
-from runtime.redaction.key import redaction_key
-from runtime.redaction.patterns import compiled
-from runtime.redaction.rules import Redaction
+from runtime.base.redaction.key import redaction_key
+from runtime.base.redaction.marks import RAW_MARK, mark_of
+from runtime.base.redaction.patterns import compiled
+from runtime.base.redaction.rules import Redaction
+from runtime.base.redaction.shapes import mask_shapes
 
 SHORTEST = 12
 """A variable's value with fewer characters is no key, and masking it would hit ordinary words."""

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from runtime.archive.trees import CHANGE_BYTES, TooMuch
 from runtime.base.digests import digest_bytes
-from runtime.checkouts.excluded import Excluded
 from runtime.sandbox.layers import Changed, changed_in
 from runtime.trees.entries import (
     PERMISSIONS,
@@ -25,6 +24,7 @@ from runtime.trees.entries import (
     link_entry,
 )
 from runtime.trees.tree import Tree
+from runtime.workspace.checkouts.excluded import Excluded
 from runtime.workspace.fingerprints import FingerprintCache, Identity
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY

@@ -9,9 +9,9 @@ from runtime.archive.job import JobArchive
 from runtime.archive.trees import Trees
 from runtime.archive.workspaces import opening_of
 from runtime.base.values import Value
-from runtime.checkouts.excluded import excluded
 from runtime.trees.entries import Kind, shown
 from runtime.trees.tree import Tree
+from runtime.workspace.checkouts.excluded import excluded
 
 
 class LeftWorkspace(Value):

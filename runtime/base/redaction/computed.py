@@ -13,8 +13,8 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Any, TypeVar, cast
 
-from runtime.base.marks import keyless_mark
-from runtime.base.shapes import mask_shapes
+from runtime.base.redaction.marks import keyless_mark
+from runtime.base.redaction.shapes import mask_shapes
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.base.effect_classes import Approval, EffectClass
-from runtime.redaction.rules import Redaction
-from runtime.spec.servers import ServerSpec
+from runtime.base.redaction.rules import Redaction
+from runtime.base.spec.servers import ServerSpec
 
 DEFAULT_CONCURRENCY = 8
 DEFAULT_CONTEXT_TOKENS = 60_000

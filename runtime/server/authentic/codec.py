@@ -33,7 +33,7 @@ from temporalio.converter import (
     WorkflowSerializationContext,
 )
 
-from runtime.authentic.key import KEY, PayloadKey
+from runtime.server.authentic.key import KEY, PayloadKey
 
 REFUSED = "holdfast/refused"
 """The encoding of what stands in for a payload that is not authentic: its data says why, for

@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 from runtime.archive.trees import Trees
 from runtime.archive.workspace_history import WorkspaceHistory
-from runtime.git.differences import differences
-from runtime.git.lines import Line, lines_of
 from runtime.trees.entries import shown
+from runtime.workspace.git.differences import differences
+from runtime.workspace.git.lines import Line, lines_of
 
 VERSION = "0.1"
 _MODEL_CHARS = 250

@@ -28,10 +28,10 @@ from urllib.parse import quote
 from runtime.archive.trees import Trees
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
-from runtime.checkouts.laying import lay, set_times, write_file
 from runtime.sandbox.layers import remove_tree
 from runtime.trees.entries import Entry
 from runtime.trees.tree import Tree
+from runtime.workspace.checkouts.laying import lay, set_times, write_file
 
 _LOOK_SECONDS = 0.02
 _BOOT = Path("/proc/sys/kernel/random/boot_id")

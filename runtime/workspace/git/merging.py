@@ -12,9 +12,9 @@ import pygit2
 from pygit2.enums import FileMode
 
 from runtime.archive.trees import Trees
-from runtime.git.objects import GitObjects, scratch
 from runtime.trees.entries import Entry, Kind, file_entry
 from runtime.trees.tree import Tree
+from runtime.workspace.git.objects import GitObjects, scratch
 
 _LOOKED_AT = 8_000
 """So many bytes tell whether a file is text, as in git."""

@@ -14,10 +14,10 @@ from pathlib import Path
 import pygit2
 
 from runtime.archive.trees import Trees
-from runtime.checkouts.laying import lay, write_file
-from runtime.git.objects import OWN_NAME, GitObjects, own_settings
 from runtime.trees.entries import Entry
 from runtime.trees.tree import Tree
+from runtime.workspace.checkouts.laying import lay, write_file
+from runtime.workspace.git.objects import OWN_NAME, GitObjects, own_settings
 
 STEP_TRAILER = "Holdfast-Step"
 _HEAD = "main"

@@ -11,8 +11,8 @@ from pygit2.enums import DiffOption
 
 from runtime.archive.trees import Trees
 from runtime.archive.workspace_history import WorkspaceHistory, WorkspaceTurn
-from runtime.git.differences import differences
 from runtime.trees.tree import Tree
+from runtime.workspace.git.differences import differences
 
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.base.errors import HoldfastError
-from runtime.checkouts.taking import read_file
 from runtime.trees.entries import Entry, Kind, directory_entry, file_entry, link_entry
+from runtime.workspace.checkouts.taking import read_file
 
 
 @dataclass(frozen=True)

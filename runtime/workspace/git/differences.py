@@ -11,9 +11,9 @@ import pygit2
 from pygit2.enums import DeltaStatus, DiffFind, DiffOption, DiffStatsFormat
 
 from runtime.archive.trees import Trees
-from runtime.git.objects import OWN_NAME, git_mode, scratch
 from runtime.trees.entries import Entry, Kind, shown
 from runtime.trees.tree import Tree
+from runtime.workspace.git.objects import OWN_NAME, git_mode, scratch
 
 _LETTERS = {
     DeltaStatus.ADDED: "A",

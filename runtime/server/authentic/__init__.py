@@ -7,9 +7,9 @@ order, a signal, an update, a result. A payload that is unsigned, or signed with
 another workflow, is refused by name.
 """
 
-from runtime.authentic.codec import Refusal, SigningCodec
-from runtime.authentic.converter import NotSigned, in_activity, in_workflow, signed_converter
-from runtime.authentic.key import KEY, PayloadKey, key_of
+from runtime.server.authentic.codec import Refusal, SigningCodec
+from runtime.server.authentic.converter import NotSigned, in_activity, in_workflow, signed_converter
+from runtime.server.authentic.key import KEY, PayloadKey, key_of
 
 __all__ = [
     "KEY",

@@ -22,9 +22,9 @@ from temporalio.converter import (
     WorkflowSerializationContext,
 )
 
-from runtime.authentic.codec import SigningCodec
-from runtime.authentic.converter import signed_converter
-from runtime.authentic.key import PayloadKey
+from runtime.server.authentic.codec import SigningCodec
+from runtime.server.authentic.converter import signed_converter
+from runtime.server.authentic.key import PayloadKey
 
 OURS = "holdfast/"
 """How the ids of Holdfast's workflows begin."""

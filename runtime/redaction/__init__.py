@@ -1,7 +1,0 @@
-"""Secrets are masked where text enters a job, so what the model sees and what is archived are the
-same (docs/design.md section 8).
-
-``rules``: what a jobs file says of it. ``marks``: what stands in place of a masked value; pure.
-``shapes``: keys that are known by their form. ``redactor``: the masking. ``key``: the key of the
-marks' HMACs.
-"""
