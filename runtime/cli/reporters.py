@@ -90,13 +90,15 @@ class PlainReporter:
             say(f"not started anew without --rerun-failed: {names}")
 
     def listed(self, plan: Plan) -> None:
-        """A line for each job."""
-        for job in plan.jobs:
+        """A line for each of the first jobs."""
+        for job in plan.jobs[:LISTED]:
             how = f", {job.outcome.status}" if job.outcome else ""
             say(
                 f"{plan.batch}/{job.spec.id}  {job.start}{how}"
                 + (f", turn {job.turn}" if job.turn else "")
             )
+        if len(plan.jobs) > LISTED:
+            say(f"and {len(plan.jobs) - LISTED:,} more")
 
     def turn(self, turn: Turn) -> None:
         """A line for each new turn, each sleep, each command that takes long, and each attempt that
@@ -196,6 +198,9 @@ class JsonReporter:
 
 NAMED = 8
 """So many jobs are named one by one."""
+
+LISTED = 20
+"""So many jobs have a line of their own where nothing is started."""
 
 
 def progress_line(turn: Turn) -> str:

@@ -37,10 +37,15 @@ def check(loaded: Loaded, store: str | None) -> list[str]:
     problems, notes = loaded.problems, dict[str, None]()
     if store is not None:
         _check_store(store, problems)
+    checked: dict[str, list[str]] = {}
     for index, job in enumerate(loaded.batch.jobs):
         for model, at in _models(index, job, problems):
             if model.script is None and model.name != NO_MODEL:
-                _check_model(model, job.form, at, problems)
+                known = f"{job.form} {model.model_dump_json()}"
+                if known not in checked:
+                    checked[known] = _faults(model, job.form)
+                if found := checked[known]:
+                    problems.add(at, "; ".join(found))
                 notes |= dict.fromkeys(_unpriced(model, job, index, at, problems))
         if job.writable is not None:
             _check_hands(job.writable, index, problems)
@@ -57,8 +62,7 @@ def _check_store(store: str, problems: Problems) -> None:
 
 def _check_hands(writable: Writable, index: int, problems: Problems) -> None:
     """See that commands can be run here as the job wants them."""
-    known = problems.lines.by_location
-    own = ("jobs", index, "workspace") in known
+    own = problems.has(("jobs", index, "workspace"))
     at: Location = ("jobs", index, "workspace") if own else ("defaults", "workspace")
     try:
         sandbox_of(writable.sandbox)
@@ -67,11 +71,10 @@ def _check_hands(writable: Writable, index: int, problems: Problems) -> None:
         problems.add(at, str(error))
 
 
-def _check_model(model: ModelSettings, form: str, at: Location, problems: Problems) -> None:
+def _faults(model: ModelSettings, form: str) -> list[str]:
     from activities.known_models import faults
 
-    if found := faults(model.name, model.options, form):
-        problems.add(at, "; ".join(found))
+    return list(faults(model.name, model.options, form))
 
 
 def _unpriced(
@@ -98,8 +101,9 @@ def _has_usd(job: JobSpec, index: int, problems: Problems) -> bool:
     """Whether the file sets the job a budget in dollars; the default is there to stop what nobody
     thought of.
     """
-    known = problems.lines.by_location
-    written = ("jobs", index, "budget", "usd") in known or ("defaults", "budget", "usd") in known
+    written = problems.has(("jobs", index, "budget", "usd")) or problems.has(
+        ("defaults", "budget", "usd")
+    )
     return written or job.budget.usd != Budget().usd
 
 
@@ -107,10 +111,9 @@ def _models(
     index: int, job: JobSpec, problems: Problems
 ) -> Iterator[tuple[ModelSettings, Location]]:
     """The models of a job, each with where the file names it."""
-    known = problems.lines.by_location
 
     def place(key: str, *rest: str | int) -> Location:
-        inherited = ("jobs", index, key) not in known and ("defaults", key) in known
+        inherited = not problems.has(("jobs", index, key)) and problems.has(("defaults", key))
         return ("defaults", key, *rest) if inherited else ("jobs", index, key, *rest)
 
     yield job.model, place("model")

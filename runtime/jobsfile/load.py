@@ -12,10 +12,12 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from runtime.base.spec.models import BatchSpec
+from runtime.jobsfile.expand import Expansion, too_many
 from runtime.jobsfile.messages import describe, without_consequences
 from runtime.jobsfile.problems import Location, Problems, shown
 from runtime.jobsfile.resolve import Resolver
 from runtime.jobsfile.source import is_jsonl, read_jsonl, read_text, read_yaml
+from runtime.jobsfile.templates import as_expected
 from runtime.jobsfile.written import MAX_JOBS, NAME_RULE, WrittenHeader, WrittenJob, is_name
 
 W = TypeVar("W", bound=BaseModel)
@@ -48,7 +50,7 @@ def load(path: Path | str) -> Loaded:
     problems = Problems(str(path))
     raw = _read(path, problems)
     header = checked(WrittenHeader, {k: v for k, v in raw.items() if k != "jobs"}, (), problems)
-    written = _jobs(raw, problems)
+    written = _jobs(raw, problems, path.parent.resolve())
     if (
         header is None
     ):  # what the jobs would inherit is not known: resolving them would report consequences
@@ -89,7 +91,7 @@ def _stem(path: Path, problems: Problems) -> str:
     return path.stem
 
 
-def _jobs(raw: dict[str, Any], problems: Problems) -> dict[int, WrittenJob]:
+def _jobs(raw: dict[str, Any], problems: Problems, directory: Path) -> dict[int, WrittenJob]:
     """The jobs that are well formed, by their index; ids that come twice are noted."""
     items = raw.get("jobs")
     if "jobs" not in raw:
@@ -99,16 +101,39 @@ def _jobs(raw: dict[str, Any], problems: Problems) -> dict[int, WrittenJob]:
     elif not items:
         problems.add(("jobs",), "expected at least one job, got none")
     elif len(items) > MAX_JOBS:
-        problems.add(
-            ("jobs",), f"expected at most {MAX_JOBS} jobs, got {len(items)}; split the batch"
-        )
+        problems.add(("jobs",), too_many(len(items)))
     else:
-        found = {
-            i: checked(WrittenJob, item, ("jobs", i), problems) for i, item in enumerate(items)
-        }
-        _unique_ids(items, problems)
+        jobs = Expansion(directory, problems).jobs(items)
+        found = {i: _job(item, ("jobs", i), problems) for i, item in enumerate(jobs)}
+        _unique_ids(jobs, problems)
         return {index: job for index, job in found.items() if job is not None}
     return {}
+
+
+def _job(value: Any, at: Location, problems: Problems) -> WrittenJob | None:
+    """A job; of one that another stands for, the values of fields in the forms that keys expect."""
+    if at[1] not in problems.origins:
+        return checked(WrittenJob, value, at, problems)
+    try:
+        return WrittenJob.model_validate(value)
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            _put(value, _as_written(detail["loc"], value), detail["type"])
+    return checked(WrittenJob, value, at, problems)
+
+
+def _put(value: Any, at: Location, kind: str) -> None:
+    """Give a value that a key refused the form that the key expects, if it has one."""
+    for part in at[:-1]:
+        if isinstance(value, dict):
+            value = value.get(str(part))
+        elif isinstance(value, list) and isinstance(part, int):
+            value = value[part]
+        else:
+            return
+    last: Any = at[-1]
+    if isinstance(value, list) or (isinstance(value, dict) and last in value):
+        value[last] = as_expected(kind, value[last])
 
 
 def _unique_ids(items: list[Any], problems: Problems) -> None:
@@ -117,12 +142,20 @@ def _unique_ids(items: list[Any], problems: Problems) -> None:
     for index, item in enumerate(items):
         id_ = item.get("id") if isinstance(item, dict) else None
         if isinstance(id_, str) and id_ in seen:
-            line = problems.lines.of(("jobs", seen[id_], "id"))
             problems.add(
-                ("jobs", index, "id"), f"expected a unique id, got {shown(id_)} as on line {line}"
+                ("jobs", index, "id"),
+                f"expected a unique id, got {shown(id_)} as {_place(seen[id_], problems)}",
             )
         elif isinstance(id_, str):
             seen[id_] = index
+
+
+def _place(index: int, problems: Problems) -> str:
+    """Where the job of that index stands: ``on line 3``, or ``for items.jsonl:3``."""
+    origin = problems.origins.get(index)
+    if origin is not None and origin.file:
+        return f"for {origin.file}:{origin.line}"
+    return f"on line {problems.lines.of(problems.in_file(('jobs', index, 'id')))}"
 
 
 def checked(model: type[W], value: Any, at: Location, problems: Problems) -> W | None:

@@ -25,6 +25,17 @@ class Problem:
     text: str
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where one of the jobs comes from that one in the file stands for: that one's place among the
+    jobs, and the item's file and line, where there is one.
+    """
+
+    index: int
+    file: str = ""
+    line: int = 0
+
+
 @dataclass
 class Lines:
     """The 1-based line of each key and list item that a file spells out."""
@@ -49,11 +60,32 @@ class Problems:
     job it is.
     """
     found: dict[Location, Problem] = field(default_factory=dict)
+    origins: dict[int, Origin] = field(default_factory=dict)
+    """Where the jobs come from that the file has not written out, by their index."""
+    shared: set[Problem] = field(default_factory=set)
+    """What is wrong with jobs that stand for many, and was told of all the jobs at once."""
+    items: list[Problems] = field(default_factory=list)
+    """What is wrong with the files of items that this one names."""
 
     def add(self, location: Location, text: str) -> None:
         """Note that the value at ``location`` is wrong. The first note on a location stands."""
-        problem = Problem(self.lines.of(location), key_path(location[self.hidden :]), text)
+        at = self.in_file(location)
+        problem = Problem(self.lines.of(at), key_path(at[self.hidden :]), text)
         self.found.setdefault(location, problem)
+
+    def in_file(self, location: Location) -> Location:
+        """Where the file has what ``location`` names: a job that another stands for is there."""
+        origin = self._origin(location)
+        return location if origin is None else ("jobs", origin.index, *location[2:])
+
+    def has(self, location: Location) -> bool:
+        """Whether the file spells ``location`` out."""
+        return self.in_file(location) in self.lines.by_location
+
+    def _origin(self, location: Location) -> Origin | None:
+        if location[:1] != ("jobs",) or len(location) < 2 or not isinstance(location[1], int):
+            return None
+        return self.origins.get(location[1])
 
     def raise_if_any(self) -> None:
         """Raise every problem, a line each, by line.
@@ -61,14 +93,40 @@ class Problems:
         Raises:
             InputError: if there is any.
         """
-        if self.found:
-            raise InputError(
-                "\n".join(self._told(problem) for problem in sorted(self.found.values()))
-            )
+        told = [line for one in (self, *self.items) for line in one.lines_told()]
+        if told:
+            raise InputError("\n".join(told))
 
-    def _told(self, problem: Problem) -> str:
+    def lines_told(self) -> list[str]:
+        """A line for each problem; one for all the items of one job that share it."""
+        shared: dict[Problem, list[Origin]] = {problem: [] for problem in self.shared}
+        for location, problem in self.found.items():
+            origin = self._origin(location)
+            shared.setdefault(problem, []).extend([origin] if origin and origin.file else [])
+        return [self._told(problem, shared[problem]) for problem in sorted(shared)]
+
+    def _told(self, problem: Problem, origins: list[Origin]) -> str:
         parts = [f"{self.file}:{problem.line}", problem.key, problem.text]
-        return ": ".join(part for part in parts if part)
+        told = ": ".join(part for part in parts if part)
+        return f"{told} ({places(origins)})" if origins else told
+
+
+def places(origins: list[Origin]) -> str:
+    """The items as ``items.jsonl:3, 5-9``."""
+    files: dict[str, list[int]] = {}
+    for origin in origins:
+        files.setdefault(origin.file, []).append(origin.line)
+    return ", ".join(f"{file}:{_ranges(sorted(set(lines)))}" for file, lines in files.items())
+
+
+def _ranges(lines: list[int]) -> str:
+    spans: list[list[int]] = []
+    for line in lines:
+        if spans and line == spans[-1][1] + 1:
+            spans[-1][1] = line
+        else:
+            spans.append([line, line])
+    return ", ".join(str(one) if one == last else f"{one}-{last}" for one, last in spans)
 
 
 def key_path(location: Location) -> str:

@@ -80,6 +80,8 @@ class Resolver:
         self._problems = problems
         self._tools: dict[str, ToolSpec | str] = {}
         self._hosts = ToolHosts()
+        self._directories: dict[str, str | None] = {}
+        self._scripts: dict[str, bool] = {}
         self._tools_path = self._path(header.tools_path) if header.tools_path else str(directory)
 
     def close(self) -> None:
@@ -195,10 +197,10 @@ class Resolver:
 
     def _directory_at(self, text: str, at: Location) -> str:
         path = self._path(text)
-        fault = (
-            "which is none" if "\0" in text or not Path(path).is_dir() else workspace_fault(path)
-        )
-        if fault is not None:
+        if path not in self._directories:
+            none = "\0" in text or not Path(path).is_dir()
+            self._directories[path] = "which is none" if none else workspace_fault(path)
+        if (fault := self._directories[path]) is not None:
             self._problems.add(at, f"expected a directory, got {shown(text)}, {fault}")
         return path
 
@@ -213,7 +215,9 @@ class Resolver:
             script = name.removeprefix(SCRIPTED)
             path = self._path(script)
             name = SCRIPTED + path
-            if "\0" in path or not Path(path).is_file():
+            if path not in self._scripts:
+                self._scripts[path] = "\0" not in path and Path(path).is_file()
+            if not self._scripts[path]:
                 self._problems.add(
                     at, f"expected the file of a script, got {shown(script)}, which is none"
                 )

@@ -22,6 +22,9 @@ from runtime.base.errors import InputError
 from runtime.jobsfile.problems import Location, Problems, shown
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
+MAX_JSONL_BYTES = 512 * 1024 * 1024
+"""Of YAML, which is composed as a whole, and of JSON lines."""
+
 MAX_VALUES = 400_000
 MAX_DEPTH = 60
 JSONL_SUFFIXES = frozenset({".jsonl", ".ndjson"})
@@ -39,8 +42,8 @@ def read_text(path: Path) -> str:
     """The text of the jobs file at ``path``.
 
     Raises:
-        InputError: no file, not a regular file, unreadable, longer than ``MAX_FILE_BYTES``, or not
-            UTF-8.
+        InputError: no file, not a regular file, unreadable, longer than ``MAX_FILE_BYTES``
+            (JSON lines: ``MAX_JSONL_BYTES``), or not UTF-8.
     """
     try:
         status = path.stat()
@@ -48,10 +51,11 @@ def read_text(path: Path) -> str:
             raise InputError(f"{path}: expected a jobs file, got a directory")
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{path}: expected a jobs file, got something that is no regular file")
-        if status.st_size > MAX_FILE_BYTES:
+        most = MAX_JSONL_BYTES if is_jsonl(path) else MAX_FILE_BYTES
+        if status.st_size > most:
             raise InputError(
-                f"{path}: expected at most {MAX_FILE_BYTES} bytes, got {status.st_size}; split the"
-                " batch"
+                f"{path}: expected at most {most} bytes, got {status.st_size}; give many jobs as"
+                " one with 'for_each'"
             )
         data = path.read_bytes()
     except FileNotFoundError:
@@ -197,11 +201,11 @@ def read_jsonl(text: str, problems: Problems) -> list[Any]:
             continue
         here: Location = ("jobs", len(values))
         problems.lines.by_location[here] = number
-        values.append(_json_line(line, here, problems))
+        values.append(json_line(line, here, problems))
     return values
 
 
-def _json_line(line: str, here: Location, problems: Problems) -> Any:
+def json_line(line: str, here: Location, problems: Problems) -> Any:
     """One line's value; None where it is no JSON, which is noted."""
 
     def pairs(entries: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ from runtime.base.url_rules import UrlRule
 from runtime.jobsfile.problems import shown
 
 MAX_GOAL_BYTES = 256 * 1024
-MAX_JOBS = 10_000
+MAX_JOBS = 1_000_000
 MAX_TOOLS = 64
 MAX_COUNT = 10**12
 MAX_REDACTIONS = 64
@@ -53,6 +53,7 @@ MAX_URLS = 64
 MAX_OPTION_BYTES = 64 * 1024
 STORE_SCHEMES = ("file", "s3")
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+TEMPLATE_PATTERN = r"\{[A-Za-z_]"
 NAME_RULE = "letters, digits, '.', '_' and '-', a letter or digit first, at most 100"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 TARGET_PATTERN = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
@@ -806,10 +807,44 @@ class WrittenSettings(Written):
     )
 
 
-class WrittenJob(WrittenSettings):
+class WrittenMany(Written):
+    """What makes a job stand for many: one for each item, combination and number."""
+
+    for_each: str | None = Field(
+        default=None,
+        min_length=1,
+        description=(
+            "A file of items, relative to the jobs file: .jsonl, or .csv with a header. The job"
+            " stands for one for each, in whose values {field} is what the item has there."
+        ),
+    )
+    matrix: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(
+        default={},
+        min_length=1,
+        max_length=16,
+        description=(
+            "Lists of values by the fields' names: the job stands for one for each combination."
+        ),
+    )
+    count: int = Field(
+        default=1,
+        ge=1,
+        le=MAX_JOBS,
+        description="So many jobs, or so many of each; {n} is the number, from 1.",
+    )
+
+
+class WrittenJob(WrittenSettings, WrittenMany):
     """One job; it may override every default."""
 
-    id: Name = Field(description="The job's name, unique in the file.")
+    id: Annotated[
+        Name, WithJsonSchema({"type": "string", "pattern": f"{NAME_PATTERN}|{TEMPLATE_PATTERN}"})
+    ] = Field(
+        description=(
+            "The job's name, unique in the file. Of one that stands for many a text with a field in"
+            " it; what a name cannot have becomes '-' in the field."
+        )
+    )
     goal: Goal = Field(description="What the job is to do, in words.", min_length=1)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from runtime.jobsfile import source
-from runtime.jobsfile.written import MAX_GOAL_BYTES, MAX_JOBS
+from runtime.jobsfile.written import MAX_GOAL_BYTES
 
 Refuse = Callable[..., str]
 
@@ -60,7 +60,7 @@ def test_a_file_too_long(refuse: Refuse) -> None:
     """A file past the bound is not even read."""
     assert (
         refuse(b"#" * (source.MAX_FILE_BYTES + 1))
-        == "jobs.yaml: expected at most 8388608 bytes, got 8388609; split the batch"
+        == "jobs.yaml: expected at most 8388608 bytes, got 8388609; give many jobs as one with 'for_each'"
     )
 
 
@@ -79,16 +79,23 @@ def test_a_goal_too_long(refuse: Refuse, load: Callable[..., object]) -> None:
     )
 
 
-def test_as_many_jobs_as_allowed(refuse: Refuse, load: Callable[..., object]) -> None:
-    """Ten thousand jobs are a batch, one more is not."""
+def test_more_jobs_than_a_file_once_could_have(load: Callable[..., object]) -> None:
+    """A file of more than ten thousand jobs is a batch as any other."""
     lines = [
         json.dumps({"id": f"j{i}", "goal": "g", "workspace": "src", "model": "x"})
-        for i in range(MAX_JOBS)
+        for i in range(10_001)
     ]
-    assert len(load("\n".join(lines), "jobs.jsonl").jobs) == MAX_JOBS  # type: ignore[attr-defined]
+    assert len(load("\n".join(lines), "jobs.jsonl").jobs) == 10_001  # type: ignore[attr-defined]
+
+
+def test_as_many_jobs_as_allowed(refuse: Refuse) -> None:
+    """A product of values that is out of all proportion is refused before it is made."""
+    told = refuse(
+        "jobs:\n- id: 'j{n}-{a}'\n  count: 1000000\n  matrix: {a: [1, 2]}\n  goal: g\n"
+        "  workspace: src\n  model: x\n"
+    )
     assert (
-        refuse("\n".join([*lines, lines[0]]), "jobs.jsonl")
-        == "jobs.jsonl:1: expected at most 10000 jobs, got 10001; split the batch"
+        told == "jobs.yaml:2: jobs[0]: expected at most 1000000 jobs, got 2000000; split the batch"
     )
 
 
