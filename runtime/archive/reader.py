@@ -115,6 +115,26 @@ class JobReader:
         """When the newest run made its first call (ISO 8601, UTC); None if there was none."""
         return next((when for when, _ in reversed(self._runs())), None)
 
+    def began_at(self, run: str) -> str | None:
+        """When this job's part of a run's timeline made its first call (ISO 8601, UTC); None if it
+        made none.
+        """
+        own = f"{self.prefix}/turns/"
+        spans = [span for span in self.lineage.spans(run) if span.prefix.startswith(own)]
+        first = unquote(spans[0].prefix.removeprefix(own).rstrip("/"))
+        try:
+            return self._started_at(keys.run_key(self.prefix, first)) or None
+        except ObjectMissing:
+            return None
+
+    def beginnings(self) -> int:
+        """How many runs began the job from nothing."""
+        return sum(
+            self._start_of(run).get("parent", run) is None
+            for _, run in self._started()
+            if not keys.is_side_run(run)
+        )
+
     def find_step(self, run: str, turn: int) -> Step | None:
         """The step of a turn of a run, or of the run that it started from; None if there is
         none.
@@ -317,6 +337,13 @@ class JobReader:
             return str(self.objects.get(key, "run").header["started_at"])
         except ObjectCorrupt:
             return ""
+
+    def _start_of(self, run: str) -> Mapping[str, Any]:
+        """The start of a run; nothing of one that is damaged."""
+        try:
+            return self.objects.get(keys.run_key(self.prefix, run), "run").header
+        except ObjectCorrupt:
+            return {}
 
     def _last_definition(self) -> ArchivedObject | None:
         return self.objects.last(f"{self.prefix}/definition/", "definition")

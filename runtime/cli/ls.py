@@ -8,10 +8,10 @@ import typer
 
 from runtime.base.errors import NotFound
 from runtime.base.plurals import counted
+from runtime.base.standings import OPEN
 from runtime.cli.completion import batch_names
 from runtime.cli.options import ANY_SERVER, Json, Store
 from runtime.cli.output import json_document, note, say
-from runtime.cli.standings import OPEN
 from runtime.cli.text import one_line
 from runtime.server.target import Target
 
@@ -61,10 +61,6 @@ def command(
         )
 
 
-DAMAGED = "damaged"
-"""How a job stands whose end cannot be read."""
-
-
 def _damaged(row: dict[str, Any]) -> str:
     if not row["damaged"]:
         return ""
@@ -87,45 +83,22 @@ async def listed(store: ObjectStore, batch: str | None, target: Target) -> list[
 
 
 def _row(store: ObjectStore, name: JobKey) -> dict[str, Any]:
-    from runtime.archive.gaps import readable
     from runtime.archive.job import JobArchive
-    from runtime.base.errors import ObjectCorrupt
+    from runtime.archive.standings import standing_of
 
-    archive = JobArchive.of(store, name)
-
-    run = next(iter(archive.runs()[-1:]), None)
-    row: dict[str, Any] = {
+    found = standing_of(JobArchive.of(store, name))
+    return {
         "job": str(name),
         "batch": name.batch,
         "id": name.job,
-        "run": run,
-        "damaged": [],
+        "run": found.run,
+        "damaged": list(found.damaged),
+        "status": found.status,
+        "reason": found.reason,
+        "turns": found.turns,
+        "tokens": found.tokens,
+        "cost_usd": found.cost_usd,
     }
-    try:
-        end = archive.end_without_calls()
-        if end is not None:
-            row["run"] = run = end.run
-        elif run is not None:
-            end = archive.end(run)
-    except ObjectCorrupt as error:
-        row["damaged"] = [str(error)]
-        end = None
-    if end is not None:
-        status, reason = end.status, end.reason if end.status != "succeeded" else ""
-        spent = {"turns": end.turn, "tokens": end.usage.total, "cost_usd": end.cost_usd}
-    else:
-        status, reason = DAMAGED if row["damaged"] else OPEN, ""
-        found = readable(archive, run) if run else None
-        steps = found.steps if found else []
-        row["damaged"] = [str(gap) for gap in found.gaps] if found else row["damaged"]
-        spent = {
-            "turns": steps[-1].turn if steps else 0,
-            "tokens": sum(step.usage.total + step.failed_attempts.usage.total for step in steps),
-            "cost_usd": round(
-                sum(step.cost_usd + step.failed_attempts.cost_usd for step in steps), 9
-            ),
-        }
-    return {**row, "status": status, "reason": reason, **spent}
 
 
 async def _ask_temporal(rows: list[dict[str, Any]], store: ObjectStore, target: Target) -> None:

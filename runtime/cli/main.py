@@ -30,6 +30,7 @@ from runtime.cli import (
     diff,
     divergences,
     down,
+    errors,
     export,
     fork,
     log,
@@ -37,6 +38,7 @@ from runtime.cli import (
     nodes,
     reject,
     replay,
+    results,
     run,
     schema,
     send,
@@ -68,7 +70,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _COMMANDS = (
-    *(run, worker, up, down, status, ls, log, show, diff, blame, why, nodes, cost),
+    *(run, worker, up, down, status, ls, results, errors, log, show, diff, blame, why, nodes, cost),
     *(replay, fork, divergences, compare),
     *(export, verify, codec, send, condense, cancel, schema),
     *(approvals, approve, reject),

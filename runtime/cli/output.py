@@ -38,6 +38,11 @@ def say(text: str) -> None:
     typer.echo(clean(text), file=stdout())
 
 
+def write(text: str) -> None:
+    """Writes a part of a line, or lines, to stdout, without terminal control sequences."""
+    typer.echo(clean(text), file=stdout(), nl=False)
+
+
 def note(text: str) -> None:
     """Writes one or more lines to stderr, without terminal control sequences."""
     if _notes_to is not None:

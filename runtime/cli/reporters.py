@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime.base.plurals import counted
+from runtime.base.standings import OPEN
 from runtime.cli.output import json_line, note, say, stderr_is_terminal
-from runtime.cli.standings import OPEN
 from runtime.cli.text import first_line, one_line, shortened
 from runtime.client.plans import Start
 from runtime.job.phases import Phase

@@ -16,12 +16,12 @@ from runtime.archive.stores import ObjectStore
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.home import state_home
 from runtime.base.spec.models import BatchSpec
+from runtime.base.standings import OPEN
 from runtime.base.values import JobKey
 from runtime.cli.disks import tell_of_full_disks
 from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import note
 from runtime.cli.reporters import Reporter
-from runtime.cli.standings import OPEN
 from runtime.cli.stores import archive_of
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost

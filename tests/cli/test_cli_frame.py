@@ -21,6 +21,8 @@ COMMANDS = [
         "down",
         "status",
         "ls",
+        "results",
+        "errors",
         "log",
         "show",
         "diff",
@@ -79,7 +81,18 @@ def test_the_options_of_the_connection_come_together(capsys: pytest.CaptureFixtu
         taking[name] = [
             option for option in ("--address", "--namespace", "--profile") if f"  {option} " in told
         ]
-    reaching = {"run", "worker", "ls", "replay", "fork", "verify", "send", "condense", "cancel"}
+    reaching = {
+        "run",
+        "worker",
+        "ls",
+        "results",
+        "replay",
+        "fork",
+        "verify",
+        "send",
+        "condense",
+        "cancel",
+    }
     reaching |= {"approve", "reject"}
     assert {name for name, options in taking.items() if options} == reaching
     assert {tuple(options) for options in taking.values()} == {

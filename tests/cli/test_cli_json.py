@@ -100,6 +100,7 @@ def test_every_document_has_its_pinned_shape(cli: CommandLine, tmp_path: Path) -
     for command, more in (("send", ["hello"]), ("condense", []), ("cancel", [])):
         printed(command, "slow/c", *more)
     printed.lines(Done(process.wait(120), *process.communicate()))
+    printed("errors", "slow")
     read_everything(printed, "shapes/a")
     store = ("--store", str(damaged_copy(cli, tmp_path)))
     read_everything(printed, "shapes/b")
@@ -125,6 +126,8 @@ def read_everything(printed: Printed, job: str, *store: str) -> None:
     printed("why", f"{job}@5", "budget", *store)
     printed("why", f"{job}@5", "budget: turn 2 of", "--gone", *store, of="why --gone")
     printed("cost", *store)
+    printed("results", job.partition("/")[0], *store)
+    printed("errors", job.partition("/")[0], *store)
     printed("verify", job, *store)
     printed("divergences", job, *store)
     printed("compare", job, "--other-run", printed.first_run(job, *store), *store)

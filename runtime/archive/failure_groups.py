@@ -1,0 +1,104 @@
+"""Why the jobs of a batch ended without success, by cause."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from runtime.archive import keys
+from runtime.archive.gaps import UNREADABLE
+from runtime.archive.job import JobArchive
+from runtime.archive.standings import standing_of
+from runtime.base.kinds_of_error import kind_of_error
+from runtime.base.standings import DAMAGED, OPEN
+from runtime.base.values import JobKey
+
+_TURN = re.compile(r"\bturn (\d+)(?: of the record)?: ")
+
+
+@dataclass(frozen=True)
+class Failing:
+    """Something that went wrong in a job: how the job ended, or ``call`` if one attempt at a model
+    call failed, and the turn of it.
+    """
+
+    key: JobKey
+    turn: int
+    status: str
+    reason: str
+    kind: str
+
+    @property
+    def command(self) -> str:
+        """What to look at it with."""
+        if self.status == CALL:
+            return f"holdfast show {self.key}@{self.turn} --part attempts"
+        if self.status == DAMAGED:
+            return f"holdfast verify {self.key}"
+        return f"holdfast show {self.key}@{self.turn}" if self.turn else f"holdfast log {self.key}"
+
+
+CALL = "call"
+"""In the place of a status: an attempt at a model call failed."""
+
+
+@dataclass
+class FailureGroup:
+    """What failed for one cause: how many times, in how many jobs, and the first of it.
+
+    ``statuses`` counts the jobs by how they ended.
+    """
+
+    kind: str
+    example: Failing
+    count: int = 0
+    jobs: int = 0
+    statuses: dict[str, int] = field(default_factory=dict)
+
+
+def ends_in_failure(archive: JobArchive) -> Iterator[Failing]:
+    """How the job's newest run ended, if without success, or why nobody knows."""
+    found = standing_of(archive)
+    if found.status == DAMAGED:
+        reason = found.damaged[0] if found.damaged else "its end cannot be read"
+        yield _failing(found.key, 0, DAMAGED, reason)
+    elif found.status not in {OPEN, "succeeded"}:
+        at = _TURN.search(found.reason)
+        yield _failing(
+            found.key, int(at[1]) if at else found.turns, found.status, found.reason or found.status
+        )
+
+
+def failed_calls(archive: JobArchive) -> Iterator[Failing]:
+    """The attempts at model calls that failed, in all runs of the job, whatever came of it."""
+    for key in archive.store.list(f"{archive.prefix}/turns/"):
+        place = keys.parse_turn_key(key)
+        if place is None or place.kind != "failure":
+            continue
+        try:
+            header = archive.objects.get(key, "failure").header
+        except UNREADABLE:
+            yield _failing(archive.job, 0, DAMAGED, f"{key} cannot be read")
+            continue
+        reason = f"{header['error_type']}: {header['error_message']}"
+        yield _failing(archive.job, place.turn, CALL, reason)
+
+
+def grouped(failing: Iterator[Failing]) -> list[FailureGroup]:
+    """The causes, the most frequent first. Of each, one failure is kept."""
+    groups: dict[str, FailureGroup] = {}
+    last: dict[str, JobKey] = {}
+    for one in failing:
+        group = groups.setdefault(one.kind, FailureGroup(one.kind, one))
+        group.count += 1
+        if last.get(one.kind) != one.key:
+            last[one.kind] = one.key
+            group.jobs += 1
+        group.statuses[one.status] = group.statuses.get(one.status, 0) + 1
+    return sorted(groups.values(), key=lambda group: (-group.count, group.kind))
+
+
+def _failing(key: JobKey, turn: int, status: str, reason: str) -> Failing:
+    said = _TURN.sub("", reason, count=1)
+    return Failing(key, turn, status, reason, kind_of_error(said, str(key), key.job))

@@ -1,0 +1,149 @@
+"""How a job stands by its archive: how its newest run ended, or how far it came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from runtime.archive.forms import End, Step
+from runtime.archive.gaps import readable
+from runtime.archive.job import JobArchive
+from runtime.base.errors import ObjectCorrupt
+from runtime.base.standings import DAMAGED, OPEN
+from runtime.base.values import JobKey
+
+
+@dataclass(frozen=True)
+class ArchivedStanding:
+    """How a job stands. ``end`` is that of its newest run, None while it is open.
+
+    ``damaged`` are the objects that cannot be read, and what is wrong with each.
+    """
+
+    key: JobKey
+    run: str | None
+    status: str
+    reason: str = ""
+    turns: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    end: End | None = None
+    damaged: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """What came of a job, as a row of ``holdfast results``.
+
+    ``seconds`` is from the first call of the newest run's timeline to its end, None while that is
+    open. ``retries`` counts how often the job was begun anew. ``score`` and ``remarks`` are its
+    check's, if it has one.
+    """
+
+    batch: str
+    id: str
+    status: str
+    reason: str = ""
+    result: Any = None
+    turns: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    seconds: float | None = None
+    model: str | None = None
+    score: float | None = None
+    remarks: str = ""
+    retries: int = 0
+    run: str | None = None
+    damaged: tuple[str, ...] = field(default=())
+
+
+def standing_of(archive: JobArchive) -> ArchivedStanding:
+    """How the job stands, by its newest run.
+
+    Raises:
+        ArchiveError: if the store cannot be read.
+    """
+    run = next(iter(archive.runs()[-1:]), None)
+    try:
+        end = archive.end_without_calls()
+        if end is not None:
+            run = end.run
+        elif run is not None:
+            end = archive.end(run)
+    except ObjectCorrupt as error:
+        return _open(archive, run, str(error))
+    if end is None:
+        return _open(archive, run)
+    return ArchivedStanding(
+        key=archive.job,
+        run=run,
+        status=end.status,
+        reason=end.reason if end.status != "succeeded" else "",
+        turns=end.turn,
+        tokens=end.usage.total,
+        cost_usd=end.cost_usd,
+        end=end,
+    )
+
+
+def result_row(archive: JobArchive) -> ResultRow:
+    """What came of the job.
+
+    Raises:
+        ArchiveError: if the store cannot be read.
+    """
+    found = standing_of(archive)
+    return ResultRow(
+        batch=found.key.batch,
+        id=found.key.job,
+        status=found.status,
+        reason=found.reason,
+        result=found.end.result if found.end is not None else None,
+        turns=found.turns,
+        tokens=found.tokens,
+        cost_usd=found.cost_usd,
+        seconds=_seconds(archive, found),
+        model=_model(archive),
+        retries=max(archive.beginnings() - 1, 0),
+        run=found.run,
+        damaged=found.damaged,
+    )
+
+
+def _open(archive: JobArchive, run: str | None, problem: str = "") -> ArchivedStanding:
+    """A job without an end that can be read: what its steps tell."""
+    found = readable(archive, run) if run else None
+    steps: list[Step] = found.steps if found else []
+    return ArchivedStanding(
+        key=archive.job,
+        run=run,
+        status=DAMAGED if problem else OPEN,
+        turns=steps[-1].turn if steps else 0,
+        tokens=sum(step.usage.total + step.failed_attempts.usage.total for step in steps),
+        cost_usd=round(sum(step.cost_usd + step.failed_attempts.cost_usd for step in steps), 9),
+        damaged=(
+            tuple(map(str, found.gaps)) if found is not None else (problem,) if problem else ()
+        ),
+    )
+
+
+def _seconds(archive: JobArchive, found: ArchivedStanding) -> float | None:
+    if found.end is None or not found.end.ended_at or found.run is None:
+        return None
+    try:
+        began = archive.began_at(found.run)
+    except ObjectCorrupt:
+        return None
+    if not began:
+        return 0.0
+    end, start = (datetime.fromisoformat(at) for at in (found.end.ended_at, began))
+    return round(max((end - start).total_seconds(), 0.0), 3)
+
+
+def _model(archive: JobArchive) -> str | None:
+    try:
+        model = (archive.definition() or {}).get("model")
+    except ObjectCorrupt:
+        return None
+    return str(model.get("name")) if isinstance(model, dict) else model

@@ -1,0 +1,119 @@
+"""``holdfast errors``: why jobs of a batch failed, by cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from runtime.base.errors import NotFound
+from runtime.base.plurals import counted
+from runtime.cli.completion import batch_names
+from runtime.cli.options import Json, Store
+from runtime.cli.output import json_document, say
+from runtime.cli.text import one_line, shortened
+
+if TYPE_CHECKING:
+    from runtime.archive.failure_groups import Failing, FailureGroup
+    from runtime.archive.stores import ObjectStore
+    from runtime.base.values import JobKey
+
+REASON_CHARS = 300
+
+
+def command(
+    batch: Annotated[
+        str,
+        typer.Argument(
+            metavar="BATCH|JOB",
+            help="A batch, or one job.",
+            show_default=False,
+            autocompletion=batch_names,
+        ),
+    ],
+    calls: Annotated[
+        bool,
+        typer.Option(
+            "--calls",
+            help="Group the attempts at model calls that failed, in place of how jobs ended.",
+        ),
+    ] = False,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Show why jobs failed, grouped by cause.
+
+    A cause is what reasons have in common, without numbers, paths, ids and digests. Each has its
+    count, one job of it with the turn and its reason in full, and the command to look at that. It
+    reads the archive alone.
+    """
+    from runtime.archive.failure_groups import grouped
+    from runtime.cli.stores import archive_to_read
+
+    objects = archive_to_read(store)
+    names = _jobs(objects, batch)
+    groups = grouped(_failures(objects, names, calls))
+    if json:
+        json_document([_document(group) for group in groups])
+        return
+    for group in groups:
+        for line in _lines(group, calls):
+            say(line)
+    told = sum(group.count for group in groups)
+    of = counted(len(names), "job")
+    if calls:
+        say(f"{counted(told, 'failed call')} of {of}, {counted(len(groups), 'cause')}")
+    else:
+        say(f"{told:,} of {of} ended without success, {counted(len(groups), 'cause')}")
+
+
+def _jobs(objects: ObjectStore, name: str) -> list[JobKey]:
+    from runtime.archive.catalog import all_jobs, find_job
+
+    found = all_jobs(objects, name)
+    if found:
+        return found
+    try:
+        return [find_job(objects, name)]
+    except NotFound:
+        raise NotFound(
+            f"no job of a batch {name!r} has begun, and no job is called so: 'holdfast ls' lists"
+            " the jobs"
+        ) from None
+
+
+def _failures(objects: ObjectStore, names: list[JobKey], calls: bool) -> Iterator[Failing]:
+    from runtime.archive.failure_groups import ends_in_failure, failed_calls
+    from runtime.archive.job import JobArchive
+    from runtime.archive.reading import read_ahead
+
+    look = failed_calls if calls else ends_in_failure
+    for found in read_ahead(names, lambda name: list(look(JobArchive.of(objects, name)))):
+        yield from found
+
+
+def _document(group: FailureGroup) -> dict[str, Any]:
+    one = group.example
+    return {
+        "cause": group.kind,
+        "count": group.count,
+        "jobs": group.jobs,
+        "statuses": group.statuses,
+        "example": {
+            "job": str(one.key),
+            "turn": one.turn or None,
+            "reason": one.reason,
+            "command": one.command,
+        },
+    }
+
+
+def _lines(group: FailureGroup, calls: bool) -> Iterator[str]:
+    how = ", ".join(f"{count:,} {status}" for status, count in group.statuses.items())
+    if calls:
+        how = f"{counted(group.count, 'call')} of {counted(group.jobs, 'job')}"
+    yield f"{how}: {one_line(group.kind)}"
+    one = group.example
+    yield f"  {one.key}: {shortened(one_line(one.reason), REASON_CHARS)}"
+    yield f"  {one.command}"

@@ -1,0 +1,49 @@
+"""Files that commands write for users."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from runtime.base.errors import InputError
+
+_READABLE = 0o666
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that takes the place of ``path`` once it is whole, and never before.
+
+    Raises:
+        InputError: if it cannot be made there.
+    """
+    path = path.expanduser()
+    try:
+        made = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it is closed before it moves
+            dir=path.parent, prefix=f".{path.name}.", delete=False
+        )
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    beside = Path(made.name)
+    try:
+        with made:
+            yield made
+        beside.chmod(_READABLE & ~_umask())
+        try:
+            beside.replace(path)
+        except OSError as error:
+            raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """The process's own mask, which can only be read by setting it."""
+    import os
+
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

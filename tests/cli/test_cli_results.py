@@ -1,0 +1,251 @@
+"""What comes out of a batch: ``results`` and ``errors``, from the archive alone."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arro3.io import read_parquet
+
+from runtime.archive.forms import NewEnd
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import MemoryStore, ObjectStore, open_store
+from runtime.base.kinds_of_error import kind_of_error
+from runtime.base.values import Usage
+from runtime.cli.main import main
+from runtime.client.results import Results
+from workflows.messages import BatchState
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
+from archive_jobs import Written, failure_record, segment
+
+MODEL = {"name": "openai/m-1"}
+
+
+def job(store: ObjectStore, id: str, *runs: NewEnd | None, failed: bool = False) -> None:
+    """A job of the batch ``night`` with a run of one turn for each end; None: it is open."""
+    written = Written(JobArchive(store, "night", id))
+    written.archive.write_definition({"goal": id, "model": MODEL})
+    for number, end in enumerate(runs):
+        name = f"run-{number}"
+        if failed:
+            attempt = written.begin(name, 1, None, [segment("Hello.")])
+            written.archive.fail_attempt(failure_record(attempt))
+        attempt = written.begin(name, 1, None, [segment("Hello.")], attempt=1 + failed)
+        parent = written.finish(name, 1, attempt)
+        if end is not None:
+            written.archive.write_end(end.model_copy(update={"run": name, "parent": parent}))
+
+
+def ended(status: str, reason: str = "", result: Any = None) -> NewEnd:
+    return NewEnd(
+        run="",
+        turn=1,
+        parent=None,
+        status=status,
+        reason=reason,
+        result=result,
+        usage=Usage(prompt=100, completion=10),
+        cost_usd=0.25,
+        ended_at="2026-01-01T01:00:00Z",
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path, clean_environment: None, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
+    """Four jobs: one that succeeded at the second go, two that failed for one cause, one open."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "archive"))
+    made = open_store(str(tmp_path / "archive"))
+    down = "turn 1: ConnectionFailed: {} refused after {} s"
+    job(made, "a", ended("failed", "turn 1: X: y"), ended("succeeded", "", {"n": [1, "ü,\n"]}))
+    job(made, "b", ended("failed", down.format("http://h:1/v1", 3)), failed=True)
+    job(made, "c", ended("failed", down.format("https://other.org/x?y=2", 17.5)))
+    job(made, "d", None)
+    return made
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    capsys.readouterr()
+    assert main(list(arguments)) == 0
+    return capsys.readouterr().out
+
+
+def test_a_row_a_job(store: ObjectStore, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each job's newest end with its result, model, time and retries; an open one as it stands."""
+    rows = json.loads(said(capsys, "results", "night", "--json"))
+    assert [(row["id"], row["status"], row["retries"]) for row in rows] == [
+        ("a", "succeeded", 1), ("b", "failed", 0), ("c", "failed", 0), ("d", "open", 0),
+    ]  # fmt: skip
+    assert rows[0] == {
+        "batch": "night",
+        "id": "a",
+        "status": "succeeded",
+        "reason": "",
+        "run": "run-1",
+        "result": {"n": [1, "ü,\n"]},
+        "turns": 1,
+        "tokens": 110,
+        "cost_usd": 0.25,
+        "model": "openai/m-1",
+        "score": None,
+        "remarks": "",
+        "retries": 1,
+        "damaged": [],
+        "seconds": rows[0]["seconds"],
+    }
+    began = JobArchive(store, "night", "a").began_at("run-1")
+    assert began is not None
+    minute, second = int(began[14:16]), int(began[17:19])
+    assert rows[0]["seconds"] == 3600 - 60 * minute - second
+    assert (rows[3]["seconds"], rows[3]["turns"], rows[3]["tokens"]) == (None, 1, 113)
+    lines = said(capsys, "results", "night").splitlines()
+    assert [line.split()[:2] for line in lines[:4]] == [[row["id"], row["status"]] for row in rows]
+    assert lines[4] == "1 succeeded, 2 failed, 1 open; 443 tokens, $0.7510"
+
+
+def test_every_form_has_the_same_rows(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """JSON, JSON lines, CSV and Parquet; a file is replaced as a whole, and no other is left."""
+    rows = json.loads(said(capsys, "results", "night", "--json"))
+    lines = said(capsys, "results", "night", "--jsonl").splitlines()
+    assert [json.loads(line) for line in lines] == rows
+    out = tmp_path / "out" / "night"
+    out.parent.mkdir()
+    out.write_text("before")
+    said(capsys, "results", "night", "--csv", "--out", str(out))
+    table = list(csv.DictReader(io.StringIO(out.read_text())))
+    assert [row["id"] for row in table] == ["a", "b", "c", "d"]
+    assert (json.loads(table[0]["result"]), table[0]["cost_usd"]) == (rows[0]["result"], "0.25")
+    assert (table[3]["result"], table[3]["seconds"]) == ("", "")
+    said(capsys, "results", "night", "--parquet", "--out", str(out))
+    read = read_parquet(out).read_all()
+    assert read["id"].to_pylist() == ["a", "b", "c", "d"]
+    assert read["seconds"].to_pylist() == [row["seconds"] for row in rows]
+    assert json.loads(read["result"].to_pylist()[0]) == rows[0]["result"]
+    assert [path.name for path in out.parent.iterdir()] == ["night"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["night", "--json", "--csv"], "--json and --csv: give one of them"),
+        (["night", "--parquet"], "--parquet is no text: name the file"),
+        (["nights"], "no job of a batch 'nights' has begun"),
+        (["night", "--out", "/dev/null/x"], "/dev/null/x cannot be written: Not a directory"),
+    ],
+)
+def test_what_cannot_be_asked_for(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    """One line that says what is wrong, and exit code 2."""
+    assert main(["results", *arguments]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {told}")
+
+
+class Asked:
+    """A batch that has one job open and one waiting, and says so once."""
+
+    async def batch_state(self, batch: str) -> BatchState:
+        return BatchState(waiting=("z",), open=("d",))
+
+
+async def test_jobs_that_have_not_ended_are_told_by_their_batch(store: ObjectStore) -> None:
+    """What runs and what waits, also what has not begun; nobody asks the jobs one by one."""
+    results = Results(store, "night", Asked())  # type: ignore[arg-type]
+    ids, state = await results.ids()
+    rows = [row async for row in results.rows(ids, state)]
+    assert [(row.id, row.status) for row in rows[3:]] == [("d", "running"), ("z", "queued")]
+
+
+def test_few_rows_are_in_memory() -> None:
+    """Of a large batch only so many jobs are read as are told soon."""
+    read: list[str] = []
+
+    class Counted(MemoryStore):
+        def get(self, key: str) -> bytes:
+            if "/ends/" in key:
+                read.append(key)
+            return super().get(key)
+
+    store = Counted()
+    for number in range(400):
+        archive = JobArchive(store, "night", f"{number:03}")
+        archive.write_end(ended("succeeded").model_copy(update={"run": "r"}))
+    read.clear()
+
+    async def most_ahead() -> int:
+        results = Results(store, "night")
+        ids, state = await results.ids()
+        told = ahead = 0
+        async for _ in results.rows(ids, state):
+            told += 1
+            ahead = max(ahead, len({*read}) - told)
+        assert told == 400
+        return ahead
+
+    assert asyncio.run(most_ahead()) <= 64 + 64 + 1
+
+
+def test_failures_are_grouped_by_cause(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """URLs and numbers set two apart that have one cause; each cause has an example and its
+    command.
+    """
+    (group,) = json.loads(said(capsys, "errors", "night", "--json"))
+    assert group == {
+        "cause": "ConnectionFailed: <url> refused after <n> s",
+        "count": 2,
+        "jobs": 2,
+        "statuses": {"failed": 2},
+        "example": {
+            "job": "night/b",
+            "turn": 1,
+            "reason": "turn 1: ConnectionFailed: http://h:1/v1 refused after 3 s",
+            "command": "holdfast show night/b@1",
+        },
+    }
+    assert said(capsys, "errors", "night").splitlines() == [
+        "2 failed: ConnectionFailed: <url> refused after <n> s",
+        "  night/b: turn 1: ConnectionFailed: http://h:1/v1 refused after 3 s",
+        "  holdfast show night/b@1",
+        "2 of 4 jobs ended without success, 1 cause",
+    ]
+    assert said(capsys, "errors", "night/a") == "0 of 1 job ended without success, 0 causes\n"
+    assert main(["errors", "none"]) == 2
+
+
+def test_failed_calls_are_grouped_too(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Attempts that failed, whatever became of their turn."""
+    (group,) = json.loads(said(capsys, "errors", "night", "--calls", "--json"))
+    assert (group["cause"], group["count"], group["example"]["command"]) == (
+        "StreamBroken: the connection was closed",
+        1,
+        "holdfast show night/b@1 --part attempts",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("timeout after 12.5 s, 3 of 1,024 bytes", "timeout after <n> s, <n> of <n> bytes"),
+        ("no file /a/b c.txt at src/x/y.py:12", "no file <path> <path> at <path>:<n>"),
+        ("object sha256:0af3 is gone", "object <digest> is gone"),
+        ("run 01a202e5-ac98-7320-8c96-01e9c0461143 of night/a", "run <id> of <job>"),
+        ("request req_8aXb-1 for a1b2c3d4e5f", "request <id> for <digest>"),
+        ("a\n  decade of facade, job-7", "a decade of facade, <job>"),
+    ],
+)
+def test_what_is_of_one_error_alone_goes(text: str, kind: str) -> None:
+    """Numbers, paths, digests, ids and the job's own name; words stay."""
+    assert kind_of_error(text, "night/a", "a", "job-7") == kind
