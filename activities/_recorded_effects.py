@@ -14,8 +14,8 @@ from activities.record import EffectName
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_effect
 from runtime.archive.stores import ObjectStore
+from runtime.base.effect_numbers import WAIT_EFFECTS
 from runtime.base.values import JobKey
-from runtime.context.interim import WAIT_EFFECTS
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
 
 NOT_RECORDED = "the record has no result for this call, and a frozen replay makes none"

@@ -37,6 +37,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.archive.trees import tree_key
 from runtime.archive.workspaces import OPENING, opening_of, version_after
 from runtime.base import os_values
+from runtime.base.addresses import SCHEME
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import ArchiveError, HoldfastError
 from runtime.base.failpoints import failpoint
@@ -194,7 +195,7 @@ class HandsActivities:
         place = request.workspace
         if not place:
             return self._trees.write_base(Tree(), _nothing).tree.version, ()
-        if place.startswith("holdfast://"):
+        if place.startswith(SCHEME):
             return version_after(self._store, place, request.key.batch), ()
         leave = excluded(request.writable.exclude)
         for _ in range(_TRIES):

@@ -13,11 +13,6 @@ from runtime.base.spec.models import Budget
 from runtime.base.values import Compact, JobKey, ModelReply, StepRef
 from runtime.context.interim import Interim
 
-TICK = 999_999
-"""The number under which the readings of a turn's tick are archived, behind the effects of its
-statement.
-"""
-
 
 class RecordValue(Compact):
     """A frozen value that crosses the activity boundary."""

@@ -25,12 +25,12 @@ with workflow.unsafe.imports_passed_through():
         WorkspaceOpen,
         WorkspaceOpened,
     )
-    from activities.record import TICK, EffectName
+    from activities.record import EffectName
+    from runtime.base.effect_numbers import TICK, UNWRITTEN, WAIT_EFFECTS
     from runtime.base.spec.models import JobSpec, Retry
     from runtime.base.values import JobKey
-    from runtime.context.interim import WAIT_EFFECTS
     from runtime.context.material import Material
-    from runtime.context.payloads import UNWRITTEN, Preparation
+    from runtime.context.payloads import Preparation
     from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult, ReadStatus
     from runtime.interpreter.hands import ChangeRequest
     from runtime.interpreter.host import Effect, EffectKind

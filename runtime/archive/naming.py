@@ -12,9 +12,9 @@ from runtime.archive.container import ArchivedObject
 from runtime.archive.forms import NewAttempt, NewStep, RunStart
 from runtime.archive.lineage import Lineage
 from runtime.archive.objects import Objects
+from runtime.base.effect_numbers import UNWRITTEN
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.values import StepRef
-from runtime.context.payloads import UNWRITTEN
 
 _OUTCOMES = frozenset({"step", "failure", "exchange"})
 """What came of a call. Each names its attempt."""

@@ -16,8 +16,8 @@ from runtime.archive.forms import End, Step
 from runtime.archive.given import origin_of
 from runtime.archive.job import JobArchive
 from runtime.archive.lineage import Span
+from runtime.base.effect_numbers import is_prepared
 from runtime.base.errors import NotFound, ObjectMissing
-from runtime.context.payloads import is_prepared
 from runtime.projection.segments import SegmentKind
 
 

@@ -25,9 +25,9 @@ from runtime.archive.signing import is_valid, signed_text
 from runtime.archive.verify_content import Contents
 from runtime.archive.verify_places import MALFORMED, says_what_its_key_says
 from runtime.base.digests import digest_bytes
+from runtime.base.effect_numbers import is_prepared
 from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.base.values import StepRef
-from runtime.context.payloads import is_prepared
 
 _ASIDE = frozenset({"effect", "checkpoint"})
 """Kinds of which a turn that is another run's may have some in this one: a reset goes back into the

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from runtime.archive.catalog import find_job
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import begun_with, turn_record
 from runtime.archive.stores.protocol import ObjectStore
+from runtime.base.addresses import WORKSPACE_OF
 from runtime.base.errors import NotFound
 from runtime.base.values import JobKey
-
-WORKSPACE_OF = re.compile(r"holdfast://(?P<job>[^@\s]+)@(?P<turn>\d{1,9})/?")
-"""The workspace of a job after a turn."""
-
 
 OPENING = 0
 """The turn under which the opening of a workspace is archived, as its effect 0."""

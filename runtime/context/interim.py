@@ -6,11 +6,6 @@ from __future__ import annotations
 
 from runtime.base.values import Compact, Usage
 
-WAIT_EFFECTS = 800_000
-"""The readings of a sleeping job's ticks are archived as effects of the turn that it fell asleep
-in, from this number on.
-"""
-
 
 class Interim(Compact):
     """What a step records of the time before its call.

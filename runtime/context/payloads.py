@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from runtime.base.digests import digest_of
+from runtime.base.effect_numbers import UNWRITTEN, prepared_effect
 from runtime.context import groups, views
 from runtime.context.calls import apply_reading
 from runtime.context.holding import in_sight
@@ -30,21 +31,6 @@ PER_TURN = 8
 
 AT_A_TIME = 16
 """Preparations of one job that may run at a time."""
-
-PREPARED_EFFECTS = 850_000
-"""What a preparation read is archived as an effect of the turn in which it was begun, from this
-number on.
-"""
-
-_NUMBERS = 100_000
-
-UNWRITTEN = 0
-"""In place of a preparation's effect: nothing was read, since a summary could not be written."""
-
-
-def is_prepared(effect: int) -> bool:
-    """Whether an effect of that number was prepared in the background."""
-    return PREPARED_EFFECTS <= effect < PREPARED_EFFECTS + _NUMBERS
 
 
 class PayloadKind(StrEnum):
@@ -98,7 +84,7 @@ class Preparation(ContextValue):
     @property
     def effect(self) -> int:
         """The number under which the archive has what it read."""
-        return PREPARED_EFFECTS + self.number % _NUMBERS
+        return prepared_effect(self.number)
 
     def payload(self, result: ReadResult, now: float) -> UpdatePayload:
         """The payload, from what was read."""

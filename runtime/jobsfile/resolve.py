@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from runtime.archive.workspaces import WORKSPACE_OF
+from runtime.base.addresses import SCHEME, WORKSPACE_OF
 from runtime.base.effect_classes import Approval, EffectClass
 from runtime.base.errors import InputError
 from runtime.base.redaction.computed import without_keys
@@ -53,7 +53,6 @@ from runtime.jobsfile.written import (
     is_secret_key,
     is_secret_name,
 )
-from runtime.sources.archived import SCHEME
 from runtime.tools.functions import check_name
 from runtime.tools.host import ToolHosts, described
 

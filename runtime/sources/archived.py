@@ -8,7 +8,6 @@ turn N's statement came to: the result of a tool, say, that is too long to be pr
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from runtime.archive.catalog import find_job
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_effect, recorded_stream, turn_record
 from runtime.archive.stores import ObjectStore
+from runtime.base.addresses import ARCHIVED
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import NotFound, ObjectMissing
 from runtime.base.values import JobKey
@@ -23,12 +23,6 @@ from runtime.projection.replies import parse_reply
 from runtime.projection.segments import SegmentKind
 from runtime.sources.source import Known, Opened
 
-SCHEME = "holdfast://"
-
-_ADDRESS = re.compile(
-    r"holdfast://(?P<job>[^@\s]+?)(?:@(?P<turn>\d{1,9})(?:/effect/(?P<effect>\d{1,6})"
-    r"(?:/(?P<stream>stdout|stderr))?)?)?/?"
-)
 _HELP = (
     "expected holdfast://JOB, holdfast://JOB@TURN, holdfast://JOB@TURN/effect/K or"
     " holdfast://JOB@TURN/effect/K/stdout"
@@ -55,7 +49,7 @@ class ArchiveSource:
             FileNotFoundError: if the archive has no such job, turn or effect.
             ValueError: if ``uri`` is no such address.
         """
-        found = _ADDRESS.fullmatch(self.uri)
+        found = ARCHIVED.fullmatch(self.uri)
         if found is None:
             raise ValueError(f"{_HELP}, not {self.uri!r}")
         try:

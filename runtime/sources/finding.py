@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from runtime.archive.stores import ObjectStore
+from runtime.base.addresses import SCHEME
 from runtime.base.values import JobKey
-from runtime.sources.archived import SCHEME, ArchiveSource
+from runtime.sources.archived import ArchiveSource
 from runtime.sources.files import FileSource
 from runtime.sources.listings import DirectorySource, GlobSource, is_pattern
 from runtime.sources.source import Source

@@ -14,9 +14,9 @@ from temporalio.client import WorkflowHandle
 from activities.record import RunName
 from runtime.archive.divergences import divergences
 from runtime.archive.job import JobArchive
+from runtime.base.effect_numbers import UNWRITTEN
 from runtime.base.spec.models import ModelSettings
 from runtime.client.resets import outcome_of_reset
-from runtime.context.payloads import UNWRITTEN
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually, until_phase, until_turn
 from tests.replay.replays import fork_job, frozen_again, rerun, turn_of

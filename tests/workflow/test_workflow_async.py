@@ -10,7 +10,7 @@ import pytest
 from stage import Stage, activities_of
 from temporalio.testing import WorkflowEnvironment
 
-from runtime.context.payloads import PREPARED_EFFECTS
+from runtime.base.effect_numbers import PREPARED_EFFECTS
 from runtime.job.stops import JobStatus
 from tests.eventually import until_phase
 
