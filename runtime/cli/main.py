@@ -53,6 +53,7 @@ from runtime.cli.logs import DEBUG
 from runtime.cli.options import with_connection_options
 from runtime.cli.output import note
 from runtime.cli.text import one_line
+from runtime.cli.version import version
 from runtime.cli.workspace import apply as workspace_apply
 from runtime.cli.workspace import cat as workspace_cat
 from runtime.cli.workspace import diff as workspace_diff
@@ -90,17 +91,6 @@ for _module in (
 ):
     _workspace.command(_module.__name__.rpartition(".")[2])(_module.command)
 app.add_typer(_workspace)
-
-
-def version() -> str:
-    """The installed distribution's version."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
-
-    try:
-        return installed("holdfast")
-    except PackageNotFoundError:
-        return "(not installed)"
 
 
 def _print_version(context: typer.Context, asked: bool) -> None:

@@ -161,7 +161,7 @@ def _commits(at: At) -> Iterator[Commit]:
 
 
 def _trace(at: At, revision: str) -> dict[str, Any]:
-    from runtime.cli.main import version
+    from runtime.cli.version import version
     from runtime.workspace.git.agent_trace import trace_record
 
     turns = [one for one in at.of.history.turns if one.turn <= at.turn]
