@@ -9,7 +9,7 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.contracts import ApprovalQuestion, Asked, Decision, ToolRequest, ToolResult
+from activities.contracts import ApprovalQuestion, Asked, Decision, ToolRequest, WorkspaceChange
 from runtime.archive.approvals import DECISIONS, QUESTIONS
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
@@ -48,17 +48,19 @@ class ApprovalActivities:
         return Asked()
 
 
-def keep_decision(archive: JobArchive, run: str, request: ToolRequest, decision: Decision) -> None:
+def keep_decision(
+    archive: JobArchive, run: str, request: ToolRequest | WorkspaceChange, decision: Decision
+) -> None:
     """Archive who decided what, and when, before it has an effect."""
     told = redactor_of(request.redact).value(decision.model_dump(mode="json"))
     archive.write_effect(run, request.turn, DECISIONS + request.effect, {"decision": told})
 
 
-def rejected(request: ToolRequest, decision: Decision) -> ToolResult:
-    """What the statement gets in place of a call that was not approved."""
-    name = request.called.rpartition(":")[2]
+def rejected(name: str, decision: Decision) -> dict[str, str]:
+    """The exception that the statement gets in place of a call that was not approved."""
     by = f" by {decision.by}" if decision.by else ""
     reason = f": {decision.reason}" if decision.reason else ""
-    return ToolResult(
-        error_type="PermissionError", error_message=f"{name}() was rejected{by}{reason}"
-    )
+    return {
+        "error_type": "PermissionError",
+        "error_message": f"{name}() was rejected{by}{reason}",
+    }

@@ -267,11 +267,29 @@ class WorkspaceOpened(Worked):
     sandbox: str = ""
 
 
+class Decision(Contract):
+    """A person's answer to a question: ``by`` whom it is, and ``at`` which time (seconds since
+    1970); neither, if nobody answered in time.
+
+    ``arguments`` (``args`` and ``kwargs``) stand in for those that were asked for, but at the
+    places in them that are ``kept``; None: all are kept.
+    """
+
+    question: str
+    approved: bool
+    by: str = ""
+    at: float = 0.0
+    reason: str = ""
+    arguments: dict[str, Any] | None = None
+    kept: tuple[tuple[str | int, ...], ...] = ()
+
+
 class WorkspaceChange(Contract):
     """One effect on a workspace: a function from a version to a version.
 
     ``operation`` is ``sh``, ``write``, ``edit``, ... with its ``arguments``. ``effect`` numbers the
-    statement's effects from 0; ``recorded`` answers without doing anything.
+    statement's effects from 0; ``recorded`` answers without doing anything. ``decision`` is that of
+    a person who was asked about it.
     """
 
     key: JobKey
@@ -281,6 +299,7 @@ class WorkspaceChange(Contract):
     writable: Writable
     operation: str
     arguments: dict[str, Any] = Field(default_factory=dict)
+    decision: Decision | None = None
     redact: Redaction = Redaction()
     recorded: EffectName | None = None
 
@@ -369,21 +388,6 @@ class FileCallResult(Worked):
     encoding: str = "json"
     error_type: str | None = None
     error_message: str = ""
-
-
-class Decision(Contract):
-    """A person's answer to a question: ``by`` whom it is, and ``at`` which time (seconds since
-    1970); neither, if nobody answered in time.
-
-    ``arguments`` (``args`` and ``kwargs``) stand in for those that were asked for; None: those.
-    """
-
-    question: str
-    approved: bool
-    by: str = ""
-    at: float = 0.0
-    reason: str = ""
-    arguments: dict[str, Any] | None = None
 
 
 class ApprovalQuestion(Contract):

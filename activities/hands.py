@@ -21,6 +21,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities._recorded_effects import NOT_RECORDED, Address
+from activities.approvals import keep_decision, rejected
 from activities.commands import Commands, Ran
 from activities.contracts import (
     WorkspaceChange,
@@ -112,12 +113,7 @@ class HandsActivities:
             return await self._in_thread(lambda: self._recorded(change, effect, archive, address))
         recorded = await self._in_thread(lambda: archive.effect(*address))
         if recorded is None:
-            command = str(change.arguments.get("command", "")).strip().partition("\n")[0]
-            changed, texts = await self._beating(
-                command,
-                redactor_of(change.redact),
-                lambda stop, line: self._carried_out(change, stop, line),
-            )
+            changed, texts = await self._allowed(change, archive, address[0])
             failpoint("hands.before_effect")
             value = changed.model_dump(mode="json")
             recorded = await self._in_thread(
@@ -125,6 +121,23 @@ class HandsActivities:
             )
         failpoint("hands.before_return")
         return WorkspaceChanged.model_validate(recorded)
+
+    async def _allowed(
+        self, change: WorkspaceChange, archive: JobArchive, run: str
+    ) -> tuple[WorkspaceChanged, Mapping[str, bytes]]:
+        """What an effect comes to, if nobody has rejected it, and the texts that it printed."""
+        if (decision := change.decision) is not None:
+            await self._in_thread(lambda: keep_decision(archive, run, change, decision))
+            if not decision.approved:
+                version = change.held.version
+                told = rejected(change.operation, decision)
+                return WorkspaceChanged(version=version, base=version, **told), {}
+        command = str(change.arguments.get("command", "")).strip().partition("\n")[0]
+        return await self._beating(
+            command,
+            redactor_of(change.redact),
+            lambda stop, line: self._carried_out(change, stop, line),
+        )
 
     def _recorded(
         self, change: WorkspaceChange, effect: EffectName, archive: JobArchive, address: Address

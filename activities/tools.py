@@ -156,7 +156,8 @@ class ToolActivities:
             run = activity.info().workflow_run_id or ""
             await self._in_thread(keep_decision, archive, run, request, decision)
             if not decision.approved:
-                return rejected(request, decision)
+                name = request.called.rpartition(":")[2]
+                return ToolResult(**rejected(name, decision))
         return await self._made(request, archive)
 
     async def _made(self, request: ToolRequest, archive: JobArchive) -> ToolResult:

@@ -15,6 +15,8 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.effect_classes import Approval
     from runtime.base.spec.models import JobSpec
     from runtime.base.values import JobKey
+    from runtime.context.outcomes import Refused
+    from runtime.interpreter.approved import other_request, shown_arguments
     from runtime.interpreter.host import Effect, EffectKind
     from workflows.calling import result_of
     from workflows.moment import Moment
@@ -46,7 +48,8 @@ class Approving:
 
     async def decided(self, effect: Effect, turn: int, number: int) -> Decision:
         """The answer to whether a call may be made, however long it takes."""
-        approvals, request = self._spec.approvals, effect.request
+        approvals = self._spec.approvals
+        args, kwargs = shown_arguments(effect)
         # A run that was reset asks anew: the answers to another are delivered to it again.
         name = f"{workflow.info().run_id}/{turn}/{number}"
         question = ApprovalQuestion(
@@ -55,8 +58,8 @@ class Approving:
             turn=turn,
             effect=number,
             tool=effect.name,
-            args=getattr(request, "args", ()),
-            kwargs=request.kwargs,
+            args=args,
+            kwargs=kwargs,
             wait=approvals.wait,
             otherwise=approvals.otherwise,
             redact=self._spec.redact,
@@ -79,7 +82,9 @@ class Approving:
                 approved=approvals.otherwise == "approve",
                 reason=f"nobody answered within {waited}",
             )
-        if decision.approved and _approval_of(self._spec, effect) is Approval.ONCE_PER_ARGS:
+        decision = _fitting(decision, effect)
+        once = _approval_of(self._spec, effect) is Approval.ONCE_PER_ARGS
+        if decision.approved and decision.arguments is None and once:
             self._moment.job.desk.approved.append(_digest(effect))
         return decision
 
@@ -97,11 +102,27 @@ class Approving:
 
 
 def _approval_of(spec: JobSpec, effect: Effect) -> Approval:
-    """What the jobs file says of a tool, else what the tool says itself."""
-    if effect.kind not in {EffectKind.TOOL, EffectKind.SERVER}:
-        return Approval.NEVER
-    own = next((tool.approval for tool in spec.tools if tool.name == effect.name), Approval.NEVER)
-    return spec.approvals.tools.get(effect.name, own)
+    """What the jobs file says of a command or a tool, else what the tool says itself."""
+    match effect.kind:
+        case EffectKind.TOOL | EffectKind.SERVER:
+            tools = (tool.approval for tool in spec.tools if tool.name == effect.name)
+            return spec.approvals.of_tool(effect.name, next(tools, Approval.NEVER))
+        case EffectKind.CHANGE if effect.request.operation == "sh":
+            return spec.approvals.of_command(effect.request.arguments["command"])
+        case _:
+            return Approval.NEVER
+
+
+def _fitting(decision: Decision, effect: Effect) -> Decision:
+    """The decision; one with arguments that the call cannot have rejects it."""
+    if not decision.approved or decision.arguments is None:
+        return decision
+    try:
+        other_request(effect, decision.arguments, decision.kept)
+    except Refused as refused:
+        reason = f"the arguments that were given do not fit: {refused}"
+        return decision.model_copy(update={"approved": False, "arguments": None, "reason": reason})
+    return decision
 
 
 def _digest(effect: Effect) -> str:

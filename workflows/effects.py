@@ -32,6 +32,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.context.material import Material
     from runtime.context.payloads import Preparation
     from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult, ReadStatus
+    from runtime.interpreter.approved import other_request
     from runtime.interpreter.hands import ChangeRequest
     from runtime.interpreter.host import Effect, EffectKind
     from runtime.interpreter.job_host import ServerRequest
@@ -70,9 +71,8 @@ class Effects:
         request, place = effect.request, self._place(turn, number)
         if decision is not None:
             place["decision"] = decision
-            given = decision.arguments or {}
-            fields = {name: given[name] for name in type(request).model_fields if name in given}
-            request = request.model_copy(update=fields)
+            if decision.arguments is not None:
+                request = other_request(effect, decision.arguments, decision.kept)
         match effect.kind:
             case EffectKind.CHANGE:
                 return await self._change(request, place)

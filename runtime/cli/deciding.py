@@ -13,6 +13,7 @@ from runtime.cli.options import ANY_SERVER
 from runtime.server.target import Target
 
 if TYPE_CHECKING:
+    from runtime.base.redaction.masked_edits import Place
     from runtime.base.values import JobKey
     from runtime.client.control import Control
 
@@ -38,7 +39,8 @@ def decide(
         waiting = await asyncio.to_thread(waiting_question, archive)
         if waiting is None:
             raise NotFound(f"job {key} waits for no approval ('holdfast approvals' lists those)")
-        arguments = await asyncio.to_thread(_edited, waiting.asked) if edit else None
+        edited = await asyncio.to_thread(_edited, waiting.asked) if edit else None
+        kept, arguments = edited or ((), None)
         await control.decide(
             key,
             question=waiting.asked["id"],
@@ -46,6 +48,7 @@ def decide(
             by=f"{getpass.getuser()}@{socket.gethostname()}",
             reason=reason,
             arguments=arguments,
+            kept=kept,
         )
         told.update(turn=waiting.turn, tool=waiting.asked["tool"], edited=arguments is not None)
 
@@ -53,13 +56,18 @@ def decide(
     return {"job": str(key), "approved": approved, **told}
 
 
-def _edited(asked: dict[str, Any]) -> dict[str, Any] | None:
-    """The arguments as an editor leaves them; None if they are left as they are.
+def _edited(asked: dict[str, Any]) -> tuple[tuple[Place, ...], dict[str, Any]] | None:
+    """The arguments as an editor leaves them, without those that hold a mask and were left as they
+    are, and the places of these; None if all were.
 
     Raises:
-        InputError: if they are no arguments any more.
+        InputError: if they are no arguments any more, or have a mask in what was changed.
     """
     import click
+
+    from runtime.base.redaction.masked_edits import left_masked
+    from runtime.context.outcomes import Refused
+    from runtime.interpreter import hands
 
     before = {"args": asked["args"], "kwargs": asked["kwargs"]}
     text = click.edit(json.dumps(before, ensure_ascii=False, indent=2), extension=".json")
@@ -72,4 +80,11 @@ def _edited(asked: dict[str, Any]) -> dict[str, Any] | None:
     shaped = isinstance(after, dict) and set(after) == {"args", "kwargs"}
     if not (shaped and isinstance(after["args"], list) and isinstance(after["kwargs"], dict)):
         raise InputError('expected {"args": [...], "kwargs": {...}}')
-    return None if after == before else after
+    if after == before:
+        return None
+    if asked["tool"] == "sh":
+        try:
+            hands.asked("sh", tuple(after["args"]), after["kwargs"])
+        except Refused as error:
+            raise InputError(str(error)) from error
+    return left_masked(before, after)

@@ -35,6 +35,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import DefinitionChanged, InputError, NotFound
 from runtime.base.failpoints import failpoint
+from runtime.base.redaction.masked_edits import Place
 from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.base.values import JobKey
 from runtime.client.lost import archived_plan
@@ -252,8 +253,10 @@ class Control:
         by: str,
         reason: str,
         arguments: dict[str, Any] | None,
+        kept: tuple[Place, ...] = (),
     ) -> None:
-        """Answer the question that a job waits with.
+        """Answer the question that a job waits with; ``arguments`` stand in for those of the call,
+        but at the places that are ``kept``.
 
         Raises:
             NotFound: if the job does not run.
@@ -267,6 +270,7 @@ class Control:
             at=time.time(),
             reason=masked,
             arguments=arguments,
+            kept=kept,
         )
         try:
             await self._job(key).signal(JobWorkflow.decide, decision)

@@ -33,6 +33,8 @@ def definition_digest(job: JobSpec) -> str:
         del value["budget"]["deadline"]
     if job.approvals == Approvals():
         del value["approvals"]
+    elif not job.approvals.sh:
+        del value["approvals"]["sh"]
     if not job.mcp:
         del value["mcp"]
     for tool in value["tools"]:

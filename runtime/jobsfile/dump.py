@@ -69,6 +69,8 @@ def _job(job: JobSpec) -> dict[str, Any]:
     if job.mcp:
         value["mcp"] = {server.name: _server(server) for server in job.mcp}
     if approvals := job.approvals.model_dump(mode="json", exclude_defaults=True):
+        if rules := approvals.get("sh"):
+            approvals["sh"] = {rule["pattern"]: rule["approval"] for rule in rules}
         value["approvals"] = _exact(approvals)
     if job.summary_model is not None:
         value["summary_model"] = _exact(

@@ -20,6 +20,7 @@ from runtime.base.spec.models import (
     NO_MODEL,
     Approvals,
     Budget,
+    CommandRule,
     CondenserKind,
     CondenserSpec,
     JobSpec,
@@ -137,13 +138,13 @@ class Resolver:
                 )
         tools = self._job_tools(*setting("tools"))
         servers = self._servers(*setting("mcp"), {tool.name for tool in tools})
-        approvals = self._approvals(*setting("approvals"), tools, servers)
         schema, at = setting("result")
         self._result(schema, at)
         if missing:
             return None
         model = self.model(*setting("model"))
         workspace, writable = self._workspace(*setting("workspace"))
+        approvals = self._approvals(*setting("approvals"), tools, servers, writable)
         redact = _redaction(setting("redact")[0], writable)
         form = setting("form")[0]
         return JobSpec(
@@ -390,14 +391,21 @@ class Resolver:
         at: Location,
         tools: tuple[ToolSpec, ...],
         servers: tuple[ServerSpec, ...],
+        writable: Writable | None,
     ) -> Approvals:
         names = {tool.name for tool in tools}
         owners = {server.name for server in servers}
         for name in written.tools:
             if name not in names and name.partition(".")[0] not in owners:
                 self._problems.add((*at, "tools", name), "the job has no such tool or server")
+        if written.sh and writable is None:
+            self._problems.add((*at, "sh"), "the job runs no commands: its workspace is read-only")
         return Approvals(
             tools={name: Approval(one) for name, one in written.tools.items()},
+            sh=tuple(
+                CommandRule(pattern=pattern, approval=Approval(one))
+                for pattern, one in written.sh.items()
+            ),
             wait=written.wait,
             otherwise=written.otherwise,
         )

@@ -665,16 +665,47 @@ class WrittenServer(Written):
     )
 
 
+WrittenApproval = Literal["never", "always", "once-per-args"]
+
+
+def _patterns_of_commands(value: Any) -> Any:
+    """A word alone is for all commands."""
+    return {"*": value} if isinstance(value, str) else value
+
+
+class _OneForAll:
+    """The JSON Schema of a mapping whose one value may stand alone, for all keys."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: Any) -> dict[str, Any]:
+        """One value, or the mapping."""
+        mapping = handler(core_schema)
+        return {"anyOf": [mapping["additionalProperties"], mapping]}
+
+
 class WrittenApprovals(Written):
     """Which calls wait for a person."""
 
-    tools: dict[str, Literal["never", "always", "once-per-args"]] = Field(
+    tools: dict[str, WrittenApproval] = Field(
         default={},
         max_length=100,
         description=(
             "Whether a person is asked before a tool is called, by its name (of a server's:"
             " server.method), in place of what the tool says: always, never, or once in the job for"
             " equal arguments."
+        ),
+    )
+    sh: Annotated[
+        dict[Annotated[str, Field(min_length=1, max_length=1000)], WrittenApproval],
+        BeforeValidator(_patterns_of_commands),
+        _OneForAll,
+    ] = Field(
+        default={},
+        max_length=MAX_PATTERNS,
+        description=(
+            "The same for the commands of sh, by patterns of the shell (*, ?, [...]) of which the"
+            " first one that fits holds; a word alone is for all commands. A command that holds"
+            " several is asked about if one of them is."
         ),
     )
     wait: Duration | None = Field(

@@ -163,3 +163,56 @@ def test_a_waiting_job_can_be_cancelled(cli: CommandLine) -> None:
     )
     assert ran(cli) == []
     assert cli("approvals", "--json").json() == []
+
+
+def test_commands_by_patterns_and_what_is_masked(cli: CommandLine) -> None:
+    """A command waits if its pattern says so, and others run; what the person could not read stays
+    what the statement had, unless it was written anew, and a mask is no value.
+    """
+    cli.write(
+        "a.json",
+        script(
+            "free = sh('echo free').stdout",
+            "got = sh('printf %s%s $LEFT $SAID > left; cat left',"
+            " env={'LEFT': 'ticket-' + '12345', 'SAID': 'no'})",
+            "finish([free, got.exit_code, open('left').read().replace('12345', '54321')])",
+        ),
+    )
+    jobs = cli.jobs(
+        "id: a, model: scripted/a.json, workspace: {sandbox: none},"
+        " approvals: {sh: {'cat left*': always}}, redact: {patterns: ['ticket-12345']}",
+        batch="commands",
+    )
+    running = cli.start("run", jobs, "--json")
+    row = asked(cli, "commands", running)
+    assert (row["turn"], row["tool"]) == (2, "sh")
+    env = row["kwargs"]["env"]
+    assert env["LEFT"].startswith("[masked:pattern-1:")
+    refused = edited(cli, "commands/a", "'no'", "env['LEFT'] + 'x'")
+    assert (refused.code, "stands for a secret that is not shown" in refused.err) == (2, True)
+    assert asked(cli, "commands", running) == row
+    assert edited(cli, "commands/a", "'yes'").json()["edited"] is True
+    result = cli.finished(running).summary()["a"]["result"]
+    assert result == ["free\n", 0, env["LEFT"] + "yes"]
+    archive = cli.archive("commands", "a")
+    decision = (archive.effect(archive.runs()[-1], 2, DECISIONS) or {})["decision"]
+    assert decision["kept"] == [["kwargs", "env", "LEFT"]]
+    frozen = cli("replay", "commands/a", "--from", "1", "--mode", "reexecute", "--frozen")
+    assert frozen.code == 0, frozen.err
+    assert damage(verify_job(archive)) == []
+
+
+def edited(cli: CommandLine, job: str, said: str, left: str = "env['LEFT']") -> Any:
+    """``approve --edit`` with an editor that sets two variables of the command's environment."""
+    editor = cli.write(
+        "editor.py",
+        "import json, pathlib, sys\n"
+        "path = pathlib.Path(sys.argv[-1])\n"
+        "asked = json.loads(path.read_text())\n"
+        "env = asked['kwargs']['env']\n"
+        f"env.update(LEFT={left}, SAID={said})\n"
+        "path.write_text(json.dumps(asked))\n",
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EDITOR", f"{sys.executable} {editor}")
+        return cli("approve", job, "--edit", "--json")

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from runtime.base.effect_classes import Approval, EffectClass
 from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.servers import ServerSpec
+from runtime.base.spec.shell_commands import matches, readings
 
 DEFAULT_CONCURRENCY = 8
 DEFAULT_CONTEXT_TOKENS = 60_000
@@ -163,6 +164,13 @@ def auto(model: ModelSettings) -> CondenserKind:
     return CondenserKind.SUMMARY if model.script is None else CondenserKind.EXTRACT
 
 
+class CommandRule(Spec):
+    """Whether a person is asked before commands that fit a pattern of the shell."""
+
+    pattern: str
+    approval: Approval
+
+
 class Approvals(Spec):
     """Which calls wait for a person, and how long."""
 
@@ -170,10 +178,34 @@ class Approvals(Spec):
     """By the tools' names, those of MCP servers as ``server.method``; in place of what they say
     themselves.
     """
+    sh: tuple[CommandRule, ...] = ()
+    """Of the shell's commands: the first pattern that fits holds."""
     wait: float | None = Field(default=None, gt=0)
     """Seconds after which a question is answered by itself; None: as long as the job may last."""
     otherwise: Literal["reject", "approve"] = "reject"
     """The answer that it then gets."""
+
+    def of_tool(self, name: str, own: Approval) -> Approval:
+        """Whether a call of a tool waits, which says ``own`` itself."""
+        return self.tools.get(name, own)
+
+    def of_command(self, command: str) -> Approval:
+        """Whether a command waits: the strictest answer for it and for each of those in it."""
+        if not self.sh:
+            return Approval.NEVER
+        try:
+            read = readings(command)
+        except ValueError:
+            return max((rule.approval for rule in self.sh), key=_STRICTNESS.index)
+        found = (self._of_reading(reading) for reading in read)
+        return max(found, key=_STRICTNESS.index, default=Approval.NEVER)
+
+    def _of_reading(self, reading: str) -> Approval:
+        fitting = (rule.approval for rule in self.sh if matches(reading, rule.pattern))
+        return next(fitting, Approval.NEVER)
+
+
+_STRICTNESS = (Approval.NEVER, Approval.ONCE_PER_ARGS, Approval.ALWAYS)
 
 
 class ToolSpec(Spec):
