@@ -132,6 +132,7 @@ class Job:
             writer=spec.writer is not None,
             servers=servers,
             writable=spec.writable,
+            approvals=spec.approvals,
         )
         self._message(MessageSource.SYSTEM, contract)
         self._message(MessageSource.GOAL, spec.goal)

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from pydantic_monty import Monty, MontyError, MontyTypingError
 
-from runtime.base.effect_classes import EffectClass
+from runtime.base.effect_classes import Approval, EffectClass
+from runtime.base.spec.models import Approvals
+from runtime.base.spec.servers import ServerListing, ServerTool
 from runtime.context import api
 from runtime.context.contract import MODULES, contract_text, type_stubs
 from runtime.interpreter import supplied
@@ -28,6 +30,7 @@ class Search:
     stub: str = "def search(query: str, limit: int = 5) -> list[str]: ..."
     doc: str = "Lines of the index that contain the query."
     effect: EffectClass = EffectClass.IDEMPOTENT
+    approval: Approval = Approval.NEVER
 
 
 TOOLS = (Search(),)
@@ -241,3 +244,34 @@ def test_a_job_is_told_of_unknown_outcomes_where_a_tool_runs_at_most_once() -> N
     assert "class OutcomeUnknown(Exception): ..." in type_stubs(tools)
     assert "OutcomeUnknown" not in contract_text(form="tool", tools=TOOLS, result_schema=None)
     assert "OutcomeUnknown" not in type_stubs(TOOLS)
+
+
+def test_a_job_is_told_which_tools_wait_for_a_person() -> None:
+    """By what a tool says itself, or the jobs file in its place; of a server's tools too."""
+    pay = Search(
+        name="pay",
+        stub="def pay() -> None: ...",
+        effect=EffectClass.ONCE,
+        approval=Approval.ALWAYS,
+    )
+    server = ServerListing(
+        name="docs",
+        tools=(ServerTool(name="drop", tool="drop", stub="def drop(self): ...", digest=""),),
+    )
+    tools, asked = (*TOOLS, pay), Approval.ONCE_PER_ARGS
+
+    def text(**approvals: Approval) -> str:
+        return contract_text(
+            form="tool",
+            tools=tools,
+            result_schema=None,
+            servers=(server,),
+            approvals=Approvals(tools=approvals),
+        )
+
+    told = text(search=asked, **{"docs.drop": asked})
+    assert "list[str] (approval): Lines" in told
+    assert "\npay() -> None (once) (approval): Lines" in told
+    assert "\ndocs.drop() (once) (approval)\n" in told
+    assert told.count("A call marked (approval) waits for a person") == 1
+    assert "approval" not in text(pay=Approval.NEVER)
