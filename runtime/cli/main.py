@@ -29,10 +29,12 @@ from runtime.cli import (
     cost,
     diff,
     divergences,
+    doctor,
     down,
     errors,
     export,
     fork,
+    init,
     log,
     ls,
     nodes,
@@ -75,6 +77,7 @@ _COMMANDS = (
     *(replay, fork, divergences, compare),
     *(export, verify, codec, send, condense, cancel, schema),
     *(approvals, approve, reject),
+    *(init, doctor),
 )
 for _module in _COMMANDS:
     app.command(_module.__name__.rpartition(".")[2])(with_connection_options(_module.command))

@@ -120,7 +120,29 @@ def _told_as_server_error(address: str) -> Iterator[None]:
         ) from error
 
 
-async def _connect_to(profile: ClientConfigProfile, home: Home | None) -> Connection:
+@asynccontextmanager
+async def connect_to_prepare(target: Target) -> AsyncIterator[Connection]:
+    """A connection to a server that need not have the namespace yet; the embedded one prepares
+    itself.
+
+    Raises:
+        InputError: if no server is named, or Temporal's configuration or the key is wrong.
+        ServerError: if it cannot be reached, or refuses what is asked of it.
+    """
+    profile = load_profile(target)
+    if not profile.address:
+        raise InputError(
+            "no server is named: give --address, TEMPORAL_ADDRESS or --profile (the embedded server"
+            " prepares itself)"
+        )
+    connection = await _connect_to(profile, None, check=False)
+    with _told_as_server_error(connection.address):
+        yield connection
+
+
+async def _connect_to(
+    profile: ClientConfigProfile, home: Home | None, *, check: bool = True
+) -> Connection:
     address, namespace = str(profile.address), profile.namespace or "default"
     try:
         config = profile.to_client_connect_config()
@@ -133,7 +155,8 @@ async def _connect_to(profile: ClientConfigProfile, home: Home | None) -> Connec
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             client = await Client.connect(**config, data_converter=converter)
-            await _check_namespace(client, address)
+            if check:
+                await _check_namespace(client, address)
     except TimeoutError as error:
         raise _unreachable(address, f"it did not answer within {CONNECT_SECONDS:.0f} s") from error
     except (RuntimeError, ValueError, RPCError) as error:
@@ -149,8 +172,8 @@ async def _check_namespace(client: Client, address: str) -> None:
     except RPCError as error:
         if error.status == RPCStatusCode.NOT_FOUND:
             raise ServerError(
-                f"the Temporal server at {address} has no namespace {client.namespace!r}: create"
-                " it, or name another with --namespace or TEMPORAL_NAMESPACE"
+                f"the Temporal server at {address} has no namespace {client.namespace!r}: make it"
+                " with 'holdfast init', or name another with --namespace or TEMPORAL_NAMESPACE"
             ) from error
         # A key may be good for running workflows and not for reading the namespace's settings.
         if error.status != RPCStatusCode.PERMISSION_DENIED:

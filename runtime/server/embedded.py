@@ -337,18 +337,12 @@ async def _add_search_attributes(service: ServiceClient) -> None:
 
     One that cannot have them does without.
     """
-    from temporalio.api.enums.v1 import IndexedValueType
-    from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
     from temporalio.service import RPCError
 
-    kinds = {
-        str(name): IndexedValueType.Value(f"INDEXED_VALUE_TYPE_{kind}")
-        for name, kind in TYPES.items()
-    }
+    from runtime.server.preparing import add_attributes
+
     try:
-        await service.operator_service.add_search_attributes(
-            AddSearchAttributesRequest(namespace=NAMESPACE, search_attributes=kinds)
-        )
+        await add_attributes(service.operator_service, NAMESPACE, list(map(str, TYPES)))
     except RPCError as error:
         _log.warning("jobs cannot be searched for by their attributes: %s", error.message)
 

@@ -33,7 +33,7 @@ COMMANDS = [
     ),
     *("replay", "fork", "divergences", "compare"),
     *("export", "verify", "codec", "send", "condense", "cancel", "schema"),
-    *("approvals", "approve", "reject", "workspace"),
+    *("approvals", "approve", "reject", "init", "doctor", "workspace"),
 ]
 
 
@@ -93,7 +93,7 @@ def test_the_options_of_the_connection_come_together(capsys: pytest.CaptureFixtu
         "condense",
         "cancel",
     }
-    reaching |= {"approve", "reject"}
+    reaching |= {"approve", "reject", "init", "doctor"}
     assert {name for name, options in taking.items() if options} == reaching
     assert {tuple(options) for options in taking.values()} == {
         (),

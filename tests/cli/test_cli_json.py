@@ -148,6 +148,10 @@ def test_the_servers_documents_have_their_pinned_shapes(own_cli: CommandLine) ->
     printed = Printed(own_cli)
     for command in ("status", "up", "status", "up", "down", "down"):
         printed(command)
+        if command == "up":
+            at = printed.documents["up"][-1]["address"]
+            printed("init", "--address", at, "--namespace", "shapes")
+            printed("doctor")
     printed.documents["--version"].append(printed.read(own_cli("--version", "--json")))
     compare_with_the_pinned(printed.documents)
 

@@ -148,7 +148,7 @@ async def test_embedded_and_by_address(home: Home, monkeypatch: pytest.MonkeyPat
             assert (configured.address, configured.namespace) == (embedded.address, "default")
         assert (
             await refusal(Target(namespace="nope"))
-            == f"the Temporal server at {embedded.address} has no namespace 'nope': create it, or"
-            " name another with --namespace or TEMPORAL_NAMESPACE"
+            == f"the Temporal server at {embedded.address} has no namespace 'nope': make it with"
+            " 'holdfast init', or name another with --namespace or TEMPORAL_NAMESPACE"
         )
     assert (await server_status(home)).state is ServerState.STOPPED

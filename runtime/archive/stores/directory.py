@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from runtime.archive.stores.tries import check_try
 from runtime.base.errors import ArchiveError, ObjectMissing
 from runtime.base.failpoints import failpoint
 
@@ -102,6 +103,12 @@ class DirectoryStore:
         except OSError as error:
             raise ArchiveError(f"cannot list {self.root / prefix}: {error.strerror}") from error
         yield from (name for name in names if prefix or name != _TMP)
+
+    def remove_try(self, key: str) -> None:
+        """See ``Forgetting``."""
+        check_try(key)
+        with suppress(OSError):
+            self._path(key).unlink(missing_ok=True)
 
     def __str__(self) -> str:
         return str(self.root)

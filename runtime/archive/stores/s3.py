@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
@@ -20,6 +21,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from runtime.archive.stores.tries import check_try
 from runtime.base.errors import ArchiveError, InputError, ObjectMissing
 from runtime.base.failpoints import failpoint
 
@@ -154,6 +156,12 @@ class S3Store:
         for page in self._pages(prefix, Delimiter="/"):
             for entry in page.get("CommonPrefixes", ()):
                 yield entry["Prefix"][len(self._prefix + prefix) :].rstrip("/")
+
+    def remove_try(self, key: str) -> None:
+        """See ``Forgetting``: an identity that may not delete is no worse for it."""
+        check_try(key)
+        with suppress(BotoCoreError, ClientError):
+            self._client.delete_object(Bucket=self._bucket, Key=self._prefix + key)
 
     def __str__(self) -> str:
         return f"s3://{self._bucket}/{self._prefix}".rstrip("/")

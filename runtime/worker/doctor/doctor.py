@@ -1,0 +1,34 @@
+"""All that a worker needs, looked at in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from runtime.base.home import Home
+from runtime.server.target import Target
+from runtime.worker.doctor import machine
+from runtime.worker.doctor.finding import Finding
+from runtime.worker.doctor.server import server
+from runtime.worker.doctor.store import store
+
+
+async def examine(home: Home, target: Target, store_url: str) -> AsyncIterator[Finding]:
+    """What is found of each thing, as soon as it was looked at."""
+    yield machine.packages()
+    yield machine.state_directory(home)
+    key = machine.payload_key(home)
+    yield key
+    if (signing := machine.signing_key()) is not None:
+        yield signing
+    found, folder = await asyncio.to_thread(store, store_url)
+    yield found
+    folders: dict[str, Path] = {"state directory": home.path}
+    yield machine.room(folders | ({"archive": folder} if folder is not None else {}))
+    yield await asyncio.to_thread(machine.interpreter)
+    yield await asyncio.to_thread(machine.sandbox)
+    yield machine.provider_keys(os.environ)
+    for finding in await server(target):
+        yield finding

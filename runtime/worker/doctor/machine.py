@@ -1,0 +1,162 @@
+"""What a worker needs of its own machine: packages, the state directory, room, keys, interpreter
+and sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from runtime.archive.signing import SIGNING_KEY, fingerprint, signer_of
+from runtime.base.errors import InputError
+from runtime.base.home import Home
+from runtime.server.authentic import KEY, key_of
+from runtime.worker.doctor.finding import Finding, failed, good, worrying
+
+LITTLE_BYTES = 5 << 30
+"""Free space of which a worker is warned: a batch may write that in a night."""
+
+TOO_LITTLE_BYTES = 256 << 20
+"""Free space with which no batch should begin."""
+
+_OLDEST = (3, 11)
+
+
+def packages() -> Finding:
+    """Python and the packages that Holdfast requires, as its distribution says."""
+    python = sys.version.split()[0]
+    if sys.version_info < _OLDEST:
+        return failed("versions", f"Python {python}", "use Python 3.11 or later")
+    try:
+        told = requires("holdfast") or []
+    except PackageNotFoundError:
+        return failed("versions", "holdfast is not installed", "install it with pip")
+    wrong = [problem for text in told if (problem := _wrong(Requirement(text)))]
+    if wrong:
+        return failed(
+            "versions", "; ".join(wrong), "install with: pip install -c requirements.lock holdfast"
+        )
+    shown = ", ".join(f"{name} {version(name)}" for name in ("temporalio", "pydantic-monty"))
+    return good("versions", f"holdfast {version('holdfast')}, Python {python}, {shown}")
+
+
+def _wrong(required: Requirement) -> str:
+    """What is wrong with a package; nothing if it is not meant for this machine, or an extra's."""
+    if required.marker is not None and not required.marker.evaluate({"extra": ""}):
+        return ""
+    try:
+        found = version(required.name)
+    except PackageNotFoundError:
+        return f"{required.name} is not installed"
+    if required.specifier.contains(found, prereleases=True):
+        return ""
+    return f"{required.name} is {found}, and has to be {required.specifier}"
+
+
+def state_directory(home: Home) -> Finding:
+    """The state directory and the files in it that hold secrets, by their modes and owners."""
+    open_ = [str(path) for path in _private(home) if _others_may(path)]
+    if open_:
+        return failed(
+            "files",
+            f"open to other users of this machine: {', '.join(open_)}",
+            f"chmod -R go= {home.path}",
+        )
+    return good("files", f"the state directory {home.path} is this user's alone")
+
+
+def _private(home: Home) -> Iterator[Path]:
+    yield from (path for path in (home.path, home.server, home.database) if path.exists())
+
+
+def _others_may(path: Path) -> bool:
+    about = path.stat()
+    return about.st_uid not in {os.geteuid(), 0} or bool(stat.S_IMODE(about.st_mode) & 0o077)
+
+
+def payload_key(home: Home) -> Finding:
+    """The key that payloads are signed with; by its name, workers can be compared."""
+    try:
+        key = key_of(home)
+    except InputError as error:
+        return failed("key", str(error))
+    where = KEY if os.environ.get(KEY) else str(home.key)
+    return good("key", f"payloads are signed with key {key.name.hex()} of {where}")
+
+
+def signing_key() -> Finding | None:
+    """The key that signs ends of runs, if there is one."""
+    try:
+        signer = signer_of()
+    except InputError as error:
+        return failed("signing", str(error), f"correct {SIGNING_KEY}, or unset it")
+    if signer is None:
+        return None
+    return good("signing", f"ends of runs are signed by {fingerprint(signer(b'').public_key)}")
+
+
+def room(folders: Mapping[str, Path]) -> Finding:
+    """Free space where a worker writes."""
+    seen, least = [], LITTLE_BYTES
+    for what, folder in folders.items():
+        free = shutil.disk_usage(_existing(folder)).free
+        seen.append(f"{what} {free / 2**30:.1f} GiB free")
+        least = min(least, free)
+    if least < TOO_LITTLE_BYTES:
+        return failed("disk", ", ".join(seen), "make room")
+    if least < LITTLE_BYTES:
+        return worrying("disk", ", ".join(seen), "make room before a large batch")
+    return good("disk", ", ".join(seen))
+
+
+def _existing(folder: Path) -> Path:
+    return next(path for path in (folder, *folder.parents) if path.exists())
+
+
+def interpreter() -> Finding:
+    """The interpreter of statements, by a statement that it runs."""
+    from runtime.interpreter import pool
+
+    try:
+        with pool.session() as session:
+            session.feed_run("1 + 1")
+    except (pool.NoVerdict, pool.InterpreterStopped, OSError, RuntimeError) as error:
+        return failed("interpreter", f"{type(error).__name__}: {error}", "reinstall pydantic-monty")
+    finally:
+        with suppress(RuntimeError):
+            pool.close()
+    return good("interpreter", "a statement ran")
+
+
+def sandbox() -> Finding:
+    """The sandbox of commands, by a command that runs in it."""
+    from runtime.sandbox.choice import sandbox_of
+    from runtime.sandbox.command import SandboxUnavailable
+
+    try:
+        sandbox_of("auto")
+    except SandboxUnavailable as error:
+        return worrying("sandbox", str(error), "jobs that run commands will be refused here")
+    return good("sandbox", "a command ran in bubblewrap")
+
+
+def provider_keys(environment: Mapping[str, str]) -> Finding:
+    """Whether there is a provider's key; which are needed, a jobs file's check tells."""
+    names = sorted(
+        name for name, value in environment.items() if name.endswith("_API_KEY") if value
+    )
+    if names:
+        return good("models", f"keys: {', '.join(names)}")
+    return worrying(
+        "models",
+        "no provider's key is in the environment",
+        "set what the jobs' models need, such as OPENAI_API_KEY; scripted models need none",
+    )

@@ -1,0 +1,159 @@
+"""Whether the Temporal server and the namespace are as a worker needs them, and agree about the
+time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import (
+    DescribeNamespaceRequest,
+    DescribeTaskQueueRequest,
+    GetSystemInfoRequest,
+    PollActivityTaskQueueRequest,
+)
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from runtime.base.errors import InputError, ServerError
+from runtime.base.search_attributes import TYPES
+from runtime.server.connection import Connection, connect
+from runtime.server.preparing import found_attributes
+from runtime.server.target import Target
+from runtime.worker.doctor.finding import Finding, failed, good, worrying
+
+SKEW_SECONDS = 5.0
+"""How far this machine's clock and the server's may be from each other unnoticed."""
+
+MOST_SKEW_SECONDS = 300.0
+"""Beyond this, S3 will soon refuse requests (15 minutes), and times in records mislead."""
+
+POLL_SECONDS = 20
+_LOOKS = 100
+
+Clock = Callable[[], float]
+"""Seconds since 1970 by this machine."""
+
+
+async def server(target: Target, clock: Clock = time.time) -> list[Finding]:
+    """What was found of the server of ``target``."""
+    try:
+        async with connect(target) as connection:
+            return [
+                await _version(connection),
+                await _namespace(connection.client),
+                await _attributes(connection.client),
+                await _time(connection.client, clock),
+            ]
+    except (ServerError, InputError) as error:
+        advice = ""
+        if "has no namespace" in str(error):
+            advice = "'holdfast init' with the same options makes it"
+        return [failed("server", str(error), advice)]
+
+
+async def _version(connection: Connection) -> Finding:
+    service = connection.client.workflow_service
+    about = await service.get_system_info(GetSystemInfoRequest())
+    kind = "embedded, " if connection.embedded is not None else ""
+    return good("server", f"{kind}{connection.address}, Temporal {about.server_version}")
+
+
+async def _namespace(client: Client) -> Finding:
+    try:
+        about = await client.workflow_service.describe_namespace(
+            DescribeNamespaceRequest(namespace=client.namespace)
+        )
+    except RPCError as error:
+        return worrying(
+            "namespace", f"{client.namespace} may not be described: {error.message}", "none needed"
+        )
+    days = about.config.workflow_execution_retention_ttl.ToTimedelta() / timedelta(days=1)
+    seen = f"{client.namespace}, histories of closed runs are kept {days:g} days"
+    if days < 7:
+        return worrying(
+            "namespace",
+            seen,
+            "'holdfast init --retention 30d' keeps them longer; 'replay' needs them, 'fork' does"
+            " not",
+        )
+    return good("namespace", seen)
+
+
+async def _attributes(client: Client) -> Finding:
+    try:
+        found = await found_attributes(client)
+    except RPCError as error:
+        return worrying(
+            "search", f"attributes may not be listed: {error.message}", "ask an administrator"
+        )
+    missing = [str(name) for name in TYPES if name not in found]
+    if missing:
+        return worrying(
+            "search",
+            f"not registered: {', '.join(missing)}; jobs run, and Temporal's list does not tell",
+            "'holdfast init' with the same options adds them",
+        )
+    return good("search", f"{len(TYPES)} search attributes")
+
+
+async def _time(client: Client, clock: Clock) -> Finding:
+    """Compare clocks: the server says when it was last asked for work on a queue of our own.
+
+    That needs only what every worker may do, and leaves nothing behind.
+    """
+    try:
+        before, told, after = await _asked(client, clock)
+    except RPCError as error:
+        return failed(
+            "queues",
+            f"work may not be asked for: {error.message}",
+            "give this identity the right to poll task queues of the namespace",
+        )
+    if told is None:
+        return worrying("clock", "the server did not say what time it has", "try again")
+    skew = max(before - told, told - after, 0.0)
+    if skew > MOST_SKEW_SECONDS:
+        return failed("clock", f"{skew:.0f} s from the server's", "let NTP set it")
+    if skew > SKEW_SECONDS:
+        return worrying("clock", f"{skew:.0f} s from the server's", "let NTP set it")
+    return good("clock", f"agrees with the server's within {SKEW_SECONDS:.0f} s")
+
+
+async def _asked(client: Client, clock: Clock) -> tuple[float, float | None, float]:
+    service, queue = client.workflow_service, f"holdfast-doctor-{secrets.token_hex(8)}"
+    before = clock()
+    poll = asyncio.create_task(
+        service.poll_activity_task_queue(
+            PollActivityTaskQueueRequest(
+                namespace=client.namespace, task_queue=TaskQueue(name=queue), identity=queue
+            ),
+            timeout=timedelta(seconds=POLL_SECONDS),
+        )
+    )
+    try:
+        for _ in range(_LOOKS):
+            if poll.done():
+                poll.result()
+            seen = await service.describe_task_queue(
+                DescribeTaskQueueRequest(
+                    namespace=client.namespace,
+                    task_queue=TaskQueue(name=queue),
+                    task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+                )
+            )
+            if seen.pollers:
+                return before, seen.pollers[0].last_access_time.ToNanoseconds() / 1e9, clock()
+            await asyncio.sleep(0.1)
+        return before, None, clock()
+    finally:
+        poll.cancel()
+        with suppress(asyncio.CancelledError, RPCError):
+            await poll
