@@ -309,7 +309,8 @@ class WorkspaceChanged(Worked):
     before if nothing changed.
 
     ``changed`` are paths with ``A``, ``M`` or ``D``, of all ``count`` the first. ``base`` is the
-    version from which it started.
+    version from which it started. All further changes are in the folders ``within``, ``""`` being
+    the workspace.
     """
 
     value: Any = None
@@ -317,6 +318,7 @@ class WorkspaceChanged(Worked):
     base: str = ""
     changed: tuple[tuple[str, str], ...] = ()
     count: int = 0
+    within: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     error_type: str | None = None
     error_message: str = ""
 

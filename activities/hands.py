@@ -12,7 +12,7 @@ import base64
 import contextvars
 import errno
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -320,13 +320,24 @@ def _uses(changed: WorkspaceChanged) -> tuple[str, ...]:
 def _told(version: str, before: Tree, after: Tree, value: Any) -> WorkspaceChanged:
     """The result of an effect that led from one tree to another."""
     changes = before.difference(after)
+    told = letters(before, changes)
     return WorkspaceChanged(
         value=value,
         version=after.version,
         base=version,
-        changed=tuple(letters(before, changes))[:TOLD_PATHS],
+        changed=tuple(told[:TOLD_PATHS]),
         count=len(changes),
+        within=folders([path for path, _ in told[TOLD_PATHS:]], TOLD_PATHS),
     )
+
+
+def folders(paths: Sequence[str], most: int) -> tuple[str, ...]:
+    """The deepest folders, ``most`` at most, in which all paths are; ``""`` is the one of all."""
+    parents = [path.split("/")[:-1] for path in paths]
+    depth = max(map(len, parents), default=0)
+    while len(found := {"/".join(parts[:depth]) for parts in parents}) > most:
+        depth -= 1
+    return tuple(sorted(found))
 
 
 def letters(before: Tree, changes: Changes) -> list[tuple[str, str]]:

@@ -495,7 +495,8 @@ def note_source(store: NodeStore, fresh: ViewState, cause: Cause) -> None:
             continue
         behind = state.rendering.fingerprint != fresh.rendering.fingerprint
         if state.mode is Mode.PAUSED and behind != state.dirty.source_changed:
-            store.put(state.evolve(dirty=state.dirty.evolve(source_changed=behind)), cause)
+            dirty = state.dirty.evolve(source_changed=behind)
+            store.put(state.evolve(dirty=dirty, written=None), cause)
 
 
 def raised_by(result: ReadResult) -> Raised:

@@ -8,7 +8,17 @@ from runtime.base.fences import label, phrase
 from runtime.base.redaction.marks import count_marks
 from runtime.context.diffs import line_diff
 from runtime.context.sources import ALL_TOKENS, STANDS_IN_SINCE
-from runtime.context.states import AnyNode, FreqKind, GroupState, NoteState, RenderedView, ViewState
+from runtime.context.states import (
+    AnyNode,
+    Change,
+    FreqKind,
+    GroupState,
+    Mode,
+    NoteState,
+    RenderedView,
+    ViewState,
+    Written,
+)
 
 SHOWN_NAMES = 20
 """Names that one line lists of many."""
@@ -36,11 +46,10 @@ def describe_change(before: AnyNode, after: AnyNode, names: Names) -> str:
     if isinstance(before, ViewState) and isinstance(after, ViewState):
         parts += (
             _fault(before, after)
-            + _content(before.rendering, after.rendering)
+            + _content(before.rendering, after.rendering, changed_by(after))
             + _moves(before, after)
+            + _behind(before, after)
         )
-        if after.dirty.source_changed and not before.dirty.source_changed:
-            parts.append("its source has changed since; Refresh() shows it")
     if isinstance(before, GroupState) and isinstance(after, GroupState):
         parts += _members(before, after, names)
     if isinstance(after, NoteState) and before.rendering.text != after.rendering.text:
@@ -58,23 +67,52 @@ def _fault(before: ViewState, after: ViewState) -> list[str]:
         return []
     if after.fault is None:
         return ["readable again"]
-    return [f"unreadable ({phrase(after.fault)}); still shows its last known state"]
+    by = after.written
+    since = f" since {statement_of(by)}" if by is not None and by.change is Change.DELETED else ""
+    return [f"unreadable ({phrase(after.fault)}){since}; still shows its last known state"]
 
 
-def _content(before: RenderedView, after: RenderedView) -> list[str]:
+def statement_of(written: Written) -> str:
+    """The statement that did it, as the model reads of it."""
+    return f"turn {written.turn}'s statement"
+
+
+def changed_by(state: ViewState) -> str:
+    """What is said of a source that is another now: whose doing it was, if it was the job's."""
+    if state.written is None:
+        return "its source changed"
+    return f"changed by {statement_of(state.written)}"
+
+
+def _behind(before: ViewState, after: ViewState) -> list[str]:
+    """That the source is known to be another than what the view shows."""
+    by = after.written
+    if not after.dirty.source_changed or (before.dirty.source_changed and before.written == by):
+        return []
+    if by is None:
+        return ["its source has changed since; Refresh() shows it"]
+    word = {Change.MAYBE: "may be changed", Change.DELETED: "deleted"}.get(by.change, "changed")
+    after_that = {
+        (Mode.PAUSED, False): "; Refresh() shows it",
+        (Mode.PAUSED, True): "; still shows its last known state",
+    }.get((after.mode, by.change is Change.DELETED), "")
+    return [f"{word} by {statement_of(by)}{after_that}"]
+
+
+def _content(before: RenderedView, after: RenderedView, changed: str) -> list[str]:
     if before.fingerprint == after.fingerprint:
         return []
     if (before.pos, before.lod, before.budget) != (after.pos, after.lod, after.budget):
-        return ["its source changed"]
+        return [changed]
     diff = line_diff(before, after)
     if diff.lines:
-        return [f"its source changed, +{diff.added} -{diff.removed} lines of those shown"]
+        return [f"{changed}, +{diff.added} -{diff.removed} lines of those shown"]
     grown = (
         f" ({before.total_lines:,} to {after.total_lines:,} lines)"
         if before.total_lines != after.total_lines
         else ""
     )
-    return [f"its source changed outside the lines shown{grown}"]
+    return [f"{changed} outside the lines shown{grown}"]
 
 
 def _moves(before: ViewState, after: ViewState) -> list[str]:
@@ -147,8 +185,15 @@ def header(state: AnyNode, names: Names, *, lod: int, tokens: int) -> str:
     if state.fault is not None:
         marks.append(f"last known state, now unreadable: {phrase(state.fault)}")
     elif state.dirty.source_changed:
-        marks.append("source changed since; Refresh() shows it")
+        marks.append(f"{_since(state)}; Refresh() shows it")
     return f"[{name}: view of {label(state.path)} {lines_of(state.rendering)}, {', '.join(marks)}]"
+
+
+def _since(state: ViewState) -> str:
+    change = Change.CHANGED if state.written is None else state.written.change
+    if change is Change.DELETED:
+        return "source deleted since"
+    return f"source {'may have ' if change is Change.MAYBE else ''}changed since"
 
 
 def lines_of(rendering: RenderedView) -> str:

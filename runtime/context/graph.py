@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, get_args
 
-from runtime.context import api, checkpoint, feed, groups, holding, ticks, waits
+from runtime.context import api, checkpoint, feed, groups, holding, own_changes, ticks, waits
 from runtime.context.background import Background
 from runtime.context.calls import Calls, framed, missing, text_of
 from runtime.context.describe import small_digest
@@ -20,6 +20,7 @@ from runtime.context.feed import Delta
 from runtime.context.handles import HandleTable, Table
 from runtime.context.index import creation_order
 from runtime.context.outcomes import NodeRef, Outcome, PendingCall, Raised, Returned
+from runtime.context.own_changes import OwnChanges
 from runtime.context.sources import ALL_TOKENS, ReadRequest, ReadResult
 from runtime.context.states import AnyNode, GroupState, ViewState, Wait
 from runtime.context.store import Cause, NodeStore, Snapshot
@@ -85,6 +86,11 @@ class ContextGraph:
         """
         with self._store.open(turn):
             return self._calls.complete(call, result)
+
+    def files_changed(self, changes: OwnChanges, *, turn: int) -> None:
+        """Mark the views of files that the job's own statement of ``turn`` has just changed."""
+        with self._store.open(turn):
+            own_changes.mark(self._store, changes)
 
     def get_attribute(self, obj_id: str, name: str) -> Outcome:
         """An attribute of a node; an unknown one raises ``AttributeError`` in the statement."""

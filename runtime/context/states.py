@@ -178,16 +178,36 @@ class NodeState(ContextValue):
         return self.last_tick_turn == NEVER or turn - self.last_tick_turn >= self.min_turn_interval
 
 
+class Change(StrEnum):
+    """What became of a view's source: that it may have changed is all that is known of a listing,
+    and where more files changed than are named.
+    """
+
+    CHANGED = "changed"
+    DELETED = "deleted"
+    MAYBE = "maybe"
+
+
+class Written(ContextValue):
+    """What a statement of the job's own did to a view's source, and in which turn."""
+
+    turn: int
+    change: Change = Change.CHANGED
+
+
 class ViewState(NodeState):
     """A view onto a file.
 
-    ``fault`` says why its source could not be read the last time, if it could not.
+    ``fault`` says why its source could not be read the last time, if it could not. ``written`` is
+    what the job itself did to the source last, as long as nothing else is known to have changed it.
     """
 
     obj_type: Literal["view"] = "view"
     path: str
     pos: str
     fault: str | None = None
+    # Left out where there is none: states of before have the digests that they had.
+    written: Written | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class SeenMember(ContextValue):

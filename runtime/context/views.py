@@ -83,17 +83,22 @@ def with_reading(
     """
     if result.status is ReadStatus.ERROR:
         return state.evolve(fault=fault_of(result), dirty=DirtyFlags())
+    another = result.fingerprint != state.rendering.fingerprint
+    # A change that nobody announced was not made by the job, and one that was announced and is not
+    # there was undone.
+    written = state.written if another == state.dirty.source_changed else None
+    read = state.evolve(written=written, fault=None, dirty=DirtyFlags())
     if result.status is ReadStatus.UNCHANGED:
         if not state.rendering.basis:
             raise ValueError(
                 f"{state.obj_id} has no rendering, so its reading cannot be 'unchanged'"
             )
         rendering = state.rendering.evolve(pos=request.pos, lod=request.lod, budget=request.tokens)
-        return state.evolve(rendering=rendering, fault=None, dirty=DirtyFlags())
+        return read.evolve(rendering=rendering)
     rendering = rendering_of(request, result, count)
     rendering = rendering.evolve(note=note_after(state.rendering.note, rendering.note))
     previous = last_shown if rendering != state.rendering else state.previous
-    return state.evolve(rendering=rendering, previous=previous, fault=None, dirty=DirtyFlags())
+    return read.evolve(rendering=rendering, previous=previous)
 
 
 def fault_of(result: ReadResult) -> str:

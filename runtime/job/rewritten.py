@@ -17,7 +17,7 @@ from runtime.history.events import (
 _SHOWN_OTHERWISE = frozenset({"SetLod", "SetTokens", "SetPos", "Scroll", "Refresh"})
 """Methods after which a view shows something else. Others change whether and when it is read."""
 
-_OF_THE_SOURCE = ("its source", "readable")
+_OF_THE_SOURCE = ("its source", "readable", "by turn ")
 """What the line of an event has that tells of the source.
 
 Ticks also carry out what a method asked for: then that is the cause.

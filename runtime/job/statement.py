@@ -12,6 +12,7 @@ from runtime.base.redaction.computed import without_keys
 from runtime.base.values import Value
 from runtime.context import api
 from runtime.context.contract import any_once, type_stubs
+from runtime.context.own_changes import OwnChanges
 from runtime.interpreter import namespace, output
 from runtime.interpreter.host import Answer, Effect, EffectKind
 from runtime.interpreter.job_host import Finished, JobHost
@@ -103,6 +104,8 @@ class JobStatement:
             if isinstance(told.get("value"), dict):
                 # Two runs of one command differ in it, and in nothing that counts.
                 told["value"].pop("seconds", None)
+            changes = OwnChanges.of(told["changed"], told["count"], told.get("within", ()))
+            self._desk.graph.files_changed(changes, turn=self._desk.turn)
         self.effects.append(
             EffectRecord(
                 kind=effect.kind,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from runtime.archive.workspaces import opening_of, workspace_after
 from runtime.base.spec.models import Writable
 from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
+from runtime.projection.segments import SegmentKind
 from tests.replay.replays import fork_job, frozen_again, reexecution, replayed
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage
@@ -60,15 +62,37 @@ async def recorded(stage: Stage, turns: int, **writable: object) -> tuple[str, l
     return outcome.run, found
 
 
+def told(archive: JobArchive, run: str, turns: int) -> list[str]:
+    """Which statement each prompt's feed says that a file was changed by, or is gone since."""
+    return [
+        f"{turn}: {found[0]}"
+        for turn in range(1, turns + 1)
+        for segment in archive.turn_layout(run, turn)
+        if segment.kind is SegmentKind.DELTA
+        for found in re.finditer(r"\w+ turn \d+'s statement", segment.text)
+    ]
+
+
 async def test_back_at_each_statement_its_files_are_there(stage: Stage) -> None:
-    """Executed again from each statement on, each comes to the files that it came to before."""
+    """Executed again from each statement on, each comes to the files that it came to before, and
+    the next prompt names the same statements.
+    """
     turns = 14
     run, before = await recorded(stage, turns)
     archive = archive_of(stage, "job")
+    named = told(archive, run, turns)
+    assert named == [
+        "8: since turn 7's statement",
+        "10: by turn 9's statement",
+        "11: by turn 10's statement",
+        "14: by turn 13's statement",
+        "14: since turn 13's statement",
+    ]
     for start in range(1, turns + 1):
         outcome, found = await replayed(stage, "job", reexecution(stage, "job", run, start))
         assert [one.line() for one in found] == [], start
         assert versions(archive, outcome.run, turns) == before, start
+        assert told(archive, outcome.run, turns) == named, start
     assert sound(archive)
     await replay_runs(stage.client, stage, "job", every=5)
 
