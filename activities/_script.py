@@ -34,7 +34,7 @@ class ScriptedFailure(BaseModel):
     ``retry_after`` is in seconds.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     status: int = Field(ge=400, le=599)
     message: str = "scripted failure"
@@ -44,7 +44,7 @@ class ScriptedFailure(BaseModel):
 class ScriptedCall(BaseModel):
     """A native tool call as it stands, for replies that a well-behaved model would not give."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: str = TOOL_NAME
     arguments: str
@@ -60,7 +60,7 @@ class ScriptedReply(BaseModel):
     turn, and the reply comes on the next.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     text: str = ""
     code: str | None = None

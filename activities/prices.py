@@ -28,7 +28,7 @@ class Price(BaseModel):
     unless it says.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)

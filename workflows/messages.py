@@ -19,14 +19,16 @@ from runtime.job.stops import JobStatus
 
 TASK_QUEUE = "holdfast"
 
-WORKFLOW_TYPES = frozenset({"JobWorkflow", "BatchWorkflow"})
+JOB_WORKFLOW, BATCH_WORKFLOW = "JobWorkflow", "BatchWorkflow"
+
+WORKFLOW_TYPES = frozenset({JOB_WORKFLOW, BATCH_WORKFLOW})
 """Holdfast's workflows, by their names; a worker may have others too."""
 
 
 class Message(BaseModel):
     """A frozen value that crosses the workflow boundary."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Origin(Message):

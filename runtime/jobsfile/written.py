@@ -10,7 +10,6 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pathspec import GitIgnoreSpec
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -405,6 +404,8 @@ class WrittenWorkspace(Written):
     @field_validator("exclude", "keep")
     @classmethod
     def _patterns(cls, patterns: list[str]) -> list[str]:
+        from pathspec import GitIgnoreSpec
+
         for pattern in patterns:
             try:
                 GitIgnoreSpec.from_lines([pattern])
@@ -484,7 +485,9 @@ OwnPrice = Annotated[
 class WrittenModel(BaseModel):
     """A litellm model, or scripted/FILE. Further keys are passed to litellm as they are."""
 
-    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(
+        strict=True, extra="allow", allow_inf_nan=False, frozen=True, defer_build=True
+    )
 
     name: str = Field(
         pattern=r"^\S(.*\S)?$",

@@ -79,7 +79,7 @@ _LAUNCH = (
 class ServerInfo(BaseModel):
     """A server process of a state directory, as ``server.json`` describes it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     pid: int
     port: int

@@ -28,7 +28,7 @@ NO_MODEL = "none"
 class Spec(BaseModel):
     """A frozen value; unknown fields are an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class Budget(Spec):

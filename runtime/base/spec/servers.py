@@ -10,7 +10,7 @@ DEFAULT_TIMEOUT = 60.0
 
 
 class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class ServerSpec(_Value):
