@@ -14,15 +14,17 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
-
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+from typing import TYPE_CHECKING, Any
 
 from runtime.archive.forms import Signature
 from runtime.base.digests import canonical_json
 from runtime.base.errors import InputError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
 
 SIGNING_KEY = "HOLDFAST_SIGNING_KEY"
 PUBLIC_KEY = "HOLDFAST_PUBLIC_KEY"
@@ -63,6 +65,9 @@ def is_valid(signature: Signature, text: bytes) -> bool:
     """Whether the signature is one of ``text`` by the key that it names; who holds that key is
     another question.
     """
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
     try:
         key = Ed25519PublicKey.from_public_bytes(
             base64.b64decode(signature.public_key, validate=True)
@@ -96,6 +101,10 @@ def fingerprint(public_key: str) -> str:
 
 
 def _private_key(given: str) -> Ed25519PrivateKey:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
     data = _read(given, SIGNING_KEY)
     try:
         if data.lstrip().startswith(b"-----BEGIN"):
@@ -113,6 +122,10 @@ def _private_key(given: str) -> Ed25519PrivateKey:
 
 
 def _public_key(given: str) -> Ed25519PublicKey:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
     data = _read(given, "the public key")
     try:
         if data.lstrip().startswith(b"-----BEGIN"):

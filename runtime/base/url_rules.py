@@ -12,8 +12,10 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import httpx
+if TYPE_CHECKING:
+    import httpx
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -53,6 +55,8 @@ class UrlRule:
             raise ValueError(
                 f"expected https:// before a host with a path; did you mean https://{entry}?"
             )
+        import httpx
+
         below = rest.startswith("*.")
         try:
             url = httpx.URL(f"{scheme or 'https'}://{rest.removeprefix('*.')}")
@@ -80,6 +84,8 @@ def rule_for(url: str, allowed: Sequence[str]) -> UrlRule | None:
     """The first of the rules ``allowed`` that covers ``url``; None for what none covers, or what is
     no plain web address.
     """
+    import httpx
+
     try:
         asked = httpx.URL(url)
     except (httpx.InvalidURL, UnicodeError):

@@ -5,15 +5,17 @@ that watches.
 from __future__ import annotations
 
 import asyncio
+import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from temporalio.common import WorkerDeploymentVersion
-
+from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.archive.stores.directory import DirectoryStore
+from runtime.base.errors import HoldfastError
 from runtime.base.home import state_home
 from runtime.base.spec.models import BatchSpec
 from runtime.base.standings import OPEN
@@ -31,10 +33,12 @@ from runtime.client.watch import Ended, Silent, Watch
 from runtime.job.stops import JobStatus
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
-from runtime.worker.worker import GRACE, RELEASE, running_worker
 from workflows.messages import JobOutcome, JobProgress, batch_queue
 
 SOME_FAILED, BUDGET = 1, 3
+
+_LOOKED_AT = 4
+"""So many of a batch's jobs tell whether there will be work to do."""
 
 
 class Lost(Enum):
@@ -74,6 +78,8 @@ class Seen:
 async def run_batch(request: Request, reporter: Reporter) -> int:
     """Run or resume a batch; returns the exit code."""
     store = await asyncio.to_thread(archive_of, request.batch.store)
+    # A daemon: nobody waits for it where nothing is to be done after all.
+    threading.Thread(target=_load, args=(request.batch, store), daemon=True).start()
     try:
         with Interrupts(reporter.stop, f"to go on with the jobs: {request.again}") as interrupts:
             try:
@@ -111,7 +117,10 @@ async def run_workers(
     allowed: tuple[Path, ...] = (),
 ) -> int:
     """Work on the open batches until interrupted; returns the exit code."""
+    from temporalio.common import WorkerDeploymentVersion
+
     from runtime.worker.serving import BatchWorkers
+    from runtime.worker.worker import RELEASE
 
     version = (
         WorkerDeploymentVersion(deployment, build or RELEASE) if deployment is not None else None
@@ -160,6 +169,8 @@ async def _run(
     seen = Seen({job.spec.id: job.outcome for job in plan.jobs if job.outcome is not None})
     interrupted = False
     if len(seen.outcomes) < len(plan.jobs):
+        from runtime.worker.worker import running_worker
+
         reporter.waiting("starting a worker: loading the model library and the interpreter")
         async with running_worker(connection.client, store, task_queue=batch_queue(plan.batch)):
             # From here on jobs run: an interrupt lets the calls in flight end.
@@ -176,6 +187,30 @@ async def _run(
     summary = await asyncio.to_thread(_summary, control, plan, seen)
     reporter.closed(summary, request.again if interrupted else None, request.rerun)
     return INTERRUPTED if interrupted else exit_code(seen.outcomes)
+
+
+def _load(batch: BatchSpec, store: ObjectStore) -> None:
+    """Load what is slow to load while the server starts and the jobs are asked for, if it seems
+    that there is something to do.
+    """
+    if not _has_work(batch, store):
+        return
+    from activities.model import warm
+
+    # The worker loads it again, and says what is wrong.
+    with suppress(Exception):
+        warm()
+
+
+def _has_work(batch: BatchSpec, store: ObjectStore) -> bool:
+    """Whether the archive lacks the end of one of the first jobs; the server knows for certain."""
+    with suppress(HoldfastError):
+        for spec in batch.jobs[:_LOOKED_AT]:
+            archive = JobArchive.of(store, JobKey(batch=batch.batch, job=spec.id))
+            runs = archive.runs()
+            if not runs or archive.end(runs[-1]) is None:
+                return True
+    return False
 
 
 def _written(connection: Connection, store: ObjectStore) -> list[Path]:
@@ -214,6 +249,8 @@ async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: 
     finally:
         following.cancel()
         asking.cancel()
+    from runtime.worker.worker import GRACE
+
     seconds = GRACE.total_seconds()
     note(
         f"draining: calls in flight have {seconds:.0f} s to end, then the worker stops. Again to"

@@ -46,9 +46,8 @@ from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import changes, definition_digest
 from runtime.server.authentic import NotSigned, Refusal, in_activity, in_workflow
 from runtime.workspace.left import LeftWorkspace, left_by
-from workflows.batch import BatchWorkflow
-from workflows.job import JobWorkflow
 from workflows.messages import (
+    BATCH_WORKFLOW,
     BatchOrder,
     BatchState,
     JobOrder,
@@ -179,10 +178,10 @@ class Control:
     async def _submit(self, batch: str, submission: Submission, memo: dict[str, str]) -> None:
         """Hand jobs to the batch, which is started if it does not run."""
         await self.client.execute_update_with_start_workflow(
-            BatchWorkflow.submit,
+            "submit",
             submission,
             start_workflow_operation=WithStartWorkflowOperation(
-                BatchWorkflow.run,
+                BATCH_WORKFLOW,
                 BatchOrder(batch=batch),
                 id=batch_workflow_id(batch),
                 task_queue=batch_queue(batch),
@@ -240,7 +239,7 @@ class Control:
         try:
             archive = JobArchive.of(self.store, key)
             masked = await asyncio.to_thread(masked_message, archive, text)
-            await self._job(key).signal(JobWorkflow.message, Note.of(masked))
+            await self._job(key).signal("message", Note.of(masked))
         except RPCError as error:
             raise _not_running(key, error) from error
 
@@ -273,7 +272,7 @@ class Control:
             kept=kept,
         )
         try:
-            await self._job(key).signal(JobWorkflow.decide, decision)
+            await self._job(key).signal("decide", decision)
         except RPCError as error:
             raise _not_running(key, error) from error
 
@@ -284,7 +283,7 @@ class Control:
             NotFound: if the job does not run.
         """
         try:
-            await self._job(key).signal(JobWorkflow.condense, Note.of())
+            await self._job(key).signal("condense", Note.of())
         except RPCError as error:
             raise _not_running(key, error) from error
 
@@ -309,10 +308,8 @@ class Control:
             NotFound: if the job does neither.
         """
         if await self.waits(key):
-            batch = self.client.get_workflow_handle_for(
-                BatchWorkflow.run, batch_workflow_id(key.batch)
-            )
-            await batch.signal(BatchWorkflow.withdraw, Note.of(key.job))
+            batch = self.client.get_workflow_handle(batch_workflow_id(key.batch))
+            await batch.signal("withdraw", Note.of(key.job))
             return
         # The server accepts the cancellation of a run that has ended, and does nothing.
         if await self.outcome(key) is not None:
@@ -398,12 +395,10 @@ class Control:
         """Tell a batch that runs of its concurrency, which may have changed since it was
         started.
         """
-        handle = self.client.get_workflow_handle_for(
-            BatchWorkflow.run, batch_workflow_id(plan.batch)
-        )
+        handle = self.client.get_workflow_handle(batch_workflow_id(plan.batch))
         try:
             told = Submission(jobs=(), concurrency=plan.concurrency)
-            await _when_ready(lambda: handle.execute_update(BatchWorkflow.submit, told))
+            await _when_ready(lambda: handle.execute_update("submit", told))
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
@@ -438,12 +433,13 @@ class Control:
                 return Running(command, str(told.get("line", ""))) if command else None
         return None
 
-    async def _progress(
-        self, handle: WorkflowHandle[JobWorkflow, JobOutcome]
-    ) -> JobProgress | None:
+    async def _progress(self, handle: WorkflowHandle[Any, JobOutcome]) -> JobProgress | None:
         """Where a running job stands, asked of its worker; None if none answers now."""
         try:
-            return await handle.query(JobWorkflow.progress, rpc_timeout=_SHORT)
+            progress: JobProgress = await handle.query(
+                "progress", result_type=JobProgress, rpc_timeout=_SHORT
+            )
+            return progress
         except (RPCError, WorkflowQueryFailedError, NotSigned):
             return None
 
@@ -476,9 +472,9 @@ class Control:
             )
         return outcome
 
-    def _job(self, key: JobKey, run: str | None = None) -> WorkflowHandle[JobWorkflow, JobOutcome]:
-        return self.client.get_workflow_handle_for(
-            JobWorkflow.run, job_workflow_id(key), run_id=run
+    def _job(self, key: JobKey, run: str | None = None) -> WorkflowHandle[Any, JobOutcome]:
+        return self.client.get_workflow_handle(
+            job_workflow_id(key), run_id=run, result_type=JobOutcome
         )
 
     @cached_property

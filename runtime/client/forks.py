@@ -34,9 +34,8 @@ from runtime.client.resets import Reset
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import definition_digest
 from runtime.server.authentic import in_workflow
-from workflows.job import JobWorkflow
 from workflows.limits import TASK_LIMIT
-from workflows.messages import JobOrder, Origin, batch_queue, job_workflow_id
+from workflows.messages import JOB_WORKFLOW, JobOrder, Origin, batch_queue, job_workflow_id
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ async def _start(
     failpoint("fork.before")
     try:
         handle = await client.start_workflow(
-            JobWorkflow.run,
+            JOB_WORKFLOW,
             job_order,
             id=job_workflow_id(key),
             task_queue=queue,

@@ -32,7 +32,6 @@ from runtime.base.errors import InputError, NotFound, ServerError
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
 from runtime.job.stops import JobStatus
-from workflows.job import JobWorkflow
 from workflows.messages import JobOutcome, job_workflow_id
 
 ORDER_BYTES = 500_000
@@ -100,11 +99,12 @@ async def outcome_of_reset(client: Client, made: Reset) -> JobOutcome:
     Raises:
         ServerError: if another reset, or a termination, ended it: its steps stay in the archive.
     """
-    handle = client.get_workflow_handle_for(
-        JobWorkflow.run, job_workflow_id(made.key), run_id=made.run
+    handle = client.get_workflow_handle(
+        job_workflow_id(made.key), run_id=made.run, result_type=JobOutcome
     )
     try:
-        return await handle.result()
+        outcome: JobOutcome = await handle.result()
+        return outcome
     except WorkflowFailureError as error:
         if isinstance(error.cause, TerminatedError):
             raise ServerError(

@@ -35,7 +35,6 @@ from runtime.base.spec.models import (
 from runtime.base.spec.servers import ServerSpec
 from runtime.history.condensers.settings import contradiction
 from runtime.jobsfile.problems import Location, Problems, shown
-from runtime.jobsfile.result_schema import schema_fault
 from runtime.jobsfile.written import (
     MAX_OPTION_BYTES,
     SET_BY_HOLDFAST,
@@ -320,7 +319,11 @@ class Resolver:
                 )
 
     def _result(self, schema: dict[str, Any] | None, at: Location) -> None:
-        if schema is not None and (fault := schema_fault(schema)):
+        if schema is None:
+            return
+        from runtime.jobsfile.result_schema import schema_fault
+
+        if fault := schema_fault(schema):
             self._problems.add(at, fault)
 
     def _job_tools(self, targets: list[str], at: Location) -> tuple[ToolSpec, ...]:

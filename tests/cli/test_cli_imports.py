@@ -40,16 +40,61 @@ print(code, *sys.modules, file=sys.stderr)
 """
 
 
+NOT_BEFORE_WORK = {
+    "activities.model",
+    "aiohttp",
+    "boto3",
+    "httpx",
+    "jsonschema",
+    "litellm",
+    "mcp",
+    "openai",
+    "pydantic_monty",
+    "runtime.worker.worker",
+    "temporalio.worker",
+    "tree_sitter",
+    "workflows.batch",
+    "workflows.job",
+}
+"""What ``run`` loads only once there is a job to work on."""
+
+PLANNED = """
+import sys
+from pathlib import Path
+from runtime.cli import running
+from runtime.client.preflight import check
+from runtime.jobsfile.load import load
+loaded = load(Path(sys.argv[1]))
+check(loaded, loaded.batch.store)
+running.Control, running.connect
+print(0, *sys.modules, file=sys.stderr)
+"""
+"""``run`` as far as the question to the server."""
+
+PREPARED = """
+import sys
+from runtime.base.values import JobKey, Usage
+from runtime.archive import forms
+built = [
+    name
+    for name, form in vars(forms).items()
+    if getattr(form, "__pydantic_complete__", False) and form.__module__.startswith("runtime.")
+]
+print(0, *built, file=sys.stderr)
+"""
+"""The archive's forms whose validators are made by importing them."""
+
+
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An archive in a directory, with jobs that have ended."""
     return releases()[0].unpack(tmp_path_factory.mktemp("release"))[0]
 
 
-def imported(*arguments: str) -> set[str]:
+def imported(*arguments: str, program: str = PROGRAM) -> set[str]:
     """The modules of a process that carried a command out."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True
     )
     code, *names = done.stderr.splitlines()[-1].split()
     assert code == "0", done.stderr
@@ -74,3 +119,18 @@ def test_asking_for_help_imports_no_job_at_all() -> None:
     assert (
         names & {"pydantic", "asyncio", "runtime.base.spec.models", "runtime.archive.job"} == set()
     )
+
+
+def test_run_loads_no_worker_before_it_knows_that_there_is_work(tmp_path: Path) -> None:
+    """A jobs file that is done already costs what reading it and asking for it costs."""
+    script = tmp_path / "s.py"
+    script.write_text("def respond(messages):\n    return {'code': 'finish(1)'}\n")
+    jobs = tmp_path / "jobs.yaml"
+    jobs.write_text("jobs:\n  - {id: one, goal: Go., workspace: ., model: scripted/s.py}\n")
+    names = imported(str(jobs), program=PLANNED)
+    assert names & NOT_BEFORE_WORK == set()
+
+
+def test_no_value_is_prepared_before_it_is_used() -> None:
+    """The validators of some hundred classes take longer to make than most commands run."""
+    assert imported(program=PREPARED) == set()
