@@ -52,6 +52,15 @@ put there.
 """
 
 
+_FIXED = "validate_and_fix_openai_messages"
+"""litellm's function that makes every message anew, to see what a message of its user's may be."""
+
+_ENDED = "_finalize_completed_stream"
+"""What litellm's stream does each time that it is asked for more after its end: it puts the whole
+response together.
+"""
+
+
 def quieten(lite: Any) -> None:
     """Replace what works for callbacks. Methods that a release does not have are left out."""
     logging: Any = import_module("litellm.litellm_core_utils.litellm_logging").Logging
@@ -64,9 +73,15 @@ def quieten(lite: Any) -> None:
     utils: Any = import_module("litellm.utils")
     if (cleaned := getattr(utils, _SIGNATURES, None)) is not None:
         setattr(utils, _SIGNATURES, _if_signed(cleaned))
+    main: Any = import_module("litellm.main")
+    if (fixed := getattr(main, _FIXED, None)) is not None:
+        setattr(main, _FIXED, _if_not_ours(fixed))
     streaming: Any = import_module("litellm.litellm_core_utils.streaming_handler")
     if (threaded := getattr(streaming, "asyncify", None)) is not None:
         streaming.asyncify = _of_usage(lite, threaded)
+    stream: Any = streaming.CustomStreamWrapper
+    if (ended := getattr(stream, _ENDED, None)) is not None:
+        setattr(stream, _ENDED, _ending_once(lite, ended))
 
 
 def _unheard(lite: Any) -> bool:
@@ -118,6 +133,37 @@ def _names(messages: Any, mark: str) -> bool:
         elif mark in (message.get("tool_call_id") or ""):
             return True
     return False
+
+
+def _if_not_ours(fixed: Callable[..., Any]) -> Callable[..., Any]:
+    """Our messages are what litellm makes of all: with a role, calls as text, no field without a
+    value. Each is copied all the same: a provider's part may change it.
+    """
+
+    @wraps(fixed)
+    def told(messages: Any) -> Any:
+        if current.get() is None:
+            return fixed(messages=messages)
+        return [
+            {name: value for name, value in message.items() if value is not None}
+            if None in message.values()
+            else message.copy()
+            for message in messages
+        ]
+
+    return told
+
+
+def _ending_once(lite: Any, ended: Callable[..., Any]) -> Callable[..., Any]:
+    """Once the usage was told, the end of a stream that is asked for again is only that."""
+
+    @wraps(ended)
+    async def told(self: Any, *arguments: Any, **options: Any) -> Any:
+        if getattr(self, "sent_stream_usage", False) and _unheard(lite):
+            raise StopAsyncIteration
+        return await ended(self, *arguments, **options)
+
+    return told
 
 
 def _of_usage(lite: Any, threaded: Callable[..., Any]) -> Callable[..., Any]:

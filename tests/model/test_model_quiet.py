@@ -96,6 +96,10 @@ async def test_nothing_is_done_for_nobody(make: Make, stream: bool) -> None:
     assert [name for name in made if "handler" in name or "payload" in name] == []
     assert calls["cost_calculator.py:completion_cost"] == 0
     assert calls["logging_worker.py:enqueue"] == 0
+    # For the usage, which takes the few chunks that tell of it.
+    assert calls["main.py:stream_chunk_builder"] == int(stream)
+    # Once for each message of the prompt.
+    assert calls["utils.py:cleanup_none_field_in_message"] == 0
 
 
 async def test_a_cache_that_is_not_there_is_nobody() -> None:
