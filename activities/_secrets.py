@@ -42,12 +42,17 @@ class Secrets:
         """What the environment and a call's options hold under a name that ends like that of a
         secret.
         """
-        named = {**os.environ, **options}
-        secrets = cls(_secret_values(named))
-        for name, value in named.items():
-            if isinstance(value, str) and name.lower().endswith(("api_base", "base_url")):
-                secrets.add_url(value)
+        secrets = cls()
+        secrets._values |= _of_environment(dict(os.environ))
+        secrets._add_named(options)
         return secrets
+
+    def _add_named(self, options: Mapping[str, Any]) -> None:
+        for value in _secret_values(options):
+            self.add(value)
+        for name, value in options.items():
+            if isinstance(value, str) and name.lower().endswith(("api_base", "base_url")):
+                self.add_url(value)
 
     def add(self, value: str) -> None:
         """Treat ``value`` as a secret, without the scheme before it if it is an authorization
@@ -96,6 +101,21 @@ class Secrets:
 
     def _longest_first(self) -> list[str]:
         return sorted(self._values, key=lambda value: (-len(value), value))
+
+
+_last: tuple[dict[str, str], frozenset[str]] = ({}, frozenset())
+"""The environment of the last call, and its secrets."""
+
+
+def _of_environment(environment: dict[str, str]) -> frozenset[str]:
+    global _last
+    known, values = _last
+    if known != environment:
+        secrets = Secrets()
+        secrets._add_named(environment)
+        values = frozenset(secrets._values)
+        _last = (environment, values)
+    return values
 
 
 def _secret_values(options: Mapping[str, Any]) -> Iterator[str]:

@@ -126,9 +126,21 @@ def _encoded(text: str) -> tuple[bytes, str]:
         return text.encode("utf-8", "surrogatepass"), "surrogatepass"
 
 
+_MOST_MADE = 64
+_made: dict[Redaction, tuple[dict[str, str], Redactor]] = {}
+"""The redactors of the environment that each was made for."""
+
+
 def redactor_of(rules: Redaction) -> Redactor:
     """The redactor of this process's environment."""
-    return Redactor(rules, os.environ, redaction_key)
+    # Compared whole: a variable may be set at any time, and finding the secrets takes far longer.
+    environment = dict(os.environ)
+    made = _made.get(rules)
+    if made is None or made[0] != environment:
+        if len(_made) >= _MOST_MADE:
+            _made.clear()
+        made = _made[rules] = (environment, Redactor(rules, environment, redaction_key))
+    return made[1]
 
 
 def _secrets(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
