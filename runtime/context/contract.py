@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 from runtime.base.effect_classes import OUTCOME_UNKNOWN, Approval, EffectClass
@@ -106,20 +107,29 @@ def type_stubs(
     """
     parts = [
         _HEADER,
-        *(
-            _class(handle.name, handle.attributes, handle.methods)
-            for handle in api.HANDLES.values()
-        ),
+        *_handles(),
         "All: int",
         _OPEN,
         *([_class("CommandResult", api.COMMAND_RESULT, ())] if hands else []),
-        *(_function(signature) for signature in (*api.FUNCTIONS, api.CONDENSE, api.FINISH)),
+        *_functions(),
         *(f"class {OUTCOME_UNKNOWN}(Exception): ..." for _ in range(any_once(tools, servers))),
         *(_function(signature) for signature in api.HANDS if hands),
         *(tool.stub for tool in tools),
         *(_server_stub(server) for server in servers),
     ]
     return "\n".join(parts) + "\n"
+
+
+@cache
+def _handles() -> tuple[str, ...]:
+    return tuple(
+        _class(handle.name, handle.attributes, handle.methods) for handle in api.HANDLES.values()
+    )
+
+
+@cache
+def _functions() -> tuple[str, ...]:
+    return tuple(_function(signature) for signature in (*api.FUNCTIONS, api.CONDENSE, api.FINISH))
 
 
 def any_once(tools: Iterable[Tool], servers: Iterable[ServerListing] = ()) -> bool:

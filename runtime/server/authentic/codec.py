@@ -23,6 +23,7 @@ import logging
 import struct
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from functools import cached_property
 
 from temporalio.api.common.v1 import Payload
 from temporalio.converter import (
@@ -80,8 +81,13 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
         self, key: PayloadKey, scope: tuple[str, ...] = (), about: str = "a payload"
     ) -> None:
         self._key = key
-        self._scope = _joined(part.encode("utf-8", "surrogatepass") for part in scope)
+        self._parts = scope
         self._about = about
+
+    @cached_property
+    def _scope(self) -> bytes:
+        # The SDK makes a codec for each context of each payload, and uses every other one.
+        return _joined(part.encode("utf-8", "surrogatepass") for part in self._parts)
 
     def with_context(self, context: SerializationContext) -> SigningCodec:
         """The codec for payloads of one workflow or activity."""
