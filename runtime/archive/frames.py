@@ -4,6 +4,8 @@ megabytes.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import zstandard
 
 _SMALL = 1 << 16
@@ -50,6 +52,7 @@ def decompress(frame: bytes | memoryview, dictionary: bytes = b"") -> bytes:
         raise ValueError(f"not a zstd frame of this dictionary: {error}") from error
 
 
+@lru_cache(maxsize=4)
 def _raw(dictionary: bytes) -> zstandard.ZstdCompressionDict | None:
     if len(dictionary) < _LEAST_DICTIONARY:
         return None

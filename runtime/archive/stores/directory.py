@@ -39,6 +39,7 @@ class DirectoryStore:
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
+        self._prefix = str(self.root).rstrip("/") + "/"
         try:
             self.root.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_DIRECTORY)
         except OSError as error:
@@ -77,9 +78,10 @@ class DirectoryStore:
 
     def get(self, key: str) -> bytes:
         """See ``ObjectStore``."""
-        path = self._path(key)
+        path = self._name(key)
         try:
-            return path.read_bytes()
+            with open(path, "rb", buffering=0) as file:  # noqa: PTH123 a Path costs as much as reading
+                return file.readall()
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             raise ObjectMissing(f"the archive has no object {key} (in {self.root})") from None
         except OSError as error:
@@ -136,6 +138,9 @@ class DirectoryStore:
                 yield key
 
     def _path(self, key: str) -> Path:
+        return Path(self._name(key))
+
+    def _name(self, key: str) -> str:
         parts = key.split("/")
         if (
             not all(parts)
@@ -144,7 +149,7 @@ class DirectoryStore:
             or "\0" in key
         ):
             raise ArchiveError(f"{key!r} is not an object key")
-        return self.root.joinpath(*parts)
+        return f"{self._prefix}{key}"
 
     def _make_directory(self, folder: Path) -> None:
         """Create ``folder`` durably: a synced file in an unsynced directory is lost with it."""
