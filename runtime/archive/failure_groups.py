@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -10,11 +9,9 @@ from runtime.archive import keys
 from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
 from runtime.archive.standings import standing_of
-from runtime.base.kinds_of_error import kind_of_error
+from runtime.base.kinds_of_error import kind_of_error, turn_of_error
 from runtime.base.standings import DAMAGED, OPEN
 from runtime.base.values import JobKey
-
-_TURN = re.compile(r"\bturn (\d+)(?: of the record)?: ")
 
 
 @dataclass(frozen=True)
@@ -64,10 +61,8 @@ def ends_in_failure(archive: JobArchive) -> Iterator[Failing]:
         reason = found.damaged[0] if found.damaged else "its end cannot be read"
         yield _failing(found.key, 0, DAMAGED, reason)
     elif found.status not in {OPEN, "succeeded"}:
-        at = _TURN.search(found.reason)
-        yield _failing(
-            found.key, int(at[1]) if at else found.turns, found.status, found.reason or found.status
-        )
+        turn = turn_of_error(found.reason) or found.turns
+        yield _failing(found.key, turn, found.status, found.reason or found.status)
 
 
 def failed_calls(archive: JobArchive) -> Iterator[Failing]:
@@ -100,5 +95,4 @@ def grouped(failing: Iterator[Failing]) -> list[FailureGroup]:
 
 
 def _failing(key: JobKey, turn: int, status: str, reason: str) -> Failing:
-    said = _TURN.sub("", reason, count=1)
-    return Failing(key, turn, status, reason, kind_of_error(said, str(key), key.job))
+    return Failing(key, turn, status, reason, kind_of_error(reason, str(key), key.job))

@@ -26,15 +26,24 @@ _SPECIFIC = (
 LEAST_NAME = 3
 """Characters of a name below which it may be a word of the text."""
 
+_TURN = re.compile(r"\bturn (\d+)(?: of the record)?: ")
+"""The turn of an error, as a job's reason begins."""
+
 KIND_CHARS = 300
 """Characters of a kind."""
 
 
+def turn_of_error(text: str) -> int | None:
+    """The turn that the text names as the error's, if it does."""
+    found = _TURN.search(text)
+    return int(found[1]) if found else None
+
+
 def kind_of_error(text: str, *names: str) -> str:
-    """The text on one line without its numbers, paths, URLs, ids and digests; ``names`` are others
-    that go, such as the job's own.
+    """The text on one line without its turn, numbers, paths, URLs, ids and digests; ``names`` are
+    others that go, such as the job's own.
     """
-    line = " ".join(text[: 20 * KIND_CHARS].split())
+    line = " ".join(_TURN.sub("", text[: 20 * KIND_CHARS], count=1).split())
     for name in sorted(names, key=len, reverse=True):
         if len(name) >= LEAST_NAME:
             line = re.sub(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])", "<job>", line)

@@ -93,7 +93,7 @@ class Board:
 
     def _head(self, width: int, now: float) -> Iterator[Text]:
         """How many jobs stand how, the time and the money: one line, two where one has no room."""
-        spent = [_clock(now - self.began)]
+        spent = [clock_text(now - self.began)]
         counts = ""
         if self.jobs:
             waiting = max(self.jobs - len(self.rows) - self.succeeded - self.failed, 0)
@@ -120,12 +120,12 @@ def _table(rows: list[Turn], width: int) -> Iterator[Text]:
 
     def line(name: str, turn: str, tokens: str, cost: str, doing: str, statement: str) -> Text:
         cells = [
-            _wide(_middle(name, job), job),
+            wide(middle(name, job), job),
             f"{turn:>{TURN}}",
             f"{tokens:>{TOKENS}}",
             f"{cost:>{COST}}",
         ]
-        return Text(GAP.join([*cells, *([_wide(doing, now)] if now else []), statement]))
+        return Text(GAP.join([*cells, *([wide(doing, now)] if now else []), statement]))
 
     yield line("job", "turn", "tokens", "cost", "now", "statement")
     for row in rows:
@@ -145,7 +145,7 @@ def _table(rows: list[Turn], width: int) -> Iterator[Text]:
         )
 
 
-def _middle(name: str, width: int) -> str:
+def middle(name: str, width: int) -> str:
     """``name`` without its middle where it is too long: names of one batch differ at either end."""
     if cell_len(name) <= width:
         return name
@@ -153,11 +153,12 @@ def _middle(name: str, width: int) -> str:
     return f"{name[:head]}…{name[-(width - 1 - head) :]}"
 
 
-def _wide(text: str, width: int) -> str:
+def wide(text: str, width: int) -> str:
+    """``text`` with blanks up to ``width`` cells."""
     return text + " " * (width - cell_len(text))
 
 
-def _clock(seconds: float) -> str:
+def clock_text(seconds: float) -> str:
     """``1:02:03``."""
     whole = int(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"

@@ -48,6 +48,7 @@ from runtime.cli import (
     status,
     up,
     verify,
+    watch,
     why,
     worker,
 )
@@ -73,7 +74,24 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _COMMANDS = (
-    *(run, worker, up, down, status, ls, results, errors, log, show, diff, blame, why, nodes, cost),
+    *(
+        run,
+        worker,
+        up,
+        down,
+        status,
+        ls,
+        watch,
+        results,
+        errors,
+        log,
+        show,
+        diff,
+        blame,
+        why,
+        nodes,
+        cost,
+    ),
     *(replay, fork, divergences, compare),
     *(export, verify, codec, send, condense, cancel, schema),
     *(approvals, approve, reject),

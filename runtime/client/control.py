@@ -102,7 +102,7 @@ class Running:
 @dataclass(frozen=True)
 class Standing:
     """How a job's newest run stands: its outcome if it has ended, else its progress if a worker
-    tells.
+    tells, and since when it runs.
     """
 
     run: str
@@ -110,6 +110,7 @@ class Standing:
     progress: JobProgress | None = None
     trouble: Trouble | None = None
     running: Running | None = None
+    since: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -205,6 +206,7 @@ class Control:
             progress=await self._progress(handle),
             trouble=_trouble(description),
             running=await self._running(description),
+            since=description.start_time,
         )
 
     async def outcome(self, key: JobKey) -> JobOutcome | None:

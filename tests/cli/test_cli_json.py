@@ -101,6 +101,7 @@ def test_every_document_has_its_pinned_shape(cli: CommandLine, tmp_path: Path) -
         printed(command, "slow/c", *more)
     printed.lines(Done(process.wait(120), *process.communicate()))
     printed("errors", "slow")
+    printed("watch", "slow")
     read_everything(printed, "shapes/a")
     store = ("--store", str(damaged_copy(cli, tmp_path)))
     read_everything(printed, "shapes/b")

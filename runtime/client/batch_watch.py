@@ -1,0 +1,294 @@
+"""Watching a batch of any size: its workflow tells how many jobs stand how, the archive how those
+that ended came out, and of the open ones so many are asked in a round as one screen can show.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from temporalio.service import RPCError, RPCStatusCode
+
+from runtime.archive.catalog import all_jobs
+from runtime.archive.job import JobArchive
+from runtime.archive.reading import read_ahead
+from runtime.archive.standings import ArchivedStanding, standing_of
+from runtime.archive.stores import ObjectStore
+from runtime.base.errors import NotFound
+from runtime.base.kinds_of_error import kind_of_error
+from runtime.base.standings import DAMAGED, OPEN, QUEUED
+from runtime.base.values import JobKey
+from runtime.client.control import Control, Standing
+from runtime.job.stops import JobStatus
+from workflows.messages import BatchState
+
+ASKED = 16
+"""Open jobs that are asked in a round, in turns where there are more."""
+
+POLL_SECONDS = 1.0
+WINDOW_SECONDS = 60.0
+"""Seconds over which a rate is taken."""
+
+SHOWN = 20
+"""Jobs and errors that a picture has at most."""
+
+_PASSING = {
+    RPCStatusCode.UNAVAILABLE,
+    RPCStatusCode.DEADLINE_EXCEEDED,
+    RPCStatusCode.RESOURCE_EXHAUSTED,
+    RPCStatusCode.CANCELLED,
+}
+
+
+@dataclass(frozen=True)
+class OpenJob:
+    """A job that runs: what it does, and for how many ``seconds`` its run has."""
+
+    id: str
+    turn: int
+    phase: str
+    tokens: int
+    cost_usd: float
+    seconds: float
+    doing: str
+
+
+@dataclass(frozen=True)
+class ErrorKind:
+    """Errors of one kind: of jobs that ended with it, and of attempts that are made again."""
+
+    kind: str
+    count: int
+    job: str
+    error: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """How a batch stands.
+
+    ``counts`` are jobs by status. ``slowest`` are the jobs that have run for longest, of those that
+    were asked; ``errors`` have the newest first. ``turns_a_minute`` and ``tokens_a_minute`` are of
+    the last minute, None in the first seconds. ``silent``: why nobody answered in this round.
+    """
+
+    batch: str
+    counts: dict[str, int] = field(default_factory=dict)
+    turns: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    turns_a_minute: float | None = None
+    tokens_a_minute: float | None = None
+    slowest: tuple[OpenJob, ...] = ()
+    errors: tuple[ErrorKind, ...] = ()
+    ended: bool = False
+    silent: str = ""
+
+    @property
+    def jobs(self) -> int:
+        """All of them."""
+        return sum(self.counts.values())
+
+
+@dataclass
+class _Rate:
+    """How fast sums grow."""
+
+    seen: deque[tuple[float, int, int]] = field(default_factory=deque)
+
+    def add(self, now: float, turns: int, tokens: int) -> tuple[float, float] | None:
+        """Both a minute, over the last ones; None before there are five seconds of them."""
+        self.seen.append((now, turns, tokens))
+        while self.seen[0][0] < now - WINDOW_SECONDS:
+            self.seen.popleft()
+        first = self.seen[0]
+        if now - first[0] < WINDOW_SECONDS / 12:
+            return None
+        minutes = (now - first[0]) / 60
+        # A job that is begun anew takes its turns back.
+        return max(turns - first[1], 0) / minutes, max(tokens - first[2], 0) / minutes
+
+
+class BatchWatch:
+    """Follows a batch; without a ``control``, where no server is up, it is seen as it was left.
+
+    ``clock`` gives seconds, ``now`` the time of day.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        control: Control | None,
+        batch: str,
+        clock: Callable[[], float],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._store = store
+        self._control = control
+        self._batch = batch
+        self._clock, self._now = clock, now
+        self._ended: dict[str, ArchivedStanding] = {}
+        self._open: dict[str, tuple[Standing, float]] = {}
+        self._turn_of: deque[str] = deque()
+        self._errors: dict[str, ErrorKind] = {}
+        self._failing: dict[str, tuple[int, str]] = {}
+        self._rate = _Rate()
+        self._last: Picture | None = None
+
+    async def pictures(self) -> AsyncGenerator[Picture]:
+        """A picture a round; the last one is that of the batch's end.
+
+        Raises:
+            NotFound: if there is no such batch.
+        """
+        while True:
+            picture = await self._round()
+            yield picture
+            if picture.ended:
+                return
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _round(self) -> Picture:
+        if (control := self._control) is None:
+            return await self._final(None)
+        try:
+            state = await control.batch_state(self._batch)
+            if state == BatchState():
+                return self._unanswered("no worker of the batch answers")
+            if state is None:
+                return await self._final(control)
+            ended = [id for id in state.ended if id not in state.open and id not in state.waiting]
+            await self._read([id for id in ended if self._is_news(id, state)])
+            await self._ask(control, state)
+        except RPCError as error:
+            if error.status not in _PASSING:
+                raise
+            return self._unanswered(f"the Temporal server does not answer: {error.message}")
+        counts = {QUEUED: len(state.waiting), JobStatus.RUNNING.value: len(state.open)}
+        for id in ended:
+            status = state.ended[id].value
+            counts[status] = counts.get(status, 0) + 1
+        return self._picture(counts, ended=False)
+
+    async def _final(self, control: Control | None) -> Picture:
+        """The batch's workflow has ended: all that the archive has of it."""
+        names = await asyncio.to_thread(all_jobs, self._store, self._batch)
+        if not names:
+            raise NotFound(
+                f"no job of a batch {self._batch!r} has begun: 'holdfast ls' lists the jobs of all"
+            )
+        await self._read([name.job for name in names if name.job not in self._ended])
+        counts: dict[str, int] = {}
+        going: list[str] = []
+        for id, found in self._ended.items():
+            status = await _status(control, found)
+            if status == JobStatus.RUNNING:
+                going.append(id)
+            counts[status] = counts.get(status, 0) + 1
+        for id in going:
+            # It was given to another workflow, as a reset is: it is looked at again.
+            del self._ended[id]
+        self._open.clear()
+        return self._picture(counts, ended=not going)
+
+    def _is_news(self, id: str, state: BatchState) -> bool:
+        """Whether a job has ended, or ended anew, since its end was read."""
+        known = self._ended.get(id)
+        return known is None or known.status != state.ended[id].value
+
+    async def _read(self, ids: list[str]) -> None:
+        """Read the ends of jobs, each once."""
+
+        def read(id: str) -> ArchivedStanding:
+            return standing_of(JobArchive(self._store, self._batch, id))
+
+        found = await asyncio.to_thread(lambda: list(read_ahead(ids, read)))
+        for id, standing in zip(ids, found, strict=True):
+            self._ended[id] = standing
+            self._failing.pop(id, None)
+            if standing.status not in {OPEN, DAMAGED, JobStatus.SUCCEEDED.value}:
+                self._erred(id, standing.reason or standing.status)
+
+    async def _ask(self, control: Control, state: BatchState) -> None:
+        """Ask some of the open jobs what they do."""
+        still = {*state.open}
+        self._open = {id: known for id, known in self._open.items() if id in still}
+        known = {*self._turn_of}
+        self._turn_of = deque(id for id in self._turn_of if id in still)
+        self._turn_of.extendleft(reversed([id for id in state.open if id not in known]))
+        asked = [self._turn_of.popleft() for _ in range(min(ASKED, len(self._turn_of)))]
+        self._turn_of.extend(asked)
+        keys = [JobKey(batch=self._batch, job=id) for id in asked]
+        standings = await asyncio.gather(*map(control.standing, keys))
+        for id, standing in zip(asked, standings, strict=True):
+            if standing is None or standing.outcome is not None:
+                continue
+            since = standing.since or self._now()
+            self._open[id] = standing, (self._now() - since).total_seconds()
+            trouble = standing.trouble
+            if trouble is not None and self._failing.get(id) != (trouble.attempt, trouble.error):
+                self._failing[id] = trouble.attempt, trouble.error
+                self._erred(id, trouble.error)
+
+    def _erred(self, id: str, error: str) -> None:
+        kind = kind_of_error(error, f"{self._batch}/{id}", id)
+        count = self._errors.pop(kind).count if kind in self._errors else 0
+        # The newest are last.
+        self._errors[kind] = ErrorKind(kind, count + 1, id, error)
+
+    def _picture(self, counts: dict[str, int], *, ended: bool) -> Picture:
+        done = self._ended.values()
+        going = [standing.progress for standing, _ in self._open.values() if standing.progress]
+        turns = sum(one.turns for one in done) + sum(one.turn for one in going)
+        tokens = sum(one.tokens for one in done) + sum(one.usage.total for one in going)
+        cost = sum(one.cost_usd for one in done) + sum(one.cost_usd for one in going)
+        rate = self._rate.add(self._clock(), turns, tokens)
+        slowest = sorted(self._open.items(), key=lambda item: (-item[1][1], item[0]))
+        self._last = Picture(
+            batch=self._batch,
+            counts={status: count for status, count in counts.items() if count},
+            turns=turns,
+            tokens=tokens,
+            cost_usd=round(cost, 9),
+            turns_a_minute=None if rate is None else round(rate[0], 1),
+            tokens_a_minute=None if rate is None else round(rate[1], 1),
+            slowest=tuple(_open_job(id, *known) for id, known in slowest[:SHOWN]),
+            errors=tuple(reversed(self._errors.values()))[:SHOWN],
+            ended=ended,
+        )
+        return self._last
+
+    def _unanswered(self, why: str) -> Picture:
+        """The last picture, and that this round has no other."""
+        return replace(self._last or Picture(self._batch), silent=why)
+
+
+async def _status(control: Control | None, found: ArchivedStanding) -> str:
+    """How a job stands whose batch has ended."""
+    if found.status != OPEN or control is None:
+        return found.status
+    standing = await control.standing(found.key)
+    if standing is None:
+        return OPEN
+    return standing.outcome.status if standing.outcome is not None else JobStatus.RUNNING
+
+
+def _open_job(id: str, standing: Standing, seconds: float) -> OpenJob:
+    seen = standing.progress
+    doing = seen.statement if seen is not None else ""
+    if standing.running is not None:
+        doing = f"runs: {standing.running.command}"
+    if standing.trouble is not None:
+        doing = f"attempt {standing.trouble.attempt}, after {standing.trouble.error}"
+    return OpenJob(
+        id=id,
+        turn=seen.turn if seen is not None else 0,
+        phase=seen.phase.value if seen is not None else "",
+        tokens=seen.usage.total if seen is not None else 0,
+        cost_usd=seen.cost_usd if seen is not None else 0.0,
+        seconds=round(max(seconds, 0.0), 1),
+        doing=doing,
+    )

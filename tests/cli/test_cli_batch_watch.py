@@ -1,0 +1,166 @@
+"""Watching a batch: what is asked in a round, what a picture tells, and the table's bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from runtime.archive.forms import NewEnd
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import MemoryStore
+from runtime.base.errors import NotFound
+from runtime.base.values import JobKey, Usage
+from runtime.cli.batch_board import drawn
+from runtime.cli.watch import exit_code
+from runtime.client.batch_watch import ASKED, BatchWatch, ErrorKind, OpenJob, Picture
+from runtime.client.control import Standing, Trouble
+from runtime.job.phases import Phase
+from runtime.job.stops import JobStatus
+from workflows.messages import BatchState, JobProgress
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def end(store: MemoryStore, id: str, status: str, reason: str = "", turns: int = 4) -> None:
+    JobArchive(store, "night", id).write_end(
+        NewEnd(
+            run="r",
+            turn=turns,
+            parent=None,
+            status=status,
+            reason=reason,
+            usage=Usage(prompt=100),
+            cost_usd=0.5,
+            ended_at="2026-01-01T11:00:00Z",
+        )
+    )
+
+
+@dataclass
+class Served:
+    """A server's side: what the batch says in each round, and who was asked."""
+
+    states: list[BatchState | None]
+    trouble: Trouble | None = None
+    asked: list[str] = field(default_factory=list)
+
+    async def batch_state(self, batch: str) -> BatchState | None:
+        return self.states.pop(0)
+
+    async def standing(self, key: JobKey) -> Standing:
+        self.asked.append(key.job)
+        seen = JobProgress(
+            status=JobStatus.RUNNING, turn=2, phase=Phase.MODEL, usage=Usage(prompt=10)
+        )
+        since = NOON - timedelta(seconds=len(self.asked))
+        return Standing("r", progress=seen, trouble=self.trouble, since=since)
+
+
+def watch(store: MemoryStore, served: Served | None, *clock: float) -> BatchWatch:
+    ticks = iter(clock)
+    return BatchWatch(store, served, "night", lambda: next(ticks), lambda: NOON)  # type: ignore[arg-type]
+
+
+async def test_a_few_open_jobs_are_asked_in_a_round_and_each_comes_about() -> None:
+    """Of a hundred open jobs so many are asked as a screen shows, others in the next round."""
+    names = tuple(f"j{number:03}" for number in range(100))
+    served = Served([BatchState(waiting=("w",) * 3, open=names)] * 7)
+    following = watch(MemoryStore(), served, *range(7)).pictures()
+    first = await anext(following)
+    assert len(served.asked) == ASKED
+    assert first.counts == {"queued": 3, "running": 100}
+    assert (first.turns, first.tokens, first.jobs) == (2 * ASKED, 10 * ASKED, 103)
+    for _ in range(6):
+        await anext(following)
+    assert {*served.asked} == {*names}
+    await following.aclose()
+
+
+async def test_each_end_is_read_once_and_its_failure_grouped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sums over ended and open jobs, the rate between two rounds, failures of one kind in one
+    place, and the job that runs for longest first.
+    """
+    monkeypatch.setattr("runtime.client.batch_watch.POLL_SECONDS", 0.0)
+    store = MemoryStore()
+    end(store, "a", "succeeded")
+    end(store, "b", "failed", "turn 4: Down: port 17")
+    states = [
+        BatchState(open=("c", "d"), ended={"a": JobStatus.SUCCEEDED}),
+        BatchState(open=("d",), ended={"a": JobStatus.SUCCEEDED, "b": JobStatus.FAILED}),
+    ]
+    trouble = Trouble("Down: port 18", 3, 0.0)
+    served = Served([*states, None], trouble)
+    following = watch(store, served, 0.0, 30.0, 60.0).pictures()
+    first = await anext(following)
+    assert (first.turns, first.cost_usd, first.turns_a_minute) == (4 + 2 + 2, 0.5, None)
+    assert [(job.id, job.seconds) for job in first.slowest] == [("d", 2.0), ("c", 1.0)]
+    assert [(error.kind, error.count) for error in first.errors] == [("Down: port <n>", 2)]
+    end(store, "c", "budget", "its budget of 4 turns is spent", turns=6)
+    end(store, "d", "succeeded")
+    second = await anext(following)
+    assert second.counts == {"running": 1, "succeeded": 1, "failed": 1}
+    assert (second.turns, second.turns_a_minute) == (4 + 4 + 2, (10 - 8) / 0.5)
+    assert second.errors[0] == ErrorKind("Down: port <n>", 3, "b", "turn 4: Down: port 17")
+    last = await anext(following)
+    assert last.ended
+    assert last.counts == {"succeeded": 2, "failed": 1, "budget": 1}
+    assert [error.count for error in last.errors] == [1, 3]
+    assert exit_code(last) == 1
+    with pytest.raises(StopAsyncIteration):
+        await anext(following)
+
+
+async def test_where_nobody_answers_the_last_picture_stays() -> None:
+    """A batch without a worker is no batch that has ended."""
+    served = Served([BatchState(open=("a",)), BatchState()])
+    following = watch(MemoryStore(), served, 0.0).pictures()
+    first = await anext(following)
+    second = await anext(following)
+    assert second.silent == "no worker of the batch answers"
+    assert (second.counts, second.ended) == (first.counts, False)
+    await following.aclose()
+
+
+async def test_without_a_server_a_batch_is_seen_as_it_was_left() -> None:
+    """The archive's ends; a batch that is nowhere is an error."""
+    store = MemoryStore()
+    end(store, "a", "succeeded")
+    (picture,) = [one async for one in watch(store, None, 0.0).pictures()]
+    assert (picture.counts, exit_code(picture)) == ({"succeeded": 1}, 0)
+    with pytest.raises(NotFound):
+        await anext(watch(MemoryStore(), None).pictures())
+
+
+@pytest.mark.parametrize("height", [3, 6, 10, 24])
+@pytest.mark.parametrize("width", [30, 100])
+def test_the_table_never_has_more_lines_than_the_terminal(width: int, height: int) -> None:
+    """With thousands of jobs and many kinds of errors: what counts first."""
+    picture = Picture(
+        batch="night",
+        counts={"queued": 4000, "running": 990, "failed": 10},
+        slowest=tuple(
+            OpenJob(f"j{number}", 3, "model", 10, 0.1, 60.0, "x = 1") for number in range(20)
+        ),
+        errors=tuple(ErrorKind(f"E{number}", 7, "j1", "e") for number in range(20)),
+    )
+    lines = drawn(picture, width, height, 61.0).plain.split("\n")
+    assert len(lines) <= height - 1
+    assert all(len(line) <= width for line in lines)
+    assert lines[0].startswith("night  4,000 queued, 990 r")
+    if height == 24:
+        assert "newest errors" in lines
+        shown = sum(line.startswith("j") for line in lines)
+        assert f"… and {990 - shown} more" in lines
+
+
+@pytest.mark.parametrize(
+    ("counts", "code"),
+    [({"succeeded": 2}, 0), ({"succeeded": 2, "budget": 1}, 3), ({"budget": 1, "failed": 1}, 1)],
+)
+def test_the_exit_code_tells_how_it_ended(counts: dict[str, int], code: int) -> None:
+    """As that of ``run`` does."""
+    assert exit_code(Picture("night", counts=counts)) == code
