@@ -10,22 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from runtime.base.spec.models import CondenserKind, CondenserSpec, ModelSettings
+from runtime.base.spec.models import CondenserSpec, ModelSettings
 from runtime.base.values import ModelReply, StepRef, Usage, Value
 from runtime.history.condensers import (
     Ask,
     Condenser,
-    ExtractSummary,
     Forget,
     GiveUp,
     HardReset,
     Keep,
     Limits,
-    LLMSummary,
     NoCondenser,
     Outcome,
     Pipeline,
-    RollingWindow,
     Situation,
     SummaryReply,
     SummaryRequest,
@@ -34,6 +31,7 @@ from runtime.history.condensers import (
     plan,
     triggers_of,
 )
+from runtime.history.condensers.kinds import KINDS
 from runtime.history.events import (
     ActionEvent,
     Condensation,
@@ -53,7 +51,6 @@ from runtime.projection.segments import LayoutDelta
 WINDOW_EXCEEDED = "ContextWindowExceeded"
 """The type of the error of a call whose prompt was too long."""
 
-NO_EVENT_LIMIT = 10**9
 NOTHING = Usage()
 FIRST_PAUSE, LONGEST_PAUSE = 4, 64
 """Turns for which no summary is asked for after one that no model wrote, and after many."""
@@ -330,28 +327,10 @@ class Condensing:
 
 def condenser_of(specs: tuple[CondenserSpec, ...]) -> Condenser:
     """The condenser that a job's definition asks for."""
-    condensers = [_condenser(spec) for spec in specs]
+    condensers = [KINDS[spec.kind].make(spec) for spec in specs]
     if not condensers:
         return NoCondenser()
     return condensers[0] if len(condensers) == 1 else Pipeline(tuple(condensers))
-
-
-def _condenser(spec: CondenserSpec) -> Condenser:
-    size, first = spec.max_size or NO_EVENT_LIMIT, spec.keep_first
-    match spec.kind:
-        case CondenserKind.ROLLING:
-            return RollingWindow(max_size=size, keep_first=first)
-        case CondenserKind.EXTRACT:
-            return ExtractSummary(
-                max_size=size, keep_first=first, summary_tokens=spec.summary_tokens
-            )
-        case CondenserKind.SUMMARY:
-            return LLMSummary(
-                max_size=size,
-                keep_first=first,
-                input_tokens=spec.input_tokens,
-                summary_tokens=spec.summary_tokens,
-            )
 
 
 def unseen_from(view: View) -> int:

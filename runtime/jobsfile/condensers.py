@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.base.spec.models import CondenserKind, CondenserSpec
+from runtime.base.spec.models import CondenserSpec
+from runtime.history.condensers.kinds import KINDS, SETTINGS
 
 
 def condenser_value(condensers: tuple[CondenserSpec, ...]) -> Any:
@@ -19,8 +20,6 @@ def _condenser(condenser: CondenserSpec) -> dict[str, Any]:
     value = condenser.model_dump(mode="json", exclude_none=True)
     if condenser.model is not None:
         value["model"] = {"name": condenser.model.name, **condenser.model.options}
-    if condenser.kind is CondenserKind.ROLLING:
-        del value["summary_tokens"]
-    if condenser.kind is not CondenserKind.SUMMARY:
-        del value["input_tokens"]
+    for name in SETTINGS - KINDS[condenser.kind].settings:
+        value.pop(name, None)
     return value

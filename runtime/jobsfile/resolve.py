@@ -21,7 +21,6 @@ from runtime.base.spec.models import (
     Approvals,
     Budget,
     CommandRule,
-    CondenserKind,
     CondenserSpec,
     JobSpec,
     ModelSettings,
@@ -33,6 +32,7 @@ from runtime.base.spec.models import (
     auto,
 )
 from runtime.base.spec.servers import ServerSpec
+from runtime.history.condensers.kinds import KINDS, SETTINGS
 from runtime.history.condensers.settings import contradiction
 from runtime.jobsfile.problems import Location, Problems, shown
 from runtime.jobsfile.written import (
@@ -232,11 +232,7 @@ class Resolver:
     ) -> tuple[CondenserSpec, ...]:
         """The condensers in order of preference; none for ``none``."""
         if [condenser.kind for condenser in written] == ["none"]:
-            self._ignored(
-                written[0],
-                {"max_size", "keep_first", "model", "input_tokens", "summary_tokens"},
-                at,
-            )
+            self._ignored(written[0], {"max_size", "keep_first", *SETTINGS}, at)
             return ()
         specs = []
         for index, condenser in enumerate(written):
@@ -253,15 +249,15 @@ class Resolver:
         self, written: WrittenCondenser, at: Location, model: ModelSettings
     ) -> CondenserSpec:
         own = self.model(written.model, (*at, "model")) if written.model is not None else None
-        kind = auto(own or model) if written.kind == "auto" else CondenserKind(written.kind)
-        if written.kind in {"rolling", "extract"}:
-            self._ignored(written, {"model", "input_tokens"}, at)
-        if kind is CondenserKind.ROLLING:
-            self._ignored(written, {"summary_tokens"}, at)
+        kind = auto(own or model) if written.kind == "auto" else written.kind
+        settings = KINDS[kind].settings
+        if written.kind != "auto":
+            # What is written beside "auto" may be meant for the other kind that it could become.
+            self._ignored(written, set(SETTINGS - settings), at)
         together = contradiction(
             max_size=written.max_size,
             keep_first=written.keep_first,
-            input_tokens=written.input_tokens if kind is CondenserKind.SUMMARY else None,
+            input_tokens=written.input_tokens if "input_tokens" in settings else None,
             summary_tokens=written.summary_tokens,
         )
         if together is not None:
@@ -270,13 +266,12 @@ class Resolver:
             kind=kind,
             max_size=written.max_size,
             keep_first=written.keep_first,
-            model=own if kind is CondenserKind.SUMMARY else None,
-            **({"input_tokens": written.input_tokens} if kind is CondenserKind.SUMMARY else {}),
-            **(
-                {"summary_tokens": written.summary_tokens}
-                if kind is not CondenserKind.ROLLING
-                else {}
-            ),
+            model=own if "model" in settings else None,
+            **{
+                name: getattr(written, name)
+                for name in ("input_tokens", "summary_tokens")
+                if name in settings
+            },
         )
 
     def _ignored(self, written: WrittenCondenser, keys: set[str], at: Location) -> None:

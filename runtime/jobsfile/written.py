@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -31,7 +31,6 @@ from runtime.base.spec.models import (
     DEFAULT_EXCLUDE,
     LEAST_SECTION,
     Budget,
-    CondenserKind,
     CondenserSpec,
     Retry,
     Sections,
@@ -39,6 +38,7 @@ from runtime.base.spec.models import (
 from runtime.base.spec.servers import DEFAULT_TIMEOUT
 from runtime.base.url_rules import PATTERN as PATTERN_OF_URLS
 from runtime.base.url_rules import UrlRule
+from runtime.history.condensers.kinds import KINDS
 from runtime.jobsfile.problems import shown
 
 MAX_GOAL_BYTES = 256 * 1024
@@ -61,7 +61,7 @@ SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DEFAULTS = Budget()
 _RETRY = Retry()
 _SECTIONS = Sections()
-_CONDENSER = CondenserSpec(kind=CondenserKind.SUMMARY)
+_CONDENSER = CondenserSpec(kind="summary")
 
 SET_BY_HOLDFAST = frozenset(
     {
@@ -531,14 +531,21 @@ class WrittenModel(BaseModel):
         }
 
 
+if TYPE_CHECKING:
+    _CondenserKind = str
+else:
+    _CondenserKind = Literal["auto", "none", *KINDS]
+
+_KINDS_TOLD = " ".join(f"{name}: {kind.about}." for name, kind in KINDS.items())
+
+
 class WrittenCondenser(Written):
     """How a job makes room when its prompt grows too large. A kind alone is a condenser too."""
 
-    kind: Literal["auto", "none", "rolling", "extract", "summary"] = Field(
+    kind: _CondenserKind = Field(
         description=(
-            "rolling: the oldest turns go. extract: pieces of them stay. summary: a model sums them"
-            " up. auto: a summary by the job's model, an extract for a scripted one. none: nothing"
-            " is ever forgotten."
+            f"{_KINDS_TOLD} auto: a summary by the job's model, an extract for a scripted one."
+            " none: nothing is ever forgotten."
         ),
     )
     max_size: int | None = Field(

@@ -22,7 +22,7 @@ from pathlib import Path
 from temporalio.client import WorkflowHistory
 
 from activities.record import ReplayMode, ReplayOrder, RunName
-from runtime.base.spec.models import CondenserKind, CondenserSpec, ModelSettings
+from runtime.base.spec.models import CondenserSpec, ModelSettings
 from runtime.base.values import JobKey
 from runtime.client.forks import ForkPoint, fork
 from runtime.client.resets import outcome_of_reset, reset
@@ -86,7 +86,7 @@ async def condensation(stage: Stage) -> None:
     await stage.run(
         [*(f"print('{n} ' * 50)" for n in range(12)), "finish(None)"],
         id="job",
-        condenser=(CondenserSpec(kind=CondenserKind.EXTRACT, max_size=8),),
+        condenser=(CondenserSpec(kind="extract", max_size=8),),
     )
 
 
@@ -95,7 +95,7 @@ async def summary(stage: Stage) -> None:
     await stage.run(
         _policy(stage, SUMS_UP),
         id="job",
-        condenser=(CondenserSpec(kind=CondenserKind.SUMMARY, max_size=12),),
+        condenser=(CondenserSpec(kind="summary", max_size=12),),
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plain_loop import PlainLoop, statements
 
-from runtime.base.spec.models import CondenserKind, CondenserSpec
+from runtime.base.spec.models import CondenserSpec
 from runtime.job import checkpoint
 from runtime.projection.segments import SegmentKind
 
@@ -24,7 +24,7 @@ def test_a_rolling_window_says_what_it_dropped(workspace: Path) -> None:
     """Events, the user's messages and errors are counted, over all condensations and across a
     checkpoint.
     """
-    condenser = (CondenserSpec(kind=CondenserKind.ROLLING, max_size=12),)
+    condenser = (CondenserSpec(kind="rolling", max_size=12),)
     sources = ["1 / 0", *[f"print({n})" for n in range(16)]]
     options = {"condenser": condenser}
     loop = PlainLoop(workspace, statements(*sources), options=options, messages={2: ("be quick",)})
@@ -42,7 +42,7 @@ def test_a_rolling_window_says_what_it_dropped(workspace: Path) -> None:
 
 def test_what_a_summary_stands_for_needs_no_line(workspace: Path) -> None:
     """An extract stands where the events stood, and says itself what it is."""
-    condenser = (CondenserSpec(kind=CondenserKind.EXTRACT, max_size=12),)
+    condenser = (CondenserSpec(kind="extract", max_size=12),)
     loop = PlainLoop(
         workspace, statements(*[f"print({n})" for n in range(12)]), options={"condenser": condenser}
     ).run()

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_sessions import STATEMENTS, random_session
 
-from runtime.base.spec.models import CondenserKind, CondenserSpec, Sections
+from runtime.base.spec.models import CondenserSpec, Sections
 from runtime.history.content import TextPart
 from runtime.history.events import (
     AgentErrorEvent,
@@ -33,10 +33,10 @@ from tests.tiers.tiers import examples
 
 CONDENSERS = st.sampled_from(
     [
-        (CondenserSpec(kind=CondenserKind.EXTRACT),),
-        (CondenserSpec(kind=CondenserKind.EXTRACT, max_size=9),),
-        (CondenserSpec(kind=CondenserKind.ROLLING),),
-        (CondenserSpec(kind=CondenserKind.ROLLING, max_size=9),),
+        (CondenserSpec(kind="extract"),),
+        (CondenserSpec(kind="extract", max_size=9),),
+        (CondenserSpec(kind="rolling"),),
+        (CondenserSpec(kind="rolling", max_size=9),),
         (),
     ]
 )

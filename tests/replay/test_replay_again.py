@@ -9,7 +9,7 @@ import pytest
 from runtime.archive.forgetting import forgettings
 from runtime.archive.forms import Capture
 from runtime.archive.job import JobArchive
-from runtime.base.spec.models import CondenserKind, CondenserSpec
+from runtime.base.spec.models import CondenserSpec
 from runtime.job.stops import JobStatus
 from tests.replay.replays import reexecution, replayed, rerun
 from tests.replay.timelines import replay_runs, sound, timeline
@@ -81,7 +81,7 @@ async def test_a_turn_with_a_summary_is_gone_back_to(stage: Stage) -> None:
     """
     path = stage.path / "policy.py"
     path.write_text(POLICY)
-    condenser = (CondenserSpec(kind=CondenserKind.SUMMARY, max_size=12),)
+    condenser = (CondenserSpec(kind="summary", max_size=12),)
     outcome, archive = await stage.run(f"scripted/{path}", id="job", condenser=condenser)
     told = list(forgettings(archive, outcome.run))
     assert told[0].record.summary is not None

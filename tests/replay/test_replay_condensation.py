@@ -14,14 +14,14 @@ from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 
 from runtime.archive.forgetting import forgettings
 from runtime.archive.job import JobArchive
-from runtime.base.spec.models import CondenserKind, CondenserSpec
+from runtime.base.spec.models import CondenserSpec
 from runtime.job.stops import JobStatus
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
-CONDENSER = (CondenserSpec(kind=CondenserKind.SUMMARY, max_size=12),)
+CONDENSER = (CondenserSpec(kind="summary", max_size=12),)
 TURNS = 20
 POLICY = f"""
 import re

@@ -9,7 +9,6 @@ import pytest
 from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.models import (
     Budget,
-    CondenserKind,
     CondenserSpec,
     JobSpec,
     ModelSettings,
@@ -52,7 +51,7 @@ JOB = JobSpec(
         ({"context_tokens": 9_000}, ["context_tokens: 60000 -> 9000"]),
         ({"condenser": ()}, ["condenser changed"]),
         ({"sections": Sections(views=900)}, ["sections.views: not set -> 900"]),
-        ({"condenser": (CondenserSpec(kind=CondenserKind.SUMMARY, max_size=90),)}, ["condenser.max_size: not set -> 90"]),
+        ({"condenser": (CondenserSpec(kind="summary", max_size=90),)}, ["condenser.max_size: not set -> 90"]),
         ({"writable": Writable(network=True)}, ["workspace changed"]),
         ({"pin_user_messages": True}, ["pin_user_messages: false -> true"]),
         ({"encoding": "p50k_base"}, ["encoding: cl100k_base -> p50k_base"]),

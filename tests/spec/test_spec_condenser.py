@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from runtime.base.spec.models import BatchSpec, CondenserKind, CondenserSpec, ModelSettings
+from runtime.base.spec.models import BatchSpec, CondenserSpec, ModelSettings
 
 Load = Callable[..., BatchSpec]
-ROLLING, EXTRACT, SUMMARY = CondenserKind.ROLLING, CondenserKind.EXTRACT, CondenserKind.SUMMARY
+ROLLING, EXTRACT, SUMMARY = "rolling", "extract", "summary"
 
 
 def job(line: str, model: str = "openai/x") -> str:

@@ -14,7 +14,7 @@ from stage import Stage, activities_of
 from runtime.archive.forms import Step
 from runtime.archive.job import JobArchive
 from runtime.archive.verify import damage, verify_job
-from runtime.base.spec.models import Budget, CondenserKind, CondenserSpec
+from runtime.base.spec.models import Budget, CondenserSpec
 from runtime.job.condensed import CondensationRecord
 from runtime.job.condensing import FIRST_PAUSE, LONGEST_PAUSE
 from runtime.job.stops import JobStatus
@@ -27,7 +27,7 @@ from workflows.messages import JobOutcome, Note
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 WORDS = " ".join(f"word{n}" for n in range(60))
-SUMMARY = (CondenserSpec(kind=CondenserKind.SUMMARY),)
+SUMMARY = (CondenserSpec(kind="summary"),)
 
 
 def counting(turns: int, words: str = WORDS) -> object:
@@ -282,7 +282,7 @@ async def test_a_window_below_what_must_stay_is_a_clear_end(stage: Stage) -> Non
 async def test_a_rolling_window_leaves_nothing_in_place(stage: Stage) -> None:
     """``rolling`` forgets by the number of events, and no model is asked."""
     model = SmallWindow(counting(40))
-    rolling = (CondenserSpec(kind=CondenserKind.ROLLING, max_size=20),)
+    rolling = (CondenserSpec(kind="rolling", max_size=20),)
     outcome, archive = await run(stage, model, 40, condenser=rolling)
     assert outcome.status is JobStatus.SUCCEEDED
     taken = check_told(archive, outcome)
@@ -294,8 +294,8 @@ async def test_a_pipeline_takes_the_first_answer(stage: Stage) -> None:
     """Summaries by the number of events; what they answer, the second never sees."""
     model = SmallWindow(counting(40))
     both = (
-        CondenserSpec(kind=CondenserKind.SUMMARY, max_size=30),
-        CondenserSpec(kind=CondenserKind.ROLLING),
+        CondenserSpec(kind="summary", max_size=30),
+        CondenserSpec(kind="rolling"),
     )
     outcome, archive = await run(stage, model, 40, condenser=both)
     taken = check_told(archive, outcome)
@@ -341,7 +341,7 @@ async def test_a_loop_without_progress_ends_in_a_reset(stage: Stage) -> None:
     that.
     """
     model = SmallWindow(counting(30))
-    tight = (CondenserSpec(kind=CondenserKind.SUMMARY, max_size=3, keep_first=2),)
+    tight = (CondenserSpec(kind="summary", max_size=3, keep_first=2),)
     outcome, archive = await run(stage, model, 30, condenser=tight)
     assert outcome.status is JobStatus.SUCCEEDED
     check_told(archive, outcome)

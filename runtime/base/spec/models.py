@@ -90,21 +90,11 @@ class ModelSettings(Spec):
         return path if prefix == "scripted" else None
 
 
-class CondenserKind(StrEnum):
-    """How a job makes room for what comes."""
-
-    ROLLING = "rolling"
-    """The oldest events go, and nothing stands in their place."""
-    EXTRACT = "extract"
-    """The oldest events go, and the beginning and the end of each stands in their place."""
-    SUMMARY = "summary"
-    """The oldest events go, and a model's summary stands in their place."""
-
-
 class CondenserSpec(Spec):
     """What a job's prompt forgets, and when. The contract and the goal always stay."""
 
-    kind: CondenserKind
+    kind: str
+    """One of ``runtime.history.condensers.kinds``."""
     max_size: int | None = Field(default=None, ge=1)
     """Events in the prompt above which it condenses, to half as many; None: only when its tokens do
     not fit.
@@ -159,9 +149,9 @@ class Sections(Spec):
     """The handle table; an eighth of ``context_tokens`` where that is less."""
 
 
-def auto(model: ModelSettings) -> CondenserKind:
+def auto(model: ModelSettings) -> str:
     """The kind of condenser that suits a job's model: a script cannot be expected to summarise."""
-    return CondenserKind.SUMMARY if model.script is None else CondenserKind.EXTRACT
+    return "summary" if model.script is None else "extract"
 
 
 class CommandRule(Spec):
