@@ -5,10 +5,14 @@ when the file is loaded.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from runtime.base.spec.models import BatchSpec, CondenserSpec, ModelSettings
+from runtime.history.condensers.kinds import KINDS
+from runtime.job.condensing import condenser_of
+from runtime.jobsfile.condensers import condenser_value
 
 Load = Callable[..., BatchSpec]
 ROLLING, EXTRACT, SUMMARY = "rolling", "extract", "summary"
@@ -54,13 +58,28 @@ def test_the_default_is_every_jobs(load: Load) -> None:
     assert (second.condenser, second.pin_user_messages) == ((), False)
 
 
-KINDS = "'auto', 'none', 'rolling', 'extract' or 'summary'"
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_can_be_written_and_is_made(load: Load, kind: str) -> None:
+    """Whatever stands among the kinds: a jobs file may name it, and its job gets it."""
+    (spec,) = load(job(f"condenser: {{kind: {kind}, max_size: 9}}")).jobs[0].condenser
+    assert (spec.kind, spec.max_size) == (kind, 9)
+    made: Any = condenser_of((spec,))
+    assert (made.max_size, made.keep_first) == (9, 2)
+    assert condenser_value((spec,)).keys() >= {
+        "kind",
+        "max_size",
+        *KINDS[kind].settings - {"model"},
+    }
+
+
+_NAMES = [f"'{name}'" for name in ("auto", "none", *KINDS)]
+EXPECTED = f"{', '.join(_NAMES[:-1])} or {_NAMES[-1]}"
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("condenser: rollin", f"condenser.kind: expected {KINDS}, got 'rollin'"),
+        ("condenser: rollin", f"condenser.kind: expected {EXPECTED}, got 'rollin'"),
         ("condenser: 4", "condenser: expected a condenser's kind or a mapping with its kind, got 4"),
         ("condenser:", "condenser: expected a value, got nothing; leave the key out instead"),
         ("condenser: {max_size: 50}", "condenser.kind: required key is missing"),
