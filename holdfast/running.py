@@ -21,7 +21,7 @@ from runtime.client.forks import resume_lost
 from runtime.client.lost import refuse_lost
 from runtime.client.plans import Plan, Start
 from runtime.client.preflight import check
-from runtime.client.watch import Ended, Silent, Turn, Watch
+from runtime.client.watch import Ended, Retried, Silent, Turn, Watch
 from runtime.job.phases import Phase
 from runtime.jobsfile.load import load
 from runtime.server.connection import connect
@@ -184,6 +184,8 @@ async def _carried_out(control: Control, plan: Plan) -> AsyncGenerator[Event]:
         await control.submit(plan)
         async with aclosing(Watch(control, plan).events()) as found:
             async for event in found:
+                if isinstance(event, Retried):
+                    continue
                 yield await asyncio.to_thread(_told, event, control.store)
 
 

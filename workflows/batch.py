@@ -1,11 +1,17 @@
 """``BatchWorkflow``: keeps at most ``concurrency`` jobs of a batch open, each a child workflow that
 outlives it if need be.
+
+It holds pages, not jobs (``workflows/paging.py``), and goes on in another run when its history has
+become long: what it holds is as large for five jobs as for a hundred thousand.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Coroutine
+from datetime import timedelta
+from typing import Any
 
 from temporalio import workflow
 from temporalio.common import WorkflowIDReusePolicy
@@ -18,19 +24,46 @@ from temporalio.exceptions import (
 from temporalio.workflow import ChildWorkflowHandle, ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
+    from activities.batch_contracts import (
+        AgainOrder,
+        Definition,
+        Followed,
+        FollowedEnds,
+        FollowOrder,
+    )
+    from runtime.base.spec.models import JobSpec
+    from runtime.base.values import JobKey
     from runtime.job.stops import JobStatus
+    from workflows.calling import result_of
     from workflows.doors import Ordered
     from workflows.job import JobWorkflow
     from workflows.limits import TASK_LIMIT
     from workflows.messages import (
+        BatchCarried,
+        BatchEnd,
+        BatchNews,
         BatchOrder,
         BatchState,
         JobOrder,
         JobOutcome,
         Note,
         Submission,
+        again_after,
         job_workflow_id,
     )
+    from workflows.paging import Pages
+
+MOST_EVENTS = 4_000
+"""Events of a history after which a batch goes on in another run."""
+
+CARRIED_BYTES = 1_000_000
+"""The most bytes of waiting jobs with which it does so."""
+
+TOLD, CARRIED_TOLD, NEWS = 1_000, 200, 200
+"""Ends that are remembered, those that the next run is told of, and those in one answer."""
+
+FOLLOWED_FOR = timedelta(hours=6)
+"""How long one activity may follow the jobs of an earlier run until one of them ends."""
 
 
 @workflow.defn(name="BatchWorkflow", sandboxed=False)
@@ -42,40 +75,135 @@ class BatchWorkflow(Ordered):
 
     @workflow.init
     def __init__(self, order: BatchOrder) -> None:
+        carried = order.carried or BatchCarried(concurrency=1)
         self.order = order
-        self.concurrency = 1
-        self.submitted = False
-        self.waiting: deque[JobOrder] = deque()
-        self.started: dict[str, str] = {}
-        self.open: dict[str, asyncio.Task[None]] = {}
+        self.concurrency = carried.concurrency
+        self.submitted = order.carried is not None
+        self.waiting: deque[JobOrder] = deque(carried.waiting)
+        self.pages = Pages(order.batch, carried.pages, carried.gone)
+        self.paged: set[str] = set(carried.paged)
+        """The jobs that wait or are open and came in a page: nothing is known of them after."""
+        self.started: dict[str, str] = dict(carried.started)
+        self.open: set[str] = {one.job for one in carried.open}
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.starting = 0
         self.children: dict[str, ChildWorkflowHandle[JobWorkflow, JobOutcome]] = {}
         self.unwanted: set[str] = set()
-        self.ended: dict[str, JobStatus] = {}
-        self.runs: dict[str, str] = {}
+        self.ended: dict[str, JobStatus] = dict(carried.ended)
+        self.runs: dict[str, str] = dict(carried.runs) | {one.job: one.run for one in carried.open}
         """The first run of each job's newest chain of runs."""
-        self.again: dict[str, JobOrder] = {}
+        self.again: dict[str, JobOrder] = dict(carried.again)
         """Jobs to start anew whose ends a client has seen, and this workflow has not yet."""
+        self.tries: dict[str, int] = dict(carried.tries)
+        """How often jobs were started again after they had failed."""
+        self.ends = carried.ends
+        self.told: deque[BatchEnd] = deque(carried.told, maxlen=TOLD)
+        self.busy = 0
+        """How many things go on that the run may not end in the midst of."""
+        self.full = False
 
     @workflow.run
     async def run(self, order: BatchOrder) -> BatchState:
         """Start jobs as places become free, until none is waiting or open."""
+        if self.open:
+            self.soon(self.follow_carried())
         await workflow.wait_condition(lambda: self.submitted)
-        while self.waiting or self.open or not workflow.all_handlers_finished():
+        while self.waiting or self.open or self.pages.left or self.is_busy():
+            if self.is_full():
+                await self.go_on()
             while self.waiting and len(self.open) < self.concurrency:
                 job = self.waiting.popleft()
                 self.start(job)
+            if self.wants_page():
+                self.soon(self.turn_page(), whole=True)
             await workflow.wait_condition(
                 lambda: (
                     (bool(self.waiting) and len(self.open) < self.concurrency)
-                    or (not self.waiting and not self.open and workflow.all_handlers_finished())
+                    or self.wants_page()
+                    or self.is_full()
+                    or not (self.waiting or self.open or self.pages.left or self.is_busy())
                 )
             )
         return self.state()
 
+    def is_busy(self) -> bool:
+        """Whether something goes on that the run may not end in the midst of."""
+        return bool(self.busy) or not workflow.all_handlers_finished()
+
+    def wants_page(self) -> bool:
+        """Whether a place is free for which no job is here, and a page is left."""
+        return (
+            bool(self.pages.left)
+            and not self.waiting
+            and not self.busy
+            and len(self.open) < self.concurrency
+        )
+
+    def soon(self, work: Coroutine[Any, Any, None], *, whole: bool = False) -> None:
+        """Have something done beside the loop; as a ``whole``, if the run may not end before."""
+        self.busy += whole
+
+        async def done() -> None:
+            await work
+            self.busy -= whole
+
+        task = asyncio.create_task(done())
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def turn_page(self) -> None:
+        """Let the jobs of the next page wait for their places."""
+        for job in await self.pages.next():
+            name = job.key.job
+            waits = any(other.key.job == name for other in self.waiting)
+            if name in self.open and job.id == again_after(self.runs.get(name, "")):
+                self.again[name] = job
+            elif name not in self.open and not waits:
+                self.paged.add(name)
+                self.ended.pop(name, None)
+                self.waiting.append(job)
+
+    def is_full(self) -> bool:
+        """Whether the batch is to go on in another run, and can."""
+        long = self.full or workflow.info().get_current_history_length() > MOST_EVENTS
+        # One whose history was long before there were such runs goes on as it began.
+        if not long or not (self.full or workflow.patched("batch-goes-on")):
+            return False
+        self.full = True
+        size = sum(len(job.model_dump_json()) for job in (*self.waiting, *self.again.values()))
+        return not self.starting and not self.is_busy() and size <= CARRIED_BYTES
+
+    async def go_on(self) -> None:
+        """Go on in another run, which follows the jobs that are open."""
+        told = tuple(self.told)[-CARRIED_TOLD:]
+        workflow.continue_as_new(
+            BatchOrder(
+                batch=self.order.batch,
+                carried=BatchCarried(
+                    concurrency=self.concurrency,
+                    open=tuple(
+                        Followed(job=name, run=self.runs[name]) for name in sorted(self.open)
+                    ),
+                    waiting=tuple(self.waiting),
+                    again=self.again,
+                    started=self.started,
+                    ended=self.ended,
+                    runs=self.runs,
+                    pages=tuple(self.pages.left),
+                    paged=tuple(sorted(self.paged)),
+                    gone=tuple(sorted(self.pages.gone)) if self.pages.left else (),
+                    tries=self.tries,
+                    ends=self.ends,
+                    told=told,
+                ),
+            )
+        )
+
     def start(self, job: JobOrder) -> None:
         """Start a job."""
         self.started[job.key.job] = job.definition
-        self.open[job.key.job] = asyncio.create_task(self.follow(job))
+        self.open.add(job.key.job)
+        self.soon(self.follow(job))
 
     @workflow.signal
     def withdraw(self, note: Note) -> None:
@@ -91,14 +219,34 @@ class BatchWorkflow(Ordered):
             self.again[name] = self.again[name].model_copy(update={"withdrawn": True})
             return
         waits = [job for job in self.waiting if job.key.job == name]
-        if name in self.unwanted or not (waits or name in self.open):
+        if name in self.unwanted:
+            return
+        if not (waits or name in self.open):
+            if self.pages.left and name not in self.pages.gone:
+                self.soon(self.withdraw_paged(name), whole=True)
             return
         self.unwanted.add(name)
         if (child := self.children.get(name)) is not None:
             child.cancel()
+        elif name in self.open and name in self.runs and not self.starting:
+            self.soon(self.cancel_carried(name), whole=True)
         for job in waits:
             self.waiting.remove(job)
             self.start(job.model_copy(update={"withdrawn": True}))
+
+    async def withdraw_paged(self, name: str) -> None:
+        """Withdraw a job that is in one of the pages."""
+        job = await self.pages.withdrawn(name)
+        if job is not None and name not in self.open:
+            self.paged.add(name)
+            self.unwanted.add(name)
+            self.start(job.model_copy(update={"withdrawn": True}))
+
+    async def cancel_carried(self, name: str) -> None:
+        """Cancel a job that an earlier run of the batch has started."""
+        await workflow.get_external_workflow_handle(
+            job_workflow_id(JobKey(batch=self.order.batch, job=name))
+        ).cancel()
 
     @workflow.update
     async def submit(self, submission: Submission) -> BatchState:
@@ -110,6 +258,7 @@ class BatchWorkflow(Ordered):
         """
         self.submitted = True
         self.concurrency = submission.concurrency
+        self.pages.add(submission.pages)
         places = {job.key.job: place for place, job in enumerate(self.waiting)}
         for job in submission.jobs:
             name = job.key.job
@@ -141,6 +290,7 @@ class BatchWorkflow(Ordered):
         """Let a job wait for its place, as one of which nothing is known."""
         self.ended.pop(job.key.job, None)
         self.started.pop(job.key.job, None)
+        self.tries.pop(job.key.job, None)
         self.waiting.append(job)
 
     @submit.validator
@@ -163,13 +313,30 @@ class BatchWorkflow(Ordered):
         """What has become of the batch's jobs."""
         return BatchState(
             waiting=(*(job.key.job for job in self.waiting), *self.again),
-            open=tuple(self.open),
+            open=tuple(sorted(self.open)),
             ended=dict(self.ended),
+            pages=tuple(self.pages.left),
+        )
+
+    @workflow.query(name="news")
+    def news(self, known: int) -> BatchNews:
+        """What has happened since ``known`` runs of jobs had ended."""
+        first = max(known, self.ends - len(self.told))
+        start = first - (self.ends - len(self.told))
+        return BatchNews(
+            total=self.ends,
+            first=first,
+            ends=tuple(self.told)[start : start + NEWS],
+            open=tuple(sorted(self.open)),
+            waiting=len(self.waiting) + len(self.again) + self.pages.jobs,
         )
 
     async def follow(self, job: JobOrder) -> None:
         """Run one job to its end."""
         status, name = JobStatus.FAILED, job.key.job
+        outcome: JobOutcome | None = None
+        self.starting += 1
+        started = False
         try:
             child = await workflow.start_child_workflow(
                 JobWorkflow.run,
@@ -181,20 +348,102 @@ class BatchWorkflow(Ordered):
                 static_summary=job.spec.goal[:160],
                 memo={"definition": job.definition},
             )
+            started, self.starting = True, self.starting - 1
             self.children[name] = child
             self.runs[name] = child.first_execution_run_id or ""
             if name in self.unwanted and not job.withdrawn:
                 child.cancel()
-            outcome: JobOutcome = await child
+            outcome = await child
             status = outcome.status
         except WorkflowAlreadyStartedError:
             status = JobStatus.RUNNING
         except ChildWorkflowError as error:
             status = JobStatus.CANCELLED if is_cancelled_exception(error) else JobStatus.FAILED
         finally:
-            del self.open[name]
-            self.children.pop(name, None)
-            self.unwanted.discard(name)
-        self.ended[name] = status
-        if (anew := self.again.pop(name, None)) is not None:
+            if not started:
+                self.starting -= 1
+        self.end(name, status, outcome, job)
+
+    async def follow_carried(self) -> None:
+        """Follow the jobs that an earlier run has started, to their ends."""
+        left = {name: self.runs[name] for name in sorted(self.open)}
+        asked = 0
+        while left:
+            asked += 1
+            found: FollowedEnds = await result_of(
+                "follow_jobs",
+                FollowOrder(
+                    batch=self.order.batch,
+                    jobs=tuple(Followed(job=name, run=run) for name, run in left.items()),
+                ),
+                FollowedEnds,
+                id=f"follow-{asked}",
+                limit=FOLLOWED_FOR,
+                summary="the jobs of the run before",
+            )
+            for one in found.ends:
+                del left[one.job]
+                status = JobStatus.CANCELLED if one.cancelled else JobStatus.FAILED
+                outcome = JobOutcome.model_validate(one.outcome) if one.outcome else None
+                if outcome is not None and outcome.status is JobStatus.FAILED:
+                    self.soon(self.end_carried(one.job, outcome))
+                else:
+                    self.end(one.job, outcome.status if outcome else status, outcome, None)
+
+    async def end_carried(self, name: str, outcome: JobOutcome) -> None:
+        """End a job that has failed, and of which nothing is known here: the archive is asked."""
+        found: Definition = await result_of(
+            "definition_of_job",
+            AgainOrder(key=outcome.key),
+            Definition,
+            id=f"definition-{self.ends}-{name}",
+            summary=f"the definition of {name}",
+        )
+        job = None
+        if found.spec is not None:
+            spec = JobSpec.model_validate(found.spec)
+            job = JobOrder(key=outcome.key, spec=spec, definition=self.started.get(name, ""))
+        self.end(name, outcome.status, outcome, job)
+
+    def end(
+        self, name: str, status: JobStatus, outcome: JobOutcome | None, job: JobOrder | None
+    ) -> None:
+        """A job has ended; it is started again if its definition says so (``retry``)."""
+        self.open.discard(name)
+        self.children.pop(name, None)
+        unwanted = name in self.unwanted
+        self.unwanted.discard(name)
+        anew = self.again.pop(name, None)
+        retried = (
+            job
+            if job is not None and anew is None and not unwanted and self.tries_again(job, outcome)
+            else None
+        )
+        tried = self.tries.get(name, 0) + 1
+        if outcome is None:
+            key = JobKey(batch=self.order.batch, job=name)
+            outcome = JobOutcome(key=key, run="", status=status)
+        self.ends += 1
+        self.told.append(BatchEnd(outcome=outcome, again=tried if retried is not None else 0))
+        if retried is not None:
+            self.tries[name] = tried
+            again = retried.model_copy(update={"id": workflow.uuid4().hex, "origin": None})
+            self.waiting.appendleft(again)
+            return
+        if name in self.paged:
+            self.paged.discard(name)
+            for known in (self.started, self.runs, self.tries):
+                known.pop(name, None)
+        else:
+            self.ended[name] = status
+        if anew is not None:
             self.wait(anew)
+
+    def tries_again(self, job: JobOrder, outcome: JobOutcome | None) -> bool:
+        """Whether a job that has ended so is to be started again."""
+        return (
+            outcome is not None
+            and outcome.status is JobStatus.FAILED
+            and outcome.cause in job.spec.retry.on
+            and self.tries.get(job.key.job, 0) < job.spec.retry.times
+        )

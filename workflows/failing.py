@@ -14,6 +14,7 @@ from temporalio.exceptions import (
 
 with workflow.unsafe.imports_passed_through():
     from runtime.base.values import Failed
+    from runtime.job.stops import Cause
 
 
 def failed_in(error: BaseException) -> Failed:
@@ -53,3 +54,22 @@ def cause_of(error: BaseException) -> str:
     if isinstance(cause, ApplicationError):
         return f"{cause.type}: {cause.message}" if cause.type else cause.message
     return str(cause or error)
+
+
+def cause_in(error: BaseException) -> Cause:
+    """What made a job fail, by the activity whose error ended it."""
+    if not isinstance(error, ActivityError):
+        return Cause.ERROR
+    if error.activity_type in _CALLS:
+        return Cause.PROVIDER
+    return Cause.TOOL if error.activity_type in _HANDS else Cause.ERROR
+
+
+_CALLS = frozenset({"call_model", "summarise"})
+_HANDS = frozenset(
+    {
+        *("call_tool", "list_servers", "change_workspace", "open_workspace"),
+        *("file_call", "read_sources"),
+    }
+)
+"""Activities by what fails in them."""

@@ -33,7 +33,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.job import NONE_FAILED, Job, Prompt
     from runtime.job.phases import Phase
     from runtime.job.statement import JobStatement
-    from runtime.job.stops import WITHDRAWN, BudgetSpent, JobFailed, JobStatus, Stop
+    from runtime.job.stops import WITHDRAWN, BudgetSpent, Cause, JobFailed, JobStatus, Stop
     from workflows.approving import Approving
     from workflows.calling import result_of
     from workflows.continuing import (
@@ -46,7 +46,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from workflows.doors import Ordered
     from workflows.effects import Effects
-    from workflows.failing import cause_of, failed_in, given_up
+    from workflows.failing import cause_in, cause_of, failed_in, given_up
     from workflows.limits import (
         CALL_LIMIT,
         LOCAL_LIMIT,
@@ -576,6 +576,7 @@ class JobWorkflow(Ordered):
             usage=job.ledger.usage,
             cost_usd=job.ledger.cost_usd,
             end=end,
+            cause=(stop.cause or Cause.ERROR) if stop.status is JobStatus.FAILED else "",
         )
 
     def stopped_by(self, error: BaseException) -> Stop:
@@ -586,7 +587,7 @@ class JobWorkflow(Ordered):
         if is_cancelled_exception(error):
             return Stop(JobStatus.CANCELLED, "cancelled")
         if isinstance(error, JobFailed):
-            return Stop(JobStatus.FAILED, str(error))
+            return Stop(JobStatus.FAILED, str(error), cause=Cause.ERROR)
         if isinstance(error, BudgetSpent):
             return Stop(JobStatus.BUDGET, str(error))
         cause = error.cause if isinstance(error, ActivityError) else None
@@ -601,7 +602,7 @@ class JobWorkflow(Ordered):
             return Stop(JobStatus.BUDGET, f"{self.job.ledger.deadline_reason()}; {last}")
         if self.job.ledger.time_left(self.moment.now) <= 1:
             return Stop(JobStatus.BUDGET, f"{self.job.ledger.time_reason(self.moment.now)}; {last}")
-        return Stop(JobStatus.FAILED, last)
+        return Stop(JobStatus.FAILED, last, cause=cause_in(error))
 
     def call_fields(self) -> dict[str, Any]:
         """What each model call of the turn has in common."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from activities.batch_contracts import Followed, PageRef
 from activities.record import ReplayOrder
 from runtime.base.spec.models import JobSpec
 from runtime.base.values import JobKey, StepRef, Usage
@@ -104,6 +105,8 @@ class JobOutcome(Message):
     usage: Usage = Usage()
     cost_usd: float = 0.0
     end: StepRef | None = None
+    cause: str = ""
+    """What made a job fail, as ``Cause`` has it; empty for any other end."""
 
 
 class JobProgress(Message):
@@ -117,14 +120,50 @@ class JobProgress(Message):
     statement: str = ""
 
 
+class BatchEnd(Message):
+    """A run of a job has ended; the batch starts the job again, as try ``again``, if that is not
+    0.
+    """
+
+    outcome: JobOutcome
+    again: int = 0
+
+
+class BatchCarried(Message):
+    """What a run of a batch hands to the next.
+
+    ``open`` are the jobs that run, with the first run of each one's chain. ``started``, ``ended``
+    and ``runs`` know of jobs that came by name. ``pages`` are not read yet, and ``gone`` are the
+    jobs in them that nobody wants any more. ``told`` are the last of the ``ends``.
+    """
+
+    concurrency: int
+    open: tuple[Followed, ...] = ()
+    waiting: tuple[JobOrder, ...] = ()
+    again: dict[str, JobOrder] = {}
+    started: dict[str, str] = {}
+    ended: dict[str, JobStatus] = {}
+    runs: dict[str, str] = {}
+    pages: tuple[PageRef, ...] = ()
+    paged: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    tries: dict[str, int] = {}
+    ends: int = 0
+    told: tuple[BatchEnd, ...] = ()
+
+
 class BatchOrder(Message):
-    """A batch to run. Its jobs come by the ``submit`` update."""
+    """A batch to run. Its jobs come by the ``submit`` update.
+
+    ``carried`` is None for a batch that begins.
+    """
 
     batch: str
+    carried: BatchCarried | None = None
 
 
 class Submission(Message):
-    """Jobs to add to a batch.
+    """Jobs to add to a batch: those that are named, and those of ``pages`` in the archive.
 
     ``rerun`` names those that may start anew although they ended in this batch run.
 
@@ -135,14 +174,47 @@ class Submission(Message):
     concurrency: int
     rerun: tuple[str, ...] = ()
     ends: dict[str, str] = {}
+    pages: tuple[PageRef, ...] = ()
 
 
 class BatchState(Message):
-    """Answer of the ``state`` query: ids of the batch's jobs by what has become of them."""
+    """Answer of the ``state`` query: ids of the batch's jobs by what has become of them.
+
+    Those of ``pages`` wait too.
+    """
 
     waiting: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
     ended: dict[str, JobStatus] = {}
+    pages: tuple[PageRef, ...] = ()
+
+
+class BatchNews(Message):
+    """Answer of the ``news`` query: how many runs of jobs have ended so far, the newest of those
+    that its client does not know, and how the batch stands.
+
+    ``first`` is the number of the first of ``ends``: there were others before, which are forgotten,
+    if it is more than was asked for.
+    """
+
+    total: int = 0
+    first: int = 0
+    ends: tuple[BatchEnd, ...] = ()
+    open: tuple[str, ...] = ()
+    waiting: int = 0
+
+
+NEW_ORDER = "new"
+"""The id of the order in a page by which a job begins: a job has one such order, whoever gives it
+how often.
+"""
+
+
+def again_after(run: str) -> str:
+    """The id of the order in a page by which a job begins anew after its chain of runs from ``run``
+    has ended: there is one too.
+    """
+    return f"after {run}"
 
 
 def job_workflow_id(key: JobKey) -> str:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from runtime.archive import keys
 from runtime.archive.forms import Signature
+from runtime.archive.pages import FOLDER, read_page
 from runtime.archive.references import SHARED, shared_references
 from runtime.archive.signing import Signer, fingerprint, is_valid
 from runtime.archive.stores.protocol import ObjectStore
@@ -111,6 +112,11 @@ def altered_shared(store: ObjectStore) -> Iterator[tuple[str, str]]:
     for key in store.list(TREES):
         try:
             trees.check(key)
+        except ArchiveError as error:
+            yield key, f"cannot be read: {error}"
+    for key in store.list(FOLDER):
+        try:
+            read_page(store, key.rpartition("/")[2])
         except ArchiveError as error:
             yield key, f"cannot be read: {error}"
     for key in store.list(f"{SHARED}summaries/"):

@@ -11,10 +11,10 @@ from rich.live import Live
 
 from runtime.cli.board import Board
 from runtime.cli.output import notes_to, stdout
-from runtime.cli.reporters import PlainReporter, outcome_line, silence_line
+from runtime.cli.reporters import PlainReporter, outcome_line, retried_line, silence_line
 from runtime.cli.text import clean
 from runtime.client.plans import Plan, Start
-from runtime.client.watch import Turn
+from runtime.client.watch import Retried, Turn
 from workflows.messages import JobOutcome
 
 
@@ -55,6 +55,10 @@ class LiveReporter(PlainReporter):
         """Moves the job from the table to the lines."""
         self._board.ended(outcome)
         self._print(outcome_line(outcome))
+
+    def retried(self, event: Retried) -> None:
+        """A line above the table."""
+        self._print(retried_line(event))
 
     def silent(self, reason: str) -> None:
         """A line above the table."""

@@ -18,7 +18,7 @@ from runtime.job.stops import JobStatus
 if TYPE_CHECKING:
     from runtime.client.control import Running, Trouble
     from runtime.client.plans import Plan
-    from runtime.client.watch import Turn
+    from runtime.client.watch import Retried, Turn
     from workflows.messages import JobOutcome
 
 
@@ -45,6 +45,10 @@ class Reporter(Protocol):
 
     def ended(self, outcome: JobOutcome) -> None:
         """A job has ended."""
+        ...
+
+    def retried(self, event: Retried) -> None:
+        """A run of a job has failed, and the job is started again."""
         ...
 
     def silent(self, reason: str) -> None:
@@ -117,6 +121,10 @@ class PlainReporter:
         """A line for each end."""
         say(outcome_line(outcome))
 
+    def retried(self, event: Retried) -> None:
+        """A line for each."""
+        say(retried_line(event))
+
     def silent(self, reason: str) -> None:
         """A line on stderr."""
         note(silence_line(reason))
@@ -179,6 +187,13 @@ class JsonReporter:
         """``{"event": "end", ...}``."""
         about = {"job": str(outcome.key), "id": outcome.key.job}
         json_line({"event": "end", **about, "status": outcome.status, "reason": outcome.reason})
+
+    def retried(self, event: Retried) -> None:
+        """``{"event": "retried", ...}``."""
+        outcome = event.outcome
+        about = {"job": str(outcome.key), "id": outcome.key.job, "run": outcome.run}
+        why = {"cause": outcome.cause, "reason": outcome.reason}
+        json_line({"event": "retried", **about, **why, "retry": event.again})
 
     def silent(self, reason: str) -> None:
         """``{"event": "silent", ...}``."""
@@ -243,6 +258,15 @@ def outcome_line(outcome: JobOutcome) -> str:
     return (
         f"{outcome.key}  {outcome.status} after {turns}  {outcome.usage.total:,} tokens "
         f" ${outcome.cost_usd:.4f}{reason}"
+    )
+
+
+def retried_line(event: Retried) -> str:
+    """``nightly/licences  failed (provider) after 2 turns, retry 1 begins: ...``."""
+    outcome = event.outcome
+    return (
+        f"{outcome.key}  failed ({outcome.cause}) after {counted(outcome.turns, 'turn')}, retry"
+        f" {event.again} begins: {one_line(outcome.reason)}"
     )
 
 

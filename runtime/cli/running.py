@@ -29,7 +29,7 @@ from runtime.client.control import Control
 from runtime.client.forks import resume_lost
 from runtime.client.lost import refuse_lost
 from runtime.client.plans import JobPlan, Plan, Start
-from runtime.client.watch import Ended, Silent, Watch
+from runtime.client.watch import Ended, Retried, Silent, Watch
 from runtime.job.stops import JobStatus
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
@@ -233,6 +233,8 @@ async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: 
             if isinstance(event, Ended):
                 seen.outcomes[event.outcome.key.job] = event.outcome
                 reporter.ended(event.outcome)
+            elif isinstance(event, Retried):
+                reporter.retried(event)
             elif isinstance(event, Silent):
                 reporter.silent(event.reason)
             else:

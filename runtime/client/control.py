@@ -9,7 +9,7 @@ import asyncio
 import time
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -28,10 +28,12 @@ from temporalio.client import (
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
 
+from activities.batch_contracts import PageRef
 from activities.contracts import Decision
 from runtime.archive import keys
-from runtime.archive.catalog import archive_id
+from runtime.archive.catalog import all_jobs, archive_id
 from runtime.archive.job import JobArchive
+from runtime.archive.pages import paged, read_page, write_page
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import DefinitionChanged, InputError, NotFound
 from runtime.base.failpoints import failpoint
@@ -48,6 +50,8 @@ from runtime.server.authentic import NotSigned, Refusal, in_activity, in_workflo
 from runtime.workspace.left import LeftWorkspace, left_by
 from workflows.messages import (
     BATCH_WORKFLOW,
+    NEW_ORDER,
+    BatchNews,
     BatchOrder,
     BatchState,
     JobOrder,
@@ -55,13 +59,18 @@ from workflows.messages import (
     JobProgress,
     Note,
     Submission,
+    again_after,
     batch_queue,
     batch_workflow_id,
+    job_key,
     job_workflow_id,
 )
 
 SUBMIT_BYTES = 500_000
-"""Jobs go to a batch in portions of about this size: a payload may have 2 MiB."""
+"""Jobs of more bytes go to a batch in pages: a payload may have 2 MiB."""
+
+ASKED_EACH = 200
+"""Of so many jobs the server is asked one by one; of more, which of them it knows."""
 
 STUCK_ATTEMPTS = 3
 """A workflow task that was tried so often fails for a reason that trying again does not mend."""
@@ -132,16 +141,37 @@ class Control:
         """
         await self._check_archive(batch.batch)
         limit = asyncio.Semaphore(_AT_A_TIME)
+        known = await self._known(batch.batch) if len(batch.jobs) > ASKED_EACH else None
 
         async def one(spec: JobSpec) -> JobPlan:
             async with limit:
-                return await self._plan_job(
-                    batch.batch, masked_spec(spec), rerun_failed=rerun_failed, anew=anew
-                )
+                return await self._plan_job(batch.batch, spec, rerun_failed=rerun_failed, anew=anew)
 
-        return Plan(
-            batch.batch, batch.concurrency, tuple(await asyncio.gather(*map(one, batch.jobs)))
-        )
+        jobs: list[JobPlan] = []
+        for some in _some(batch.jobs, _AT_A_TIME * 4):
+            asked = [masked_spec(spec) for spec in some]
+            begun = [spec for spec in asked if known is None or spec.id in known]
+            plans = dict(
+                zip(
+                    (spec.id for spec in begun), await asyncio.gather(*map(one, begun)), strict=True
+                )
+            )
+            jobs += [plans.get(spec.id) or JobPlan(spec, Start.NEW) for spec in asked]
+        return Plan(batch.batch, batch.concurrency, tuple(jobs))
+
+    async def _known(self, batch: str) -> set[str]:
+        """The jobs of a batch that the archive or Temporal knows.
+
+        One that has begun in the last moment may be missing. It does no harm to take it for new:
+        the batch passes over a job that has begun.
+        """
+        archived = await asyncio.to_thread(all_jobs, self.store, batch)
+        names = {key.job for key in archived}
+        query = f"WorkflowType = 'JobWorkflow' AND TaskQueue = '{batch_queue(batch)}'"
+        async for execution in self.client.list_workflows(query):
+            if (key := job_key(execution.id)) is not None and key.batch == batch:
+                names.add(key.job)
+        return names
 
     async def submit(self, plan: Plan) -> None:
         """Start what the plan starts, and set the batch's concurrency.
@@ -162,19 +192,34 @@ class Control:
             "store": str(self.store),
         }
         try:
-            for portion in _portions([_order(plan.batch, job.spec) for job in fresh]):
+            orders = _portion(plan.batch, fresh)
+            pages = () if orders is not None else await asyncio.to_thread(self._paged, plan, fresh)
+            if fresh:
                 submission = Submission(
-                    jobs=portion, concurrency=plan.concurrency, rerun=rerun, ends=ends
+                    jobs=orders or (),
+                    concurrency=plan.concurrency,
+                    rerun=rerun if orders else (),
+                    ends=ends if orders else {},
+                    pages=pages,
                 )
                 failpoint("submit.before")
                 await _when_ready(partial(self._submit, plan.batch, submission, memo))
                 failpoint("submit.after")
-            if not fresh:
+            else:
                 await self._set_concurrency(plan)
         except WorkflowUpdateFailedError as error:
             raise DefinitionChanged(
                 f"{error.cause}. Give the same command again to see what changed"
             ) from error
+
+    def _paged(self, plan: Plan, jobs: Iterable[JobPlan]) -> tuple[PageRef, ...]:
+        """Archive the definitions of jobs, in pages."""
+        orders = (_paged_order(plan.batch, job).model_dump(mode="json") for job in jobs)
+        pages = []
+        for page in paged(orders):
+            failpoint("submit.page")
+            pages.append(PageRef(digest=write_page(self.store, page), jobs=len(page)))
+        return tuple(pages)
 
     async def _submit(self, batch: str, submission: Submission, memo: dict[str, str]) -> None:
         """Hand jobs to the batch, which is started if it does not run."""
@@ -231,6 +276,22 @@ class Control:
             return state
         except (RPCError, WorkflowQueryFailedError, NotSigned):
             return BatchState()
+
+    async def batch_news(self, batch: str, known: int) -> BatchNews | None:
+        """What has happened in a batch since ``known`` runs of its jobs had ended; None if it does
+        not run, nothing if no worker answers for it.
+        """
+        handle = self.client.get_workflow_handle(batch_workflow_id(batch))
+        description = await describe(self.client, handle.id)
+        if description is None or description.status is not WorkflowExecutionStatus.RUNNING:
+            return None
+        try:
+            news: BatchNews = await handle.query(
+                "news", known, result_type=BatchNews, rpc_timeout=_SHORT
+            )
+            return news
+        except (RPCError, WorkflowQueryFailedError, NotSigned):
+            return BatchNews()
 
     async def send(self, key: JobKey, text: str) -> None:
         """Give a running job a message.
@@ -298,8 +359,16 @@ class Control:
         if state is None:
             return False
         if state != BatchState():
-            return key.job in state.waiting
+            return key.job in state.waiting or await self._is_paged(key, state)
         return await self._own.newest(key) is None and key.job in await self._submitted(key.batch)
+
+    async def _is_paged(self, key: JobKey, state: BatchState) -> bool:
+        """Whether a job is in one of the pages that are left, and has not begun."""
+        if not state.pages or key.job in state.open:
+            return False
+        if await self._own.newest(key) is not None:
+            return False
+        return key.job in await self._paged_names(state.pages)
 
     async def cancel(self, key: JobKey) -> None:
         """Ask a job that runs, or waits for its place in its batch, to stop.
@@ -340,7 +409,9 @@ class Control:
             failed = known.outcome is not None and known.outcome.status is not JobStatus.SUCCEEDED
             if failed and rerun_failed:
                 return JobPlan(spec, Start.RERUN, before=known.before)
-            return JobPlan(spec, Start.NEW) if anew and known.start is Start.LOST else known
+            if anew and known.start is Start.LOST:
+                return JobPlan(spec, Start.NEW, before=known.before)
+            return known
         run = description.run_id or ""
         running = description.status is WorkflowExecutionStatus.RUNNING
         outcome = None if running else await self._ended(key, description)
@@ -412,13 +483,29 @@ class Control:
         async for event in self.client.get_workflow_handle(
             batch_workflow_id(batch)
         ).fetch_history_events():
+            begun = event.workflow_execution_started_event_attributes.input
+            if begun.payloads:
+                (order,) = await converter.decode(begun.payloads, [BatchOrder])
+                carried = order.carried
+                names |= {one.key.job for one in carried.waiting} if carried else set()
+                names |= await self._paged_names(carried.pages) if carried else set()
             accepted = (
                 event.workflow_execution_update_accepted_event_attributes.accepted_request.input
             )
             if accepted.name == "submit":
                 (submission,) = await converter.decode(accepted.args.payloads, [Submission])
                 names |= {order.key.job for order in submission.jobs}
+                names |= await self._paged_names(submission.pages)
         return names
+
+    async def _paged_names(self, pages: Iterable[PageRef]) -> set[str]:
+        """The jobs of pages."""
+
+        def read() -> set[str]:
+            found = (read_page(self.store, page.digest) for page in pages)
+            return {order["key"]["job"] for page in found for order in page}
+
+        return await asyncio.to_thread(read)
 
     async def _running(self, description: WorkflowExecutionDescription) -> Running | None:
         """The command that runs, as its heartbeats tell: none of the first second."""
@@ -495,6 +582,11 @@ class Control:
         return found.turn if found is not None else 0
 
 
+def _some(specs: Sequence[JobSpec], size: int) -> Iterator[Sequence[JobSpec]]:
+    for start in range(0, len(specs), size):
+        yield specs[start : start + size]
+
+
 def _order(batch: str, spec: JobSpec) -> JobOrder:
     key = JobKey(batch=batch, job=spec.id)
     return JobOrder(key=key, spec=spec, definition=definition_digest(spec), id=uuid.uuid4().hex)
@@ -522,17 +614,28 @@ async def _when_ready(update: Callable[[], Awaitable[object]]) -> None:
             return
 
 
-def _portions(orders: Iterable[JobOrder]) -> list[tuple[JobOrder, ...]]:
-    portions: list[list[JobOrder]] = []
-    room = 0
-    for order in orders:
-        size = len(order.model_dump_json())
-        if not portions or size > room:
-            portions.append([])
-            room = SUBMIT_BYTES
-        portions[-1].append(order)
-        room -= size
-    return [tuple(portion) for portion in portions]
+def _portion(batch: str, jobs: Iterable[JobPlan]) -> tuple[JobOrder, ...] | None:
+    """The orders of jobs that are few enough to be submitted by themselves; None if they are
+    not.
+    """
+    orders: list[JobOrder] = []
+    room = SUBMIT_BYTES
+    for job in jobs:
+        orders.append(_order(batch, job.spec))
+        room -= len(orders[-1].model_dump_json())
+        if room < 0 and len(orders) > 1:
+            return None
+    return tuple(orders)
+
+
+def _paged_order(batch: str, job: JobPlan) -> JobOrder:
+    """The order of a job in a page. The same job has the same one, until it has ended and is to
+    begin anew.
+    """
+    before = job.first or job.before
+    return _order(batch, job.spec).model_copy(
+        update={"id": again_after(before) if before else NEW_ORDER}
+    )
 
 
 def _trouble(description: WorkflowExecutionDescription) -> Trouble | None:

@@ -13,9 +13,13 @@ from runtime.base.values import JobKey
 from runtime.client.control import Control, Running, Standing, Trouble
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.job.phases import Phase
-from workflows.messages import BatchState, JobOutcome, JobProgress
+from runtime.job.stops import JobStatus
+from workflows.messages import BatchNews, JobOutcome, JobProgress
 
 POLL_SECONDS = 0.4
+MOST_ASKED = 64
+"""Jobs that are asked in one round, while their batch tells how they end."""
+
 AT_A_TIME = 16
 """Jobs that are asked at a time."""
 
@@ -60,7 +64,15 @@ class Silent:
     reason: str
 
 
-Event = Turn | Ended | Silent
+@dataclass(frozen=True)
+class Retried:
+    """A run of a job has failed, and the batch starts the job again, as try ``again``."""
+
+    outcome: JobOutcome
+    again: int
+
+
+Event = Turn | Ended | Retried | Silent
 
 
 @dataclass
@@ -88,8 +100,9 @@ class _Pause:
 class Watch:
     """Follows the jobs of ``plan`` that have not ended yet.
 
-    Its batch is asked in each round, and tells which jobs have ended. The jobs themselves are asked
-    what they do: each round while that changes, and ever more seldom while it does not.
+    Its batch is asked in each round, and tells which jobs run, and how others have ended: what a
+    round costs does not grow with the batch. The jobs that run are asked what they do: each round
+    while that changes, and ever more seldom while it does not; and ``MOST_ASKED`` in one round.
     """
 
     def __init__(self, control: Control, plan: Plan) -> None:
@@ -99,6 +112,13 @@ class Watch:
         self._seen: dict[str, tuple[object, ...]] = {}
         self._silent = False
         self._pauses: dict[str, _Pause] = {}
+        self._known = 0
+        self._more = False
+        self._first = True
+        self._doubtful = {
+            job.spec.id for job in plan.counted(Start.RESUMED, Start.LOST) if job.outcome is None
+        }
+        """Jobs whose batch may not tell of them: they are asked themselves."""
 
     async def events(self) -> AsyncGenerator[Event]:
         """What happens, as it happens, until the last job has ended.
@@ -118,42 +138,77 @@ class Watch:
                 self._silent = False
             for event in found:
                 yield event
-            if self._pending:
+            if self._pending and not self._more:
                 await asyncio.sleep(POLL_SECONDS)
 
     async def _round(self) -> list[Event]:
-        """Ask once for every job that may have begun."""
-        state = await self._control.batch_state(self._plan.batch)
-        waiting = set(state.waiting) if state is not None else set()
+        """Ask once for the batch, and for jobs that may have begun."""
+        news = await self._control.batch_news(self._plan.batch, self._known)
+        events = [] if news is None else self._told(news)
         limit = asyncio.Semaphore(AT_A_TIME)
 
         async def look(job: JobPlan) -> Standing | None:
             async with limit:
                 return await self._control.standing(self._key(job))
 
-        jobs = [
-            job
-            for name, job in self._pending.items()
-            if name not in waiting
-            and (self._pause(name).is_over() or _nobody_tells(state, name) or self._few(name))
-        ]
-        events = []
+        jobs = [self._pending[name] for name in self._asked(news)]
         for job, standing in zip(jobs, await asyncio.gather(*map(look, jobs)), strict=True):
             if standing is None or standing.run == job.before:
                 # Asked in this order, a job that a batch at its end has not started is never
                 # started by it.
-                if state is None:
+                if news is None:
                     raise ServerError(
                         f"job {self._key(job)} was not started: its batch's workflow was ended from"
                         " outside. Give the same command again"
                     )
                 continue
-            event = self._event(job, standing)
+            event = self._event(job, standing, over=news is None)
             if event is not None:
                 if isinstance(event, Turn):
                     self._pause(job.spec.id).begin_again(event.progress)
                 events.append(event)
         return events
+
+    def _told(self, news: BatchNews) -> list[Event]:
+        """What the batch says has happened since the round before."""
+        if news.first > self._known and not self._first:
+            self._doubtful |= self._pending.keys()
+        events: list[Event] = []
+        for end in news.ends:
+            name = end.outcome.key.job
+            job = self._pending.get(name)
+            if job is None:
+                continue
+            if not end.outcome.run or (self._first and job.start is Start.RERUN):
+                # How it ended is not told, or this may be the end that came before.
+                self._doubtful.add(name)
+            elif end.again:
+                events.append(Retried(end.outcome, end.again))
+            else:
+                del self._pending[name]
+                events.append(Ended(end.outcome))
+        self._known = max(news.first + len(news.ends), self._known)
+        self._more = self._known < news.total
+        self._first = self._first and self._more
+        return events
+
+    def _asked(self, news: BatchNews | None) -> list[str]:
+        """The jobs that are asked in this round, those first that were not for the longest time."""
+        if news is None:
+            return list(self._pending)
+        silent = news == BatchNews()
+        runs = set(news.open)
+        asked: list[str] = []
+        for name in self._pending:
+            if len(asked) == MOST_ASKED:
+                break
+            if silent or name in runs or name in self._doubtful:
+                told = silent or name in runs
+                if self._pause(name).is_over() or self._few(name) or not told:
+                    asked.append(name)
+        for name in asked:
+            self._pending[name] = self._pending.pop(name)
+        return asked
 
     def _few(self, name: str) -> bool:
         """Whether so few jobs are open that each that is awake is asked in every round: who
@@ -164,9 +219,11 @@ class Watch:
     def _pause(self, name: str) -> _Pause:
         return self._pauses.setdefault(name, _Pause())
 
-    def _event(self, job: JobPlan, standing: Standing) -> Event | None:
+    def _event(self, job: JobPlan, standing: Standing, *, over: bool) -> Event | None:
         name = job.spec.id
         if standing.outcome is not None:
+            if not over and _may_begin_again(job, standing.outcome):
+                return None
             del self._pending[name]
             return Ended(standing.outcome)
         progress = standing.progress
@@ -184,8 +241,7 @@ class Watch:
         return JobKey(batch=self._plan.batch, job=job.spec.id)
 
 
-def _nobody_tells(state: BatchState | None, name: str) -> bool:
-    """Whether the job itself must be asked: its batch says that it has ended, or follows another
-    run of it, or none.
-    """
-    return state is None or (state != BatchState() and name not in state.open)
+def _may_begin_again(job: JobPlan, outcome: JobOutcome) -> bool:
+    """Whether the batch may start the job again: then it is the batch that says so, or not."""
+    failed = outcome.status is JobStatus.FAILED and outcome.cause in job.spec.retry.on
+    return failed and job.spec.retry.times > 0

@@ -22,15 +22,27 @@ class JobStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Cause(StrEnum):
+    """What made a job fail: by what it may be tried again."""
+
+    PROVIDER = "provider"
+    """The model could not be asked."""
+    TOOL = "tool"
+    """What a job's hands do: its workspace, tools, commands."""
+    ERROR = "error"
+    """Anything else, such as replies without a statement."""
+
+
 @dataclass(frozen=True)
 class Stop:
-    """The end of a job: its status, the reason in words, and the result that ``finish`` was
-    given.
+    """The end of a job: its status, the reason in words, the result that ``finish`` was given, and
+    what made it fail, if it has failed.
     """
 
     status: JobStatus
     reason: str
     result: Any = None
+    cause: Cause | None = None
 
 
 WITHDRAWN = Stop(JobStatus.CANCELLED, "cancelled before it began")

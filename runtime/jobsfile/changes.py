@@ -29,6 +29,8 @@ def definition_digest(job: JobSpec) -> str:
     if job.retry == Retry():
         # A key that a release brought changes no definition that does not use it.
         del value["retry"]
+    elif (job.retry.on, job.retry.times) == (Retry().on, Retry().times):
+        del value["retry"]["on"], value["retry"]["times"]
     if job.budget.deadline is None:
         del value["budget"]["deadline"]
     if job.approvals == Approvals():

@@ -53,6 +53,8 @@ def _job(job: JobSpec) -> dict[str, Any]:
             ),
         },
         "retry": {
+            "on": list(job.retry.on),
+            "times": job.retry.times,
             "attempts": job.retry.attempts,
             **{
                 key: format_duration(getattr(job.retry, key))

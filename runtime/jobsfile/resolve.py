@@ -81,6 +81,7 @@ class Resolver:
         self._hosts = ToolHosts()
         self._directories: dict[str, str | None] = {}
         self._scripts: dict[str, bool] = {}
+        self._schemas: dict[str, str | None] = {}
         self._tools_path = self._path(header.tools_path) if header.tools_path else str(directory)
 
     def close(self) -> None:
@@ -318,7 +319,10 @@ class Resolver:
             return
         from runtime.jobsfile.result_schema import schema_fault
 
-        if fault := schema_fault(schema):
+        known = json.dumps(schema, sort_keys=True)
+        if known not in self._schemas:
+            self._schemas[known] = schema_fault(schema)
+        if fault := self._schemas[known]:
             self._problems.add(at, fault)
 
     def _job_tools(self, targets: list[str], at: Location) -> tuple[ToolSpec, ...]:

@@ -264,7 +264,28 @@ class WrittenBudget(Written):
 
 
 class WrittenRetry(Written):
-    """How long a model call is patient. Keys that a job leaves out come from the defaults."""
+    """How long a model call is patient, and how often a job that has failed is started again. Keys
+    that a job leaves out come from the defaults.
+    """
+
+    on: list[Literal["provider", "tool", "error"]] = Field(
+        default=["provider", "tool", "error"],
+        min_length=1,
+        max_length=3,
+        description=(
+            "What must have failed for that: the model's provider, a tool or the workspace, or"
+            " anything else (error)."
+        ),
+    )
+    times: int = Field(
+        default=_RETRY.times,
+        ge=0,
+        le=100,
+        description=(
+            "How often a job that has failed is started again, from its first turn, as another run"
+            " of the same job."
+        ),
+    )
 
     attempts: int = Field(
         default=_RETRY.attempts,

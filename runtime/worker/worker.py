@@ -18,6 +18,7 @@ from temporalio.plugin import SimplePlugin
 from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 
 from activities.approvals import ApprovalActivities
+from activities.batches import BatchActivities
 from activities.bounds import Bounds
 from activities.build import code_digest, this_build
 from activities.checkpoints import CheckpointActivities
@@ -126,6 +127,7 @@ def make_parts(
     summaries = SummaryActivities(store, workspace, model)
     checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
     tools = ToolActivities(store)
+    batches = BatchActivities(store, client)
     activities: list[Callable[..., Any]] = [
         LifecycleActivities(store).begin_job,
         model.call_model,
@@ -146,6 +148,9 @@ def make_parts(
         summaries.keep_material,
         replays.claim_replay,
         replays.recorded_turn,
+        batches.read_batch_page,
+        batches.follow_jobs,
+        batches.definition_of_job,
     ]
     through = [
         HeartbeatInterceptor(),

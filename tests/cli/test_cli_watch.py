@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.watch import Ended, Turn, Watch
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
-from workflows.messages import BatchState, JobOutcome, JobProgress
+from workflows.messages import BatchEnd, BatchNews, JobOutcome, JobProgress
 
 JOBS = 50
 ROUNDS = 130
@@ -35,15 +36,23 @@ class Asleep:
         """Whether the jobs have ended."""
         return self.rounds >= ROUNDS
 
-    async def batch_state(self, batch: str) -> BatchState | None:
+    async def batch_news(self, batch: str, known: int) -> BatchNews | None:
         """One more round begins."""
         self.rounds += 1
         if not self.batch_tells:
             return None
         names = tuple(f"job-{n}" for n in range(JOBS))
-        if self.over:
-            return BatchState(ended=dict.fromkeys(names, JobStatus.SUCCEEDED))
-        return BatchState(open=names)
+        if not self.over:
+            return BatchNews(open=names)
+        ended = tuple(
+            BatchEnd(
+                outcome=JobOutcome(
+                    key=JobKey(batch=batch, job=name), run="run", status=JobStatus.SUCCEEDED
+                )
+            )
+            for name in names
+        )
+        return BatchNews(total=JOBS, ends=ended)
 
     async def standing(self, key: JobKey) -> Standing:
         """The job's own answer."""
@@ -76,8 +85,8 @@ def test_jobs_that_sleep_are_seldom_asked(monkeypatch: pytest.MonkeyPatch) -> No
     events = watched(server, monkeypatch)
     assert [type(event) for event in events] == [Turn] * JOBS + [Ended] * JOBS
     assert server.rounds == ROUNDS
-    # In rounds 1, 2, 4, 7, 12, 21, 38, 63, 88, 113, and at the end.
-    assert set(server.asked.values()) == {11}
+    # In rounds 1, 2, 4, 7, 12, 21, 38, 63, 88, 113; the batch itself tells how they end.
+    assert set(server.asked.values()) == {10}
 
 
 def test_jobs_of_which_no_batch_tells_are_asked_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,3 +95,50 @@ def test_jobs_of_which_no_batch_tells_are_asked_each_time(monkeypatch: pytest.Mo
     events = watched(server, monkeypatch)
     assert [type(event) for event in events] == [Turn] * JOBS + [Ended] * JOBS
     assert set(server.asked.values()) == {ROUNDS}
+
+
+class Thousands:
+    """A batch of which so many jobs run, so many wait, and some end in each round."""
+
+    def __init__(self, jobs: int, at_once: int) -> None:
+        self.names = [f"job-{n}" for n in range(jobs)]
+        self.at_once = at_once
+        self.ended = 0
+        self.answers: list[int] = []
+        self.asked: list[int] = []
+
+    async def batch_news(self, batch: str, known: int) -> BatchNews | None:
+        """Ten more have ended; at most ten are told at once."""
+        self.asked.append(0)
+        self.ended = min(self.ended + 10, len(self.names))
+        told = self.names[known : self.ended][:10]
+        ends = tuple(
+            BatchEnd(
+                outcome=JobOutcome(
+                    key=JobKey(batch=batch, job=name), run="r", status=JobStatus.SUCCEEDED
+                )
+            )
+            for name in told
+        )
+        runs = tuple(self.names[self.ended : self.ended + self.at_once])
+        self.answers.append(len(ends) + len(runs))
+        return BatchNews(total=self.ended, first=known, ends=ends, open=runs)
+
+    async def standing(self, key: JobKey) -> Standing:
+        """One more job is asked in this round."""
+        self.asked[-1] += 1
+        progress = JobProgress(status=JobStatus.RUNNING, turn=1, phase=Phase.MODEL)
+        return Standing("r", progress=progress)
+
+
+def test_a_round_does_not_cost_by_the_number_of_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of five thousand jobs those are asked that run, a bounded number in each round, and the batch
+    tells of the rest.
+    """
+    server = Thousands(5_000, at_once=300)
+    monkeypatch.setattr(sys.modules[__name__], "JOBS", 5_000)
+    events = watched(cast(Asleep, server), monkeypatch)
+    assert sum(isinstance(event, Ended) for event in events) == 5_000
+    assert len(server.answers) == 500
+    assert max(server.asked) == watch.MOST_ASKED
+    assert max(server.answers) == 310

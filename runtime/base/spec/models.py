@@ -70,6 +70,10 @@ class Retry(Spec):
     """Seconds from the request to the reply's first byte, where replies are streamed."""
     stall: float = Field(default=300.0, gt=0)
     """Seconds between two pieces of a reply."""
+    on: tuple[str, ...] = ("provider", "tool", "error")
+    """What of a failed job is tried again, as ``runtime.job.stops.Cause`` has it."""
+    times: int = Field(default=0, ge=0)
+    """How often a job that has failed is started again, as another run of the same job."""
 
 
 class ModelSettings(Spec):

@@ -1,0 +1,103 @@
+"""The activities of batches: reading their pages, and following the jobs of their earlier runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from temporalio import activity
+from temporalio.client import Client, WorkflowFailureError
+from temporalio.exceptions import CancelledError
+
+from activities.batch_contracts import (
+    AgainOrder,
+    Definition,
+    Followed,
+    FollowedEnd,
+    FollowedEnds,
+    FollowOrder,
+    PageJobs,
+    PageOrder,
+)
+from runtime.archive.job import JobArchive
+from runtime.archive.pages import read_page
+from runtime.archive.stores import ObjectStore
+from runtime.base.failpoints import failpoint
+from runtime.base.values import JobKey
+
+AT_A_TIME = 16
+"""Jobs that the archive is asked for at a time."""
+
+ENDS = 100
+"""Ends that are told at once."""
+
+
+class BatchActivities:
+    """What a batch has done that touches the world."""
+
+    def __init__(self, store: ObjectStore, client: Client) -> None:
+        self._store = store
+        self._client = client
+
+    @activity.defn(name="read_batch_page")
+    async def read_batch_page(self, order: PageOrder) -> PageJobs:
+        """The orders of a page that no run has carried out yet.
+
+        Giving the same jobs twice, in whatever pages, starts none twice.
+
+        Raises:
+            ArchiveError: if the page is gone, or is not what was submitted.
+        """
+        failpoint("page.before")
+        found = await asyncio.to_thread(self._waiting, order)
+        failpoint("page.after")
+        return found
+
+    def _waiting(self, order: PageOrder) -> PageJobs:
+        given: Iterable[dict[str, Any]] = (
+            one
+            for page in order.pages
+            for one in read_page(self._store, page.digest)
+            if order.job in {None, one["key"]["job"]}
+        )
+        if order.job is not None:
+            given = itertools.islice(given, 1)
+        with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="holdfast-page") as threads:
+            found = tuple(one for one in threads.map(self._not_begun, given) if one is not None)
+        return PageJobs(orders=found)
+
+    def _not_begun(self, order: dict[str, Any]) -> dict[str, Any] | None:
+        archive = JobArchive.of(self._store, JobKey.model_validate(order["key"]))
+        return order if archive.carried_out_by(order["id"]) is None else None
+
+    @activity.defn(name="follow_jobs")
+    async def follow_jobs(self, order: FollowOrder) -> FollowedEnds:
+        """Wait until one of the jobs has ended; all that have."""
+        waiting = {asyncio.create_task(self._end(order.batch, job)) for job in order.jobs}
+        try:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            return FollowedEnds(ends=tuple(task.result() for task in done)[:ENDS])
+        finally:
+            for task in waiting:
+                task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def _end(self, batch: str, job: Followed) -> FollowedEnd:
+        handle = self._client.get_workflow_handle(
+            f"holdfast/{batch}/{job.job}", run_id=job.run, result_type=dict[str, Any]
+        )
+        try:
+            return FollowedEnd(job=job.job, outcome=await handle.result())
+        except WorkflowFailureError as error:
+            return FollowedEnd(job=job.job, cancelled=isinstance(error.cause, CancelledError))
+
+    @activity.defn(name="definition_of_job")
+    async def definition_of_job(self, order: AgainOrder) -> Definition:
+        """What a job was last defined as."""
+        archive = JobArchive.of(self._store, order.key)
+        return Definition(spec=await asyncio.to_thread(archive.definition))

@@ -1,0 +1,76 @@
+"""Pages of jobs: the definitions of a batch, archived before any of them is started.
+
+A page is named by the digest of its bytes, so the same jobs make the same page, however often they
+are submitted; and who reads one is sure to have what was submitted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import zstandard
+
+from runtime.archive.references import SHARED
+from runtime.archive.stores import ObjectStore
+from runtime.base.digests import canonical_json
+from runtime.base.errors import ObjectCorrupt
+
+FOLDER = f"{SHARED}pages/"
+"""Below it two digits of the digest, so that no directory grows large, and the digest."""
+
+PAGE_BYTES = 400_000
+"""Bytes of a page's jobs: all of them go to a workflow at once, whose payloads may have 2 MiB."""
+
+MOST_ON_PAGE = 200
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+def paged(jobs: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """The jobs in pages, in their order; one that is larger than a page has one of its own."""
+    page: list[Mapping[str, Any]] = []
+    room = 0
+    for job in jobs:
+        size = len(json.dumps(job))
+        if page and (size > room or len(page) == MOST_ON_PAGE):
+            yield page
+            page = []
+        if not page:
+            room = PAGE_BYTES
+        page.append(job)
+        room -= size
+    if page:
+        yield page
+
+
+def page_key(digest: str) -> str:
+    """Where a page is."""
+    return f"{FOLDER}{digest[:2]}/{digest}"
+
+
+def write_page(store: ObjectStore, jobs: list[Mapping[str, Any]]) -> str:
+    """Archive a page, and return its digest."""
+    data = canonical_json(jobs)
+    digest = hashlib.sha256(data).hexdigest()
+    store.put_if_absent(page_key(digest), zstandard.compress(data, 3))
+    return digest
+
+
+def read_page(store: ObjectStore, digest: str) -> list[dict[str, Any]]:
+    """The jobs of a page.
+
+    Raises:
+        ObjectMissing: if it is not there.
+        ObjectCorrupt: if it is not what was written.
+    """
+    key = page_key(digest)
+    try:
+        data = zstandard.ZstdDecompressor().decompress(store.get(key), max_output_size=_MOST_BYTES)
+    except zstandard.ZstdError as error:
+        raise ObjectCorrupt(f"{key}: {error}") from None
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise ObjectCorrupt(f"{key}: the page is not the one that was submitted")
+    jobs: list[dict[str, Any]] = json.loads(data)
+    return jobs

@@ -1,0 +1,169 @@
+"""A batch whose jobs come in pages, and which goes on in other runs: no job is lost, and none runs
+twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from stage import Stage, replayer
+from temporalio.client import WorkflowHistory
+
+from runtime.archive import pages
+from runtime.base.errors import NotFound
+from runtime.base.spec.models import BatchSpec, JobSpec, Retry
+from runtime.base.values import JobKey
+from runtime.client import control as controls
+from runtime.client.control import Control
+from runtime.client.plans import Plan, Start
+from runtime.client.watch import Ended, Retried, Watch
+from runtime.job.stops import Cause, JobStatus
+from runtime.worker.worker import make_worker
+from tests.eventually import eventually
+from workflows import batch as batches
+from workflows.messages import batch_queue, batch_workflow_id, job_workflow_id
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+FAILS = "def respond(messages):\n    return 'no statement'\n"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def control(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Control]:
+    """A client whose batches have pages of four jobs and short histories, and a worker for them."""
+    monkeypatch.setattr(controls, "SUBMIT_BYTES", 0)
+    monkeypatch.setattr(controls, "ASKED_EACH", 0)
+    monkeypatch.setattr(pages, "MOST_ON_PAGE", 4)
+    monkeypatch.setattr(batches, "MOST_EVENTS", 60)
+    queue = batch_queue(stage.batch)
+    async with make_worker(stage.client, stage.store, task_queue=queue):
+        yield Control(stage.client, stage.store)
+
+
+def batch_of(stage: Stage, specs: list[JobSpec], concurrency: int = 3) -> BatchSpec:
+    """A batch of the stage's."""
+    return BatchSpec(batch=stage.batch, concurrency=concurrency, jobs=tuple(specs))
+
+
+async def seen(control: Control, plan: Plan) -> list[Ended | Retried]:
+    """How the jobs of a plan end."""
+    events = [event async for event in Watch(control, plan).events()]
+    return [event for event in events if isinstance(event, Ended | Retried)]
+
+
+async def histories(stage: Stage) -> list[WorkflowHistory]:
+    """The runs of the batch, the last one first. All of them replay."""
+    run = (await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).describe()).run_id
+    found: list[WorkflowHistory] = []
+    while run:
+        handle = stage.client.get_workflow_handle(batch_workflow_id(stage.batch), run_id=run)
+        history = await handle.fetch_history()
+        await replayer().replay_workflow(history)
+        found.append(history)
+        begun = history.events[0].workflow_execution_started_event_attributes
+        run = begun.continued_execution_run_id
+    return found
+
+
+async def runs_of(stage: Stage, job: str) -> int:
+    """How many runs a job has had."""
+    key = JobKey(batch=stage.batch, job=job)
+    query = f"WorkflowId = '{job_workflow_id(key)}'"
+    return len([run async for run in stage.client.list_workflows(query)])
+
+
+async def test_every_job_once_over_pages_and_runs(stage: Stage, control: Control) -> None:
+    """Fourteen jobs in four pages, given three times over, run once each; the batch goes on in
+    other runs with jobs that are open, and no history is longer than it may be.
+    """
+    specs = [stage.spec([{"code": "finish(1)"}], id=f"j{n}") for n in range(14)]
+    plan = await control.plan(batch_of(stage, specs), rerun_failed=False)
+    assert len(plan.counted(Start.NEW)) == 14
+    await control.submit(plan)
+    await control.submit(plan)
+    again = await control.plan(batch_of(stage, specs[::-1]), rerun_failed=False)
+    await control.submit(again)
+    ended = [event.outcome for event in await seen(control, plan)]
+    assert Counter(outcome.key.job for outcome in ended) == {f"j{n}": 1 for n in range(14)}
+    assert {outcome.status for outcome in ended} == {JobStatus.SUCCEEDED}
+    assert await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
+    found = await histories(stage)
+    assert len(found) >= 3
+    for n in range(14):
+        assert len(stage.archive(specs[n]).runs()) == 1
+        await eventually(lambda n=n: _is(runs_of(stage, f"j{n}"), 1), "the run is listed")
+    assert all(len(history.events) < 200 for history in found)
+    done = await control.plan(batch_of(stage, specs), rerun_failed=False)
+    assert len(done.counted(Start.DONE)) == 14
+
+
+async def _is(number: object, expected: int) -> bool:
+    return await number == expected  # type: ignore[misc]
+
+
+async def test_a_job_in_a_page_is_cancelled_before_it_began(stage: Stage, control: Control) -> None:
+    """It ends at once, as one that waits for its place does, and its page passes it over."""
+    slow = stage.spec([{"code": "finish(1)", "delay": 3600.0}], id="slow")
+    specs = [slow, *(stage.spec([{"code": "finish(1)"}], id=f"j{n}") for n in range(8))]
+    plan = await control.plan(batch_of(stage, specs, concurrency=1), rerun_failed=False)
+    await control.submit(plan)
+    withdrawn = JobKey(batch=stage.batch, job="j7")
+    await control.cancel(withdrawn)
+
+    async def has_ended() -> bool:
+        return await control.outcome(withdrawn) is not None
+
+    await eventually(has_ended, "the job in the last page ends")
+    with pytest.raises(NotFound):
+        await control.cancel(withdrawn)
+
+    async def runs() -> bool:
+        standing = await control.standing(JobKey(batch=stage.batch, job="slow"))
+        return standing is not None
+
+    await eventually(runs, "the first job runs")
+    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    ended = {event.outcome.key.job: event.outcome for event in await seen(control, plan)}
+    assert ended["j7"].reason == "cancelled before it began"
+    assert ended["slow"].status is JobStatus.CANCELLED
+    assert [ended[f"j{n}"].status for n in range(7)] == [JobStatus.SUCCEEDED] * 7
+    await histories(stage)
+
+
+async def test_failed_jobs_are_started_again(stage: Stage, control: Control) -> None:
+    """As often as their definition says, as runs of the same job, each told with what it failed
+    of; by a user once more, whether or not their pages are read by then.
+    """
+    policy = stage.path / "fails.py"
+    policy.write_text(FAILS)
+    fails = f"scripted/{policy}"
+    specs = [
+        stage.spec(fails, id="thrice", retry=Retry(times=2)),
+        stage.spec(fails, id="once", retry=Retry(times=2, on=(Cause.PROVIDER, Cause.TOOL))),
+        *(stage.spec([{"code": "finish(1)"}], id=f"j{n}") for n in range(8)),
+    ]
+    batch = batch_of(stage, specs)
+    plan = await control.plan(batch, rerun_failed=False)
+    await control.submit(plan)
+    events = await seen(control, plan)
+    assert [
+        (event.outcome.key.job, event.again, event.outcome.cause)
+        for event in events
+        if isinstance(event, Retried)
+    ] == [("thrice", 1, "error"), ("thrice", 2, "error")]
+    ended = {event.outcome.key.job: event.outcome for event in events if isinstance(event, Ended)}
+    assert (ended["thrice"].status, ended["once"].status) == (JobStatus.FAILED, JobStatus.FAILED)
+    assert len(ended) == 10
+    assert [len(stage.archive(spec).runs()) for spec in specs[:3]] == [3, 1, 1]
+    rerun = await control.plan(batch, rerun_failed=True)
+    assert [job.spec.id for job in rerun.counted(Start.RERUN)] == ["thrice", "once"]
+    for _ in range(2):
+        await control.submit(rerun)
+    assert sum(isinstance(event, Ended) for event in await seen(control, rerun)) == 2
+    await control.submit(rerun)
+    await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
+    assert [len(stage.archive(spec).runs()) for spec in specs[:3]] == [6, 2, 1]
+    await histories(stage)
