@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from activities.contracts import WorkspaceChange
-from activities.setups import Setups, secrets_of
+from activities.setups import Setups
 from activities.versions import WAIT_SECONDS, Versions
 from runtime.base.failpoints import failpoint
 from runtime.base.redaction.redactor import Redactor, redactor_of
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import Command, Finished, Limits, Place, Sandbox
+from runtime.tools.environment import named_secrets
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.excluded import excluded
 from runtime.workspace.checkouts.taking import Difference, Digests, differing, left_in
@@ -136,7 +138,7 @@ class Commands:
 def _command(change: WorkspaceChange) -> Command:
     given = change.arguments
     env = {str(name): str(value) for name, value in given.get("env", {}).items()}
-    env = {**secrets_of(change.writable), **env}
+    env = {**named_secrets(change.writable.secrets, os.environ), **env}
     return Command(
         shell=str(given["command"]),
         stdin=str(given.get("stdin", "")).encode("utf-8"),

@@ -420,7 +420,8 @@ class ToolRequest(Contract):
     ``effect`` numbers the statement's effects from 0; ``recorded`` answers without a call.
     ``often``, ``timeout`` and ``retries`` are the tool's ``effect``, and so on. One of an MCP
     ``server`` is named by what the server calls it, and has the ``digest`` of the job's record.
-    ``decision`` is that of a person who was asked about it.
+    ``decision`` is that of a person who was asked about it. ``secrets`` are the names of those that
+    the tool is given.
     """
 
     key: JobKey
@@ -433,6 +434,7 @@ class ToolRequest(Contract):
     often: EffectClass = EffectClass.IDEMPOTENT
     timeout: float | None = None
     retries: int = 0
+    secrets: tuple[str, ...] = ()
     server: ServerSpec | None = None
     digest: str = ""
     decision: Decision | None = None

@@ -15,6 +15,7 @@ from runtime.base.spec.models import Writable
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import Place
 from runtime.sandbox.setup import Made, Setup, already_made, made
+from runtime.tools.environment import named_secrets
 
 
 class Setups:
@@ -41,7 +42,7 @@ class Setups:
         """
         if not writable.setup:
             return None
-        setup = Setup(writable.setup, given=base, env=secrets_of(writable))
+        setup = Setup(writable.setup, given=base, env=named_secrets(writable.secrets, os.environ))
         sandbox = sandbox_of(writable.sandbox)
         top = self._checkouts.root / "setups"
         # Each command asks: files are laid out only where something is to be made of them.
@@ -59,18 +60,6 @@ class Setups:
         with self._checkouts.scratch("setup-") as copy:
             self._checkouts.lay_out(base, copy)
             yield Place(directory=copy)
-
-
-def secrets_of(writable: Writable) -> dict[str, str]:
-    """The secrets that a job's commands are given, by their names.
-
-    Raises:
-        ValueError: if the worker has one of them not.
-    """
-    missing = [name for name in writable.secrets if name not in os.environ]
-    if missing:
-        raise ValueError(f"the secret {missing[0]} is not in the worker's environment")
-    return {name: os.environ[name] for name in writable.secrets}
 
 
 def masked_log(setup: Made | None, redactor: Redactor) -> dict[str, bytes]:

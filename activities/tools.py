@@ -8,6 +8,7 @@ import asyncio
 import contextvars
 import functools
 import itertools
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,7 @@ from runtime.base.failpoints import failpoint
 from runtime.base.redaction.redactor import redactor_of
 from runtime.base.spec.servers import ServerListing, ServerSpec
 from runtime.tools.calls import shortened
+from runtime.tools.environment import named_secrets
 from runtime.tools.host import Asked, HostEnded, ToolHost, ToolHosts
 
 R = TypeVar("R")
@@ -162,6 +164,11 @@ class ToolActivities:
 
     async def _made(self, request: ToolRequest, archive: JobArchive) -> ToolResult:
         """What comes of a call that has no result yet."""
+        try:
+            named_secrets(request.secrets, os.environ)
+        except ValueError as error:
+            # Another worker may have it, or this one when it is started anew.
+            raise ApplicationError(f"{request.called}: {error}", type="ToolUnavailable") from error
         if request.often is EffectClass.ONCE:
             return await self._made_once(request, archive)
         for retry in itertools.count():
@@ -203,14 +210,18 @@ class ToolActivities:
         """
         frame: dict[str, Any] = {}
         for _ in range(TRIES_TO_BEGIN):
-            frame = await self._asked_for(request.server or request.search_path, request.target)
+            frame = await self._asked_for(
+                request.server or request.search_path, request.target, request.secrets
+            )
             if "gone" not in frame:
                 break
         return _unavailable(request, frame)
 
-    async def _asked_for(self, tools: str | ServerSpec, target: str) -> dict[str, Any]:
+    async def _asked_for(
+        self, tools: str | ServerSpec, target: str, secrets: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
         """What the process of some tools says of one of them, or of all."""
-        host = await self._in_thread(self._hosts.of, tools)
+        host = await self._in_thread(self._hosts.of, tools, secrets)
         asked = await self._in_thread(host.describe, target)
         limit = None if isinstance(tools, str) else CONNECT_SECONDS
         try:
@@ -249,14 +260,18 @@ class ToolActivities:
     @asynccontextmanager
     async def _host(self, request: ToolRequest) -> AsyncIterator[ToolHost]:
         """The process for a call: one for it alone if it may be ended in its midst."""
-        if request.timeout is None or request.server is not None:
-            yield await self._in_thread(self._hosts.of, request.server or request.search_path)
+        place = request.search_path, request.secrets
+        if request.server is not None:
+            yield await self._in_thread(self._hosts.of, request.server)
             return
-        host = await self._in_thread(self._hosts.lent, request.search_path)
+        if request.timeout is None:
+            yield await self._in_thread(self._hosts.of, *place)
+            return
+        host = await self._in_thread(self._hosts.lent, *place)
         try:
             yield host
         finally:
-            await asyncio.shield(self._in_thread(self._hosts.give_back, request.search_path, host))
+            await asyncio.shield(self._in_thread(self._hosts.give_back, host, *place))
 
     async def _answered(self, host: ToolHost, request: ToolRequest) -> Told:
         """The call's outcome."""

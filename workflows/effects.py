@@ -105,6 +105,7 @@ class Effects:
                     often=tool.effect,
                     timeout=tool.timeout,
                     retries=tool.retries,
+                    secrets=self.spec.secrets,
                     redact=self.spec.redact,
                     **place,
                 )

@@ -7,9 +7,9 @@ Models (their provider, mode, key, packages and price) and the archive. What the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
-from activities.setups import secrets_of
 from runtime.archive.stores import open_store
 from runtime.base.errors import ArchiveError, InputError
 from runtime.base.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings, Writable
@@ -17,6 +17,7 @@ from runtime.jobsfile.load import Loaded
 from runtime.jobsfile.problems import Location, Problems
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import SandboxUnavailable
+from runtime.tools.environment import named_secrets
 
 _WRITE_PRICE = (
     "'price: {input: 1.25, output: 10}' in the model's mapping (dollars per million tokens), or"
@@ -49,6 +50,7 @@ def check(loaded: Loaded, store: str | None) -> list[str]:
                 notes |= dict.fromkeys(_unpriced(model, job, index, at, problems))
         if job.writable is not None:
             _check_hands(job.writable, index, problems)
+        _check_secrets(job, index, problems)
     problems.raise_if_any()
     return list(notes)
 
@@ -66,9 +68,18 @@ def _check_hands(writable: Writable, index: int, problems: Problems) -> None:
     at: Location = ("jobs", index, "workspace") if own else ("defaults", "workspace")
     try:
         sandbox_of(writable.sandbox)
-        secrets_of(writable)
+        named_secrets(writable.secrets, os.environ)
     except (SandboxUnavailable, ValueError) as error:
         problems.add(at, str(error))
+
+
+def _check_secrets(job: JobSpec, index: int, problems: Problems) -> None:
+    """See that the job's tools can be given what it names."""
+    own = ("jobs", index, "secrets") in problems.lines.by_location
+    try:
+        named_secrets(job.secrets, os.environ)
+    except ValueError as error:
+        problems.add(("jobs", index, "secrets") if own else ("defaults", "secrets"), str(error))
 
 
 def _faults(model: ModelSettings, form: str) -> list[str]:

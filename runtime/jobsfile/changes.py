@@ -37,6 +37,8 @@ def definition_digest(job: JobSpec) -> str:
         del value["approvals"]
     elif not job.approvals.sh:
         del value["approvals"]["sh"]
+    if not job.secrets:
+        del value["secrets"]
     if not job.mcp:
         del value["mcp"]
     for tool in value["tools"]:

@@ -68,6 +68,8 @@ def _job(job: JobSpec) -> dict[str, Any]:
         "projection": job.projection.value,
         "tools": [tool.target for tool in job.tools],
     }
+    if job.secrets:
+        value["secrets"] = list(job.secrets)
     if job.mcp:
         value["mcp"] = {server.name: _server(server) for server in job.mcp}
     if approvals := job.approvals.model_dump(mode="json", exclude_defaults=True):

@@ -77,7 +77,7 @@ class Resolver:
         self._header = header
         self._defaults = header.defaults
         self._problems = problems
-        self._tools: dict[str, ToolSpec | str] = {}
+        self._tools: dict[tuple[str, tuple[str, ...]], ToolSpec | str] = {}
         self._hosts = ToolHosts()
         self._directories: dict[str, str | None] = {}
         self._scripts: dict[str, bool] = {}
@@ -136,7 +136,8 @@ class Resolver:
                 self._problems.add(
                     ("jobs", index, key), "required key is missing, here and in 'defaults'"
                 )
-        tools = self._job_tools(*setting("tools"))
+        secrets = tuple(setting("secrets")[0])
+        tools = self._job_tools(*setting("tools"), secrets)
         servers = self._servers(*setting("mcp"), {tool.name for tool in tools})
         schema, at = setting("result")
         self._result(schema, at)
@@ -145,7 +146,7 @@ class Resolver:
         model = self.model(*setting("model"))
         workspace, writable = self._workspace(*setting("workspace"))
         approvals = self._approvals(*setting("approvals"), tools, servers, writable)
-        redact = _redaction(setting("redact")[0], writable)
+        redact = _redaction(setting("redact")[0], writable, secrets)
         form = setting("form")[0]
         return JobSpec(
             id=job.id,
@@ -153,6 +154,7 @@ class Resolver:
             workspace=workspace,
             writable=writable,
             tools=tools,
+            secrets=secrets,
             mcp=servers,
             approvals=approvals,
             result=schema,
@@ -325,11 +327,13 @@ class Resolver:
         if fault := self._schemas[known]:
             self._problems.add(at, fault)
 
-    def _job_tools(self, targets: list[str], at: Location) -> tuple[ToolSpec, ...]:
+    def _job_tools(
+        self, targets: list[str], at: Location, secrets: tuple[str, ...]
+    ) -> tuple[ToolSpec, ...]:
         """The tools of one job; two of one name are noted at the second."""
         specs: dict[str, ToolSpec] = {}
         for index, target in enumerate(targets):
-            spec = self._tool(target)
+            spec = self._tool(target, secrets)
             if isinstance(spec, str):
                 self._problems.add((*at, index), spec)
             elif spec.name in specs:
@@ -412,21 +416,25 @@ class Resolver:
             otherwise=written.otherwise,
         )
 
-    def _tool(self, target: str) -> ToolSpec | str:
-        """The tool, or why there is none; each is imported once a file."""
-        if target not in self._tools:
+    def _tool(self, target: str, secrets: tuple[str, ...]) -> ToolSpec | str:
+        """The tool, or why there is none; each is imported once a file, with what it is given."""
+        known = target, secrets
+        if known not in self._tools:
             try:
-                self._tools[target] = described(self._hosts.of(self._tools_path), target)
+                host = self._hosts.of(self._tools_path, secrets)
+                self._tools[known] = described(host, target)
             except InputError as error:
-                self._tools[target] = str(error)
-        return self._tools[target]
+                self._tools[known] = str(error)
+        return self._tools[known]
 
 
-def _redaction(written: WrittenRedaction, writable: Writable | None) -> Redaction:
-    """What is masked: the secrets that commands are given too."""
+def _redaction(
+    written: WrittenRedaction, writable: Writable | None, of_tools: tuple[str, ...]
+) -> Redaction:
+    """What is masked: the secrets that commands and tools are given too."""
     fields = {name: tuple(texts) for name, texts in written.model_dump().items()}
     secrets = () if writable is None else writable.secrets
-    fields["env"] = tuple(dict.fromkeys((*fields["env"], *secrets)))
+    fields["env"] = tuple(dict.fromkeys((*fields["env"], *secrets, *of_tools)))
     return Redaction(**fields)
 
 

@@ -839,6 +839,14 @@ class WrittenSettings(Written):
             " first. A job's list replaces the default one."
         ),
     )
+    secrets: list[Annotated[str, Field(pattern=VARIABLE_PATTERN)]] = Field(
+        default=[],
+        max_length=MAX_REDACTIONS,
+        description=(
+            "Names of the worker's environment variables that these tools are given; their values"
+            " are masked in what comes back. A job's list replaces the default one."
+        ),
+    )
     mcp: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")], WrittenServer] = (
         Field(
             default={},

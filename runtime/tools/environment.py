@@ -5,7 +5,7 @@ of anything else.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -39,6 +39,18 @@ def tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if name in named or not _is_secret(name, value)
     }
+
+
+def named_secrets(names: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """The secrets that a job's commands or tools are given by name.
+
+    Raises:
+        ValueError: if the worker has one of them not.
+    """
+    missing = [name for name in names if name not in environment]
+    if missing:
+        raise ValueError(f"the secret {missing[0]} is not in the worker's environment")
+    return {name: environment[name] for name in names}
 
 
 def _is_secret(name: str, value: str) -> bool:

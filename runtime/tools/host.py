@@ -66,9 +66,11 @@ class Asked:
 
 
 class ToolHost:
-    """One process for the tools in ``search_path``, or for those of an MCP server."""
+    """One process for the tools in a directory, or for those of an MCP server; ``secrets`` are the
+    names of variables that it gets although they are secret.
+    """
 
-    def __init__(self, of: str | ServerSpec) -> None:
+    def __init__(self, of: str | ServerSpec, secrets: Sequence[str] = ()) -> None:
         self._numbers = itertools.count(1)
         self._asked: dict[int, Asked] = {}
         self._lock = threading.Lock()
@@ -86,7 +88,7 @@ class ToolHost:
                 stdin=subprocess.DEVNULL,
                 # What tools print is not what the command says.
                 stdout=2,
-                env=_environment_for(of),
+                env=_environment_for(of, secrets),
                 start_new_session=True,
             )
         except BaseException:
@@ -222,52 +224,59 @@ def _command_for(of: str | ServerSpec) -> list[str]:
     return [*command("runtime.tools.child", path=True), of]
 
 
-def _environment_for(of: str | ServerSpec) -> dict[str, str]:
+def _environment_for(of: str | ServerSpec, secrets: Sequence[str]) -> dict[str, str]:
     if isinstance(of, ServerSpec):
         wanted = (*of.env, *([of.token] if of.token else []))
         return {name: os.environ[name] for name in (*ALWAYS, *wanted) if name in os.environ}
-    return tool_environment(os.environ)
+    named = {name: os.environ[name] for name in secrets if name in os.environ}
+    return {**tool_environment(os.environ), **named}
+
+
+def _named(search_path: str, secrets: Sequence[str]) -> str:
+    return "\0".join((search_path, *secrets))
 
 
 @dataclass
 class ToolHosts:
-    """A worker's processes, by the directory of their tools or by their MCP server."""
+    """A worker's processes, by the directory of their tools and the secrets that they are given, or
+    by their MCP server.
+    """
 
     _hosts: dict[str, ToolHost] = field(default_factory=dict)
     _idle: dict[str, list[ToolHost]] = field(default_factory=dict)
     _retired: list[ToolHost] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, tools: str | ServerSpec) -> ToolHost:
+    def of(self, tools: str | ServerSpec, secrets: Sequence[str] = ()) -> ToolHost:
         """The process for the tools in a directory or of a server, started if there is none that
         takes calls.
         """
-        name = tools if isinstance(tools, str) else tools.model_dump_json()
+        name = _named(tools, secrets) if isinstance(tools, str) else tools.model_dump_json()
         with self._lock:
             host = self._hosts.get(name)
             if host is None or not host.takes_calls:
                 if host is not None:
                     self._retired.append(host)
-                host = self._hosts[name] = ToolHost(tools)
+                host = self._hosts[name] = ToolHost(tools, secrets)
             return host
 
-    def lent(self, search_path: str) -> ToolHost:
+    def lent(self, search_path: str, secrets: Sequence[str] = ()) -> ToolHost:
         """A process for one call alone, which may be ended in its midst; to be given back."""
         with self._lock:
-            idle = self._idle.setdefault(search_path, [])
+            idle = self._idle.setdefault(_named(search_path, secrets), [])
             while idle:
                 host = idle.pop()
                 if host.takes_calls:
                     return host
                 self._retired.remove(host)
-            host = ToolHost(search_path)
+            host = ToolHost(search_path, secrets)
             self._retired.append(host)
             return host
 
-    def give_back(self, search_path: str, host: ToolHost) -> None:
+    def give_back(self, host: ToolHost, search_path: str, secrets: Sequence[str] = ()) -> None:
         """The call is over. Some processes are kept for the next ones."""
         with self._lock:
-            idle = self._idle.setdefault(search_path, [])
+            idle = self._idle.setdefault(_named(search_path, secrets), [])
             kept = host.takes_calls and host in self._retired and len(idle) < MOST_IDLE
             if kept:
                 idle.append(host)

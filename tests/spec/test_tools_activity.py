@@ -135,6 +135,7 @@ def told_to_end() -> str:
 
 def process() -> int: return os.getpid()
 def environment() -> dict[str, str]: return dict(os.environ)
+def knows(value: str) -> bool: return os.environ.get("SEARCH_KEY") == value
 def echo(value: Any) -> Any: return value
 """
 
@@ -164,10 +165,12 @@ async def activities(store: MemoryStore) -> AsyncIterator[ToolActivities]:
 @pytest.fixture
 def call(tools: str, activities: ToolActivities) -> Call:
     """Call a tool of ``t.py`` in an activity of its own: ``call(name, *args, effect=0,
-    **kwargs)``.
+    **kwargs)``; ``fields`` are those of the request.
     """
 
-    async def call(name: str, *args: Any, effect: int = 0, **kwargs: Any) -> ToolResult:
+    async def call(
+        name: str, *args: Any, effect: int = 0, fields: Any = None, **kwargs: Any
+    ) -> ToolResult:
         request = ToolRequest(
             key=JobKey(batch="b", job="j"),
             turn=3,
@@ -176,6 +179,7 @@ def call(tools: str, activities: ToolActivities) -> Call:
             search_path=tools,
             args=args,
             kwargs=kwargs,
+            **(fields or {}),
         )
         return await ActivityEnvironment().run(activities.call_tool, request)
 
@@ -546,6 +550,27 @@ async def test_a_tool_gets_no_secrets(call: Call, monkeypatch: pytest.MonkeyPatc
     assert found["PLAIN"] == "f" * 20
     assert found["PATH"] == os.environ["PATH"]
     assert set(secrets) & set(found) == {"SEARCH_KEY"}
+
+
+async def test_named_secrets_reach_a_tool_and_are_masked(
+    call: Call, tools: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job's own tools alone, with a timeout or without; a worker that has one not says so."""
+    value = "a1b2-c3d4-e5f6-g7h8"
+    monkeypatch.setenv("SEARCH_KEY", value)
+    given: dict[str, Any] = {"secrets": ("SEARCH_KEY",)}
+    assert "SEARCH_KEY" not in (await call("environment")).value
+    for effect, more in enumerate((given, {**given, "timeout": 60.0}), 1):
+        found = (await call("environment", effect=effect, fields=more)).value
+        assert found["SEARCH_KEY"].startswith("[masked:SEARCH_KEY:")
+    known = await call("knows", value, effect=3, fields=given)
+    assert known.value is True
+    with pytest.raises(ApplicationError) as caught:
+        await call("environment", effect=4, fields={"secrets": ("NOT_SET",)})
+    assert caught.value.type == "ToolUnavailable"
+    assert caught.value.message == (
+        "t:environment: the secret NOT_SET is not in the worker's environment"
+    )
 
 
 async def test_large_arguments_and_odd_texts_cross(call: Call) -> None:

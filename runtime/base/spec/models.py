@@ -268,6 +268,8 @@ class JobSpec(Spec):
     writable: Writable | None = None
     """Whether the job may change its workspace, and how; None: it may not."""
     tools: tuple[ToolSpec, ...] = ()
+    secrets: tuple[str, ...] = ()
+    """Names of the worker's environment variables that its Python tools are given."""
     mcp: tuple[ServerSpec, ...] = ()
     """The MCP servers whose tools it may call."""
     approvals: Approvals = Approvals()
