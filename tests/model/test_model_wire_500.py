@@ -24,6 +24,7 @@ from tests.servers.provider_server import Exchange, Policy, ProviderServer
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("litellm")]
 
 JOBS, TURNS = 20, 25
+PATIENCE_S = 300
 THINKING = (
     {"type": "thinking", "thinking": "First ünd last.\n\U0001f642", "signature": "c2ln"},
     {"type": "redacted_thinking", "data": "b3BhcXVl"},
@@ -63,7 +64,12 @@ async def test_five_hundred_calls_are_archived_exactly(
     store = open_store(str(tmp_path / "archive"))
     async with make(policy).serving() as server:
         jobs = [
-            Job(model_at(server, stream=n % 4 != 0, user=f"u{n}"), store=store, name=f"job-{n}")
+            # What starves this process starves its server, which then accepts nobody for long.
+            Job(
+                model_at(server, stream=n % 4 != 0, user=f"u{n}", connect=PATIENCE_S),
+                store=store,
+                name=f"job-{n}",
+            )
             for n in range(JOBS)
         ]
         failed = sum(await asyncio.gather(*(turns_of(job) for job in jobs)))
