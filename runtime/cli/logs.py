@@ -4,21 +4,28 @@ single lines on stderr.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
+from runtime.base.errors import InputError
 from runtime.base.home import state_home
 from runtime.cli.output import note, own_stderr, own_stdout
-from runtime.cli.text import one_line
+from runtime.cli.telemetry import exporter, metrics_address
+from runtime.cli.text import one_line, shortened
 
 DEBUG = "HOLDFAST_DEBUG"
 """The environment variable that asks for tracebacks."""
+
+LOG = "HOLDFAST_LOG"
+"""The environment variable that says how logs are written: ``text``, or ``json``."""
 
 _TOLD_ELSEWHERE = (
     # The command itself tells of activities that fail, with the job's name and the next attempt.
@@ -46,6 +53,9 @@ _OURS = (
 """Loggers that speak for Holdfast: its modules, and what workflow code and activities log through
 the SDK.
 """
+
+MOST_MESSAGE = 2_000
+"""Characters of a message in a JSON object: the SDK's core puts whole stacks there."""
 
 LOG_BYTES = 10_000_000
 """A log larger than this gives way to a new one when a command begins; the one before is kept."""
@@ -81,22 +91,68 @@ class _Lines(logging.Handler):
         note(f"{record.levelname.lower()}: {one_line(message + what)}")
 
 
-@cache
-def log_in_lines() -> None:
-    """Log warnings and errors to the state directory's log, and what users have to know of them as
-    single lines too.
+class _Documents(logging.Handler):
+    """A JSON object for each record, on stderr: for collectors of logs.
 
-    Where ``HOLDFAST_DEBUG`` is set, all of it goes to stderr, in full.
+    ``job``, ``activity`` (``turn-41``) and ``attempt`` are there where the SDK tells them.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addFilter(_is_for_users)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        told = getattr(record, "temporal_activity", None) or getattr(
+            record, "temporal_workflow", None
+        )
+        about = told if isinstance(told, dict) else {}
+        fields = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": shortened(_FIELDS.split(record.getMessage(), maxsplit=1)[0], MOST_MESSAGE),
+            "error": None if error is None else f"{type(error).__name__}: {error}",
+            "job": str(about.get("workflow_id", "")).removeprefix("holdfast/") or None,
+            "run": about.get("workflow_run_id") or about.get("run_id"),
+            "activity": about.get("activity_id"),
+            "attempt": about.get("attempt"),
+            "process": record.process,
+        }
+        note(json.dumps({name: value for name, value in fields.items() if value is not None}))
+
+
+@cache
+def log_in_lines(metrics: str | None = None) -> None:
+    """Log warnings and errors to the state directory's log, and what users have to know of them as
+    single lines too, or as JSON objects where ``HOLDFAST_LOG`` is ``json``.
+
+    Where ``HOLDFAST_DEBUG`` is set, all of it goes to stderr, in full. Metrics are served at the
+    address ``metrics``, else at that of ``HOLDFAST_METRICS``: logs and metrics are two halves of
+    one setting of the SDK's.
+
+    Raises:
+        InputError: if either variable or the address is wrong, or the address is taken.
+    """
+    address = metrics_address(metrics)
     if os.environ.get(DEBUG):
         logging.basicConfig(level=logging.WARNING)
+        if address is not None:
+            _configure_core(None, address)
         return
     file = logging.FileHandler(_log_file(), encoding="utf-8", errors="backslashreplace", delay=True)
     file.setFormatter(
         logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
     )
-    logging.basicConfig(level=logging.WARNING, handlers=[_Lines(), file])
-    _forward_core()
+    logging.basicConfig(level=logging.WARNING, handlers=[_shown(), file])
+    _configure_core(logging.getLogger("temporalio.core"), address)
+
+
+def _shown() -> logging.Handler:
+    form = os.environ.get(LOG, "")
+    if form not in {"", "json", "text"}:
+        raise InputError(f"{LOG} {form!r}: expected json or text")
+    return _Documents() if form == "json" else _Lines()
 
 
 @contextmanager
@@ -121,8 +177,12 @@ def _log_file() -> Path:
     return path
 
 
-def _forward_core() -> None:
-    """What the SDK's Rust half logs goes the same way; it would write to the terminal by itself."""
+def _configure_core(logger: logging.Logger | None, metrics: str | None) -> None:
+    """What the SDK's Rust half logs goes to ``logger``; it would write to the terminal by itself.
+
+    Raises:
+        InputError: if the address of ``metrics`` cannot be had.
+    """
     from temporalio.runtime import (
         LogForwardingConfig,
         LoggingConfig,
@@ -131,12 +191,15 @@ def _forward_core() -> None:
         TelemetryFilter,
     )
 
-    forwarding = LogForwardingConfig(
-        logger=logging.getLogger("temporalio.core"), prepend_target_on_message=False
-    )
-    logged = LoggingConfig(
-        filter=TelemetryFilter(core_level="WARN", other_level="ERROR"), forwarding=forwarding
-    )
-    Runtime.set_default(
-        Runtime(telemetry=TelemetryConfig(logging=logged)), error_if_already_set=False
-    )
+    logged = LoggingConfig.default
+    if logger is not None:
+        logged = LoggingConfig(
+            filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
+            forwarding=LogForwardingConfig(logger=logger, prepend_target_on_message=False),
+        )
+    served = exporter(metrics) if metrics is not None else None
+    try:
+        runtime = Runtime(telemetry=TelemetryConfig(logging=logged, metrics=served))
+    except (RuntimeError, ValueError) as error:
+        raise InputError(f"metrics cannot be served at {metrics}: {error}") from error
+    Runtime.set_default(runtime, error_if_already_set=False)

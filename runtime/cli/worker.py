@@ -53,6 +53,18 @@ def command(
             file_okay=False,
         ),
     ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="IP:PORT",
+            help=(
+                "Serve metrics for Prometheus at http://IP:PORT/metrics. Default: HOLDFAST_METRICS,"
+                " else nowhere."
+            ),
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a worker alone, until Ctrl-C.
 
@@ -75,5 +87,5 @@ def command(
             raise InputError(f"{name} {value!r}: expected a name ({NAME_RULE})")
     if build is not None and deployment is None:
         raise InputError("--build names a version of a deployment: it goes with --deployment")
-    log_in_lines()
+    log_in_lines(metrics)
     raise typer.Exit(asyncio.run(run_workers(target, store, deployment, build, tuple(allow or ()))))

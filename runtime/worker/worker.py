@@ -25,6 +25,7 @@ from activities.checkpoints import CheckpointActivities
 from activities.hands import HandsActivities
 from activities.heartbeats import HeartbeatInterceptor
 from activities.lifecycle import LifecycleActivities
+from activities.metered import Metered
 from activities.model import ModelActivities, warm
 from activities.plain_errors import PlainErrors
 from activities.replays import ReplayActivities
@@ -155,6 +156,7 @@ def make_parts(
     through = [
         HeartbeatInterceptor(),
         WorkingTime(),
+        Metered(),
         PlainErrors(),
         *([Bounds(allowed)] if allowed else []),
     ]
