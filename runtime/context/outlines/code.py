@@ -65,7 +65,7 @@ class _Reader:
             yield from self._definition(node, start, level, depth, comment)
         elif kind in language.leaves or (kind in language.outer and level == 0):
             yield from self._leaf(node, start, level, depth, comment)
-        elif kind == "expression_statement" and level <= 1 and self._is_python:
+        elif kind == "expression_statement" and level <= 1 and self.language.is_python:
             yield from self._assignment(node, level)
         elif kind in language.open or kind == "ERROR":
             yield from self._children(node, level, depth + 1)
@@ -77,7 +77,7 @@ class _Reader:
         if body is None and node.type.endswith("_specifier"):
             return  # ``struct point p;`` names a type, and defines none
         doc = comment
-        if self._is_python and body is not None:
+        if self.language.is_python and body is not None:
             doc = self._docstring(body)
         yield Item(self._line(start), level, self._head(node, start, body), doc)
         if body is not None and node.type not in self.language.closed:
@@ -159,7 +159,7 @@ class _Reader:
 
     def _comment(self, before: Node | None, node: Node) -> str:
         """The first line of the comment that stands right above a definition."""
-        if before is None or "comment" not in before.type or self._is_python:
+        if before is None or "comment" not in before.type or self.language.is_python:
             return ""
         first, above = before, before.prev_named_sibling
         for _ in range(50):
@@ -177,7 +177,7 @@ class _Reader:
         return ""
 
     def _docstring(self, body: Node) -> str:
-        if not self._is_python:
+        if not self.language.is_python:
             return ""
         statement = next((child for child in body.named_children if child.type != "comment"), None)
         inner = (
@@ -194,7 +194,3 @@ class _Reader:
         if quotes is None:
             return ""
         return text[quotes.end() :].removesuffix(quotes[1]).strip().split("\n", 1)[0]
-
-    @property
-    def _is_python(self) -> bool:
-        return "class_definition" in self.language.definitions

@@ -75,6 +75,8 @@ class CodeLanguage:
     """
     bodies: frozenset[str] = _set("field_declaration_list enumerator_list declaration_list")
     """Nodes that are a definition's body where the grammar has no field of that name."""
+    is_python: bool = False
+    """Whether documentation stands in bodies, and what is assigned there is a variable."""
 
 
 _PYTHON = CodeLanguage(
@@ -85,6 +87,7 @@ _PYTHON = CodeLanguage(
         "decorated_definition if_statement elif_clause else_clause try_statement except_clause"
         " finally_clause with_statement block"
     ),
+    is_python=True,
 )
 _SCRIPT_DEFINITIONS = (
     "class_declaration abstract_class_declaration class function_declaration"
