@@ -30,6 +30,7 @@ from activities._masked import masked_call
 from activities._options import ModelOptions
 from activities._recorder import CallRecorder, SentRequest
 from activities._secrets import Secrets
+from activities._worst_case import in_budget
 from activities.contracts import BUDGET_SPENT, TurnCall
 from activities.prices import prices_of
 from runtime.archive.allowed import clean_model
@@ -158,7 +159,8 @@ class ModelTurn:
         Returns the turn's step: this attempt's, or that of another that was faster.
 
         Raises:
-            ApplicationError: ``BudgetSpent``, if the attempts before have used up what was left.
+            ApplicationError: ``BudgetSpent``, if the attempts before have used up what was left;
+                ``BudgetShort``, if the worst case of this one does not fit into it.
         """
         ready = await asyncio.to_thread(self._prepared)
         if isinstance(ready, Step):
@@ -167,6 +169,10 @@ class ModelTurn:
             self._failed = await asyncio.to_thread(self._attempts_before)
             if (spent := self._spent(self._failed)) is not None:
                 raise spent
+        if self._call.left is not None:
+            self._options = in_budget(
+                self._options, ready.tokens, self._call.left, self._failed.spent, self._call.booked
+            )
         failpoint("model.before_call")
         answer = await self._answer(ready)
         await self._check_room(ready, answer)

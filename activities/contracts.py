@@ -6,6 +6,7 @@ inputs carry what is new in the turn, never the prompt (docs/design.md section 3
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import Any, Literal, Self
 
@@ -36,6 +37,11 @@ from runtime.projection.segments import LayoutDelta
 BUDGET_SPENT = "BudgetSpent"
 """The type of the error by which a model call ends whose failed attempts have used up what the job
 had left.
+"""
+
+BUDGET_SHORT = "BudgetShort"
+"""The type of the error of a model call that was not made, since its worst case does not fit into
+what the job has left; the message is the reason.
 """
 
 
@@ -111,7 +117,8 @@ class Left(Contract):
 
     @model_serializer(mode="plain", when_used="json")
     def _brief(self) -> list[float]:
-        return [self.tokens, round(self.usd, 4), self.seconds]
+        # Never more than there is, and exact to a millionth.
+        return [self.tokens, math.floor(self.usd * 1e6 + 1e-6) / 1e6, self.seconds]
 
     @model_validator(mode="before")
     @classmethod

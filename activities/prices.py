@@ -5,6 +5,8 @@ that takes seconds.
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +23,19 @@ ANTHROPIC_MARKS = 4
 """Breakpoints that a request to Anthropic's API may have."""
 
 _MILLION = 1_000_000
+
+_PER_TOKEN = re.compile(
+    r"(input_cost|output_cost|cache_creation_input_token_cost)(?:_per_token)?(?:_above_(\d+)k_tokens)?"
+)
+"""The table's names for prices of tokens, with the length of prompts from which on some hold."""
+
+
+@dataclass(frozen=True)
+class PerToken:
+    """US dollars of one token of a prompt, and of a reply."""
+
+    prompt: float
+    reply: float
 
 
 class Price(BaseModel):
@@ -42,6 +57,11 @@ class Price(BaseModel):
         plain = max(usage.prompt - usage.cache_read - usage.cache_write, 0)
         total = plain * self.input + usage.cache_read * read + usage.cache_write * write
         return (total + usage.completion * self.output) / _MILLION
+
+    def dearest(self) -> PerToken:
+        """The most that one token may cost."""
+        prompt = max(self.input, self.cache_read or 0.0, self.cache_write or 0.0)
+        return PerToken(prompt / _MILLION, self.output / _MILLION)
 
     def prices(self, marks: int) -> Prices:
         """The same as what projection weighs."""
@@ -84,6 +104,36 @@ def prices_of(model: str, own: Price | None = None) -> Prices:
         write=max(round((write or 0) / usd, 6), 1.0),
         marks=marks,
     )
+
+
+@lru_cache(maxsize=256)
+def dearest(model: str, own: Price | None, window: int) -> PerToken:
+    """The most that a token of a call may cost, whose prompt and reply have ``window`` tokens
+    together: as if all of the prompt were written to the cache, by the price of long prompts.
+
+    Nothing for a model that the table has no price of, which the ledger books as nothing too.
+    """
+    if own is not None:
+        return own.dearest()
+    prompt = reply = 0.0
+    for name, value in _entry(model).items():
+        found = _PER_TOKEN.fullmatch(name)
+        if found is None or not isinstance(value, int | float):
+            continue
+        kind, above = found.groups()
+        if above is not None and window <= int(above) * 1_000:
+            continue
+        if kind == "output_cost":
+            reply = max(reply, float(value))
+        else:
+            prompt = max(prompt, float(value))
+    return PerToken(prompt, reply)
+
+
+def most_reply_of(model: str) -> int | None:
+    """The most tokens that the model's replies may have, as far as the table says."""
+    most = _entry(model).get("max_output_tokens")
+    return most if isinstance(most, int) and most > 0 else None
 
 
 def mode_of(model: str) -> str | None:

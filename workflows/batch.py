@@ -33,9 +33,11 @@ with workflow.unsafe.imports_passed_through():
     )
     from runtime.base.spec.models import JobSpec
     from runtime.base.values import JobKey
+    from runtime.job.purse import Ask
     from runtime.job.stops import JobStatus
     from workflows.calling import result_of
     from workflows.doors import Ordered
+    from workflows.granting import Granting
     from workflows.job import JobWorkflow
     from workflows.limits import TASK_LIMIT
     from workflows.messages import (
@@ -101,6 +103,9 @@ class BatchWorkflow(Ordered):
         self.busy = 0
         """How many things go on that the run may not end in the midst of."""
         self.full = False
+        self.granting = Granting(
+            order.batch, carried.purse, lambda work: self.soon(work, whole=True)
+        )
 
     @workflow.run
     async def run(self, order: BatchOrder) -> BatchState:
@@ -111,20 +116,25 @@ class BatchWorkflow(Ordered):
         while self.waiting or self.open or self.pages.left or self.is_busy():
             if self.is_full():
                 await self.go_on()
-            while self.waiting and len(self.open) < self.concurrency:
+            while self.may_start():
                 job = self.waiting.popleft()
                 self.start(job)
             if self.wants_page():
                 self.soon(self.turn_page(), whole=True)
             await workflow.wait_condition(
                 lambda: (
-                    (bool(self.waiting) and len(self.open) < self.concurrency)
+                    self.may_start()
                     or self.wants_page()
                     or self.is_full()
                     or not (self.waiting or self.open or self.pages.left or self.is_busy())
                 )
             )
         return self.state()
+
+    def may_start(self) -> bool:
+        """Whether a job waits that there is a place for, and something to spend."""
+        free = bool(self.waiting) and len(self.open) < self.concurrency
+        return free and self.granting.may_start(others=bool(self.open))
 
     def is_busy(self) -> bool:
         """Whether something goes on that the run may not end in the midst of."""
@@ -195,15 +205,22 @@ class BatchWorkflow(Ordered):
                     tries=self.tries,
                     ends=self.ends,
                     told=told,
+                    purse=self.granting.carried,
                 ),
             )
         )
 
     def start(self, job: JobOrder) -> None:
         """Start a job."""
+        job = self.granting.with_slice(job)
         self.started[job.key.job] = job.definition
         self.open.add(job.key.job)
         self.soon(self.follow(job))
+
+    @workflow.signal
+    def ask(self, ask: Ask) -> None:
+        """A job's wish for more of the batch's budget."""
+        self.granting.ask(ask)
 
     @workflow.signal
     def withdraw(self, note: Note) -> None:
@@ -258,6 +275,7 @@ class BatchWorkflow(Ordered):
         """
         self.submitted = True
         self.concurrency = submission.concurrency
+        self.granting.take(submission.budget, submission.concurrency)
         self.pages.add(submission.pages)
         places = {job.key.job: place for place, job in enumerate(self.waiting)}
         for job in submission.jobs:
@@ -411,6 +429,7 @@ class BatchWorkflow(Ordered):
         """A job has ended; it is started again if its definition says so (``retry``)."""
         self.open.discard(name)
         self.children.pop(name, None)
+        self.granting.ended(name, outcome)
         unwanted = name in self.unwanted
         self.unwanted.discard(name)
         anew = self.again.pop(name, None)

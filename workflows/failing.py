@@ -13,6 +13,7 @@ from temporalio.exceptions import (
 )
 
 with workflow.unsafe.imports_passed_through():
+    from runtime.base.spec.models import Amount
     from runtime.base.values import Failed
     from runtime.job.stops import Cause
 
@@ -30,6 +31,14 @@ def failed_in(error: BaseException) -> Failed:
                 return Failed()
         cause = cause.__cause__
     return Failed()
+
+
+def wanted_by(error: ApplicationError) -> Amount:
+    """What a call needs that was not made, since it did not fit into what was left."""
+    try:
+        return Amount.model_validate(error.details[1])
+    except (IndexError, ValidationError):
+        return Amount()
 
 
 def given_up(error: BaseException) -> bool:

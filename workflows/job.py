@@ -13,6 +13,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import (
+        BUDGET_SHORT,
         BUDGET_SPENT,
         Decision,
         JobBegan,
@@ -23,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
         TurnReply,
     )
     from activities.verdicts import record_verdict
-    from runtime.base.spec.models import ModelSettings
+    from runtime.base.spec.models import Amount, ModelSettings
     from runtime.base.tokens import encoding
     from runtime.base.values import Failed, StepRef
     from runtime.history.events import RequestSource
@@ -32,6 +33,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.condensing import WINDOW_EXCEEDED, SummaryTask
     from runtime.job.job import NONE_FAILED, Job, Prompt
     from runtime.job.phases import Phase
+    from runtime.job.purse import Granted, covers
     from runtime.job.statement import JobStatement
     from runtime.job.stops import WITHDRAWN, BudgetSpent, Cause, JobFailed, JobStatus, Stop
     from workflows.approving import Approving
@@ -46,7 +48,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from workflows.doors import Ordered
     from workflows.effects import Effects
-    from workflows.failing import cause_in, cause_of, failed_in, given_up
+    from workflows.failing import cause_in, cause_of, failed_in, given_up, wanted_by
     from workflows.limits import (
         CALL_LIMIT,
         LOCAL_LIMIT,
@@ -59,6 +61,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
     from workflows.sleeping import Asleep
+    from workflows.slices import Slices
     from workflows.visible import Visible, turn_line
 
 
@@ -94,7 +97,12 @@ class JobWorkflow(Ordered):
         self.preparing = Preparing(self.moment, self.effects)
         self.this_run = Run()
         self.asleep = Asleep(self.moment, self.effects, self.preparing, self.go_on_if_full)
-        self.moment.looking += [lambda: self.this_run.look(workflow.info()), self.preparing.look]
+        self.slices = Slices(order, self.moment)
+        self.moment.looking += [
+            lambda: self.this_run.look(workflow.info()),
+            self.preparing.look,
+            self.slices.look,
+        ]
 
     @property
     def job(self) -> Job:
@@ -141,6 +149,11 @@ class JobWorkflow(Ordered):
         """A person's answer to whether a call may be made."""
         self.approving.decide(decision)
 
+    @workflow.signal
+    def grant(self, granted: Granted) -> None:
+        """The batch's answer to a wish for more of its budget."""
+        self.slices.arrived.append(granted)
+
     @workflow.query
     def progress(self) -> JobProgress:
         """Where the job stands now."""
@@ -183,6 +196,7 @@ class JobWorkflow(Ordered):
             if not continued:
                 # A fork is a job of its own: its time runs from its own start.
                 self.job.ledger.started, self.job.ledger.worked = workflow.time(), 0.0
+        self.slices.begin()
         self.replaying.begin(origin)
         self.moment.begin()
         self.this_run.began()
@@ -302,6 +316,8 @@ class JobWorkflow(Ordered):
             except ActivityError as error:
                 self.job.ledger.add_failed(failed_in(error))
                 cause = error.cause
+                if await self.granted_more(error):
+                    continue
                 if isinstance(cause, ApplicationError) and cause.type == WINDOW_EXCEEDED:
                     self.job.refused(cause.message)
                     continue
@@ -331,6 +347,16 @@ class JobWorkflow(Ordered):
             lambda error: failed_in(error).seconds - call.booked.seconds,
         )
         return reply
+
+    async def granted_more(self, error: ActivityError) -> bool:
+        """Whether the call was not made since its job's slice of the batch's budget does not hold
+        it, and the job has another now.
+        """
+        cause = error.cause
+        if not isinstance(cause, ApplicationError) or cause.type != BUDGET_SHORT:
+            return False
+        self.phase = Phase.GRANT
+        return await self.slices.granted(self.job.turn - 1, wanted_by(cause))
 
     def may_be_too_long(self, cause: BaseException | None) -> bool:
         """Whether the prompt may have been too long by an error that does not say so; then the next
@@ -492,6 +518,12 @@ class JobWorkflow(Ordered):
         stop = self.job.stop(self.moment.now) or await self.replaying.begin_turn()
         # Of a record that has just ended, no time was asked.
         stop = stop or self.job.stop(self.moment.now)
+        if stop is None and self.slices.needed(self.job.turn):
+            self.phase = Phase.GRANT
+            await self.slices.granted(self.job.turn)
+            stop = self.job.stop(self.moment.now)
+        if stop is None:
+            await self.slices.ahead(self.job.turn)
         if stop is not None or self.job.sleeping.state is None:
             return stop
         self.phase = Phase.ASLEEP
@@ -531,7 +563,7 @@ class JobWorkflow(Ordered):
         # Where workers are versioned, a job takes up the current release here, at a checkpoint, and
         # nowhere else.
         workflow.continue_as_new(
-            self.order.model_copy(update={"origin": origin}),
+            self.order.model_copy(update={"origin": origin, **self.slices.carried}),
             initial_versioning_behavior=(
                 workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE if versioned else None
             ),
@@ -596,6 +628,11 @@ class JobWorkflow(Ordered):
             budget = (
                 spent.reason if spent is not None else self.job.ledger.time_reason(self.moment.now)
             )
+            return Stop(JobStatus.BUDGET, f"{budget}; turn {self.job.turn}: {cause.message}")
+        if isinstance(cause, ApplicationError) and cause.type == BUDGET_SHORT:
+            tokens, usd = (max(left, 0) for left in self.job.ledger.own_left())
+            own = covers(Amount(tokens=tokens, usd=usd), wanted_by(cause))
+            budget = self.job.ledger.refused if own else "the job's budget holds no other call"
             return Stop(JobStatus.BUDGET, f"{budget}; turn {self.job.turn}: {cause.message}")
         last = f"turn {self.job.turn}: {cause_of(error)}"
         if given_up(error):

@@ -12,10 +12,11 @@ from pydantic import BaseModel, ConfigDict
 
 from activities.batch_contracts import Followed, PageRef
 from activities.record import ReplayOrder
-from runtime.base.spec.models import JobSpec
+from runtime.base.spec.models import Amount, BatchBudget, JobSpec
 from runtime.base.values import JobKey, StepRef, Usage
 from runtime.job.divergence import Divergence
 from runtime.job.phases import Phase
+from runtime.job.purse import SavedPurse
 from runtime.job.stops import JobStatus
 
 TASK_QUEUE = "holdfast"
@@ -74,6 +75,12 @@ class JobOrder(Message):
     origin: Origin | None = None
     withdrawn: bool = False
     id: str = ""
+    granted: Amount | None = None
+    """What the job was granted of its batch's budget until it began; None: that has none."""
+    refused: str = ""
+    """Why it is granted no more."""
+    until: str = ""
+    """When the time is over that the batch has, as ISO 8601 has it; empty: never."""
 
 
 class Note(Message):
@@ -129,6 +136,16 @@ class BatchEnd(Message):
     again: int = 0
 
 
+class CarriedPurse(Message):
+    """What a batch has granted of its budget. It ``began`` then (seconds since 1970), and has its
+    time ``until`` then, as ISO 8601 has it.
+    """
+
+    began: float
+    until: str
+    purse: SavedPurse
+
+
 class BatchCarried(Message):
     """What a run of a batch hands to the next.
 
@@ -150,6 +167,7 @@ class BatchCarried(Message):
     tries: dict[str, int] = {}
     ends: int = 0
     told: tuple[BatchEnd, ...] = ()
+    purse: CarriedPurse | None = None
 
 
 class BatchOrder(Message):
@@ -175,6 +193,8 @@ class Submission(Message):
     rerun: tuple[str, ...] = ()
     ends: dict[str, str] = {}
     pages: tuple[PageRef, ...] = ()
+    budget: BatchBudget | None = None
+    """What the batch's jobs may spend together."""
 
 
 class BatchState(Message):

@@ -157,7 +157,7 @@ class Control:
                 )
             )
             jobs += [plans.get(spec.id) or JobPlan(spec, Start.NEW) for spec in asked]
-        return Plan(batch.batch, batch.concurrency, tuple(jobs))
+        return Plan(batch.batch, batch.concurrency, tuple(jobs), batch.budget)
 
     async def _known(self, batch: str) -> set[str]:
         """The jobs of a batch that the archive or Temporal knows.
@@ -201,6 +201,7 @@ class Control:
                     rerun=rerun if orders else (),
                     ends=ends if orders else {},
                     pages=pages,
+                    budget=plan.budget,
                 )
                 failpoint("submit.before")
                 await _when_ready(partial(self._submit, plan.batch, submission, memo))
@@ -470,7 +471,7 @@ class Control:
         """
         handle = self.client.get_workflow_handle(batch_workflow_id(plan.batch))
         try:
-            told = Submission(jobs=(), concurrency=plan.concurrency)
+            told = Submission(jobs=(), concurrency=plan.concurrency, budget=plan.budget)
             await _when_ready(lambda: handle.execute_update("submit", told))
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:

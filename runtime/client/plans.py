@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from runtime.base.spec.models import JobSpec
+from runtime.base.spec.models import BatchBudget, JobSpec
 from runtime.job.stops import JobStatus
 from workflows.messages import JobOutcome
 
@@ -50,6 +50,8 @@ class Plan:
     batch: str
     concurrency: int
     jobs: tuple[JobPlan, ...]
+    budget: BatchBudget | None = None
+    """What the jobs may spend together."""
 
     def counted(self, *starts: Start) -> tuple[JobPlan, ...]:
         """The jobs with which one of ``starts`` is done."""

@@ -454,7 +454,7 @@ class Job:
             tokens=reply.tokens,
         )
         self.ledger.add_failed(reply.failed)
-        self.ledger.add(reply.usage, reply.cost_usd)
+        self.ledger.add_call(reply.usage, reply.cost_usd)
         self.ledger.told(prompt.told)
         self.fitter.called(reply.usage)
 

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from runtime.base.durations import format_duration
 from runtime.base.plurals import counted
-from runtime.base.spec.models import Budget
+from runtime.base.spec.models import Amount, Budget
 from runtime.base.values import Failed, Usage, Value
+from runtime.job.purse import NOTHING, covers, is_spent, minus
 from runtime.job.results import Spending
 from runtime.job.stops import JobStatus, Stop
 
@@ -26,6 +27,7 @@ class SavedLedger(Value):
     cost_usd: float
     untold: tuple[tuple[Usage, float], ...] = ()
     worked: float = 0.0
+    call: tuple[int, float] = (0, 0.0)
 
 
 @dataclass
@@ -36,7 +38,10 @@ class Ledger:
 
     ``untold`` is what was spent in the background and no step records yet, ``failed`` what of the
     turn's spending came to nothing. ``repeats``: all that the job does now is answered from a
-    record. The record says how long that goes on, and no time does.
+    record. The record says how long that goes on, and no time does. ``call`` is what the last call
+    of a turn took, in tokens and US dollars. ``granted`` is what the job was granted in all of its
+    batch's budget (None: that has none), ``refused`` why there is no more. ``until`` is when the
+    batch's time is over, as ISO 8601 has it (empty: never).
     """
 
     budget: Budget
@@ -46,10 +51,17 @@ class Ledger:
     untold: list[tuple[Usage, float]] = field(default_factory=list)
     failed: Failed = field(default_factory=Failed)
     worked: float = 0.0
+    call: tuple[int, float] = (0, 0.0)
     repeats: bool = False
+    granted: Amount | None = None
+    refused: str = ""
+    until: str = ""
 
-    # A turn begins with no failed attempts, and whoever follows a record says so.
-    MADE_ANEW: ClassVar[frozenset[str]] = frozenset({"failed", "repeats"})
+    # A turn begins with no failed attempts, whoever follows a record says so, and a run's order has
+    # what was granted until then.
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset(
+        {"failed", "repeats", "granted", "refused", "until"}
+    )
 
     def saved(self) -> SavedLedger:
         """For a checkpoint."""
@@ -60,6 +72,7 @@ class Ledger:
             cost_usd=self.cost_usd,
             untold=tuple(self.untold),
             worked=self.worked,
+            call=self.call,
         )
 
     def restore(self, saved: SavedLedger) -> None:
@@ -67,6 +80,7 @@ class Ledger:
         self.started, self.budget = saved.started, saved.budget
         self.usage, self.cost_usd = saved.usage, saved.cost_usd
         self.untold, self.worked = list(saved.untold), saved.worked
+        self.call = saved.call
 
     def begin_turn(self) -> None:
         """No attempt has failed yet."""
@@ -76,6 +90,11 @@ class Ledger:
         """Book one model call."""
         self.usage += usage
         self.cost_usd = round(self.cost_usd + cost_usd, 9)
+
+    def add_call(self, usage: Usage, cost_usd: float) -> None:
+        """Book the call of a turn."""
+        self.add(usage, cost_usd)
+        self.call = (usage.total, cost_usd)
 
     def add_failed(self, failed: Failed) -> None:
         """Book the failed attempts of the turn's calls, of which there have been ``failed`` in all
@@ -120,7 +139,47 @@ class Ledger:
 
     def left(self) -> tuple[int, float]:
         """Tokens and US dollars that may still be spent."""
+        tokens, usd = self.own_left()
+        if self.granted is None or self.repeats:
+            return tokens, usd
+        slice = self.slice_left(0)
+        return (
+            tokens if slice.tokens is None else min(tokens, slice.tokens),
+            usd if slice.usd is None else min(usd, slice.usd),
+        )
+
+    def own_left(self) -> tuple[int, float]:
+        """Tokens and US dollars of the job's own budget that may still be spent."""
         return self.budget.tokens - self.usage.total, round(self.budget.usd - self.cost_usd, 9)
+
+    def slice_left(self, turns: int) -> Amount:
+        """What is left, after ``turns`` turns, of what the job was granted of its batch's budget;
+        nothing is bounded without.
+        """
+        spent = Amount(turns=turns, tokens=self.usage.total, usd=max(self.cost_usd, 0.0))
+        return Amount() if self.granted is None else minus(self.granted, spent)
+
+    def wants(self, turns: int) -> Amount | None:
+        """What to ask for before it is needed: what is granted does not hold two more calls like
+        the last.
+        """
+        if self.granted is None or self.refused or self.repeats:
+            return None
+        tokens, usd = self.call
+        two = Amount(turns=2, tokens=2 * tokens, usd=round(2 * usd, 9))
+        left = self.slice_left(turns)
+        return two if is_spent(left) or not covers(left, two) else None
+
+    def needs(self, turns: int, call: Amount = NOTHING) -> Amount | None:
+        """What must be granted before ``call`` can be made; None if it can, or nothing more will
+        be.
+        """
+        if self.granted is None or self.refused or self.repeats:
+            return None
+        left = self.slice_left(turns)
+        if not is_spent(left) and covers(left, call):
+            return None
+        return minus(Amount(turns=max(call.turns or 0, 1), tokens=call.tokens, usd=call.usd), left)
 
     def work(self, seconds: float) -> None:
         """Book time that somebody worked for the job, or that it asked to let pass.
@@ -134,16 +193,21 @@ class Ledger:
         return self.budget.wall_seconds - self.worked
 
     def deadline_left(self, now: float) -> float | None:
-        """Seconds by the clock until the deadline, if there is one."""
+        """Seconds by the clock until the deadline, or the end of the batch's time, if there is
+        one.
+        """
+        own, batchs = self._own_deadline(), self._batchs_deadline()
+        ends = [end for end in (own, batchs) if end is not None]
+        return min(ends) - now if ends else None
+
+    def _own_deadline(self) -> float | None:
         deadline = self.budget.deadline
-        if deadline is None:
-            return None
-        at = (
-            datetime.fromisoformat(deadline).timestamp()
-            if isinstance(deadline, str)
-            else self.started + deadline
-        )
-        return at - now
+        if isinstance(deadline, str):
+            return datetime.fromisoformat(deadline).timestamp()
+        return None if deadline is None else self.started + deadline
+
+    def _batchs_deadline(self) -> float | None:
+        return datetime.fromisoformat(self.until).timestamp() if self.until else None
 
     def time_left(self, now: float) -> float:
         """Seconds that the job may go on at most from ``now`` on."""
@@ -159,7 +223,9 @@ class Ledger:
 
     def deadline_reason(self) -> str:
         """The reason of a job whose deadline ended it."""
-        deadline = self.budget.deadline
+        deadline, own, batchs = self.budget.deadline, self._own_deadline(), self._batchs_deadline()
+        if batchs is not None and (own is None or batchs <= own):
+            return f"the time of the batch's budget is over (since {self.until})"
         of = (
             f"{format_duration(deadline)} after the job's start"
             if isinstance(deadline, float)
@@ -183,6 +249,8 @@ class Ledger:
                 JobStatus.BUDGET,
                 f"the budget of ${budget.usd:.2f} is spent (${self.cost_usd:.2f} used)",
             )
+        if self.refused and is_spent(self.slice_left(turns)) and not self.repeats:
+            return Stop(JobStatus.BUDGET, self.refused)
         if not self.repeats and self.time_left(now) <= 0:
             return Stop(JobStatus.BUDGET, self.time_reason(now))
         return None
@@ -201,4 +269,7 @@ class Ledger:
             usd=self.budget.usd,
             wall_left=self.wall_left(),
             deadline_left=self.deadline_left(now),
+            wall=self.budget.wall_seconds,
+            call_tokens=self.call[0],
+            call_usd=self.call[1],
         )

@@ -14,5 +14,6 @@ class Phase(StrEnum):
     MODEL = "model"
     EXECUTING = "executing"
     APPROVAL = "waiting for approval"
+    GRANT = "waiting for a slice of the batch's budget"
     ASLEEP = "asleep"
     ENDING = "ending"

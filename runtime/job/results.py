@@ -15,6 +15,11 @@ NOBODY_THERE = (
     " statement end it as failed."
 )
 
+NEARLY_SPENT = 0.1
+"""The share of a budget from which on the model is warned."""
+
+LAST_TURN = "; this is the last turn: hand in what you have with finish(result)"
+
 
 def execution_text(execution: Execution, turn: int) -> str:
     """A statement's outcome: status, what it printed, and its exception."""
@@ -44,6 +49,10 @@ class Spending:
     usd: float
     wall_left: float
     deadline_left: float | None = None
+    wall: float = 0.0
+    call_tokens: int = 0
+    call_usd: float = 0.0
+    """What the last call took: the next takes about as much."""
 
     def line(self) -> str:
         """One line of the prompt's tail."""
@@ -53,7 +62,34 @@ class Spending:
         return (
             f"[budget: turn {self.turn} of {self.turns}; {self.tokens_used:,} of {self.tokens:,}"
             f" tokens; ${self.usd_used:.2f} of ${self.usd:.2f}; {_duration(self.wall_left)}"
-            f" left{deadline}]"
+            f" left{deadline}{self._warning()}]"
+        )
+
+    @property
+    def is_last(self) -> bool:
+        """Whether what is left after this turn holds no other."""
+        tokens, usd = self.tokens - self.tokens_used, self.usd - self.usd_used
+        return (
+            self.turn >= self.turns
+            or (self.call_tokens > 0 and tokens < 2 * self.call_tokens)
+            or (self.call_usd > 0 and usd < 2 * self.call_usd)
+        )
+
+    def _warning(self) -> str:
+        if self.is_last:
+            return LAST_TURN
+        short = [
+            name
+            for name, left, whole in (
+                ("turns", self.turns - self.turn + 1, self.turns),
+                ("tokens", self.tokens - self.tokens_used, self.tokens),
+                ("dollars", self.usd - self.usd_used, self.usd),
+                ("time", self.wall_left, self.wall),
+            )
+            if left <= whole * NEARLY_SPENT and whole > 0
+        ]
+        return (
+            f"; at most a tenth of the {' and '.join(short)} is left: finish soon" if short else ""
         )
 
 

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
 from runtime.base.durations import format_deadline, format_duration
-from runtime.base.spec.models import BatchSpec, JobSpec
+from runtime.base.spec.models import BatchBudget, BatchSpec, JobSpec
 from runtime.base.spec.servers import ServerSpec
 from runtime.jobsfile.condensers import condenser_value
 
@@ -21,6 +21,8 @@ def resolved_yaml(batch: BatchSpec) -> str:
     value: dict[str, Any] = {"batch": batch.batch, "concurrency": batch.concurrency}
     if batch.store is not None:
         value["store"] = batch.store
+    if batch.budget is not None:
+        value["budget"] = _batch_budget(batch.budget)
     search_paths = {tool.search_path for job in batch.jobs for tool in job.tools}
     if search_paths:
         (value["tools_path"],) = search_paths
@@ -32,6 +34,13 @@ def resolved_yaml(batch: BatchSpec) -> str:
     out = StringIO()
     yaml.dump(value, out)
     return out.getvalue()
+
+
+def _batch_budget(budget: BatchBudget) -> dict[str, Any]:
+    value = budget.model_dump(exclude_none=True)
+    if budget.wall_seconds is not None:
+        value["wall"] = format_duration(value.pop("wall_seconds"))
+    return value
 
 
 def _job(job: JobSpec) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.models import (
     NO_MODEL,
     Approvals,
+    BatchBudget,
     Budget,
     CommandRule,
     CondenserSpec,
@@ -40,6 +41,7 @@ from runtime.jobsfile.written import (
     SET_BY_HOLDFAST,
     STORE_SCHEMES,
     WrittenApprovals,
+    WrittenBatchBudget,
     WrittenBudget,
     WrittenCondenser,
     WrittenHeader,
@@ -454,6 +456,14 @@ def _budget(defaults: WrittenBudget, own: WrittenBudget) -> Budget:
     if "wall" in values:
         values["wall_seconds"] = values.pop("wall")
     return Budget(**values)
+
+
+def batch_budget(written: WrittenBatchBudget) -> BatchBudget | None:
+    """What a batch may spend; None where nothing is bounded."""
+    values = written.model_dump(exclude_unset=True)
+    if "wall" in values:
+        values["wall_seconds"] = values.pop("wall")
+    return BatchBudget(**values) if values else None
 
 
 def _retry(defaults: WrittenRetry, own: WrittenRetry) -> Retry:

@@ -263,6 +263,19 @@ class WrittenBudget(Written):
     )
 
 
+class WrittenBatchBudget(Written):
+    """What all jobs of a batch may spend together; what is left out is not bounded."""
+
+    turns: int | None = Field(default=None, ge=1, le=MAX_COUNT, description="Model calls.")
+    tokens: int | None = Field(
+        default=None, ge=1, le=MAX_COUNT, description="Prompt and completion tokens of all calls."
+    )
+    usd: float | None = Field(default=None, gt=0, description="US dollars.")
+    wall: Duration | None = Field(
+        default=None, description="Time by the clock from the batch's start on."
+    )
+
+
 class WrittenRetry(Written):
     """How long a model call is patient, and how often a job that has failed is started again. Keys
     that a job leaves out come from the defaults.
@@ -937,6 +950,10 @@ class WrittenHeader(Written):
             "The archive: a directory (relative to the jobs file) or a URL such as"
             " s3://bucket/prefix."
         ),
+    )
+    budget: WrittenBatchBudget = Field(
+        default=WrittenBatchBudget(),
+        description="What the jobs may spend together, beside what each may ('defaults.budget').",
     )
     tools_path: str | None = Field(
         default=None,

@@ -8,6 +8,7 @@ import pytest
 from model_calls import RUN, START, Job, anthropic_server, attempt, model_at, openai_server, run
 from temporalio.exceptions import ApplicationError
 
+from activities._worst_case import LEAST_REPLY
 from activities.contracts import Left, TurnCall, TurnReply
 from runtime.archive.findings import Severity
 from runtime.archive.verify import verify_job
@@ -196,10 +197,14 @@ async def test_the_budget_is_checked_before_an_attempt() -> None:
         await arrived.wait()
         dying.cancel()
         await asyncio.wait({dying})
-        error = await failed_try(job, 2, left=Left(tokens=PROMPT, usd=1.0, seconds=10**6))
+        left = Left(tokens=PROMPT + LEAST_REPLY, usd=1.0, seconds=10**6)
+        error = await failed_try(job, 2, left=left)
         asked = len(server.exchanges)
-    assert (error.type, error.non_retryable, asked) == ("BudgetSpent", True, 1)
-    assert error.message == f"1 failed attempt used about {PROMPT} tokens and $0.0000"
+    assert (error.type, error.non_retryable, asked) == ("BudgetShort", True, 1)
+    assert error.message == (
+        f"a prompt of {PROMPT} tokens and a reply of {LEAST_REPLY} would be more than the"
+        f" {LEAST_REPLY} tokens left"
+    )
 
 
 async def test_attempts_are_bounded() -> None:

@@ -50,6 +50,22 @@ class Budget(Spec):
     """
 
 
+class Amount(Spec):
+    """So many turns, tokens and US dollars; None: no bound of that kind."""
+
+    turns: int | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
+    usd: float | None = Field(default=None, ge=0)
+
+
+class BatchBudget(Amount):
+    """What all jobs of a batch may spend together, and the seconds by the clock that they have from
+    the batch's start on.
+    """
+
+    wall_seconds: float | None = Field(default=None, gt=0)
+
+
 class Retry(Spec):
     """How long a model call is patient: with attempts that fail, with silence.
 
@@ -329,4 +345,6 @@ class BatchSpec(Spec):
     """How many of the jobs may be open at once."""
     store: str | None = None
     """The archive's URL; None for the one that the environment or the embedded stack gives."""
+    budget: BatchBudget | None = None
+    """What the jobs may spend together, beside what each may."""
     jobs: tuple[JobSpec, ...]

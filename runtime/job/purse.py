@@ -1,0 +1,201 @@
+"""A batch's budget, granted to its jobs in slices: no call waits for a counter, and what all jobs
+may spend at once is never more than the budget.
+
+A job is granted a slice as it begins, spends from it, and asks for another when it comes to its
+end. What it was granted is set aside until it ends; then what it did not spend is there for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from runtime.base.spec.models import Amount
+from runtime.base.values import Value
+
+PARTS = 4
+"""A slice is so small a part of what a job's even share at full concurrency would be."""
+
+KINDS = ("turns", "tokens", "usd")
+
+NOTHING = Amount(turns=0, tokens=0, usd=0.0)
+
+
+def plus(one: Amount, other: Amount) -> Amount:
+    """Both together; what is unbounded in ``one`` is."""
+    return _each(lambda a, b: a + b, one, other)
+
+
+def minus(one: Amount, other: Amount) -> Amount:
+    """What is left of ``one``, nothing at least; what is unbounded in it is."""
+    return _each(lambda a, b: max(a - b, 0), one, other)
+
+
+def covers(one: Amount, other: Amount) -> bool:
+    """Whether ``one`` is as much as ``other``, in each kind."""
+    return all(
+        mine is None or (theirs or 0) <= mine
+        for mine, theirs in ((getattr(one, kind), getattr(other, kind)) for kind in KINDS)
+    )
+
+
+def is_spent(left: Amount) -> bool:
+    """Whether nothing is left of one kind, so that no call can be made."""
+    return any((value := getattr(left, kind)) is not None and value <= 0 for kind in KINDS)
+
+
+class Ask(Value):
+    """A job's wish for ``wanted`` more than it was granted; ``waits``: it does nothing until it is
+    answered.
+    """
+
+    job: str
+    wanted: Amount
+    waits: bool
+
+
+class Granted(Value):
+    """The answer: another ``slice``; None, with the reason, if there is none for it."""
+
+    slice: Amount | None = None
+    reason: str = ""
+
+
+class SavedPurse(Value):
+    """A purse for the batch's next run."""
+
+    budget: Amount
+    places: int
+    spent: Amount = NOTHING
+    held: dict[str, Amount] = {}
+    asks: tuple[Ask, ...] = ()
+
+
+@dataclass
+class Purse:
+    """What a batch has to grant: its ``budget``, for ``places`` jobs at a time.
+
+    ``spent`` is what jobs spent that have ended, ``held`` what each open one was granted in all.
+    """
+
+    budget: Amount
+    places: int
+    spent: Amount = NOTHING
+    held: dict[str, Amount] = field(default_factory=dict)
+    asks: dict[str, Ask] = field(default_factory=dict)
+
+    def saved(self) -> SavedPurse:
+        """For the batch's next run."""
+        return SavedPurse(
+            budget=self.budget,
+            places=self.places,
+            spent=self.spent,
+            held=dict(self.held),
+            asks=tuple(self.asks.values()),
+        )
+
+    @classmethod
+    def restored(cls, saved: SavedPurse) -> Purse:
+        """As it was saved."""
+        asks = {ask.job: ask for ask in saved.asks}
+        return cls(saved.budget, saved.places, saved.spent, dict(saved.held), asks)
+
+    @property
+    def free(self) -> Amount:
+        """What is neither spent nor granted."""
+        left = minus(self.budget, self.spent)
+        for held in self.held.values():
+            left = minus(left, held)
+        return left
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to grant."""
+        return is_spent(self.free)
+
+    def first(self, job: str, most: Amount) -> Amount | None:
+        """The first slice of a job that may spend ``most`` itself; None if there is none now."""
+        free = self.free
+        if is_spent(free):
+            return None
+        slice = _least(free, _least(self._portion, most))
+        self.held[job] = slice
+        return slice
+
+    def ask(self, ask: Ask) -> None:
+        """Take note of what a job wants; ``settle`` answers."""
+        if ask.job in self.held:
+            self.asks[ask.job] = ask
+
+    def ended(self, job: str, spent: Amount | None) -> None:
+        """A job has ended, and spent so much; None: nobody knows, so all that it was granted."""
+        held = self.held.pop(job, None)
+        self.asks.pop(job, None)
+        if held is not None:
+            self.spent = plus(self.spent, held if spent is None else spent)
+
+    def settle(self) -> dict[str, Granted]:
+        """The answers that can be given now, by job.
+
+        Who wants more than there is waits for others to end. Where all that are open wait, nobody
+        will: then the last who asked is refused, ends, and leaves what it has to the others.
+        """
+        answers: dict[str, Granted] = {}
+        for job, ask in list(self.asks.items()):
+            if (slice := self._more(ask.wanted)) is not None:
+                self.held[job] = plus(self.held[job], slice)
+                answers[job] = Granted(slice=slice)
+                del self.asks[job]
+        if self.asks and all(job in self.asks and self.asks[job].waits for job in self.held):
+            job, _ = self.asks.popitem()
+            answers[job] = Granted(reason=self.reason())
+        return answers
+
+    def reason(self) -> str:
+        """Why a job ends for whom nothing is left, in one sentence."""
+        parts = [
+            f"${value:.2f}" if kind == "usd" else f"{value:,} {kind}"
+            for kind in KINDS
+            if (value := getattr(self.budget, kind)) is not None
+        ]
+        return f"what is left of the batch's budget ({', '.join(parts)}) holds no other call"
+
+    @property
+    def _portion(self) -> Amount:
+        parts = self.places * PARTS
+        return Amount(
+            turns=None if self.budget.turns is None else max(self.budget.turns // parts, 1),
+            tokens=None if self.budget.tokens is None else max(self.budget.tokens // parts, 1),
+            usd=None if self.budget.usd is None else round(self.budget.usd / parts, 9),
+        )
+
+    def _more(self, wanted: Amount) -> Amount | None:
+        free = self.free
+        if is_spent(free) or not covers(free, wanted):
+            return None
+        return _least(free, _most(self._portion, wanted))
+
+
+def _each(function: Callable[[float, float], float], one: Amount, other: Amount) -> Amount:
+    """``function`` of each kind that is bounded in ``one`` (of the other, unbounded is nothing)."""
+    made: dict[str, Any] = {}
+    for kind in KINDS:
+        mine, theirs = getattr(one, kind), getattr(other, kind)
+        if mine is not None:
+            value = function(mine, theirs or 0)
+            made[kind] = round(value, 9) if kind == "usd" else int(value)
+    return Amount(**made)
+
+
+def _least(one: Amount, other: Amount) -> Amount:
+    """The less of both in each kind that is bounded in ``one``."""
+    return _each(min, one, Amount(**{**one.model_dump(), **_bounded(other)}))
+
+
+def _most(one: Amount, other: Amount) -> Amount:
+    return _each(max, one, other)
+
+
+def _bounded(amount: Amount) -> dict[str, Any]:
+    return {kind: value for kind in KINDS if (value := getattr(amount, kind)) is not None}

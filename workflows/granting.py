@@ -1,0 +1,103 @@
+"""A batch's side of its budget: each job begins with a slice, and is told when it is granted
+another (``runtime/job/purse.py``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError
+
+with workflow.unsafe.imports_passed_through():
+    from runtime.base.spec.models import Amount, BatchBudget
+    from runtime.base.values import JobKey
+    from runtime.job.purse import NOTHING, Ask, Granted, Purse
+    from workflows.messages import CarriedPurse, JobOrder, JobOutcome, job_workflow_id
+
+
+class Granting:
+    """What the jobs of one batch are granted of its budget, if it has one.
+
+    ``soon`` has something done before the run ends.
+    """
+
+    def __init__(
+        self,
+        batch: str,
+        carried: CarriedPurse | None,
+        soon: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._batch, self._soon = batch, soon
+        self._began = carried.began if carried is not None else workflow.time()
+        self._until = carried.until if carried is not None else ""
+        self._purse = Purse.restored(carried.purse) if carried is not None else None
+
+    @property
+    def carried(self) -> CarriedPurse | None:
+        """For the batch's next run."""
+        if self._purse is None:
+            return None
+        return CarriedPurse(began=self._began, until=self._until, purse=self._purse.saved())
+
+    def take(self, budget: BatchBudget | None, places: int) -> None:
+        """What the jobs may spend together from now on."""
+        if budget is None:
+            return
+        amount = Amount(turns=budget.turns, tokens=budget.tokens, usd=budget.usd)
+        if self._purse is None:
+            self._purse = Purse(amount, places)
+        self._purse.budget, self._purse.places = amount, places
+        if budget.wall_seconds is not None:
+            self._until = datetime.fromtimestamp(self._began + budget.wall_seconds, UTC).isoformat()
+        self._answer()
+
+    def may_start(self, *, others: bool) -> bool:
+        """Whether there is something to spend for another job.
+
+        Where there are no ``others`` that might leave something, the next is started, to end at
+        once.
+        """
+        return self._purse is None or not others or not self._purse.is_empty
+
+    def with_slice(self, job: JobOrder) -> JobOrder:
+        """The order with the job's first slice, and the batch's time."""
+        job = job.model_copy(update={"until": self._until}) if self._until else job
+        if self._purse is None or job.withdrawn:
+            return job
+        own = job.spec.budget
+        most = Amount(turns=own.turns, tokens=own.tokens, usd=own.usd)
+        slice = self._purse.first(job.key.job, most)
+        refused = "" if slice is not None else self._purse.reason()
+        return job.model_copy(update={"granted": slice or NOTHING, "refused": refused})
+
+    def ask(self, ask: Ask) -> None:
+        """A job wants more."""
+        if self._purse is not None:
+            self._purse.ask(ask)
+            self._answer()
+
+    def ended(self, name: str, outcome: JobOutcome | None) -> None:
+        """A job has ended; what it did not spend is there for others."""
+        if self._purse is None:
+            return
+        spent = None
+        if outcome is not None:
+            tokens, usd = outcome.usage.total, max(outcome.cost_usd, 0.0)
+            spent = Amount(turns=outcome.turns, tokens=tokens, usd=usd)
+        self._purse.ended(name, spent)
+        self._answer()
+
+    def _answer(self) -> None:
+        if self._purse is not None:
+            for name, granted in self._purse.settle().items():
+                self._soon(self._tell(JobKey(batch=self._batch, job=name), granted))
+
+    async def _tell(self, key: JobKey, granted: Granted) -> None:
+        """Tell a job; what is granted to one that has ended comes back with its end."""
+        job = workflow.get_external_workflow_handle(job_workflow_id(key))
+        with contextlib.suppress(FailureError):
+            await job.signal("grant", granted)

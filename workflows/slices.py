@@ -1,0 +1,94 @@
+"""A job's side of its batch's budget: it asks for slices, and goes on when it has one.
+
+It asks before it needs one, and goes on meanwhile; only where what it has holds no call, it waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError
+
+with workflow.unsafe.imports_passed_through():
+    from runtime.base.spec.models import Amount
+    from runtime.job.ledger import Ledger
+    from runtime.job.purse import NOTHING, Ask, Granted, plus
+    from workflows.messages import JobOrder, batch_workflow_id
+    from workflows.moment import Moment
+
+GONE = "the batch that grants its jobs what they spend has ended"
+
+
+class Slices:
+    """What one job was granted. ``arrived`` are answers that nobody has looked at yet."""
+
+    def __init__(self, order: JobOrder, moment: Moment) -> None:
+        self._order, self._moment = order, moment
+        self._asked = False
+        self.arrived: list[Granted] = []
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self._moment.job.ledger
+
+    def begin(self) -> None:
+        """Begin with what the order says was granted."""
+        self._ledger.granted, self._ledger.refused = self._order.granted, self._order.refused
+        self._ledger.until = self._order.until
+
+    def look(self) -> None:
+        """Take the answers that have arrived."""
+        for answer in self.arrived:
+            self._asked = False
+            if answer.slice is None:
+                self._ledger.refused = answer.reason
+            elif self._ledger.granted is not None:
+                self._ledger.granted = plus(self._ledger.granted, answer.slice)
+        self.arrived = []
+
+    @property
+    def carried(self) -> dict[str, Any]:
+        """What the order of the run that goes on says."""
+        self.look()
+        return {"granted": self._ledger.granted, "refused": self._ledger.refused}
+
+    async def ahead(self, turns: int) -> None:
+        """Ask for another slice if this one comes to its end, and do not wait for it."""
+        wanted = self._ledger.wants(turns)
+        if wanted is not None and not self._asked:
+            await self._ask(wanted, waits=False)
+
+    def needed(self, turns: int) -> bool:
+        """Whether no call can be made without another slice."""
+        return self._ledger.needs(turns) is not None
+
+    async def granted(self, turns: int, call: Amount = NOTHING) -> bool:
+        """Whether what is granted holds ``call``, after waiting for another slice if need be."""
+        before, moment = self._ledger.granted, self._moment
+        while (wanted := self._ledger.needs(turns, call)) is not None:
+            await self._ask(wanted, waits=True)
+            await moment.after(self._arrival(), lambda _: 0.0)
+            if self._ledger.time_left(moment.now) <= 0:
+                break
+        return self._ledger.granted != before
+
+    async def _ask(self, wanted: Amount, *, waits: bool) -> None:
+        self._asked = True
+        batch = workflow.get_external_workflow_handle(batch_workflow_id(self._order.key.batch))
+        ask = Ask(job=self._order.key.job, wanted=wanted, waits=waits)
+        try:
+            await self._moment.after(batch.signal("ask", ask), lambda _: 0.0)
+        except FailureError:
+            self.arrived.append(Granted(reason=GONE))
+
+    async def _arrival(self) -> None:
+        """Wait for an answer, no longer than the job may last."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await workflow.wait_condition(
+                lambda: bool(self.arrived) or not self._asked,
+                timeout=self._moment.until_deadline(),
+                timeout_summary="waiting for a slice of the batch's budget",
+            )
