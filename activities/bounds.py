@@ -70,10 +70,12 @@ def named_by(argument: Any) -> Iterator[tuple[str, Path]]:
     match argument:
         case TurnCall(model=model) | SummaryCall(model=model):
             yield from _script(model)
-        case ReadBatch(workspace=workspace, held=held, summary_model=model):
+        case ReadBatch(workspace=workspace, held=held, summary_model=model, servers=servers):
             if held is None:
                 yield "the workspace", Path(workspace)
             yield from _script(model)
+            for server in servers:
+                yield from _command(server)
         case WorkspaceOpen(workspace=workspace) if workspace.startswith("/"):
             yield "the workspace", Path(workspace)
         case FileCall(workspace=workspace, held=None):

@@ -338,7 +338,8 @@ class ReadBatch(Contract):
     which is then read in place of a source. ``left`` and ``retry`` bound the call that has a
     summary written, as in ``TurnCall``. What is read is archived as effect ``effect`` of the turn's
     statement, if ``key`` is given; ``recorded`` answers from there. With ``held``, that version of
-    the job's own workspace is read, in place of a directory.
+    the job's own workspace is read, in place of a directory. ``servers`` are the MCP servers whose
+    resources are read.
     """
 
     workspace: str
@@ -346,6 +347,7 @@ class ReadBatch(Contract):
     requests: tuple[ReadRequest, ...]
     encoding: str
     urls: tuple[str, ...] = ()
+    servers: tuple[ServerSpec, ...] = Field(default=(), exclude_if=lambda value: not value)
     summary_model: dict[str, Any] | None = None
     material: str = ""
     redact: Redaction = Redaction()

@@ -76,7 +76,7 @@ class ToolActivities:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._hosts = ToolHosts()
+        self.hosts = self._hosts = ToolHosts()
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="holdfast-tool")
 
     @activity.defn(name="call_tool")

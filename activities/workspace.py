@@ -17,6 +17,7 @@ from typing import Any
 from temporalio import activity
 
 from activities._recorded_effects import ReadEffects
+from activities._resources import ServerResources
 from activities._summary_cache import Region, found, region_of
 from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult
 from activities.versions import Versions
@@ -31,8 +32,10 @@ from runtime.context.source_text import SourceText
 from runtime.context.sources import NO_WRITER, STANDS_IN, ReadRequest, ReadResult, ReadStatus
 from runtime.context.structure import structure
 from runtime.sources.finding import Sources
+from runtime.sources.resources import NoResources
 from runtime.sources.source import Opened
 from runtime.sources.web import Pages
+from runtime.tools.host import ToolHosts
 from runtime.workspace.files import Limits, Workspace
 from runtime.workspace.fingerprints import FingerprintCache
 from runtime.workspace.walk import host_trouble
@@ -57,7 +60,7 @@ class WorkspaceActivities:
     With a ``store``, what a statement or a tick was given is archived before it is returned, so
     that a replay can be given the same. One instance serves all jobs of the process, and its cache
     of ``fingerprints`` makes rereading an unchanged file one ``stat``. ``versions`` lays out the
-    workspaces that jobs change.
+    workspaces that jobs change, ``hosts`` has the processes of MCP servers.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class WorkspaceActivities:
         pages: Pages | None = None,
         store: ObjectStore | None = None,
         versions: Versions | None = None,
+        hosts: ToolHosts | None = None,
     ) -> None:
         self._counter = counter
         self._limits = limits
@@ -78,6 +82,7 @@ class WorkspaceActivities:
         self._pages = pages or Pages()
         self._store = store
         self._versions = versions
+        self._hosts = hosts
         self._effects = ReadEffects(store)
 
     @activity.defn(name="read_sources")
@@ -230,6 +235,11 @@ class WorkspaceActivities:
             pages=self._pages,
             store=self._store,
             own=batch.key,
+            resources=(
+                NoResources()
+                if self._hosts is None
+                else ServerResources(self._hosts, batch.servers)
+            ),
         )
 
     def _call(self, call: FileCall) -> FileCallResult:

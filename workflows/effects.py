@@ -26,8 +26,10 @@ with workflow.unsafe.imports_passed_through():
         WorkspaceOpened,
     )
     from activities.record import EffectName
+    from runtime.base.addresses import server_in
     from runtime.base.effect_numbers import TICK, UNWRITTEN, WAIT_EFFECTS
     from runtime.base.spec.models import JobSpec, Retry
+    from runtime.base.spec.servers import ServerSpec
     from runtime.base.values import JobKey
     from runtime.context.material import Material
     from runtime.context.payloads import Preparation
@@ -249,6 +251,7 @@ class Effects:
             requests=(preparation.request,),
             encoding=self.spec.encoding,
             urls=self.spec.urls,
+            servers=self._servers((preparation.request,)),
             summary_model=self._summary_model((preparation.request,)),
             redact=self.spec.redact,
             material=kept,
@@ -289,6 +292,7 @@ class Effects:
             requests=requests,
             encoding=self.spec.encoding,
             urls=self.spec.urls,
+            servers=self._servers(requests),
             summary_model=self._summary_model(requests),
             redact=self.spec.redact,
             **place,
@@ -298,6 +302,12 @@ class Effects:
             "read_sources", batch, ReadBatchResult, summary, READ_LIMIT, place, name
         )
         return result
+
+    def _servers(self, requests: tuple[ReadRequest, ...]) -> tuple[ServerSpec, ...]:
+        """The MCP servers whose resources are read; all, if one is named that the job has not."""
+        named = {found for request in requests if (found := server_in(request.path)) is not None}
+        servers = tuple(server for server in self.spec.mcp if server.name in named)
+        return servers if len(servers) == len(named) else self.spec.mcp
 
     def _summary_model(self, requests: tuple[ReadRequest, ...]) -> dict[str, Any] | None:
         """What writes summaries, if a request wants one."""

@@ -16,3 +16,11 @@ ARCHIVED = re.compile(
 
 WORKSPACE_OF = re.compile(r"holdfast://(?P<job>[^@\s]+)@(?P<turn>\d{1,9})/?")
 """The workspace of a job after a turn."""
+
+RESOURCE = "mcp://"
+"""How the address of an MCP server's resource begins: ``mcp://SERVER/URI``."""
+
+
+def server_in(path: str) -> str | None:
+    """The MCP server whose resource a path names; None if it names something else."""
+    return path.removeprefix(RESOURCE).partition("/")[0] if path.startswith(RESOURCE) else None

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from runtime.archive.stores import ObjectStore
-from runtime.base.addresses import SCHEME
+from runtime.base.addresses import RESOURCE, SCHEME
 from runtime.base.values import JobKey
 from runtime.sources.archived import ArchiveSource
 from runtime.sources.files import FileSource
 from runtime.sources.listings import DirectorySource, GlobSource, is_pattern
+from runtime.sources.resources import NoResources, Resources, ResourceSource
 from runtime.sources.source import Source
 from runtime.sources.web import Pages, WebSource
 from runtime.workspace.files import Workspace
@@ -31,10 +32,11 @@ class Sources:
     pages: Pages = field(default_factory=Pages)
     store: ObjectStore | None = None
     own: JobKey | None = None
+    resources: Resources = field(default_factory=NoResources)
 
     def find(self, path: str) -> Source:
-        """The source that ``path`` names: a URL, an address in the archive, what is in the
-        workspace under that very name, or else a pattern.
+        """The source that ``path`` names: a URL, a server's resource, an address in the
+        archive, what is in the workspace under that very name, or else a pattern.
 
         Raises:
             OSError: if the path leads out of the workspace.
@@ -42,6 +44,8 @@ class Sources:
         """
         if path.startswith(("http://", "https://")):
             return WebSource(path, self.allowed, self.pages)
+        if path.startswith(RESOURCE):
+            return ResourceSource(path, self.resources)
         if path.startswith(SCHEME):
             if self.store is None:
                 raise FileNotFoundError(f"there is no archive here: {path!r}")

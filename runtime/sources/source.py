@@ -14,6 +14,19 @@ Mask = Callable[[bytes], bytes]
 """Masks what is secret in some bytes."""
 
 
+ENDS = {
+    "text/markdown": ".md",
+    "text/html": ".html",
+    "application/json": ".json",
+    "text/csv": ".csv",
+    "text/x-python": ".py",
+    "application/x-yaml": ".yaml",
+    "application/yaml": ".yaml",
+    "application/xml": ".xml",
+}
+"""The ends of names by whose means a kind of text is known."""
+
+
 @dataclass(frozen=True)
 class Opened:
     """A source's content.

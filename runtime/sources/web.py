@@ -18,7 +18,7 @@ import httpx
 from runtime.base.digests import digest_bytes
 from runtime.base.url_rules import is_allowed
 from runtime.sources.guarded import GuardedTransport
-from runtime.sources.source import Known, Opened
+from runtime.sources.source import ENDS, Known, Opened
 
 MOST_BYTES = 8 * 1024 * 1024
 """Of a longer page so much is read."""
@@ -36,13 +36,6 @@ _GZIP = 16 + zlib.MAX_WBITS
 """The one compression that is asked for, as zlib knows it: what undoes it can be told how much to
 give at a time.
 """
-
-_KINDS = {
-    "text/html": ".html",
-    "application/json": ".json",
-    "text/markdown": ".md",
-    "text/csv": ".csv",
-}
 
 
 @dataclass(frozen=True)
@@ -150,7 +143,7 @@ class WebSource:
             )
         data, whole = await _body(response, self.url)
         note = "" if whole else f"the first {MOST_BYTES:,} bytes of a longer page"
-        kind = _KINDS.get(
+        kind = ENDS.get(
             response.headers.get("content-type", "").partition(";")[0].strip().lower(), ""
         )
         name = httpx.URL(self.url).path.rsplit("/", 1)[-1]

@@ -126,6 +126,10 @@ class ToolHost:
         """
         return self._ask({"do": "call", "target": target, "args": list(args), "kwargs": kwargs})
 
+    def read(self, uri: str) -> Asked:
+        """Ask for a ``resource`` of the server, or for the list of them."""
+        return self._ask({"do": "read", "target": uri})
+
     def give_up(self, asked: Asked) -> None:
         """Nobody waits for the call any more: a coroutine is cancelled, a function's process ends
         as soon as it may.

@@ -2,8 +2,8 @@
 LIFELINE``.
 
 Each frame asks for something by a number, as in ``child``: to ``describe`` the server, or one tool
-of it, to ``call`` one, to ``cancel`` a call. A connection that is over ends the process, and the
-server with it; the next call starts another.
+of it, to ``call`` one, to ``read`` a resource, to ``cancel`` a call. A connection that is over ends
+the process, and the server with it; the next call starts another.
 """
 
 from __future__ import annotations
@@ -103,6 +103,8 @@ class _Child:
                 self._start(number, self._describe(str(frame["target"])))
             case "call":
                 self._start(number, self._call(number, str(frame["target"]), frame["kwargs"]))
+            case "read":
+                self._start(number, self._read(number, str(frame["target"])))
             case "cancel" if number in self._tasks:
                 self._tasks[number].cancel()
 
@@ -150,6 +152,13 @@ class _Child:
             return {"outcome": wrong.plain()}
         self._channel.send({"id": number, "begun": True, "blocks": True})
         return {"outcome": (await session.call(tool, arguments)).plain()}
+
+    async def _read(self, number: int, uri: str) -> dict[str, Any]:
+        session = await asyncio.shield(self._session)
+        if self._over.is_set():
+            raise _Gone("the connection is over")
+        self._channel.send({"id": number, "begun": True, "blocks": True})
+        return {"resource": await session.read(uri)}
 
     async def _offered(self, session: Session, target: str) -> Any:
         """The tool; nothing has been called yet, so another process may be asked as well."""

@@ -22,6 +22,8 @@ from mcp_types import (
     METHOD_NOT_FOUND,
     CallToolResult,
     PaginatedRequestParams,
+    Resource,
+    ResourceTemplate,
     TextContent,
     Tool,
 )
@@ -31,6 +33,7 @@ from runtime.base.digests import digest_of
 from runtime.base.effect_classes import EffectClass
 from runtime.base.spec.servers import ServerListing, ServerSpec, ServerTool
 from runtime.tools.calls import MAX_RESULT_BYTES, Outcome, shortened
+from runtime.tools.resources import found, hint, listed_text, resources_of, told_resources
 from runtime.tools.schemas import bounded_line, method_name, method_stub, size_of
 from runtime.tools.stdio import Stdio
 
@@ -70,7 +73,9 @@ class Session:
 
     async def listing(self) -> ServerListing:
         """What the server offers, bounded."""
-        tools, left_out = await self._tools()
+        can = self.client.server_capabilities
+        only_reads = can.resources is not None and can.tools is None
+        tools, left_out = ([], 0) if only_reads else await self._tools()
         listed: list[ServerTool] = []
         names: frozenset[str] = frozenset()
         about = bounded_line(self.client.instructions, MOST_ABOUT)
@@ -83,9 +88,46 @@ class Session:
                 continue
             listed.append(one)
             names |= {one.name}
+        resources, more = told_resources(await self.resources())
         return ServerListing(
-            name=self.spec.name, tools=tuple(listed), about=about, left_out=left_out
+            name=self.spec.name,
+            tools=tuple(listed),
+            about=about,
+            left_out=left_out,
+            resources=resources,
+            more_resources=more,
         )
+
+    async def resources(self) -> list[Resource | ResourceTemplate]:
+        """What it says that it has to read; nothing if it cannot be asked."""
+        if self.client.server_capabilities.resources is None:
+            return []
+        try:
+            return await resources_of(self.client.session)
+        except (MCPError, ValidationError):
+            return []
+
+    async def read(self, uri: str) -> dict[str, str]:
+        """A resource as ``found`` has it; of no URI the list of all.
+
+        Raises:
+            NotOffered: if the server has no such resource.
+            Broken: if nobody knows.
+        """
+        if not uri:
+            return listed_text(await self.resources())
+        try:
+            result = await self.client.session.read_resource(uri)
+        except MCPError as error:
+            if self.stdio is not None and self.stdio.ended:
+                raise Broken(self.stdio.ended, over=True) from error
+            if _is_over(error):
+                raise Broken(f"said: {error.message}", over=True) from error
+            there_is = hint(await self.resources(), self.spec.name)
+            raise NotOffered(f"{error.message[:MOST_DOC]} ({there_is})") from error
+        except ValidationError as error:
+            raise Broken("gave an answer that is none", over=False) from error
+        return found(result)
 
     async def offered(self, name: str, digest: str) -> Tool:
         """The tool, as the server offers it now.

@@ -123,11 +123,11 @@ def make_parts(
     """
     versions = Versions(Checkouts(workspaces or state_home().workspaces, Trees(store)))
     model = ModelActivities(store, versions.forget)
-    workspace = WorkspaceActivities(store=store, versions=versions)
+    tools = ToolActivities(store)
+    workspace = WorkspaceActivities(store=store, versions=versions, hosts=tools.hosts)
     hands = HandsActivities(store, versions)
     summaries = SummaryActivities(store, workspace, model)
     checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
-    tools = ToolActivities(store)
     batches = BatchActivities(store, client)
     activities: list[Callable[..., Any]] = [
         LifecycleActivities(store).begin_job,

@@ -121,6 +121,54 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
     return text("paid")
 
 
+RESOURCES = [
+    {"uri": f"notes://{name}", "name": name, "description": f"What is in\n{name}."}
+    for name in ("guide.md", "log")
+]
+TEMPLATES = [{"uriTemplate": "notes://day/{date}", "name": "A day's notes"}]
+
+
+def reading() -> dict[str, Any]:
+    """That there is something to read, if there is: a directory ``notes``."""
+    return {"resources": {}} if (HERE / "notes").is_dir() else {}
+
+
+def more_resources() -> list[dict[str, Any]]:
+    """Many more, if there is a file ``many``; one of them no statement could name."""
+    if not (HERE / "many").exists():
+        return []
+    return [{"uri": f"n://{number}", "name": "n"} for number in range(99)] + [
+        {"uri": 'n://"\n', "name": "odd"}
+    ]
+
+
+def read(uri: str) -> dict[str, Any] | None:
+    """What comes of reading a resource; None if nothing does."""
+    with (HERE / "calls").open("a") as file:
+        file.write(f"read {uri}\n")
+    name = uri.removeprefix("notes://")
+    match name:
+        case "hang":
+            signal.pause()
+        case "crash":
+            os._exit(3)
+        case "garbage":
+            return {"result": {"contents": "this is no list"}}
+        case "no-base64":
+            return {"result": {"contents": [{"uri": uri, "blob": "%%%"}]}}
+        case "bytes":
+            return {"result": {"contents": [{"uri": uri, "blob": "AAEC/w=="}]}}
+        case "two":
+            parts = [{"uri": f"{uri}/{n}", "text": f"part {n}"} for n in (1, 2)]
+            return {"result": {"contents": parts}}
+        case "big":
+            return {"result": {"contents": [{"uri": uri, "text": "y" * 5_000_000}]}}
+    if not (HERE / "notes" / name).is_file():
+        return {"error": {"code": -32002, "message": f"no {uri}"}}
+    given = {"uri": uri, "text": (HERE / "notes" / name).read_text()}
+    return {"result": {"contents": [given]}}
+
+
 def main() -> None:
     """Serve until the input ends."""
     if (HERE / "down").exists():
@@ -134,7 +182,7 @@ def main() -> None:
             case "initialize":
                 said = {
                     "protocolVersion": message["params"]["protocolVersion"],
-                    "capabilities": {"tools": {"listChanged": True}},
+                    "capabilities": {"tools": {"listChanged": True}, **reading()},
                     "serverInfo": {"name": "hostile", "version": "1"},
                     "instructions": INSTRUCTIONS,
                 }
@@ -152,6 +200,13 @@ def main() -> None:
                 result = call(message["params"]["name"], message["params"].get("arguments") or {})
                 if result is not None:
                     say({"id": number, "result": result})
+            case "resources/list":
+                say({"id": number, "result": {"resources": [*RESOURCES, *more_resources()]}})
+            case "resources/templates/list":
+                say({"id": number, "result": {"resourceTemplates": TEMPLATES}})
+            case "resources/read":
+                if (answer := read(message["params"]["uri"])) is not None:
+                    say({"id": number, **answer})
             case _ if number is not None:
                 say({"id": number, "error": {"code": -32601, "message": f"no {method}"}})
 

@@ -54,6 +54,15 @@ class ServerTool(_Value):
         return text.replace("(self, ", "(", 1).replace("(self)", "()", 1)
 
 
+class ServerResource(_Value):
+    """Something that a server has to read, or the form of the URIs of many such (``template``)."""
+
+    uri: str
+    doc: str = ""
+    """The beginning of the server's description, on one line."""
+    template: bool = False
+
+
 class ServerListing(_Value):
     """What a server offered when its job began.
 
@@ -68,6 +77,10 @@ class ServerListing(_Value):
     left_out: int = 0
     """Tools beyond those that a job takes."""
     error: str = ""
+    # Left out where there are none: listings of before have the digests that they had.
+    resources: tuple[ServerResource, ...] = Field(default=(), exclude_if=lambda value: not value)
+    more_resources: int = Field(default=0, exclude_if=lambda value: not value)
+    """Resources beyond those that a job is told of; they can be read all the same."""
 
     def tool(self, name: str) -> ServerTool | None:
         """The tool behind a method."""

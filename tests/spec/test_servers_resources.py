@@ -1,0 +1,176 @@
+"""What an MCP server has to read, as views see it; one that means no good ends a reading, and
+nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities._resources import ServerResources
+from activities.contracts import ReadBatch, ServersQuestion
+from activities.record import EffectName, RunName
+from activities.tools import ToolActivities
+from activities.workspace import WorkspaceActivities
+from runtime.archive.stores import MemoryStore
+from runtime.base.spec.servers import ServerListing, ServerSpec
+from runtime.base.values import JobKey
+from runtime.context.contract import contract_text
+from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
+
+HOSTILE = Path(__file__).parents[1] / "servers" / "hostile_mcp.py"
+KEY = JobKey(batch="b", job="j")
+GUIDE = "# First\n\nsome words\n\n## Second\n\nmore words\n"
+
+Read = Callable[..., Awaitable[ReadResult]]
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> ServerSpec:
+    """The hostile server, with notes to read."""
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "guide.md").write_text(GUIDE)
+    command = (sys.executable, str(HOSTILE), str(tmp_path))
+    return ServerSpec(name="docs", command=command, timeout=60)
+
+
+@pytest.fixture
+async def tools() -> AsyncIterator[ToolActivities]:
+    """A worker's tools, whose processes end with the test."""
+    made = ToolActivities(MemoryStore())
+    async with made.open():
+        yield made
+
+
+@pytest.fixture
+def read(tools: ToolActivities, spec: ServerSpec, tmp_path: Path) -> Read:
+    """Read one address, as a statement's effect."""
+    store = MemoryStore()
+    workspace = WorkspaceActivities(hosts=tools.hosts, store=store)
+
+    async def read(
+        address: str, *, lod: int = 0, known: str | None = None, **fields: Any
+    ) -> ReadResult:
+        request = ReadRequest(obj_id="view-1", path=address, tokens=500, lod=lod, known=known)
+        batch = ReadBatch(
+            workspace=str(tmp_path),
+            requests=(request,),
+            encoding="cl100k_base",
+            servers=(spec,),
+            **fields,
+        )
+        environment = ActivityEnvironment()
+        result = await asyncio.to_thread(environment.run, workspace.read_sources, batch)
+        return result.results[0]
+
+    return read
+
+
+async def listed(tools: ToolActivities, spec: ServerSpec) -> ServerListing:
+    """What the server offers, as a job that begins is told."""
+    question = ServersQuestion(key=KEY, servers=(spec,))
+    return (await ActivityEnvironment().run(tools.list_servers, question)).listings[0]
+
+
+def told_by(listing: ServerListing) -> str:
+    """The contract of a job with this server."""
+    return contract_text(form="tool", tools=(), result_schema=None, servers=(listing,))
+
+
+async def test_a_resource_is_read_at_each_level_as_a_file_is(read: Read) -> None:
+    """Its text, its headings, and nothing anew while it is the same."""
+    whole = await read("mcp://docs/notes://guide.md")
+    assert (whole.status, whole.text, whole.size) == (ReadStatus.OK, GUIDE.rstrip(), len(GUIDE))
+    outline = await read("mcp://docs/notes://guide.md", lod=1)
+    assert "# First" in outline.text and "some words" not in outline.text
+    again = await read("mcp://docs/notes://guide.md", known=whole.basis)
+    assert again.status is ReadStatus.UNCHANGED
+
+
+async def test_bytes_and_parts_are_read_too(read: Read) -> None:
+    """Bytes as those of a binary file, several contents below each other, the begin of what is long."""
+    assert (await read("mcp://docs/notes://bytes")).size == 4
+    two = await read("mcp://docs/notes://two")
+    assert two.text == "# notes://two/1\npart 1\n\n# notes://two/2\npart 2"
+    big = await read("mcp://docs/notes://big")
+    assert (big.size, big.note) == (4 << 20, "the first 4,194,304 characters of 5,000,000")
+
+
+async def test_an_unknown_resource_is_an_error_that_names_what_there_is(read: Read) -> None:
+    """So does one of a server that the job has not; and the list of all is a view too."""
+    unknown = await read("mcp://docs/notes://gone")
+    assert (unknown.status, unknown.error_type) == (ReadStatus.ERROR, "FileNotFoundError")
+    assert unknown.error_message == (
+        "docs: no notes://gone (it has notes://guide.md, notes://log, notes://day/{date})"
+    )
+    other = await read("mcp://other/x")
+    assert other.error_message == "this job has no MCP server 'other'; it has docs"
+    assert (await read("mcp://docs")).text.splitlines() == [
+        "notes://guide.md  What is in guide.md.",
+        "notes://log  What is in log.",
+        "notes://day/{date}  A day's notes",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("crash", "the server docs ended with exit code 3"),
+        ("garbage", "the server docs gave an answer that is none"),
+        ("no-base64", "the server gave bytes that are no base64"),
+    ],
+)
+async def test_a_server_that_means_no_good_ends_a_reading(read: Read, name: str, told: str) -> None:
+    """The next one is read as if nothing had been."""
+    failed = await read(f"mcp://docs/notes://{name}")
+    assert failed.status is ReadStatus.ERROR
+    assert (failed.error_type, told in failed.error_message) == ("OSError", True), failed
+    assert (await read("mcp://docs/notes://guide.md")).status is ReadStatus.OK
+
+
+async def test_a_server_that_hangs_is_asked_once_in_a_reading(
+    tools: ToolActivities, spec: ServerSpec, tmp_path: Path
+) -> None:
+    """What else the same activity wants of it fails at once; another activity gets an answer."""
+    hasty = spec.model_copy(update={"timeout": 1.0})
+    resources = ServerResources(tools.hosts, (hasty,))
+    for name in ("hang", "guide.md"):
+        with pytest.raises(TimeoutError, match="the server docs did not answer in time"):
+            await asyncio.to_thread(resources.read, "docs", f"notes://{name}")
+    assert (tmp_path / "calls").read_text() == "read notes://hang\n"
+    later = ServerResources(tools.hosts, (hasty,))
+    found = await asyncio.to_thread(later.read, "docs", "notes://guide.md")
+    assert found.data == GUIDE.encode()
+
+
+async def test_a_frozen_replay_reads_the_record(read: Read, tmp_path: Path) -> None:
+    """The server is not asked again, and may give something else by now."""
+    address = "mcp://docs/notes://guide.md"
+    first = await read(address, key=KEY, turn=2, effect=0)
+    (tmp_path / "notes" / "guide.md").write_text("other\n")
+    run = ActivityEnvironment().info.workflow_run_id or ""
+    record = EffectName(source=RunName(batch="b", job="j", run=run), kept=False)
+    assert await read(address, key=KEY, turn=2, effect=0, recorded=record) == first
+    assert (tmp_path / "calls").read_text() == "read notes://guide.md\n"
+
+
+async def test_a_job_is_told_what_there_is_to_read(
+    tools: ToolActivities, spec: ServerSpec, tmp_path: Path
+) -> None:
+    """Bounded, within the fence of the servers' own words; and nothing where there is nothing."""
+    (tmp_path / "many").touch()
+    listing = await listed(tools, spec)
+    assert (len(listing.resources), listing.more_resources) == (50, 53)
+    contract = told_by(listing)
+    assert "opens as a view, with anything in place of {a name in braces}" in contract
+    assert 'view("mcp://docs/notes://guide.md"): What is in guide.md.\n' in contract
+    assert 'view("mcp://docs"): 53 more to view\n' in contract
+    nothing = listing.model_copy(update={"resources": (), "more_resources": 0})
+    assert "mcp://" not in told_by(nothing)
+    assert "resources" not in nothing.model_dump(mode="json")
