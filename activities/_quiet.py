@@ -124,15 +124,11 @@ def _if_signed(cleaned: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _names(messages: Any, mark: str) -> bool:
-    """Whether the id of a call in our messages holds ``mark``."""
-    for message in messages:
-        if calls := message.get("tool_calls"):
-            for call in calls:
-                if mark in call["id"]:
-                    return True
-        elif mark in (message.get("tool_call_id") or ""):
-            return True
-    return False
+    """Whether the id of a call in our messages holds ``mark``.
+
+    Each call has its result, which names it.
+    """
+    return mark in "\n".join([m["tool_call_id"] for m in messages if "tool_call_id" in m])
 
 
 def _if_not_ours(fixed: Callable[..., Any]) -> Callable[..., Any]:

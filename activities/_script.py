@@ -98,7 +98,7 @@ def reply_to(file: str, messages: Messages, turn: int) -> ScriptedReply:
 
 def replies_in(messages: Messages) -> int:
     """How many replies a prompt has already."""
-    return sum(message.get("role") == "assistant" for message in messages)
+    return [message.get("role") for message in messages].count("assistant")
 
 
 def read_reply(value: Any, where: str) -> ScriptedReply:

@@ -4,13 +4,37 @@ prompt.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
-from runtime.base.digests import canonical_json, digest_of
+from runtime.base.digests import canonical_json
 from runtime.base.errors import ObjectCorrupt
 from runtime.projection.segments import Add, Keep, LayoutDelta, Segment
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """The SHA-256 of the canonical JSON of the digests of a layout's first ``count`` segments, as
+    far as these go: the digest of a layout that begins so costs what is new in it.
+    """
+
+    count: int
+    state: Any
+
+    def more(self, segments: Sequence[Segment]) -> Hashed:
+        """That of ``segments``, the first of which are these."""
+        state = self.state.copy()
+        texts = [canonical_json(segment.digest) for segment in segments[self.count :]]
+        if texts:
+            state.update((b"," if self.count else b"") + b",".join(texts))
+        return Hashed(len(segments), state)
+
+
+NOTHING_HASHED = Hashed(0, hashlib.sha256(b"["))
 
 
 @dataclass(frozen=True)
@@ -19,6 +43,7 @@ class Layout:
 
     segments: tuple[Segment, ...]
     lines: tuple[bytes, ...]
+    begun: Hashed = field(default=NOTHING_HASHED, compare=False, repr=False)
 
     @classmethod
     def empty(cls) -> Layout:
@@ -28,12 +53,23 @@ class Layout:
     @cached_property
     def document(self) -> bytes:
         """The layout's bytes."""
-        return b"".join(line + b"\n" for line in self.lines)
+        return b"\n".join((*self.lines, b""))
 
     @cached_property
     def digest(self) -> str:
         """That of the list of the segments' digests: a segment's digest is that of its line."""
-        return digest_of([segment.digest for segment in self.segments])
+        hashed = self._hashed.more(self.segments)
+        state = hashed.state.copy()
+        state.update(b"]")
+        return f"sha256:{state.hexdigest()}"
+
+    @cached_property
+    def _hashed(self) -> Hashed:
+        """What the layouts after this one begin with: all but the tail."""
+        stop = len(self.segments)
+        while stop > self.begun.count and self.segments[stop - 1].tail:
+            stop -= 1
+        return self.begun.more(self.segments[:stop])
 
     def changed(self, delta: LayoutDelta, reply: Segment | None) -> Layout:
         """The layout that ``delta`` makes from this one.
@@ -50,7 +86,9 @@ class Layout:
                 lines.append(line_of(part.segment))
             elif reply is not None:
                 lines.append(line_of(reply))
-        return Layout(segments, tuple(lines))
+        first = delta.parts[0] if delta.parts else None
+        same = isinstance(first, Keep) and first.start == 0 and first.stop >= self._hashed.count
+        return Layout(segments, tuple(lines), self._hashed if same else NOTHING_HASHED)
 
 
 def line_of(segment: Segment) -> bytes:

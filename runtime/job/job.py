@@ -52,7 +52,14 @@ from runtime.job.stops import BAD_REPLIES, JobStatus, Stop
 from runtime.job.surface import Surface
 from runtime.projection.project import TailPart
 from runtime.projection.replies import ParsedReply, parse_reply, short
-from runtime.projection.segments import LayoutDelta, Segment, SegmentKind, delta_from, reply_segment
+from runtime.projection.segments import (
+    LayoutDelta,
+    Segment,
+    SegmentKind,
+    delta_from,
+    digests_of,
+    reply_segment,
+)
 
 NONE_FAILED = Failed()
 
@@ -443,7 +450,7 @@ class Job:
 
     def called(self, prompt: Prompt, reply: ModelReply) -> None:
         """Book the call, and take the prompt as what the model has seen."""
-        self.desk.shown = tuple(segment.digest for segment in prompt.layout)
+        self.desk.shown = digests_of(prompt.layout)
         self.execution = None
         self.happenings.clear()
         self.replies[self.turn] = reply_segment(

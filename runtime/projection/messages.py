@@ -182,10 +182,12 @@ def told(layout: Sequence[Segment], marks: Marks = NO_MARKS, last: Told | None =
 
 
 def _copy(message: Message) -> Message:
-    made = dict(message)
+    made = message.copy()
     # Most contents are texts: this is all that a turn does with what is old.
     if calls := made.get("tool_calls"):
         made["tool_calls"] = [{**call, "function": dict(call["function"])} for call in calls]
+    elif made["role"] != "assistant" and type(made["content"]) is str:
+        return made
     for name in _NESTED:
         if name in made and type(made[name]) is list:
             made[name] = deepcopy(made[name])

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import attrgetter, not_
 
 from runtime.projection.segments import Segment, common
+
+_TOKENS, _TAIL = attrgetter("tokens"), attrgetter("tail")
 
 
 @dataclass(frozen=True)
@@ -38,13 +42,19 @@ class Prefix:
         return self.stable / self.tokens if self.tokens else 1.0
 
 
+def _kept(layout: Sequence[Segment]) -> tuple[Segment, ...]:
+    """What is in front of a layout's tail."""
+    return tuple(compress(layout, map(not_, map(_TAIL, layout))))
+
+
 def prefix_of(before: Sequence[Segment], after: Sequence[Segment]) -> Prefix:
     """What ``after`` has in common with ``before``, from the beginning on."""
-    kept = tuple(segment for segment in before if not segment.tail)
+    kept = _kept(before)
     count = common(kept, tuple(after))
     rest = after[count:]
     return Prefix(
-        stable=sum(segment.tokens for segment in after[:count]),
+        # Nothing of a long prompt is looked at one by one in Python.
+        stable=sum(map(_TOKENS, after[:count])),
         new=sum(segment.tokens for segment in rest if not segment.tail),
         tail=sum(segment.tokens for segment in rest if segment.tail),
         broken=kept[count] if count < len(kept) else None,

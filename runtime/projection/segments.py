@@ -9,7 +9,7 @@ workflow and in the activity.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from enum import StrEnum
 from functools import cached_property
@@ -196,13 +196,18 @@ def delta_between(
     return delta_from([segment.digest for segment in previous], reply, layout)
 
 
+def digests_of(layout: Iterable[Segment]) -> tuple[str, ...]:
+    """The digests of a layout's segments."""
+    return tuple(map(_DIGEST, layout))
+
+
 def delta_from(
     previous: Sequence[str], reply: Segment | None, layout: Sequence[Segment]
 ) -> LayoutDelta:
     """``delta_between``, from the digests of the previous layout's segments alone."""
     parts: list[Keep | Add | Reply] = []
     reply_digest = reply.digest if reply is not None else None
-    old, new = list(previous), list(map(_DIGEST, layout))
+    old, new = tuple(previous), digests_of(layout)
     head = common(old, new)
     tail = 0
     while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
