@@ -2,6 +2,9 @@
 
 A checkpoint refers to its step, and the record after it names the checkpoint. A job could be
 rebuilt from its steps without any.
+
+Nearly all of a long job's state are texts that stand in the layout of its last prompt too, so that
+is the dictionary with which it is compressed.
 """
 
 from __future__ import annotations
@@ -11,15 +14,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from runtime.archive import keys
-from runtime.archive.container import Part, unseal
+from runtime.archive.container import ArchivedObject, Part, unseal
 from runtime.archive.forms import CheckpointForm
 from runtime.archive.forms.base import sized
 from runtime.archive.frames import compress
 from runtime.archive.job import JobArchive
+from runtime.archive.requests import RequestReader
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.digests import canonical_json
-from runtime.base.errors import ObjectCorrupt
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.values import StepRef, Value
+
+_WHOLE, _AGAINST_LAYOUT = "state", "state.layout"
+"""The parts that may hold the state: a frame without a dictionary, as the first releases wrote, or
+one whose dictionary is the document of the layout of the parent's attempt.
+"""
 
 
 class Checkpoint(Value):
@@ -54,7 +63,11 @@ def write_checkpoint(
         run=run, turn=turn, parent=parent, interpreter=interpreter, state=sized(text)
     )
     key = keys.checkpoint_key(archive.prefix, run, turn)
-    _, archived = archive.objects.put(key, form, (Part("state", compress(text), len(text)),))
+    try:
+        frame, name = compress(text, archive.layout_document(parent)), _AGAINST_LAYOUT
+    except (ObjectCorrupt, ObjectMissing):
+        frame, name = compress(text), _WHOLE
+    _, archived = archive.objects.put(key, form, (Part(name, frame, len(text)),))
     return StepRef(key=key, digest=archived.digest)
 
 
@@ -70,8 +83,9 @@ def read_checkpoint(store: ObjectStore, ref: StepRef) -> Checkpoint:
         raise ObjectCorrupt(
             f"{ref.key} has digest {archived.digest}, not {ref.digest} by which it is referred to"
         )
-    text = archived.frame("state")
     form = CheckpointForm.read(archived)
+    step = unseal(form.parent.key, store.get(form.parent.key), "step")
+    text = state_text(archived, step, RequestReader(store.get))
     if sized(text) != form.state:
         raise ObjectCorrupt(f"{ref.key}: its state does not have the digest that it gives")
     return Checkpoint(
@@ -82,6 +96,19 @@ def read_checkpoint(store: ObjectStore, ref: StepRef) -> Checkpoint:
         interpreter=form.interpreter,
         state=json.loads(text),
     )
+
+
+def state_text(checkpoint: ArchivedObject, parent: ArchivedObject, reader: RequestReader) -> bytes:
+    """The JSON of a checkpoint's state; ``parent`` is its step.
+
+    Raises:
+        ObjectCorrupt: if it cannot be read.
+        ObjectMissing: if something of the layout that it is stored against is not there.
+    """
+    if checkpoint.part(_WHOLE):
+        return checkpoint.frame(_WHOLE)
+    layout = reader.layout(parent.header["attempt"]["key"])
+    return checkpoint.frame(_AGAINST_LAYOUT, layout)
 
 
 def last_checkpoint(archive: JobArchive, run: str, turn: int) -> StepRef | None:

@@ -57,6 +57,10 @@ class JobReader:
         """The full layout that a step's model was shown; empty for None."""
         return self._layout(parent).segments
 
+    def layout_document(self, parent: StepRef) -> bytes:
+        """The bytes of the layout that a step's model was shown."""
+        return self._layout(parent).document
+
     def reply_segment(self, parent: StepRef | None) -> Segment | None:
         """The segment of a step's reply; None for None."""
         if parent is None:

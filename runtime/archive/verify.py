@@ -340,9 +340,12 @@ class _Verifier:
                 continue
             parent, state = checkpoint.header["parent"], checkpoint.header["state"]
             self._referred(parent["key"], parent["digest"], f"the checkpoint of turn {turn}")
+            step = self._object(parent["key"])
+            if step is None:
+                continue
             try:
-                text = checkpoint.frame("state")
-            except ObjectCorrupt as error:
+                text = self._contents.state(checkpoint, step)
+            except (ObjectCorrupt, ObjectMissing) as error:
                 self._add(Fault.CORRUPT, name, _reason(error, name))
                 continue
             if (digest_bytes(text), len(text)) != (state["digest"], state["bytes"]):

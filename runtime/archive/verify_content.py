@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from runtime.archive.checkpoints import state_text
 from runtime.archive.container import ArchivedObject
 from runtime.archive.findings import Fault
 from runtime.archive.forms import Step
@@ -43,6 +44,14 @@ class Contents:
     def states(self, step: str) -> NodeStates | None:
         """The node states at a step that was checked."""
         return self._states.get(step)
+
+    def state(self, checkpoint: ArchivedObject, step: ArchivedObject) -> bytes:
+        """The JSON of a checkpoint's state.
+
+        Raises:
+            ObjectCorrupt, ObjectMissing: if it cannot be read.
+        """
+        return state_text(checkpoint, step, self._reader)
 
     def check_attempt(self, attempt: ArchivedObject) -> Iterator[tuple[Fault, str, str]]:
         """Put the attempt's request and layout together.
