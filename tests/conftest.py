@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -34,7 +35,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say which tier it is. pytest-xdist's other processes are told."""
+    """Say which tier it is. pytest-xdist's other processes are told.
+
+    What a test starts has one process, however many cores there are, unless the test says more.
+    """
+    os.environ.setdefault("HOLDFAST_PROCESSES", "1")
     if told := getattr(config, "workerinput", {}).get("tier"):
         config.option.tier = Tier(told)
     else:

@@ -29,6 +29,16 @@ class Interrupts:
         self._farewell = farewell
         self._task: asyncio.Task[object] | None = None
 
+    def abandons(self, what: Callable[[], None]) -> None:
+        """Have ``what`` called before the second signal ends the process, too."""
+        before = self._abandon
+
+        def both() -> None:
+            before()
+            what()
+
+        self._abandon = both
+
     def __enter__(self) -> Interrupts:
         self._task = asyncio.current_task()
         for signum in SIGNALS:

@@ -62,6 +62,9 @@ Job = Annotated[
     ),
 ]
 
+PROCESSES = "HOLDFAST_PROCESSES"
+"""The variable that says in how many processes a worker works where no option does."""
+
 ANY_SERVER = Target()
 """What a command's ``target`` is where no option names a server."""
 

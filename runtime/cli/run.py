@@ -11,7 +11,7 @@ import typer
 
 from runtime.base.errors import InputError
 from runtime.cli.logs import log_in_lines, own_terminal
-from runtime.cli.options import ANY_SERVER, Store
+from runtime.cli.options import ANY_SERVER, PROCESSES, Store
 from runtime.cli.output import note, say, stdout
 from runtime.server.target import Target
 
@@ -54,6 +54,21 @@ def command(
             "--anew", help="Run such jobs from their first turn again, and pay for it again."
         ),
     ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            min=1,
+            max=256,
+            metavar="N",
+            help=(
+                "Work in so many processes. Default: one for each core, of which the embedded"
+                " server has one, where there are jobs for them."
+            ),
+            envvar=PROCESSES,
+            show_default=False,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Check everything, say what would happen, start nothing."),
@@ -80,10 +95,11 @@ def command(
     The first Ctrl-C lets calls in flight end, the second stops at once; both leave the jobs
     resumable.
 
-    Everything runs in this process, also where --address names a server: a 'holdfast worker'
-    elsewhere may help, or go on when this command is gone. Then the archive must be in reach of
-    both: name one (in the jobs file, with --store or HOLDFAST_STORE) that is, such as
-    s3://BUCKET/PREFIX. Without, it is a directory of this machine.
+    Everything runs in this process and, with --workers or many jobs, in others that it starts, also
+    where --address names a server: a 'holdfast worker' elsewhere may help, or go on when this
+    command is gone. Then the archive must be in reach of both: name one (in the jobs file, with
+    --store or HOLDFAST_STORE) that is, such as s3://BUCKET/PREFIX. Without, it is a directory of
+    this machine.
 
     Exit code 0: all jobs succeeded; 1: some did not; 2: bad input; 3: a budget stopped some; 130:
     interrupted.
@@ -133,7 +149,7 @@ def command(
             },
         )
         lost = Lost.ANEW if anew else Lost.RESUMED if from_archive else Lost.REFUSED
-        request = Request(batch, target, rerun_failed, again, lost)
+        request = Request(batch, target, rerun_failed, again, lost, workers)
         work = look if dry_run else run_batch
         raise typer.Exit(asyncio.run(work(request, reporter)))
 

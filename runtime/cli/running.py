@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -25,6 +26,7 @@ from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import note
 from runtime.cli.reporters import Reporter
 from runtime.cli.stores import archive_of
+from runtime.cli.telemetry import VARIABLE, metrics_address
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost
 from runtime.client.lost import refuse_lost
@@ -33,6 +35,7 @@ from runtime.client.watch import Ended, Retried, Silent, Watch
 from runtime.job.stops import JobStatus
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
+from runtime.worker.crew import Crew, fitting_size
 from workflows.messages import JobOutcome, JobProgress, batch_queue
 
 SOME_FAILED, BUDGET = 1, 3
@@ -58,6 +61,8 @@ class Request:
     rerun_failed: bool
     again: str
     lost: Lost = Lost.REFUSED
+    workers: int | None = None
+    """In how many processes jobs are worked on; None: in as many as pay."""
 
     @property
     def rerun(self) -> str:
@@ -109,37 +114,117 @@ async def dry_run(request: Request, reporter: Reporter) -> int:
     return 0
 
 
+@dataclass(frozen=True)
+class Workers:
+    """What workers are asked for: the version of a deployment that they are, what they may take
+    from this machine, the one batch that they work on, and where metrics are served.
+    """
+
+    deployment: str | None = None
+    build: str | None = None
+    allowed: tuple[Path, ...] = ()
+    batch: str | None = None
+    metrics: str | None = None
+
+    def environment(self, number: int) -> dict[str, str]:
+        """Variables of the ``number``-th process: where it serves metrics that are its own."""
+        if self.metrics is None:
+            return {}
+        host, _, port = self.metrics.rpartition(":")
+        return {VARIABLE: f"{host}:{int(port) + number}"}
+
+    def options(self) -> list[str]:
+        """The options of ``holdfast worker`` that ask for the same."""
+        given = {"--deployment": self.deployment, "--build": self.build, "--batch": self.batch}
+        options = [*given.items(), *(("--allow", str(path)) for path in self.allowed)]
+        return [part for name, value in options if value is not None for part in (name, value)]
+
+
 async def run_workers(
-    target: Target,
-    store_url: str | None,
-    deployment: str | None = None,
-    build: str | None = None,
-    allowed: tuple[Path, ...] = (),
+    target: Target, store_url: str | None, wish: Workers, processes: int | None = None
 ) -> int:
     """Work on the open batches until interrupted; returns the exit code."""
+    store = await asyncio.to_thread(archive_of, store_url)
+    crew: Crew | None = None
+
+    def abandon() -> None:
+        if crew is not None:
+            crew.kill()
+
+    with Interrupts(abandon, "give the same command again to go on with them") as interrupts:
+        try:
+            async with connect(target) as connection:
+                embedded = connection.embedded is not None
+                alone = wish.metrics is not None
+                size = processes or (1 if alone else fitting_size(shared=embedded))
+                many = f", {size} processes" if size > 1 else ""
+                note(
+                    f"waiting for batches on {_where(connection)}, archive {store}{many}; Ctrl-C"
+                    " drains, a second one stops at once"
+                )
+                if size > 1:
+                    crew = Crew(_member(target, store_url, wish), size, note, wish.environment)
+                    return await crew.work()
+                await _serve(connection, store, wish)
+        except asyncio.CancelledError:
+            if not interrupts.asked.is_set():
+                raise
+    return 0
+
+
+async def _serve(connection: Connection, store: ObjectStore, wish: Workers) -> None:
+    """Work on the open batches, in this process."""
     from temporalio.common import WorkerDeploymentVersion
 
     from runtime.worker.serving import BatchWorkers
     from runtime.worker.worker import RELEASE
 
     version = (
-        WorkerDeploymentVersion(deployment, build or RELEASE) if deployment is not None else None
+        WorkerDeploymentVersion(wish.deployment, wish.build or RELEASE)
+        if wish.deployment is not None
+        else None
     )
-    store = await asyncio.to_thread(archive_of, store_url)
-    with Interrupts(lambda: None, "give the same command again to go on with them") as interrupts:
-        try:
-            async with connect(target) as connection:
-                note(
-                    f"waiting for batches on {_where(connection)}, archive {store}; Ctrl-C drains,"
-                    " a second one stops at once"
-                )
-                if version is not None:
-                    note(f"version {version.build_id} of deployment {version.deployment_name}")
-                await BatchWorkers(connection.client, store, note, version, allowed).serve()
-        except asyncio.CancelledError:
-            if not interrupts.asked.is_set():
-                raise
-    return 0
+    if version is not None:
+        note(f"version {version.build_id} of deployment {version.deployment_name}")
+    await BatchWorkers(
+        connection.client, store, note, version, wish.allowed, only=wish.batch
+    ).serve()
+
+
+def _member(target: Target, store: str | None, wish: Workers) -> list[str]:
+    """The command of one process of a crew."""
+    given = {
+        "--address": target.address,
+        "--namespace": target.namespace,
+        "--profile": target.profile,
+        "--store": store,
+        "--processes": "1",
+    }
+    options = [part for name, value in given.items() if value is not None for part in (name, value)]
+    return ["worker", *options, *wish.options()]
+
+
+@asynccontextmanager
+async def _helped(
+    request: Request, open_jobs: int, connection: Connection, interrupts: Interrupts
+) -> AsyncIterator[None]:
+    """Other processes work on the batch too, within the block, where that pays or was asked
+    for.
+    """
+    size = request.workers or fitting_size(open_jobs, shared=connection.embedded is not None)
+    if size == 1:
+        yield
+        return
+    wish = Workers(batch=request.batch.batch, metrics=metrics_address())
+    command = _member(request.target, request.batch.store, wish)
+    crew = Crew(command, size - 1, note, wish.environment)
+    interrupts.abandons(crew.kill)
+    working = asyncio.create_task(crew.work(), name="crew")
+    try:
+        yield
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
 
 
 def exit_code(outcomes: dict[str, JobOutcome]) -> int:
@@ -172,7 +257,11 @@ async def _run(
         from runtime.worker.worker import running_worker
 
         reporter.waiting("starting a worker: loading the model library and the interpreter")
-        async with running_worker(connection.client, store, task_queue=batch_queue(plan.batch)):
+        left = len(plan.jobs) - len(seen.outcomes)
+        async with (
+            _helped(request, left, connection, interrupts),
+            running_worker(connection.client, store, task_queue=batch_queue(plan.batch)),
+        ):
             # From here on jobs run: an interrupt lets the calls in flight end.
             interrupts.patient = True
             reporter.waiting("submitting the jobs and waiting for their first turn")

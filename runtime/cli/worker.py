@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from runtime.base.errors import InputError
-from runtime.cli.options import ANY_SERVER, Store
+from runtime.cli.options import ANY_SERVER, PROCESSES, Store
 from runtime.server.target import Target
 
 
@@ -65,8 +65,33 @@ def command(
             show_default=False,
         ),
     ] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            "--batch", metavar="BATCH", help="Work on this batch alone.", show_default=False
+        ),
+    ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            "--processes",
+            min=1,
+            max=256,
+            metavar="N",
+            help=(
+                "Work in so many processes; the K-th serves metrics at the port plus K."
+                " Default: one for each core, of which the embedded server has one; and one alone"
+                " where metrics are served."
+            ),
+            envvar=PROCESSES,
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a worker alone, until Ctrl-C.
+
+    Several processes are watched by this one: one that ends is started again, and all drain and end
+    with it.
 
     It works on every open batch of the server whose archive is this worker's, and on jobs that were
     reset or forked. Workspaces, tools and scripts are taken from this machine, at the same paths as
@@ -79,13 +104,15 @@ def command(
     import asyncio
 
     from runtime.cli.logs import log_in_lines
-    from runtime.cli.running import run_workers
+    from runtime.cli.running import Workers, run_workers
+    from runtime.cli.telemetry import metrics_address
     from runtime.jobsfile.written import NAME_RULE, is_name
 
-    for name, value in (("--deployment", deployment), ("--build", build)):
+    for name, value in (("--deployment", deployment), ("--build", build), ("--batch", batch)):
         if value is not None and not is_name(value):
             raise InputError(f"{name} {value!r}: expected a name ({NAME_RULE})")
     if build is not None and deployment is None:
         raise InputError("--build names a version of a deployment: it goes with --deployment")
     log_in_lines(metrics)
-    raise typer.Exit(asyncio.run(run_workers(target, store, deployment, build, tuple(allow or ()))))
+    wish = Workers(deployment, build, tuple(allow or ()), batch, metrics_address(metrics))
+    raise typer.Exit(asyncio.run(run_workers(target, store, wish, processes)))

@@ -23,7 +23,7 @@ from runtime.base.standings import DAMAGED, OPEN, QUEUED
 from runtime.base.values import JobKey
 from runtime.client.control import Control, Standing
 from runtime.job.stops import JobStatus
-from workflows.messages import BatchState
+from workflows.messages import BatchNews
 
 ASKED = 16
 """Open jobs that are asked in a round, in turns where there are more."""
@@ -130,6 +130,7 @@ class BatchWatch:
         self._control = control
         self._batch = batch
         self._clock, self._now = clock, now
+        self._known = 0
         self._ended: dict[str, ArchivedStanding] = {}
         self._open: dict[str, tuple[Standing, float]] = {}
         self._turn_of: deque[str] = deque()
@@ -155,23 +156,41 @@ class BatchWatch:
         if (control := self._control) is None:
             return await self._final(None)
         try:
-            state = await control.batch_state(self._batch)
-            if state == BatchState():
+            news = await control.batch_news(self._batch, self._known)
+            if news == BatchNews():
                 return self._unanswered("no worker of the batch answers")
-            if state is None:
+            if news is None:
                 return await self._final(control)
-            ended = [id for id in state.ended if id not in state.open and id not in state.waiting]
-            await self._read([id for id in ended if self._is_news(id, state)])
-            await self._ask(control, state)
+            await self._hear(control, news)
+            await self._ask(control, news)
         except RPCError as error:
             if error.status not in _PASSING:
                 raise
             return self._unanswered(f"the Temporal server does not answer: {error.message}")
-        counts = {QUEUED: len(state.waiting), JobStatus.RUNNING.value: len(state.open)}
-        for id in ended:
-            status = state.ended[id].value
-            counts[status] = counts.get(status, 0) + 1
+        counts = {QUEUED: news.waiting, JobStatus.RUNNING.value: len(news.open)}
+        for standing in self._ended.values():
+            counts[standing.status] = counts.get(standing.status, 0) + 1
         return self._picture(counts, ended=False)
+
+    async def _hear(self, control: Control, news: BatchNews) -> None:
+        """Read the ends that the batch tells of; all that the archive has, if some were before."""
+        if self._known == 0 or news.first > self._known:
+            names = await asyncio.to_thread(all_jobs, self._store, self._batch)
+            known = {*self._ended, *news.open}
+            await self._read([name.job for name in names if name.job not in known])
+        told: BatchNews | None = news
+        while told is not None and told.ends:
+            await self._read([end.outcome.key.job for end in told.ends if not end.again])
+            self._known = told.first + len(told.ends)
+            if self._known >= told.total:
+                break
+            told = await control.batch_news(self._batch, self._known)
+        runs = {*news.open}
+        self._ended = {
+            id: standing
+            for id, standing in self._ended.items()
+            if id not in runs and standing.status != OPEN
+        }
 
     async def _final(self, control: Control | None) -> Picture:
         """The batch's workflow has ended: all that the archive has of it."""
@@ -194,11 +213,6 @@ class BatchWatch:
         self._open.clear()
         return self._picture(counts, ended=not going)
 
-    def _is_news(self, id: str, state: BatchState) -> bool:
-        """Whether a job has ended, or ended anew, since its end was read."""
-        known = self._ended.get(id)
-        return known is None or known.status != state.ended[id].value
-
     async def _read(self, ids: list[str]) -> None:
         """Read the ends of jobs, each once."""
 
@@ -212,7 +226,7 @@ class BatchWatch:
             if standing.status not in {OPEN, DAMAGED, JobStatus.SUCCEEDED.value}:
                 self._erred(id, standing.reason or standing.status)
 
-    async def _ask(self, control: Control, state: BatchState) -> None:
+    async def _ask(self, control: Control, state: BatchNews) -> None:
         """Ask some of the open jobs what they do."""
         still = {*state.open}
         self._open = {id: known for id, known in self._open.items() if id in still}

@@ -369,7 +369,7 @@ class Control:
             return False
         if await self._own.newest(key) is not None:
             return False
-        return key.job in await self._paged_names(state.pages)
+        return key.job in await self.paged_names(state.pages)
 
     async def cancel(self, key: JobKey) -> None:
         """Ask a job that runs, or waits for its place in its batch, to stop.
@@ -489,17 +489,17 @@ class Control:
                 (order,) = await converter.decode(begun.payloads, [BatchOrder])
                 carried = order.carried
                 names |= {one.key.job for one in carried.waiting} if carried else set()
-                names |= await self._paged_names(carried.pages) if carried else set()
+                names |= await self.paged_names(carried.pages) if carried else set()
             accepted = (
                 event.workflow_execution_update_accepted_event_attributes.accepted_request.input
             )
             if accepted.name == "submit":
                 (submission,) = await converter.decode(accepted.args.payloads, [Submission])
                 names |= {order.key.job for order in submission.jobs}
-                names |= await self._paged_names(submission.pages)
+                names |= await self.paged_names(submission.pages)
         return names
 
-    async def _paged_names(self, pages: Iterable[PageRef]) -> set[str]:
+    async def paged_names(self, pages: Iterable[PageRef]) -> set[str]:
         """The jobs of pages."""
 
         def read() -> set[str]:

@@ -38,8 +38,12 @@ class Results:
         """The jobs that began, and those that wait; and what the batch says of them."""
         begun = await asyncio.to_thread(all_jobs, self.store, self.batch)
         state = await self._state()
+        names = {key.job for key in begun}
+        if state is not None and state.pages and self.control is not None:
+            paged = await self.control.paged_names(state.pages) - names
+            state = state.model_copy(update={"waiting": (*state.waiting, *sorted(paged))})
         waiting = state.waiting if state is not None else ()
-        return sorted({*(key.job for key in begun), *waiting}), state
+        return sorted({*names, *waiting}), state
 
     async def rows(self, ids: list[str], state: BatchState | None) -> AsyncIterator[ResultRow]:
         """A row for each of the ids, few of them in memory at a time."""

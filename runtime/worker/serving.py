@@ -72,6 +72,8 @@ class BatchWorkers:
     tell: Callable[[str], None]
     deployment: WorkerDeploymentVersion | None = None
     allowed: tuple[Path, ...] = ()
+    only: str | None = None
+    """The one batch that is worked on; None for all."""
     _running: dict[str, tuple[Worker, asyncio.Task[None]]] = field(default_factory=dict)
     _refused: set[str] = field(default_factory=set)
     _identity: str | None = None
@@ -96,6 +98,9 @@ class BatchWorkers:
         try:
             batches = await self._open()
             batches |= await self._replayed(own, batches)
+            if self.only is not None:
+                wanted = batch_queue(self.only)
+                batches = {queue: one for queue, one in batches.items() if queue == wanted}
         except RPCError as error:
             self.tell(f"the server does not answer ({error.message}); asking again")
             return

@@ -33,6 +33,7 @@ def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith(("TEMPORAL_", "HOLDFAST_", "OPENAI_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("TEMPORAL_CONFIG_FILE", str(tmp_path / "none.toml"))
+    monkeypatch.setenv("HOLDFAST_PROCESSES", "1")
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from runtime.client.batch_watch import ASKED, BatchWatch, ErrorKind, OpenJob, Pi
 from runtime.client.control import Standing, Trouble
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
-from workflows.messages import BatchState, JobProgress
+from workflows.messages import BatchEnd, BatchNews, JobOutcome, JobProgress
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -38,15 +38,20 @@ def end(store: MemoryStore, id: str, status: str, reason: str = "", turns: int =
     )
 
 
+def ended(id: str, status: JobStatus) -> BatchEnd:
+    key = JobKey(batch="night", job=id)
+    return BatchEnd(outcome=JobOutcome(key=key, run="r", status=status))
+
+
 @dataclass
 class Served:
     """A server's side: what the batch says in each round, and who was asked."""
 
-    states: list[BatchState | None]
+    states: list[BatchNews | None]
     trouble: Trouble | None = None
     asked: list[str] = field(default_factory=list)
 
-    async def batch_state(self, batch: str) -> BatchState | None:
+    async def batch_news(self, batch: str, known: int) -> BatchNews | None:
         return self.states.pop(0)
 
     async def standing(self, key: JobKey) -> Standing:
@@ -66,7 +71,7 @@ def watch(store: MemoryStore, served: Served | None, *clock: float) -> BatchWatc
 async def test_a_few_open_jobs_are_asked_in_a_round_and_each_comes_about() -> None:
     """Of a hundred open jobs so many are asked as a screen shows, others in the next round."""
     names = tuple(f"j{number:03}" for number in range(100))
-    served = Served([BatchState(waiting=("w",) * 3, open=names)] * 7)
+    served = Served([BatchNews(waiting=3, open=names)] * 7)
     following = watch(MemoryStore(), served, *range(7)).pictures()
     first = await anext(following)
     assert len(served.asked) == ASKED
@@ -87,10 +92,9 @@ async def test_each_end_is_read_once_and_its_failure_grouped(
     monkeypatch.setattr("runtime.client.batch_watch.POLL_SECONDS", 0.0)
     store = MemoryStore()
     end(store, "a", "succeeded")
-    end(store, "b", "failed", "turn 4: Down: port 17")
     states = [
-        BatchState(open=("c", "d"), ended={"a": JobStatus.SUCCEEDED}),
-        BatchState(open=("d",), ended={"a": JobStatus.SUCCEEDED, "b": JobStatus.FAILED}),
+        BatchNews(open=("c", "d"), total=1, ends=(ended("a", JobStatus.SUCCEEDED),)),
+        BatchNews(open=("d",), total=2, first=1, ends=(ended("b", JobStatus.FAILED),)),
     ]
     trouble = Trouble("Down: port 18", 3, 0.0)
     served = Served([*states, None], trouble)
@@ -99,6 +103,7 @@ async def test_each_end_is_read_once_and_its_failure_grouped(
     assert (first.turns, first.cost_usd, first.turns_a_minute) == (4 + 2 + 2, 0.5, None)
     assert [(job.id, job.seconds) for job in first.slowest] == [("d", 2.0), ("c", 1.0)]
     assert [(error.kind, error.count) for error in first.errors] == [("Down: port <n>", 2)]
+    end(store, "b", "failed", "turn 4: Down: port 17")
     end(store, "c", "budget", "its budget of 4 turns is spent", turns=6)
     end(store, "d", "succeeded")
     second = await anext(following)
@@ -116,7 +121,7 @@ async def test_each_end_is_read_once_and_its_failure_grouped(
 
 async def test_where_nobody_answers_the_last_picture_stays() -> None:
     """A batch without a worker is no batch that has ended."""
-    served = Served([BatchState(open=("a",)), BatchState()])
+    served = Served([BatchNews(open=("a",)), BatchNews()])
     following = watch(MemoryStore(), served, 0.0).pictures()
     first = await anext(following)
     second = await anext(following)

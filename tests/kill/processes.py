@@ -54,6 +54,7 @@ def environment(home: Path, extra: Mapping[str, str]) -> dict[str, str]:
     return {
         **inherited,
         "HOLDFAST_HOME": str(home),
+        "HOLDFAST_PROCESSES": "1",
         "OPENAI_API_KEY": "dummy",
         "PYTHONPATH": str(ROOT),
         "TEMPORAL_CONFIG_FILE": str(home / "no-such-file.toml"),

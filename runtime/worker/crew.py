@@ -1,0 +1,160 @@
+"""Several worker processes on one host: more than one core's worth of work.
+
+A process that ends is started again, after pauses that grow while it keeps ending at once. All end
+with the one that started them: each holds the reading end of a pipe, and leaves when nobody holds
+the other end any more, however that came about (``leave_with_parent``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from asyncio.subprocess import Process
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runtime.base.own_process import command
+
+MEMBER = "runtime.cli.member"
+"""The module whose ``main`` is a process of a crew."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds before a process is started again that ended at once, and so after many times."""
+
+STEADY = 60.0
+"""Seconds after which a process is taken for one that did not end at once."""
+
+PATIENCE = 40.0
+"""Seconds that processes have to drain, which takes them half of that at most."""
+
+JOBS_EACH = 100
+"""Jobs for which it pays to start another process, which takes seconds of a core."""
+
+MOST = 16
+"""Processes that are started where nobody said how many."""
+
+BAD_INPUT = 2
+"""The exit code of a process that would end so each time."""
+
+
+@dataclass
+class Crew:
+    """``size`` processes that each run the command ``holdfast`` with ``arguments``.
+
+    ``tell`` is given a line for each that ends by itself.
+    """
+
+    arguments: Sequence[str]
+    size: int
+    tell: Callable[[str], None]
+    environment: Callable[[int], Mapping[str, str]] = lambda number: {}
+    """More variables of the process of that number, from 1."""
+    _processes: set[Process] = field(default_factory=set)
+
+    async def work(self) -> int:
+        """Keep them running until cancelled, and then let them drain.
+
+        Returns early, with the exit code, if one ends that no other try would help.
+        """
+        keeping = [asyncio.create_task(self._keep(number + 1)) for number in range(self.size)]
+        try:
+            done, _ = await asyncio.wait(keeping, return_when=asyncio.FIRST_COMPLETED)
+            return next(iter(done)).result()
+        finally:
+            for task in keeping:
+                task.cancel()
+            await asyncio.gather(*keeping, return_exceptions=True)
+            await self._stop()
+
+    def kill(self) -> None:
+        """End them at once: what they are doing is done again by others."""
+        self._signal(signal.SIGKILL)
+
+    async def _keep(self, number: int) -> int:
+        pause = FIRST_PAUSE
+        while True:
+            began = time.monotonic()
+            process = await self._start(number)
+            code = await process.wait()
+            self._processes.discard(process)
+            if code == BAD_INPUT:
+                self.tell(f"worker {number} ended (exit code {code}), and so would any other")
+                return code
+            if time.monotonic() - began >= STEADY:
+                pause = FIRST_PAUSE
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            self.tell(f"worker {number} ended ({how}); it is started again in {pause:.0f} s")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _start(self, number: int) -> Process:
+        # A session of its own: Ctrl-C reaches the one that started it, which tells the others once.
+        process = await asyncio.create_subprocess_exec(
+            *command(MEMBER, path=True),
+            *self.arguments,
+            stdin=asyncio.subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, **self.environment(number)},
+        )
+        self._processes.add(process)
+        return process
+
+    async def _stop(self) -> None:
+        left = list(self._processes)
+        self._signal(signal.SIGTERM)
+        waiting = [asyncio.create_task(process.wait()) for process in left]
+        if waiting:
+            await asyncio.wait(waiting, timeout=PATIENCE)
+        self._signal(signal.SIGKILL)
+        await asyncio.gather(*waiting)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for process in self._processes:
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+
+
+def leave_with_parent() -> None:
+    """Have this process drain, and end, when the process that started it is gone."""
+    threading.Thread(target=_wait_for_parent, name="parent", daemon=True).start()
+
+
+def _wait_for_parent() -> None:
+    with suppress(OSError):
+        while os.read(0, 4096):
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(PATIENCE)
+    os._exit(1)
+
+
+def fitting_size(jobs: int | None = None, *, shared: bool) -> int:
+    """How many processes pay for so many jobs (None: for any number): one for each core, of which a
+    server has one that ``shared`` this machine.
+    """
+    size = _cores() - shared
+    if jobs is not None:
+        size = min(size, 1 + jobs // JOBS_EACH)
+    return max(1, min(size, MOST))
+
+
+def _cores() -> int:
+    """How many cores this process may use: a container is given a share of the machine's."""
+    if sys.platform != "linux":
+        return os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0))
+    with suppress(OSError, ValueError):
+        quota, period = _SHARE.read_text(encoding="ascii").split()
+        return min(cores, math.ceil(int(quota) / int(period)))
+    return cores
+
+
+_SHARE = Path("/sys/fs/cgroup/cpu.max")
+"""What the kernel gives this container in a period, both in microseconds; ``max``: everything."""

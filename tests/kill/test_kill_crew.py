@@ -1,0 +1,106 @@
+"""A worker of several processes: whichever is killed, nothing is lost and nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.worker import crew
+from runtime.worker.crew import Crew, fitting_size
+from tests.kill.processes import holdfast, processes_of, wait_for
+
+pytestmark = pytest.mark.kill
+
+JOBS = 12
+POLICY = """
+import time
+
+def respond(messages):
+    turn = sum(message["role"] == "assistant" for message in messages) + 1
+    time.sleep(0.2)
+    return {"code": "finish(1)" if turn == 4 else f"turn = {turn}"}
+"""
+MEMBER = "runtime.cli.member"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """A state directory with a batch; its server is gone after the test."""
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "policy.py").write_text(POLICY)
+    (tmp_path / "jobs.yaml").write_text(
+        "batch: crew\nconcurrency: 6\njobs:\n- id: 'j{n}'\n  count: 12\n  goal: Count.\n"
+        "  workspace: ws\n  model: scripted/policy.py\n"
+    )
+    yield tmp_path
+    holdfast(tmp_path, ["down"], tmp_path / "down", {}).wait(60)
+
+
+def members(home: Path) -> set[int]:
+    """The processes of the crew."""
+    return {pid for pid, line in processes_of(home).items() if MEMBER in line}
+
+
+def ends(home: Path) -> int:
+    """How many jobs have ended, as the archive has it."""
+    return len(list((home / "archive").glob("crew/*/ends/*")))
+
+
+def test_a_process_that_is_killed_is_started_again_and_no_turn_is_lost(place: Path) -> None:
+    """``run --workers 3``: two other processes are killed in mid-batch. All jobs succeed, each with
+    one run and four turns.
+    """
+    run = holdfast(place, ["run", "jobs.yaml", "--workers", "3", "--json"], place / "run", {})
+    wait_for(lambda: len(members(place)) == 2 and ends(place) > 0, "they work", alive=run)
+    killed = members(place)
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(
+        lambda: run.poll() is not None or len(members(place) - killed) == 2, "others are started"
+    )
+    assert run.wait(240) == 0
+    summary = json.loads((place / "run.out").read_text().splitlines()[-1])
+    assert [(job["status"], job["turns"]) for job in summary["jobs"]] == [("succeeded", 4)] * JOBS
+    assert len(list((place / "archive").glob("crew/*/runs/*"))) == JOBS
+    assert members(place) == set()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_all_processes_end_with_the_one_that_started_them(place: Path, how: signal.Signals) -> None:
+    """Be it killed or told to stop; another worker goes on with the jobs."""
+    run = holdfast(place, ["run", "jobs.yaml"], place / "run", {})
+    worker = holdfast(place, ["worker", "--processes", "2"], place / "worker", {})
+    wait_for(lambda: len(members(place)) == 2 and ends(place) > 0, "they work", alive=worker)
+    os.kill(worker.pid, how)
+    worker.wait(120)
+    wait_for(lambda: not members(place), "no process is left")
+    assert run.wait(240) == 0
+    assert len(list((place / "archive").glob("crew/*/runs/*"))) == JOBS
+
+
+def test_no_other_try_helps_a_process_that_is_given_bad_input() -> None:
+    """The crew ends as its first process does, instead of starting it for ever."""
+    told: list[str] = []
+    assert asyncio.run(Crew(["worker", "--batch", "no name"], 2, told.append).work()) == 2
+    assert told[0].endswith("ended (exit code 2), and so would any other")
+
+
+def test_processes_are_as_many_as_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each core, of which the embedded server has one; fewer for few jobs."""
+    monkeypatch.setattr(crew, "_cores", lambda: 8)
+    assert [fitting_size(jobs, shared=True) for jobs in (1, 99, 100, 250, 10_000)] == [
+        1,
+        1,
+        2,
+        3,
+        7,
+    ]
+    assert (fitting_size(shared=False), fitting_size(shared=True)) == (8, 7)
+    monkeypatch.setattr(crew, "_cores", lambda: 1)
+    assert fitting_size(shared=True) == 1
