@@ -32,13 +32,13 @@ from tests.kill.processes import (
 )
 from tests.kill.strikes import Victim
 
+pytestmark = pytest.mark.sandbox
+
 TURNS = 26
 """Of which 25 have four effects each."""
 
 POLICY = '''
 import re
-
-pytestmark = pytest.mark.sandbox
 
 MOVES = [
     """write("src/f{n}.py", "def f():\\\\n    return {n}\\\\n")
