@@ -17,7 +17,10 @@ ROOMS = (
         f"runtime/{room}"
         for room in ("base", "history", "context", "interpreter", "projection", "job")
     ),
-    *(f"activities/{module}.py" for module in ("contracts", "record", "verdicts", "brief")),
+    *(
+        f"activities/{module}.py"
+        for module in ("contracts", "batch_contracts", "record", "verdicts", "brief")
+    ),
 )
 """What workflow code is made of: directories and files below the root of the packages."""
 
