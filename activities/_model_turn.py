@@ -50,6 +50,7 @@ from runtime.archive.job import JobArchive
 from runtime.base.digests import canonical_json
 from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
+from runtime.base.open_jobs import open_jobs
 from runtime.base.tokens import encoding
 from runtime.base.values import Failed, Usage
 from runtime.projection.messages import Marks, Told, told, tools_of
@@ -80,7 +81,7 @@ Tools = list[dict[str, Any]] | None
 Prompt = Callable[[Sequence[Segment], TurnCall, Marks], tuple[Messages, Tools]]
 """What is sent for a layout and a call, with marks for the provider's cache."""
 
-_told: Recent[Told] = Recent(256)
+_told: Recent[Told] = Recent(open_jobs())
 """What was made of the jobs' last prompts: the next begin as they do."""
 
 

@@ -11,10 +11,12 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from runtime.archive.container import ArchivedObject
+from runtime.archive.keys import job_prefix_in
 from runtime.archive.layouts import Layout
 from runtime.archive.nodes import NodeStates
 from runtime.archive.requests import RequestCache
 from runtime.archive.stores.protocol import ObjectStore
+from runtime.base.open_jobs import open_jobs
 from runtime.projection.segments import Segment
 
 V = TypeVar("V")
@@ -44,6 +46,43 @@ class Recent(Generic[V]):
                 self._values.popitem(last=False)
 
 
+class RecentOfJobs(Generic[V]):
+    """The values used last of each job, at most ``each`` of them, by keys of its objects; of the
+    ``jobs`` jobs used last. Safe between threads.
+
+    So no job pushes out what the next turn of another needs, and a long one keeps no more than a
+    short one.
+    """
+
+    def __init__(self, each: int, jobs: int | None = None) -> None:
+        self._each = each
+        self._most = open_jobs() if jobs is None else jobs
+        self._jobs: OrderedDict[str, OrderedDict[str, V]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: str) -> V | None:
+        """The value, or None."""
+        with self._lock:
+            values = self._jobs.get(prefix := job_prefix_in(key))
+            if values is None or key not in values:
+                return None
+            self._jobs.move_to_end(prefix)
+            values.move_to_end(key)
+            return values[key]
+
+    def put(self, key: str, value: V) -> None:
+        """Remember a value."""
+        with self._lock:
+            values = self._jobs.setdefault(prefix := job_prefix_in(key), OrderedDict())
+            self._jobs.move_to_end(prefix)
+            values[key] = value
+            values.move_to_end(key)
+            if len(values) > self._each:
+                values.popitem(last=False)
+            if len(self._jobs) > self._most:
+                self._jobs.popitem(last=False)
+
+
 class Caches:
     """Immutable things by their keys: objects never change, so nothing here can be out of date.
 
@@ -53,10 +92,11 @@ class Caches:
 
     def __init__(self) -> None:
         self.requests = RequestCache()
-        self.layouts: Recent[Layout] = Recent(128)
-        self.replies: Recent[Segment] = Recent(128)
-        self.objects: Recent[ArchivedObject] = Recent(256)
-        self.nodes: Recent[NodeStates] = Recent(128)
+        # A turn needs its own and its parent's; summaries are calls beside it.
+        self.layouts: RecentOfJobs[Layout] = RecentOfJobs(4)
+        self.replies: RecentOfJobs[Segment] = RecentOfJobs(4)
+        self.nodes: RecentOfJobs[NodeStates] = RecentOfJobs(4)
+        self.objects: RecentOfJobs[ArchivedObject] = RecentOfJobs(32)
         self.starts: dict[str, Mapping[str, Any]] = {}
         self.named: set[str] = set()
 

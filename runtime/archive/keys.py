@@ -77,6 +77,11 @@ def job_prefix(batch: str, job: str) -> str:
     return f"{name(batch)}/{name(job)}"
 
 
+def job_prefix_in(key: str) -> str:
+    """The prefix of the job of an object."""
+    return "/".join(key.split("/", 2)[:2])
+
+
 def job_of(prefix: str) -> JobKey:
     """The job of a prefix."""
     batch, _, name = prefix.partition("/")

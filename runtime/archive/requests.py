@@ -15,7 +15,7 @@ and be stored once.)
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
@@ -25,7 +25,7 @@ from runtime.archive.container import ArchivedObject, Part, unseal
 from runtime.archive.dictionaries import LAYOUT_DICTIONARY, WIRE_DICTIONARY
 from runtime.archive.difference import Literal, Op, difference
 from runtime.archive.frames import compress
-from runtime.archive.keys import attempt_key_in, parse_turn_key
+from runtime.archive.keys import attempt_key_in, job_prefix_in, parse_turn_key
 from runtime.archive.recipe import (
     Extents,
     absorb,
@@ -50,7 +50,9 @@ _MOST_EXTENTS = 600
 _LEAST_ROOM = 12
 _DENSE = 0.7
 _FEWEST_ABSORBED = 4
-_CACHE_BYTES = 96 << 20
+_CACHE_BYTES = 256 << 20
+_EACH = 3
+"""Requests that are kept of a job: the next turn begins with the last, summaries are beside it."""
 
 
 @dataclass(frozen=True)
@@ -386,8 +388,8 @@ def _recipe(archived: ArchivedObject) -> bytes:
 
 
 class RequestCache:
-    """The requests that this process wrote or read last, by attempt key; bounded in bytes; safe
-    between threads.
+    """The requests that this process wrote or read last, by attempt key: at most ``_EACH`` of a
+    job, and bounded in bytes; safe between threads.
     """
 
     def __init__(self, most_bytes: int = _CACHE_BYTES) -> None:
@@ -395,6 +397,7 @@ class RequestCache:
         self._bytes = 0
         self._lock = Lock()
         self._requests: OrderedDict[str, Request] = OrderedDict()
+        self._of_jobs: dict[str, deque[str]] = {}
 
     def get(self, store: ObjectStore, key: str) -> Request:
         """The request, put together from the store if it is not in memory."""
@@ -411,8 +414,20 @@ class RequestCache:
         with self._lock:
             if request.place.key in self._requests:
                 return
-            self._requests[request.place.key] = request
+            key = request.place.key
+            own = self._of_jobs.setdefault(job_prefix_in(key), deque())
+            own.append(key)
+            self._requests[key] = request
             self._bytes += len(request.wire) + len(request.layout)
+            if len(own) > _EACH:
+                self._forget(own[0])
             while self._bytes > self._most and len(self._requests) > 1:
-                _, old = self._requests.popitem(last=False)
-                self._bytes -= len(old.wire) + len(old.layout)
+                self._forget(next(iter(self._requests)))
+
+    def _forget(self, key: str) -> None:
+        old = self._requests.pop(key)
+        self._bytes -= len(old.wire) + len(old.layout)
+        own = self._of_jobs[prefix := job_prefix_in(key)]
+        own.remove(key)
+        if not own:
+            del self._of_jobs[prefix]

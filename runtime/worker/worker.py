@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,7 @@ from activities.workspace import WorkspaceActivities
 from runtime.archive.stores import ObjectStore
 from runtime.archive.trees import Trees
 from runtime.base.home import state_home
+from runtime.base.open_jobs import open_jobs
 from runtime.base.tokens import DEFAULT_ENCODING, encoding
 from runtime.interpreter import pool
 from runtime.interpreter.checker import GaveUp
@@ -169,7 +172,7 @@ def make_worker(
     *,
     task_queue: str = TASK_QUEUE,
     grace: timedelta = GRACE,
-    cached_jobs: int = 1000,
+    cached_jobs: int | None = None,
     workflow_tasks: int = MOST_WORKFLOW_TASKS,
     deployment: WorkerDeploymentVersion | None = None,
     allowed: tuple[Path, ...] = (),
@@ -178,7 +181,7 @@ def make_worker(
 ) -> Worker:
     """A worker that archives to ``store``.
 
-    ``cached_jobs`` workflows stay in memory; the others are replayed.
+    ``cached_jobs`` workflows stay in memory, by default ``open_jobs()``; the others are replayed.
 
     Workflow code runs unsandboxed: its imports are kept pure by the import contract, and every
     history that a test makes is replayed. With a ``deployment``, jobs stay on the version that they
@@ -203,7 +206,7 @@ def make_worker(
         max_concurrent_workflow_tasks=workflow_tasks,
         max_concurrent_activities=CALLS,
         max_concurrent_local_activities=CALLS,
-        max_cached_workflows=cached_jobs,
+        max_cached_workflows=open_jobs() if cached_jobs is None else cached_jobs,
         graceful_shutdown_timeout=grace,
         interceptors=[*parts.of_activities, Door()],
         plugins=[SimplePlugin("holdfast.tools", run_context=parts.tools.open)],
@@ -254,6 +257,16 @@ def warm_up() -> None:
         check("", "", {}, frozenset())
     with pool.session():
         pass
+    _leave_alone()
+
+
+@cache
+def _leave_alone() -> None:
+    """Have the garbage collector no longer look through what is loaded: litellm alone is half a
+    million objects, which stay.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @asynccontextmanager

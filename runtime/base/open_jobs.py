@@ -1,0 +1,25 @@
+"""How many jobs a worker has open at a time: the one setting for what it remembers of them."""
+
+from __future__ import annotations
+
+import os
+
+from runtime.base.errors import InputError
+
+OPEN_JOBS = "HOLDFAST_OPEN_JOBS"
+_DEFAULT = 1000
+
+
+def open_jobs() -> int:
+    """So many workflows stay in memory, and of so many jobs what the next turn needs; a worker
+    replays and reads the others anew.
+
+    Raises:
+        InputError: if ``HOLDFAST_OPEN_JOBS`` is no number from 1.
+    """
+    given = os.environ.get(OPEN_JOBS, "")
+    if not given:
+        return _DEFAULT
+    if not given.isdecimal() or int(given) < 1:
+        raise InputError(f"{OPEN_JOBS}: expected a number from 1, got {given!r}")
+    return int(given)

@@ -1,0 +1,73 @@
+"""A turn reads nothing that the turn before wrote, however many jobs take turns."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from archive_jobs import Written, chat, write_run
+
+from runtime.archive.caches import RecentOfJobs
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import MemoryStore
+from runtime.base.errors import InputError
+from runtime.base.open_jobs import open_jobs
+
+JOBS = 150
+
+
+class CountingStore(MemoryStore):
+    """A store that counts what is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: Counter[str] = Counter()
+
+    def get(self, key: str) -> bytes:
+        """See ``ObjectStore``."""
+        self.read[key] += 1
+        return super().get(key)
+
+
+def test_jobs_that_take_turns_read_nothing_again() -> None:
+    """With 150 open jobs as with one, after the turn in which each began."""
+    store = CountingStore()
+    jobs = [Written(JobArchive(store, "b", str(number))) for number in range(JOBS)]
+    parents = [None] * JOBS
+    layout_at = chat(random.Random(1), 40)
+    for turn in range(1, 5):
+        store.read.clear()
+        parents = [
+            write_run(job, "r", range(turn, turn + 1), parent, layout_at)
+            for job, parent in zip(jobs, parents, strict=True)
+        ]
+    assert store.read == Counter()
+
+
+def test_a_job_keeps_no_more_than_its_own_share() -> None:
+    """A long job pushes nothing of another out, and its own old values go."""
+    kept: RecentOfJobs[int] = RecentOfJobs(2, jobs=2)
+    kept.put("b/short/1", 0)
+    for number in range(9):
+        kept.put(f"b/long/{number}", number)
+    assert [kept.get(f"b/long/{number}") for number in range(9)] == [None] * 7 + [7, 8]
+    assert kept.get("b/short/1") == 0
+    kept.put("b/third/1", 3)
+    assert (kept.get("b/long/8"), kept.get("b/short/1"), kept.get("b/third/1")) == (None, 0, 3)
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "many", "1.5"])
+def test_another_number_of_open_jobs_is_refused(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the variable's name."""
+    monkeypatch.setenv("HOLDFAST_OPEN_JOBS", given)
+    with pytest.raises(InputError, match="HOLDFAST_OPEN_JOBS: expected a number from 1"):
+        open_jobs()
+
+
+def test_the_number_of_open_jobs_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a variable of the worker's environment."""
+    monkeypatch.setenv("HOLDFAST_OPEN_JOBS", "40")
+    assert open_jobs() == 40
