@@ -1,0 +1,97 @@
+"""The image and the compose file: what they name is there, and what they set is read."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from runtime.archive.stores.s3 import S3Store
+from tests.infra.settings import ROOT, is_known, read_command
+
+DOCKERFILE = ROOT / "infra" / "Dockerfile"
+OF_SERVICES = {
+    *("build", "image", "environment", "env_file", "command", "volumes", "ports", "depends_on"),
+    *("healthcheck", "restart", "init", "read_only", "tmpfs", "cap_drop", "security_opt"),
+    "stop_grace_period",
+}
+"""Keys of a service by the Compose specification that the file uses."""
+
+
+def instructions() -> list[tuple[str, str]]:
+    """The Dockerfile's instructions, each on one line."""
+    text = re.sub(r"^#.*\n", "", DOCKERFILE.read_text(), flags=re.M).replace("\\\n", " ")
+    return [(line.split()[0], line.split(None, 1)[1]) for line in text.splitlines() if line.strip()]
+
+
+def compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = YAML(typ="safe").load((ROOT / "infra" / "compose.yaml").read_text())
+    return loaded
+
+
+def ours() -> dict[str, Any]:
+    return {n: one for n, one in compose()["services"].items() if one["image"] == "holdfast"}
+
+
+def test_the_image_is_made_of_what_there_is() -> None:
+    """Each file that is copied is there and passes .dockerignore; versions come from the lock."""
+    let_in = re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), re.M)
+    copied = [w for name, words in instructions() if name == "COPY" for w in words.split()[:-1]]
+    local = [word for word in copied if not word.startswith(("-", "/"))]
+    assert "requirements.lock" in local
+    for word in local:
+        assert (ROOT / word).exists(), word
+        assert word in let_in
+    assert any("-c requirements.lock" in words for name, words in instructions() if name == "RUN")
+
+
+def test_the_image_runs_the_program_as_nobody() -> None:
+    """It ends with a user without privileges, the program, and variables that it reads."""
+    last = dict(instructions())
+    assert last["USER"] == "10001:10001"
+    assert (last["ENTRYPOINT"], last["STOPSIGNAL"]) == ('["holdfast"]', "SIGTERM")
+    assert read_command(YAML(typ="safe").load(last["CMD"])) == "worker"
+    stages = [words for name, words in instructions() if name == "FROM"]
+    assert len(stages) == 2
+    assert all(stage.startswith("${PYTHON}") for stage in stages)
+    settings = [word.partition("=")[0] for word in shlex.split(last["ENV"])]
+    assert [name for name in settings if name != "PATH" and not is_known(name)] == []
+
+
+def test_services_of_compose_name_what_there_is() -> None:
+    """Keys are the specification's, volumes and other services are there, images have versions."""
+    told = compose()
+    for name, service in told["services"].items():
+        assert service.keys() <= OF_SERVICES, name
+        tag = service["image"].rpartition(":")[2]
+        assert service["image"] == "holdfast" or (tag and tag != "latest")
+        assert set(service.get("depends_on", {})) <= told["services"].keys()
+        for volume in service.get("volumes", ()):
+            source = volume.split(":")[0]
+            there = (ROOT / "infra" / source).exists()
+            assert there if source.startswith(".") else source in told["volumes"]
+        for port in service.get("ports", ()):
+            assert port.startswith("127.0.0.1:")
+
+
+@pytest.mark.parametrize("name", ["prepare", "worker"])
+def test_settings_of_compose_are_read(name: str) -> None:
+    """Variables and command lines of Holdfast's services are ones that the program knows, and its
+    store is an address that it takes apart.
+    """
+    service = ours()[name]
+    assert [one for one in service["environment"] if not is_known(one)] == []
+    assert read_command(service["command"]) == {"prepare": "init"}.get(name, name)
+    assert (
+        str(S3Store.from_url(service["environment"]["HOLDFAST_STORE"])) == "s3://holdfast/archive"
+    )
+
+
+def test_the_worker_of_compose_is_bounded() -> None:
+    """It writes to its own volumes alone, has no capability, and may drain."""
+    worker = ours()["worker"]
+    assert (worker["read_only"], worker["cap_drop"]) == (True, ["ALL"])
+    assert worker["stop_grace_period"] == "60s"
