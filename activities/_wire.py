@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from weakref import WeakKeyDictionary
 
@@ -21,6 +20,7 @@ import httpx
 from activities._recorder import CallRecorder, SentRequest, Silence, TooLarge, current
 from activities._unstreamed import played_to
 from runtime.archive.forms import Capture
+from runtime.base.proxies import proxy_of
 
 WRITE_SECONDS = 60.0
 """How long a write of a piece of the request may take."""
@@ -58,7 +58,7 @@ class AsyncWire(httpx.AsyncBaseTransport):
         """Carry one request; see the module."""
         if (response := played_to(request)) is not None:
             return response
-        pool = self._pool(_proxy_of(request.url))
+        pool = self._pool(proxy_of(request.url.scheme, request.url.host))
         recorder = current.get()
         if recorder is None or not _is_part_of(request, recorder):
             return await pool.handle_async_request(request)
@@ -221,12 +221,3 @@ def _carried(
     if isinstance(error, Silence | httpx.TimeoutException):
         return httpx.ReadTimeout(str(error), request=request)
     return httpx.ReadError(str(error) or type(error).__name__, request=request)
-
-
-def _proxy_of(url: httpx.URL) -> str | None:
-    """The proxy that the environment names for ``url``."""
-    proxies = urllib.request.getproxies()
-    proxy = proxies.get(url.scheme) or proxies.get("all")
-    if proxy is None or urllib.request.proxy_bypass(url.host):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 
@@ -16,6 +17,15 @@ def write_block(path: Path, name: str, text: str) -> None:
     begin, end = _marks(name)
     head, rest = path.read_text().split(begin, 1)
     path.write_text(f"{head}{begin}\n{text}\n{end}{rest.split(end, 1)[1]}")
+
+
+def hand_over(text: str, name: str, document: Path | None) -> None:
+    """Print what a program measured or made; with a document, put it between its marks there
+    too.
+    """
+    sys.stdout.write(f"{text}\n")
+    if document is not None:
+        write_block(document, name, text)
 
 
 def _marks(name: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.blocks import write_block
+from benchmarks.blocks import hand_over
 from benchmarks.history_size import HistorySize, measured_alone
 from tests.kill import experiments, strikes
 from tests.kill.experiments import Survived
@@ -130,10 +130,7 @@ def main() -> None:
         rows = kill_rows(Path(folder))
         size = asyncio.run(measured_alone(Path(folder)))
     text = "\n".join([*HEAD, *rows, "", *history_rows(size)])
-    if arguments.write:
-        write_block(arguments.write, BLOCK, text)
-    else:
-        print(text)
+    hand_over(text, BLOCK, arguments.write)
 
 
 if __name__ == "__main__":

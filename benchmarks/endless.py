@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.blocks import write_block
+from benchmarks.blocks import hand_over
 from tests.kill import experiments, strikes
 from tests.kill.experiments import Survived
 from tests.kill.oracle import differences
@@ -112,9 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         text = measure(Path(folder), given.turns, given.kills)
-    print(text)
-    if given.write:
-        write_block(given.write, BLOCK, text)
+    hand_over(text, BLOCK, given.write)
 
 
 if __name__ == "__main__":

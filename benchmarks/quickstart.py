@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.blocks import write_block
+from benchmarks.blocks import hand_over
 
 ROOT = Path(__file__).parent.parent
 JOBS = "examples/quickstart/jobs.yaml"
@@ -48,10 +48,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
         text = block(output(Path(home)))
-    if arguments.write:
-        write_block(arguments.write, BLOCK, text)
-    else:
-        print(text)
+    hand_over(text, BLOCK, arguments.write)
 
 
 if __name__ == "__main__":

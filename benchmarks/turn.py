@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.blocks import write_block
+from benchmarks.blocks import hand_over
 from benchmarks.turn_worker import FLOOR, STAND_IN, WHOLE, Figures, Measurement
 from tests.servers.temporal_server import temporal_server
 
@@ -129,9 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--write", type=Path, metavar="FILE")
     given = parser.parse_args(arguments)
     text = asyncio.run(measure(given.turns, given.long, given.jobs))
-    print(text)
-    if given.write:
-        write_block(given.write, BLOCK, text)
+    hand_over(text, BLOCK, given.write)
 
 
 if __name__ == "__main__":

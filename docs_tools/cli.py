@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from unittest.mock import patch
 
-from benchmarks.blocks import write_block
+from benchmarks.blocks import hand_over
 from runtime.cli.main import app, main
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "cli.md"
@@ -41,7 +41,4 @@ def _help(name: str) -> str:
 
 
 if __name__ == "__main__":
-    if "--write" in sys.argv:
-        write_block(DOCUMENT, BLOCK, commands())
-    else:
-        sys.stdout.write(commands() + "\n")
+    hand_over(commands(), BLOCK, DOCUMENT if "--write" in sys.argv[1:] else None)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from benchmarks.blocks import write_block
+from benchmarks.blocks import hand_over
 
 ROOT = Path(__file__).parent.parent
 DOCUMENT = ROOT / "docs" / "deploying.md"
@@ -82,7 +82,4 @@ def _megabytes(name: str) -> float:
 
 
 if __name__ == "__main__":
-    if "--write" in sys.argv:
-        write_block(DOCUMENT, BLOCK, table())
-    else:
-        sys.stdout.write(table() + "\n")
+    hand_over(table(), BLOCK, DOCUMENT if "--write" in sys.argv[1:] else None)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.blocks import write_block
+from benchmarks.blocks import hand_over
 from runtime.jobsfile.written import jobs_file_schema
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "jobs-file.md"
@@ -108,7 +108,4 @@ def _bounds(part: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    if "--write" in sys.argv:
-        write_block(DOCUMENT, BLOCK, keys())
-    else:
-        sys.stdout.write(keys() + "\n")
+    hand_over(keys(), BLOCK, DOCUMENT if "--write" in sys.argv[1:] else None)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.blocks import write_block
+from benchmarks.blocks import hand_over
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "json.md"
 SHAPES = DOCUMENT.with_name("json-shapes.json")
@@ -62,7 +62,4 @@ def _pieces(shape: Any) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    if "--write" in sys.argv:
-        write_block(DOCUMENT, BLOCK, shapes())
-    else:
-        sys.stdout.write(shapes() + "\n")
+    hand_over(shapes(), BLOCK, DOCUMENT if "--write" in sys.argv[1:] else None)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from runtime.cli.completion import job_names
+from runtime.cli.completion import batch_names, job_names
 from runtime.server.target import Target
 
 Address = Annotated[
@@ -52,6 +52,15 @@ Store = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Batch = Annotated[
+    str,
+    typer.Argument(
+        metavar="BATCH",
+        help="The batch.",
+        show_default=False,
+        autocompletion=batch_names,
+    ),
+]
 Job = Annotated[
     str,
     typer.Argument(

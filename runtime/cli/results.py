@@ -10,8 +10,7 @@ import typer
 
 from runtime.base.errors import InputError, NotFound
 from runtime.base.plurals import counted
-from runtime.cli.completion import batch_names
-from runtime.cli.options import ANY_SERVER, Json, Store
+from runtime.cli.options import ANY_SERVER, Batch, Json, Store
 from runtime.cli.output import note, write
 from runtime.server.target import Target
 
@@ -22,15 +21,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    batch: Annotated[
-        str,
-        typer.Argument(
-            metavar="BATCH",
-            help="The batch.",
-            show_default=False,
-            autocompletion=batch_names,
-        ),
-    ],
+    batch: Batch,
     json: Json = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a JSON object a line.")] = False,
     csv: Annotated[

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from runtime.cli.completion import batch_names
-from runtime.cli.options import ANY_SERVER, Store
+from runtime.cli.options import ANY_SERVER, Batch, Store
 from runtime.cli.output import json_line, note, say, stdout
 from runtime.server.target import Target
 
@@ -20,15 +19,7 @@ SOME_FAILED, BUDGET = 1, 3
 
 
 def command(
-    batch: Annotated[
-        str,
-        typer.Argument(
-            metavar="BATCH",
-            help="The batch.",
-            show_default=False,
-            autocompletion=batch_names,
-        ),
-    ],
+    batch: Batch,
     target: Target = ANY_SERVER,
     store: Store = None,
     json: Annotated[

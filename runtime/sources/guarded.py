@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-import urllib.request
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import httpcore
 import httpx
 
+from runtime.base.proxies import proxy_of
 from runtime.base.url_rules import refused_address
 
 
@@ -35,7 +35,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         Raises:
             PermissionError: the host is at an address that no rule names.
         """
-        proxy = _proxy_of(request.url)
+        proxy = proxy_of(request.url.scheme, request.url.host)
         if proxy is not None:
             _check_literal(request.url, self._allowed)
         if proxy not in self._made:
@@ -119,12 +119,3 @@ def _refusal(host: str, address: str, port: int, kind: str | None) -> Permission
         f"{host!r} is at {address}, a {kind} address: such are read only where 'urls' names them"
         f" ({named})"
     )
-
-
-def _proxy_of(url: httpx.URL) -> str | None:
-    """The proxy that the environment names for ``url``."""
-    proxies = urllib.request.getproxies()
-    proxy = proxies.get(url.scheme) or proxies.get("all")
-    if proxy is None or urllib.request.proxy_bypass(url.host):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"
