@@ -32,10 +32,6 @@ MOST_IDLE = 4
 """Processes for one call each that are kept for a next one."""
 
 
-class ToolUnavailable(Exception):
-    """The tool cannot be imported, or is none; it has not run."""
-
-
 class HostEnded(Exception):
     """The process ended. ``begun``: in mid-call; else the tool has not run."""
 
