@@ -102,7 +102,10 @@ class Commands:
             failpoint("hands.command.after")
             before = self._trees.tree(version)
             found = left_in(upper, before, excluded(change.writable.exclude))
-        return finished, self._version(version, found), found.dropped
+        after = self._version(version, found)
+        if after != version:
+            checkout.take_over(upper, version, after)
+        return finished, after, found.dropped
 
     def _direct(
         self,

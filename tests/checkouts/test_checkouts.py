@@ -197,3 +197,74 @@ def test_what_a_command_changed_is_found(tmp_path: Path) -> None:
     assert found.changes == {"a": file_entry(b"3"), "d/b": None, "d/c": file_entry(b"4")}
     assert sorted(found.data.values()) == [b"3", b"4"]
     assert kept(tmp_path).tree == before.changed(found.changes)
+
+
+def left_by_a_command(made: Made, upper: Path, base: str) -> str:
+    """A layer over a base, as a command leaves one, and the version that it makes."""
+    (upper / "new" / "deep").mkdir(parents=True)
+    (upper / "new" / "deep" / "c").write_bytes(b"see")
+    (upper / "b").write_bytes(b"changed")
+    (upper / "b").chmod(0o4700)
+    (upper / "one").write_bytes(b"two names")
+    os.link(upper / "one", upper / "two")
+    return made.change(
+        base,
+        {
+            "b": b"changed",
+            "b2": None,
+            "new": directory_entry(),
+            "new/deep": directory_entry(),
+            "new/deep/c": b"see",
+            "one": b"two names",
+            "two": b"two names",
+        },
+    )
+
+
+def test_what_a_command_left_is_moved_into_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes to the same as from the archive, of which nothing is read but for files with two
+    names: those a version has not.
+    """
+    made, other = Made(tmp_path / "one"), tmp_path / "upper"
+    base = made.base({"a": b"a", "b": b"b", "b2": b"b2"}, {})
+    after = left_by_a_command(made, other, base)
+    checkout = made.checkouts.of(JOB, linked=True)
+    with checkout.at(base):
+        pass
+    read: list[str] = []
+    content = made.trees.content
+    monkeypatch.setattr(
+        made.trees, "content", lambda entry: (read.append(entry.content), content(entry))[1]
+    )
+    checkout.take_over(other, base, after)
+    assert read == [file_entry(b"two names").content] * 2
+    assert sorted(path.name for path in other.rglob("*")) == ["deep", "new", "one", "two"]
+    fresh = Checkouts(tmp_path / "fresh", made.trees).of(JOB, linked=True)
+    with checkout.at(after) as moved, fresh.at(after) as laid:
+        assert kept(moved).tree.version == after
+        for path in ("b", "new", "new/deep/c", "one", "two"):
+            was, now = (laid / path).stat(), (moved / path).stat()
+            assert (now.st_mode, now.st_mtime, now.st_nlink) == (
+                was.st_mode,
+                was.st_mtime,
+                was.st_nlink,
+            ), path
+
+
+def test_what_a_command_left_stays_where_somebody_reads_the_files(tmp_path: Path) -> None:
+    """The reader keeps its version; whoever wants the next one gets it from the archive."""
+    made, other = Made(tmp_path / "one"), tmp_path / "upper"
+    base = made.base({"a": b"a", "b": b"b", "b2": b"b2"}, {})
+    after = left_by_a_command(made, other, base)
+    checkout = made.checkouts.of(JOB, linked=True)
+    with checkout.at(base) as files:
+        made.checkouts.of(JOB, linked=True).take_over(other, base, after)
+        assert (files / "b").read_bytes() == b"b"
+    # At another version than the command began with, neither.
+    with checkout.at(after):
+        checkout.take_over(other, base, after)
+    assert (other / "b").exists()
+    with checkout.at(after) as files:
+        assert kept(files).tree.version == after

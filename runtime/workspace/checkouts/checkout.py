@@ -31,7 +31,7 @@ from runtime.base.values import JobKey
 from runtime.sandbox.layers import remove_tree
 from runtime.trees.entries import Entry
 from runtime.trees.tree import Tree
-from runtime.workspace.checkouts.laying import lay, set_times, write_file
+from runtime.workspace.checkouts.laying import lay, move_file, set_times, write_file
 
 _LOOK_SECONDS = 0.02
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -132,6 +132,24 @@ class Checkout:
                 self._marker.unlink()
             yield self.files
 
+    def take_over(self, upper: Path, before: str, after: str) -> None:
+        """Go from one version to another with the files that a command left in its layer over this
+        directory, which are moved: to write them once more would cost as much as they did.
+
+        It is not needed. If somebody reads the directory now, or the host refuses, whoever wants
+        the version next brings the directory there from the archive.
+        """
+        with suppress(Busy, OSError), self._locked(fcntl.LOCK_EX, time.monotonic()):
+            if self._version() != before:
+                return
+
+            def put(place: Path, entry: Entry) -> None:
+                left = upper / place.relative_to(self.files)
+                if not move_file(left, place, entry):
+                    self._checkouts.write(place, entry)
+
+            self._lay(self._checkouts.trees.tree(before), after, put)
+
     def settle(self, left: Iterable[str], before: Tree, after: Tree) -> None:
         """Make of the directory, which one has alone and in which a command has led from one tree
         to another, the latter's checkout: without what is ``left`` over, with the times that files
@@ -168,7 +186,6 @@ class Checkout:
         trees, now = self._checkouts.trees, self._version()
         if now == version:
             return
-        after = trees.tree(version)
         if now is None or now not in trees:
             if self.files.is_dir():
                 remove_tree(self.files)
@@ -182,9 +199,16 @@ class Checkout:
             )
         else:
             before, link = trees.tree(now), None
+        self._lay(before, version, link or self._checkouts.write)
+
+    def _lay(self, before: Tree, version: str, put: Callable[[Path, Entry], None]) -> None:
+        """Make in the directory what leads from a tree to a version. Killed in between, it is at
+        none.
+        """
+        after = self._checkouts.trees.tree(version)
         self._marker.unlink(missing_ok=True)
         failpoint("checkout.moving")
-        lay(self.files, before.difference(after), after, link or self._checkouts.write)
+        lay(self.files, before.difference(after), after, put)
         self.arrived(version)
 
     def _linking(self, base: Path, tree: Tree) -> Callable[[Path, Entry], None]:
@@ -198,6 +222,7 @@ class Checkout:
             if path is None:
                 self._checkouts.write(place, entry)
                 return
+            place.unlink(missing_ok=True)
             try:
                 os.link(base / path, place, follow_symlinks=False)
             except OSError:  # too many links, or a file system without

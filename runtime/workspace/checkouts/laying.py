@@ -20,11 +20,13 @@ EPOCH = 1_577_836_800
 
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _ENTER = stat.S_IRWXU
+_OVERLAYS = "user.overlay."
+"""What an overlay notes at the files of its upper layer."""
 
 
 def lay(root: Path, changes: Changes, after: Tree, put: Callable[[Path, Entry], None]) -> None:
     """Make ``changes``, in the order of trees, in the directory ``root``; ``after`` is the tree
-    that they lead to. ``put`` makes a file that is not there.
+    that they lead to. ``put`` makes a file, in the place of another that may be there.
 
     Raises:
         OSError: if the host refuses; then the directory is at no version.
@@ -41,17 +43,19 @@ def lay(root: Path, changes: Changes, after: Tree, put: Callable[[Path, Entry], 
                 _remove(place)
                 place.mkdir()
             directories[path] = entry
-        else:
+        elif entry.kind is Kind.LINK:
             _remove(place)
-            if entry.kind is Kind.LINK:
-                os.symlink(entry.content, place)  # noqa: PTH211 bytes that are no UTF-8
-            else:
-                put(place, entry)
+            os.symlink(entry.content, place)  # noqa: PTH211 bytes that are no UTF-8
+        else:
+            if place.is_dir() and not place.is_symlink():
+                _remove(place)
+            put(place, entry)
     _modes(root, {**dict.fromkeys(opened), **dict.fromkeys(directories)}, after)
 
 
 def write_file(place: Path, entry: Entry, data: bytes) -> None:
-    """Make a file with its mode and its made-up time."""
+    """Make a file with its mode and its made-up time, in the place of another."""
+    place.unlink(missing_ok=True)
     file = os.open(place, _WRITE, 0o600)
     try:
         view = memoryview(data)
@@ -62,6 +66,28 @@ def write_file(place: Path, entry: Entry, data: bytes) -> None:
         os.utime(file, (moment, moment))
     finally:
         os.close(file)
+
+
+def move_file(left: Path, place: Path, entry: Entry) -> bool:
+    """Move what a command left to a place, with a file's mode and its made-up time; its bytes are
+    those of the entry.
+
+    False if it has what no version has and another checkout would not: other names, or attributes.
+    Then it stays.
+    """
+    status = left.lstat()
+    named = os.listxattr(left, follow_symlinks=False)
+    overlays = [name for name in named if name.startswith(_OVERLAYS)]
+    if status.st_nlink > 1 or any(not name.startswith((_OVERLAYS, "security.")) for name in named):
+        return False
+    for name in overlays:
+        os.removexattr(left, name, follow_symlinks=False)
+    if stat.S_IMODE(status.st_mode) != entry.mode:
+        left.chmod(entry.mode)
+    moment = EPOCH + entry.depth
+    os.utime(left, (moment, moment))
+    left.rename(place)
+    return True
 
 
 def set_times(root: Path, changes: Changes) -> None:
