@@ -4,9 +4,10 @@ it (docs/workspaces.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from posixpath import dirname, normpath
+from typing import Any
 
 from runtime.context.index import creation_order
 from runtime.context.states import Change, Written
@@ -34,6 +35,12 @@ class OwnChanges:
         """
         letters = dict(changed)
         return cls(letters, tuple(within) or ("",) * (count > len(letters)))
+
+    @classmethod
+    def told(cls, result: Mapping[str, Any]) -> OwnChanges:
+        """From an effect's result as JSON, which leaves out what is empty."""
+        changed, count = result.get("changed", ()), result.get("count", 0)
+        return cls.of(changed, count, result.get("within", ()))
 
     def of_view(self, path: str, *, outlined: bool) -> Change | None:
         """What became of the source of a view of ``path``; None if nothing did. ``outlined``: of a

@@ -104,8 +104,7 @@ class JobStatement:
             if isinstance(told.get("value"), dict):
                 # Two runs of one command differ in it, and in nothing that counts.
                 told["value"].pop("seconds", None)
-            changes = OwnChanges.of(told["changed"], told["count"], told.get("within", ()))
-            self._desk.graph.files_changed(changes, turn=self._desk.turn)
+            self._desk.graph.files_changed(OwnChanges.told(told), turn=self._desk.turn)
         self.effects.append(
             EffectRecord(
                 kind=effect.kind,

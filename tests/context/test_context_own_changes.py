@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from context_memory import Job, numbered
 
+from activities.contracts import WorkspaceChanged
 from activities.hands import folders
 from runtime.base.values import Value
 from runtime.context.own_changes import OwnChanges
@@ -70,6 +71,17 @@ def test_the_feed_names_the_statement_that_changed_a_running_view(job: Job) -> N
     job.turn = 14
     job.tick()
     assert feed_of(job) == ["view-1: its source changed, +1 -1 lines of those shown"]
+
+
+def test_an_effect_that_changed_nothing_marks_nothing(job: Job) -> None:
+    """Most commands are of that kind; their results leave out what is empty."""
+    view = job.view("a.py")
+    nothing = WorkspaceChanged(version="sha256:00").model_dump(mode="json")
+    job.graph.files_changed(OwnChanges.told(nothing), turn=12)
+    assert not behind(job, view)
+    one = WorkspaceChanged(version="sha256:00", changed=(("a.py", "M"),), count=1)
+    job.graph.files_changed(OwnChanges.told(one.model_dump(mode="json")), turn=12)
+    assert behind(job, view)
 
 
 def test_a_change_that_was_undone_is_none(job: Job) -> None:
