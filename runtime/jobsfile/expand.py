@@ -51,21 +51,22 @@ class Expansion:
         self._problems = problems
         self._files: dict[str, list[Item]] = {}
 
-    def jobs(self, raw: list[Any]) -> list[Any]:
-        """The jobs that ``raw`` stands for, as they would be written out."""
+    def jobs(self, raw: list[Any]) -> Iterator[Any]:
+        """The jobs that ``raw`` stands for, as they would be written out, one at a time."""
         if not any(_is_many(job) for job in raw):
-            return raw
-        jobs: list[Any] = []
+            yield from raw
+            return
+        made = 0
         for index, job in enumerate(raw):
             many = self._many(job, ("jobs", index)) if _is_many(job) else iter([(job, None)])
             for one, item in many:
                 file, line = ("", 0) if item is None else (job["for_each"], item.line)
-                self._problems.origins[len(jobs)] = Origin(index, file, line)
-                jobs.append(one)
-            if len(jobs) > MAX_JOBS:
-                self._problems.add(("jobs",), too_many(len(jobs)))
-                break
-        return jobs
+                self._problems.origins[made] = Origin(index, file, line)
+                made += 1
+                yield one
+            if made > MAX_JOBS:
+                self._problems.add(("jobs",), too_many(made))
+                return
 
     def _many(self, job: Mapping[str, Any], at: Location) -> Iterator[tuple[Any, Item | None]]:
         sets = self._sets(job, at)

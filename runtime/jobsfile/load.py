@@ -4,6 +4,8 @@ is wrong.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +56,7 @@ def load(path: Path | str) -> Loaded:
     if (
         header is None
     ):  # what the jobs would inherit is not known: resolving them would report consequences
+        deque(written, maxlen=0)
         problems.raise_if_any()
         raise AssertionError("a header that does not validate has a problem")
     batch = header.batch or _stem(path, problems)
@@ -98,8 +101,12 @@ def _stem(path: Path, problems: Problems) -> str:
     return path.stem
 
 
-def _jobs(raw: dict[str, Any], problems: Problems, directory: Path) -> dict[int, WrittenJob]:
-    """The jobs that are well formed, by their index; ids that come twice are noted."""
+def _jobs(
+    raw: dict[str, Any], problems: Problems, directory: Path
+) -> Iterator[tuple[int, WrittenJob]]:
+    """The jobs that are well formed, each with its index, one at a time; ids that come twice are
+    noted.
+    """
     items = raw.get("jobs")
     if "jobs" not in raw:
         problems.add(("jobs",), "required key is missing")
@@ -110,11 +117,12 @@ def _jobs(raw: dict[str, Any], problems: Problems, directory: Path) -> dict[int,
     elif len(items) > MAX_JOBS:
         problems.add(("jobs",), too_many(len(items)))
     else:
-        jobs = Expansion(directory, problems).jobs(items)
-        found = {i: _job(item, ("jobs", i), problems) for i, item in enumerate(jobs)}
-        _unique_ids(jobs, problems)
-        return {index: job for index, job in found.items() if job is not None}
-    return {}
+        seen: dict[str, int] = {}
+        for index, item in enumerate(Expansion(directory, problems).jobs(items)):
+            job = _job(item, ("jobs", index), problems)
+            _unique_id(item, index, seen, problems)
+            if job is not None:
+                yield index, job
 
 
 def _job(value: Any, at: Location, problems: Problems) -> WrittenJob | None:
@@ -143,18 +151,16 @@ def _put(value: Any, at: Location, kind: str) -> None:
         value[last] = as_expected(kind, value[last])
 
 
-def _unique_ids(items: list[Any], problems: Problems) -> None:
-    """Note the ids that an earlier job has; jobs that are wrong otherwise count too."""
-    seen: dict[str, int] = {}
-    for index, item in enumerate(items):
-        id_ = item.get("id") if isinstance(item, dict) else None
-        if isinstance(id_, str) and id_ in seen:
-            problems.add(
-                ("jobs", index, "id"),
-                f"expected a unique id, got {shown(id_)} as {_place(seen[id_], problems)}",
-            )
-        elif isinstance(id_, str):
-            seen[id_] = index
+def _unique_id(item: Any, index: int, seen: dict[str, int], problems: Problems) -> None:
+    """Note an id that an earlier job has; jobs that are wrong otherwise count too."""
+    id_ = item.get("id") if isinstance(item, dict) else None
+    if isinstance(id_, str) and id_ in seen:
+        problems.add(
+            ("jobs", index, "id"),
+            f"expected a unique id, got {shown(id_)} as {_place(seen[id_], problems)}",
+        )
+    elif isinstance(id_, str):
+        seen[id_] = index
 
 
 def _place(index: int, problems: Problems) -> str:

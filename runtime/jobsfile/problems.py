@@ -25,7 +25,7 @@ class Problem:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Origin:
     """Where one of the jobs comes from that one in the file stands for: that one's place among the
     jobs, and the item's file and line, where there is one.

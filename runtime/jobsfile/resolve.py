@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import BaseModel
 
 from runtime.base.addresses import SCHEME, WORKSPACE_OF
 from runtime.base.effect_classes import Approval, EffectClass
@@ -63,6 +66,9 @@ _SET_INSTEAD = "set the provider's environment variable instead, such as OPENAI_
 SCRIPTED = "scripted/"
 
 
+P = TypeVar("P", bound=BaseModel)
+
+
 class Resolver:
     """The resolution of one file's jobs.
 
@@ -84,6 +90,7 @@ class Resolver:
         self._directories: dict[str, str | None] = {}
         self._scripts: dict[str, bool] = {}
         self._schemas: dict[str, str | None] = {}
+        self._parts: dict[str, Any] = {}
         self._tools_path = self._path(header.tools_path) if header.tools_path else str(directory)
 
     def close(self) -> None:
@@ -110,7 +117,7 @@ class Resolver:
             )
         return store
 
-    def jobs(self, written: Mapping[int, WrittenJob]) -> Iterator[JobSpec]:
+    def jobs(self, written: Iterable[tuple[int, WrittenJob]]) -> Iterator[JobSpec]:
         """The resolved jobs; those that cannot be are left out, and what is wrong with them is
         noted.
         """
@@ -118,7 +125,7 @@ class Resolver:
             self._problems.add(("tools_path",), f"no such directory: {shown(self._tools_path)}")
         if self._defaults.model is not None:
             self.model(self._defaults.model, ("defaults", "model"))
-        for index, job in written.items():
+        for index, job in written:
             resolved = self._job(index, job)
             if resolved is not None:
                 yield resolved
@@ -153,26 +160,32 @@ class Resolver:
         return JobSpec(
             id=job.id,
             goal=job.goal,
-            workspace=workspace,
+            workspace=sys.intern(workspace),
             writable=writable,
             tools=tools,
             secrets=secrets,
             mcp=servers,
-            approvals=approvals,
+            approvals=self._same(approvals),
             result=schema,
-            model=model,
+            model=self._same(model),
             form="tool" if form == "auto" else form,
-            budget=_budget(self._defaults.budget, job.budget),
-            retry=_retry(self._defaults.retry, job.retry),
+            budget=self._same(_budget(self._defaults.budget, job.budget)),
+            retry=self._same(_retry(self._defaults.retry, job.retry)),
             context_tokens=setting("context_tokens")[0],
-            sections=_sections(self._defaults.sections, job.sections),
-            condenser=self._condensers(*setting("condenser"), model),
+            sections=self._same(_sections(self._defaults.sections, job.sections)),
+            condenser=tuple(map(self._same, self._condensers(*setting("condenser"), model))),
             pin_user_messages=setting("pin_user_messages")[0],
             summary_model=self._summary_model(*setting("summary_model")),
             urls=tuple(setting("urls")[0]),
             projection=ProjectionPolicy(setting("projection")[0]),
-            redact=redact,
+            redact=self._same(redact),
         )
+
+    def _same(self, part: P) -> P:
+        """The same object for equal parts of different jobs, which are many: parts are frozen."""
+        known = f"{type(part).__name__} {part.model_dump_json()}"
+        found: P = self._parts.setdefault(known, part)
+        return found
 
     def _path(self, text: str) -> str:
         """``text`` as an absolute path.

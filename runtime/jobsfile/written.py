@@ -764,6 +764,14 @@ class WrittenApprovals(Written):
     )
 
 
+_NO_BUDGET = WrittenBudget()
+_NO_RETRY = WrittenRetry()
+_NO_SECTIONS = WrittenSections()
+_NO_APPROVALS = WrittenApprovals()
+_NO_REDACTION = WrittenRedaction()
+"""One each for all jobs that leave them out: a default is copied for each."""
+
+
 class WrittenSettings(Written):
     """What a job is run with; the same keys are allowed in ``defaults`` and in each job."""
 
@@ -780,9 +788,11 @@ class WrittenSettings(Written):
             " text. auto is tool."
         ),
     )
-    budget: WrittenBudget = Field(default=WrittenBudget(), description="What the job may spend.")
+    budget: WrittenBudget = Field(
+        default_factory=lambda: _NO_BUDGET, description="What the job may spend."
+    )
     retry: WrittenRetry = Field(
-        default=WrittenRetry(), description="How long a model call is patient."
+        default_factory=lambda: _NO_RETRY, description="How long a model call is patient."
     )
     context_tokens: int = Field(
         default=DEFAULT_CONTEXT_TOKENS,
@@ -791,7 +801,7 @@ class WrittenSettings(Written):
         description="The size to which prompts are projected, in tokens.",
     )
     sections: WrittenSections = Field(
-        default=WrittenSections(),
+        default_factory=lambda: _NO_SECTIONS,
         description="The most tokens that the parts of a prompt may have.",
     )
     condenser: Condensers = Field(
@@ -871,13 +881,13 @@ class WrittenSettings(Written):
         )
     )
     approvals: WrittenApprovals = Field(
-        default=WrittenApprovals(),
+        default_factory=lambda: _NO_APPROVALS,
         description=(
             "Which calls wait for a person's approval. A job's own replaces the default one."
         ),
     )
     redact: WrittenRedaction = Field(
-        default=WrittenRedaction(),
+        default_factory=lambda: _NO_REDACTION,
         description=(
             "What is masked in all that the job reads. A job's own replaces the default one."
         ),
