@@ -70,6 +70,13 @@ def _damaged(row: dict[str, Any]) -> str:
     )
 
 
+FEW = 32
+"""So many open jobs are asked themselves; of more, their batch is asked which of them run."""
+
+ALL = 2**53
+"""More ends than a batch can have: nothing is told of them."""
+
+
 async def listed(store: ObjectStore, batch: str | None, target: Target) -> list[dict[str, Any]]:
     """One row a job, sorted by name."""
     import asyncio
@@ -113,8 +120,14 @@ async def _ask_temporal(rows: list[dict[str, Any]], store: ObjectStore, target: 
             if connection is None:
                 return
             control = Control(connection.client, store)
-            for row in rows:
-                if row["status"] != OPEN:
+            left = [row for row in rows if row["status"] == OPEN]
+            runs: set[tuple[str, str]] = set()
+            # A batch without a worker lets seconds pass before it is known not to answer.
+            for batch in sorted({row["batch"] for row in left} if len(left) > FEW else ()):
+                news = await control.batch_news(batch, ALL)
+                runs |= {(batch, job) for job in news.open} if news is not None else set()
+            for row in left:
+                if (row["batch"], row["id"]) in runs:
                     continue
                 outcome = await control.outcome(JobKey(batch=row["batch"], job=row["id"]))
                 if outcome is not None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -215,7 +214,7 @@ class Control:
 
     def _paged(self, plan: Plan, jobs: Iterable[JobPlan]) -> tuple[PageRef, ...]:
         """Archive the definitions of jobs, in pages."""
-        orders = (_paged_order(plan.batch, job).model_dump(mode="json") for job in jobs)
+        orders = (_order(plan.batch, job).model_dump(mode="json") for job in jobs)
         pages = []
         for page in paged(orders):
             failpoint("submit.page")
@@ -588,9 +587,17 @@ def _some(specs: Sequence[JobSpec], size: int) -> Iterator[Sequence[JobSpec]]:
         yield specs[start : start + size]
 
 
-def _order(batch: str, spec: JobSpec) -> JobOrder:
-    key = JobKey(batch=batch, job=spec.id)
-    return JobOrder(key=key, spec=spec, definition=definition_digest(spec), id=uuid.uuid4().hex)
+def _order(batch: str, job: JobPlan) -> JobOrder:
+    """The order of a job. The same job has the same one, by whatever way it comes to its batch,
+    until it has ended and is to begin anew: so the archive knows whether it was carried out.
+    """
+    before = job.first or job.before
+    return JobOrder(
+        key=JobKey(batch=batch, job=job.spec.id),
+        spec=job.spec,
+        definition=definition_digest(job.spec),
+        id=again_after(before) if before else NEW_ORDER,
+    )
 
 
 async def _when_ready(update: Callable[[], Awaitable[object]]) -> None:
@@ -622,21 +629,11 @@ def _portion(batch: str, jobs: Iterable[JobPlan]) -> tuple[JobOrder, ...] | None
     orders: list[JobOrder] = []
     room = SUBMIT_BYTES
     for job in jobs:
-        orders.append(_order(batch, job.spec))
+        orders.append(_order(batch, job))
         room -= len(orders[-1].model_dump_json())
         if room < 0 and len(orders) > 1:
             return None
     return tuple(orders)
-
-
-def _paged_order(batch: str, job: JobPlan) -> JobOrder:
-    """The order of a job in a page. The same job has the same one, until it has ended and is to
-    begin anew.
-    """
-    before = job.first or job.before
-    return _order(batch, job.spec).model_copy(
-        update={"id": again_after(before) if before else NEW_ORDER}
-    )
 
 
 def _trouble(description: WorkflowExecutionDescription) -> Trouble | None:

@@ -79,6 +79,9 @@ HANDS = (
 )
 """Those of a job that changes its workspace (``tests/kill/test_kill_hands.py``)."""
 
+SUBMISSION = ("submit.page:2", "submit.before", "submit.after", "page.before", "page.after:2")
+"""Those of a batch that comes in pages (``tests/kill/test_kill_submission.py``)."""
+
 CHECKPOINTS = (
     "checkpoint.before",
     "archive.checkpoint.before_put",
@@ -150,4 +153,5 @@ def tried() -> set[str]:
     """The fail points that are tried here or elsewhere."""
     grouped = {point.partition(":")[0] for points in GROUPS.values() for point in points}
     hands = {point.partition(":")[0] for point in HANDS}
-    return grouped | {*CHECKPOINTS, *CONDENSATION, *hands, *ELSEWHERE}
+    paged = {point.partition(":")[0] for point in SUBMISSION}
+    return grouped | {*CHECKPOINTS, *paged, *CONDENSATION, *hands, *ELSEWHERE}

@@ -49,6 +49,11 @@ jobs:
       usd: 5.0
       wall: 1h30m
     retry:
+      on:
+        - provider
+        - tool
+        - error
+      times: 0
       attempts: 30
       time: 2h
       first_byte: 10m
