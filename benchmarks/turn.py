@@ -65,7 +65,7 @@ async def measure(turns: int, long: int, jobs: Sequence[int]) -> str:
     async with temporal_server() as environment:
         address = environment.client.service_client.config.target_host
 
-        async def of(kind: str, jobs: int, turns: int, *, sampled: bool = False) -> Figures:
+        async def of(kind: str, jobs: int, turns: int, *, profiled: bool = False) -> Figures:
             with tempfile.TemporaryDirectory() as folder:
                 return await measured(
                     Measurement(
@@ -74,18 +74,21 @@ async def measure(turns: int, long: int, jobs: Sequence[int]) -> str:
                         kind=kind,
                         jobs=jobs,
                         turns=turns,
-                        sampled=sampled,
+                        profiled=profiled,
                     )
                 )
 
         rows: list[str] = []
+        alone: Figures | None = None
         for number in jobs:
             each = max(turns // number, 3 * WINDOW // 2)
             floor = await of(FLOOR, number, each)
             rows.append(_row(number, "the floor", floor, floor))
-            rows.append(_row(number, "a job", await of(WHOLE, number, each), floor))
+            whole = await of(WHOLE, number, each)
+            alone = alone or whole
+            rows.append(_row(number, "a job", whole, floor))
             rows.append(_row(number, "with a stand-in", await of(STAND_IN, number, each), floor))
-        parts = _parts(await of(WHOLE, 1, turns, sampled=True))
+        parts = _parts(await of(WHOLE, 1, turns, profiled=True), alone)
         growth = _growth((await of(WHOLE, 1, long)).marks)
     return "\n".join([*HEAD, *rows, "", *parts, "", *growth])
 
@@ -103,11 +106,15 @@ def _row(jobs: int, name: str, figures: Figures, floor: Figures) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def _parts(figures: Figures) -> list[str]:
-    each = {name: seconds / figures.turns * 1000 for name, seconds in figures.parts.items()}
+def _parts(figures: Figures, plain: Figures | None) -> list[str]:
+    """The parts' shares of what a turn took without the profiler."""
+    assert plain is not None
+    whole = plain.host / plain.turns * 1000
+    profiled = sum(figures.parts.values())
+    each = {name: seconds / profiled * whole for name, seconds in figures.parts.items()}
     told = {name: ms for name, ms in each.items() if ms >= LEAST_PART}
     lines = [f"| {name} | {ms:.1f} |" for name, ms in sorted(told.items(), key=lambda x: -x[1])]
-    return ["| part of the worker's process | ms a turn |", "|---|--:|", *lines]
+    return ["| part of the worker's process, one job | ms a turn |", "|---|--:|", *lines]
 
 
 def _growth(marks: Sequence[float]) -> list[str]:

@@ -26,7 +26,7 @@ from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from benchmarks.cpu_parts import Sampler
+from benchmarks.cpu_parts import Profiler
 
 TOOL_CHARS = 1_200
 PROMPT_CHARS = 10_000
@@ -52,6 +52,8 @@ PARTS = (
     ("activities/", "activities"),
     ("workflows/", "workflows"),
     ("/temporalio/", "Temporal SDK"),
+    ("/asyncio/", "event loop"),
+    ("/concurrent/futures/", "event loop"),
 )
 
 
@@ -63,7 +65,7 @@ class Measurement(BaseModel):
     kind: str
     jobs: int
     turns: int
-    sampled: bool = False
+    profiled: bool = False
 
 
 class Figures(BaseModel):
@@ -167,17 +169,17 @@ async def _jobs(given: Measurement) -> Figures:
     async with working:
         await _run(client, given, queue, f"warm-{queue}", WARM_TURNS)
         marks = Marks(store)
-        sampler = Sampler(PARTS)
+        profiler = Profiler(PARTS)
         clock = Clock()
-        if given.sampled:
-            sampler.start()
+        if given.profiled:
+            profiler.start()
         await asyncio.gather(
             *(
                 _run(client, given, queue, f"job-{n}-{queue}", given.turns)
                 for n in range(given.jobs)
             )
         )
-        parts = sampler.stop() if given.sampled else {}
+        parts = profiler.stop() if given.profiled else {}
         figures = _figures(given, clock)
     return figures.model_copy(update={"parts": parts, "marks": marks.host})
 
