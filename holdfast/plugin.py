@@ -31,6 +31,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.client.submission import masked_spec
     from runtime.jobsfile.changes import definition_digest
     from runtime.jobsfile.load import load
+    from runtime.server.authentic.encryption import encryption_keys
     from runtime.server.authentic.key import key_of
     from runtime.server.authentic.shared import is_shared, shared_converter
     from runtime.worker.only_jobs import OnlyJobs
@@ -129,7 +130,8 @@ async def execute_job(job: Job, *, task_queue: str | None = None) -> JobResult:
 class HoldfastPlugin(SimplePlugin):
     """For ``Client.connect(..., plugins=[HoldfastPlugin()])``; the client's workers have it too.
 
-    What jobs are given is signed with the key of the state directory, or of ``HOLDFAST_KEY``; the
+    What jobs are given is signed with the key of the state directory, or of ``HOLDFAST_KEY``, and
+    encrypted where ``HOLDFAST_ENCRYPTION_KEYS`` is set; the
     client's own workflows keep their data converter. Every worker and client that has to do with
     these jobs needs the same key and the same archive.
 
@@ -145,13 +147,15 @@ class HoldfastPlugin(SimplePlugin):
     def __init__(self, store: str | None = None, *, allowed: tuple[Path, ...] = ()) -> None:
         super().__init__("holdfast.HoldfastPlugin")
         self._key = key_of()
+        self._encryption = encryption_keys()
         self._store = store
         self._allowed = allowed
         self._parts: list[Parts] = []
 
     def configure_client(self, config: ClientConfig) -> ClientConfig:
         """See ``temporalio.client.Plugin``."""
-        config["data_converter"] = shared_converter(config["data_converter"], self._key)
+        theirs = config["data_converter"]
+        config["data_converter"] = shared_converter(theirs, self._key, self._encryption)
         return config
 
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:

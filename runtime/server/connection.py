@@ -21,7 +21,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.errors import InputError, ServerError
 from runtime.base.home import Home, state_home
-from runtime.server.authentic import NotSigned, key_of, signed_converter
+from runtime.server.authentic import NotSigned, encryption_keys, key_of, signed_converter
 from runtime.server.embedded import NAMESPACE, ServerState, server_in_use, server_status
 from runtime.server.target import Target
 
@@ -151,7 +151,7 @@ async def _connect_to(
             f"a TLS file of Temporal's configuration cannot be read: {error}"
         ) from error
     config["namespace"] = namespace
-    converter = signed_converter(await asyncio.to_thread(key_of, home))
+    converter = signed_converter(await asyncio.to_thread(key_of, home), encryption_keys())
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             client = await Client.connect(**config, data_converter=converter)

@@ -34,6 +34,13 @@ from temporalio.converter import (
     WorkflowSerializationContext,
 )
 
+from runtime.server.authentic.encryption import (
+    KEYS,
+    EncryptionKeys,
+    NoKey,
+    NotDecrypted,
+    is_encrypted,
+)
 from runtime.server.authentic.key import KEY, PayloadKey
 
 REFUSED = "holdfast/refused"
@@ -70,6 +77,10 @@ class Refusal(StrEnum):
     OTHER_PLACE = (
         "does not have the signature that it would have here: it was changed, or belongs elsewhere"
     )
+    OTHER_CIPHER = (
+        f"is encrypted with a key that is not here: set {KEYS} to the keys that the jobs were"
+        " started with, and those that came since"
+    )
 
 
 class SigningCodec(PayloadCodec, WithSerializationContext):
@@ -78,9 +89,14 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
     """
 
     def __init__(
-        self, key: PayloadKey, scope: tuple[str, ...] = (), about: str = "a payload"
+        self,
+        key: PayloadKey,
+        scope: tuple[str, ...] = (),
+        about: str = "a payload",
+        encryption: EncryptionKeys | None = None,
     ) -> None:
         self._key = key
+        self._encryption = encryption
         self._parts = scope
         self._about = about
 
@@ -94,9 +110,8 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
         match context:
             case WorkflowSerializationContext():
                 scope = ("workflow", context.namespace, context.workflow_id)
-                return SigningCodec(
-                    self._key, scope, f"a payload of workflow {context.workflow_id}"
-                )
+                about = f"a payload of workflow {context.workflow_id}"
+                return SigningCodec(self._key, scope, about, self._encryption)
             case ActivitySerializationContext():
                 workflow, name = context.workflow_id or "", context.activity_id or ""
                 # The number of a local activity is the worker's alone.
@@ -108,13 +123,18 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
                 about = (
                     f"a payload of activity {own or context.activity_type} of workflow {workflow}"
                 )
-                return SigningCodec(self._key, (kind, context.namespace, workflow, own), about)
+                place = (kind, context.namespace, workflow, own)
+                return SigningCodec(self._key, place, about, self._encryption)
             case _:
                 return self
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        """The payloads, signed."""
-        return [self._signed(payload) for payload in payloads]
+        """The payloads, encrypted where there are keys, and signed."""
+        keys = self._encryption
+        return [
+            self._signed(payload if keys is None else keys.encrypted(payload, self._scope))
+            for payload in payloads
+        ]
 
     async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
         """The payloads that are authentic, as they are; others are replaced by what ``NotSigned``
@@ -123,9 +143,22 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
         Nothing is raised here: the SDK would fail the whole workflow task, each time anew.
         """
         return [
-            payload if (refusal := self._refusal(payload)) is None else self._refused(refusal)
+            self._opened(payload)
+            if (refusal := self._refusal(payload)) is None
+            else self._refused(refusal)
             for payload in payloads
         ]
+
+    def _opened(self, payload: Payload) -> Payload:
+        """An authentic payload, decrypted if it is encrypted."""
+        if not is_encrypted(payload):
+            return payload
+        try:
+            if self._encryption is not None:
+                return self._encryption.decrypted(payload)
+        except (NoKey, NotDecrypted):
+            pass
+        return self._refused(Refusal.OTHER_CIPHER)
 
     def _signed(self, payload: Payload) -> Payload:
         signature = self._key.name + self._mac(payload, payload.data)

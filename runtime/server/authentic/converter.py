@@ -12,12 +12,14 @@ from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.converter import (
     ActivitySerializationContext,
     DataConverter,
+    DefaultFailureConverterWithEncodedAttributes,
     EncodingPayloadConverter,
     WorkflowSerializationContext,
 )
 from temporalio.exceptions import ApplicationError
 
 from runtime.server.authentic.codec import REASON, REFUSED, Refusal, SigningCodec
+from runtime.server.authentic.encryption import EncryptionKeys
 from runtime.server.authentic.key import PayloadKey
 
 
@@ -76,11 +78,20 @@ class _Converter(PydanticPayloadConverter):
         """It is ready: ``__new__`` made it so."""
 
 
-def signed_converter(key: PayloadKey) -> DataConverter:
+def signed_converter(key: PayloadKey, encryption: EncryptionKeys | None = None) -> DataConverter:
     """The data converter with which clients and workers that have ``key`` understand one another,
     and nobody else.
+
+    With ``encryption``, what they say is for them alone, the messages of failures included.
     """
-    return DataConverter(payload_converter_class=_Converter, payload_codec=SigningCodec(key))
+    codec = SigningCodec(key, encryption=encryption)
+    if encryption is None:
+        return DataConverter(payload_converter_class=_Converter, payload_codec=codec)
+    return DataConverter(
+        payload_converter_class=_Converter,
+        payload_codec=codec,
+        failure_converter_class=DefaultFailureConverterWithEncodedAttributes,
+    )
 
 
 def in_workflow(client: Client, workflow_id: str) -> DataConverter:

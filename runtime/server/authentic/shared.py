@@ -24,15 +24,19 @@ from temporalio.converter import (
 
 from runtime.server.authentic.codec import SigningCodec
 from runtime.server.authentic.converter import signed_converter
+from runtime.server.authentic.encryption import EncryptionKeys
 from runtime.server.authentic.key import PayloadKey
 
 OURS = "holdfast/"
 """How the ids of Holdfast's workflows begin."""
 
 
-def shared_converter(theirs: DataConverter, key: PayloadKey) -> DataConverter:
+def shared_converter(
+    theirs: DataConverter, key: PayloadKey, encryption: EncryptionKeys | None = None
+) -> DataConverter:
     """``theirs``, but for what belongs to Holdfast's workflows: that is signed with ``key``, and
-    checked.
+    checked; with ``encryption`` also encrypted, but for the messages of failures, whose form is
+    the client's own.
     """
     if is_shared(theirs):
         return theirs
@@ -42,7 +46,7 @@ def shared_converter(theirs: DataConverter, key: PayloadKey) -> DataConverter:
         def __init__(self) -> None:
             super().__init__(own(), ours())
 
-    codec = _Codec(theirs.payload_codec, SigningCodec(key))
+    codec = _Codec(theirs.payload_codec, SigningCodec(key, encryption=encryption))
     return dataclasses.replace(theirs, payload_converter_class=Shared, payload_codec=codec)
 
 

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from runtime.archive.signing import SIGNING_KEY, fingerprint, signer_of
 from runtime.base.errors import InputError
 from runtime.base.home import Home
-from runtime.server.authentic import KEY, key_of
+from runtime.server.authentic import KEY, EncryptionKeys, encryption_keys, key_of
 from runtime.worker.doctor.finding import Finding, failed, good, worrying
 
 LITTLE_BYTES = 5 << 30
@@ -85,11 +85,20 @@ def _others_may(path: Path) -> bool:
 def payload_key(home: Home) -> Finding:
     """The key that payloads are signed with; by its name, workers can be compared."""
     try:
-        key = key_of(home)
+        key, keys = key_of(home), encryption_keys()
     except InputError as error:
         return failed("key", str(error))
     where = KEY if os.environ.get(KEY) else str(home.key)
-    return good("key", f"payloads are signed with key {key.name.hex()} of {where}")
+    seen = f"payloads are signed with key {key.name.hex()} of {where}"
+    return good("key", f"{seen}, {_encryption(keys)}")
+
+
+def _encryption(keys: EncryptionKeys | None) -> str:
+    if keys is None:
+        return "and not encrypted"
+    names = [name for name, _ in keys.keys]
+    older = f", and read with {', '.join(names[1:])} too" if names[1:] else ""
+    return f"encrypted with {names[0]}{older}"
 
 
 def signing_key() -> Finding | None:

@@ -1,0 +1,132 @@
+"""The encryption of payloads, an option of the codec that signs them.
+
+AES-256-GCM-SIV (RFC 8452) with a nonce made of the text and of where it belongs: the same payload
+in the same place is the same bytes, so that what a replay gives is what stands in the history, and
+the mode is made for nonces that come twice. Payloads say by id with which key they are encrypted,
+so keys can be changed while jobs run. What passes no codec stays readable: ids, types, times,
+search attributes, task queues.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
+from google.protobuf.message import DecodeError
+from temporalio.api.common.v1 import Payload
+
+from runtime.base.errors import InputError
+
+KEYS = "HOLDFAST_ENCRYPTION_KEYS"
+"""The environment variable with the keys, or with the path of their file: ``ID KEY`` a line, 32
+bytes in base64 each. The first encrypts; the others are for what was encrypted before.
+"""
+
+ENCRYPTED = b"holdfast/encrypted"
+"""The encoding of an encrypted payload."""
+
+KEY_ID = "holdfast-key"
+"""The metadata that says which key it is."""
+
+_BYTES, _NONCE = 32, 12
+_ID = re.compile(r"[A-Za-z0-9._-]{1,32}")
+
+
+class NoKey(Exception):
+    """The key is not there; the exception's only argument is its id."""
+
+
+class NotDecrypted(Exception):
+    """The bytes were not encrypted with the key of that id."""
+
+
+@dataclass(frozen=True, repr=False)
+class EncryptionKeys:
+    """Keys by their ids; the first is the one that encrypts."""
+
+    keys: tuple[tuple[str, bytes], ...]
+
+    def encrypted(self, payload: Payload, scope: bytes) -> Payload:
+        """The payload, metadata and data, in another that says nothing of it but its length."""
+        name, key = self.keys[0]
+        text = payload.SerializeToString(deterministic=True)
+        mac = hmac.new(key, b"holdfast nonce\0" + scope, hashlib.sha256)
+        mac.update(text)
+        nonce = mac.digest()[:_NONCE]
+        data = nonce + AESGCMSIV(key).encrypt(nonce, text, name.encode())
+        return Payload(metadata={"encoding": ENCRYPTED, KEY_ID: name.encode()}, data=data)
+
+    def decrypted(self, payload: Payload) -> Payload:
+        """The payload that was encrypted.
+
+        Raises:
+            NoKey: if its key is none of these.
+            NotDecrypted: if the key is another of that id, or the bytes were changed.
+        """
+        name = payload.metadata.get(KEY_ID, b"").decode("utf-8", "replace")
+        key = dict(self.keys).get(name)
+        if key is None:
+            raise NoKey(name)
+        nonce, data = payload.data[:_NONCE], payload.data[_NONCE:]
+        try:
+            return Payload.FromString(AESGCMSIV(key).decrypt(nonce, data, name.encode()))
+        except (InvalidTag, DecodeError, ValueError) as error:
+            raise NotDecrypted(name) from error
+
+
+def is_encrypted(payload: Payload) -> bool:
+    """Whether it is one that ``EncryptionKeys`` made."""
+    return payload.metadata.get("encoding") == ENCRYPTED
+
+
+def encryption_keys(environment: Mapping[str, str] | None = None) -> EncryptionKeys | None:
+    """The keys of ``HOLDFAST_ENCRYPTION_KEYS``; None if it is not set: nothing is encrypted.
+
+    Raises:
+        InputError: if a line is no key, an id comes twice, or the file cannot be read, or others
+            may read it.
+    """
+    given = (os.environ if environment is None else environment).get(KEYS)
+    if not given:
+        return None
+    text, where = (given, KEYS) if " " in given.strip() else (_read(given), given)
+    lines = [line.split() for line in text.splitlines() if line.strip() and line[0] != "#"]
+    keys = tuple((line[0], _parsed(line, where)) for line in lines)
+    if not keys or len({name for name, _ in keys}) < len(keys):
+        raise InputError(f"{where}: expected a line 'ID KEY' for each key, and each id once")
+    return EncryptionKeys(keys)
+
+
+def _parsed(line: list[str], where: str) -> bytes:
+    try:
+        key = base64.b64decode(line[1].encode("ascii"), altchars=b"-_", validate=True)
+    except (IndexError, binascii.Error, ValueError):
+        key = b""
+    if len(line) != 2 or len(key) != _BYTES or not _ID.fullmatch(line[0]):
+        shown = line[0] if _ID.fullmatch(line[0]) else "a line"
+        raise InputError(
+            f"{where}: {shown} is no key: expected 'ID KEY', the key {_BYTES} bytes in base64, such"
+            " as 'openssl rand -base64 32' gives"
+        )
+    return key
+
+
+def _read(path: str) -> str:
+    try:
+        about = Path(path).stat()
+        # A secret that Kubernetes mounts is root's, and may be read by the pod's group.
+        if stat.S_IMODE(about.st_mode) & 0o007:
+            raise InputError(f"the keys {path} are open to all users: chmod o= {path}")
+        return Path(path).read_text("ascii", "replace")
+    except OSError as error:
+        raise InputError(f"{KEYS}: {path} cannot be read: {error.strerror}") from error

@@ -1,0 +1,63 @@
+"""A batch whose payloads are encrypted: nothing of it stands in Temporal's database."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from runtime.cli.main import main
+from tests.cli.command_line import CommandLine, script
+
+GOAL, STATEMENT, RESULT, TOLD = "goal-of-nobody", "word_of_nobody", "end-of-nobody", "no-of-nobody"
+KEYS = "HOLDFAST_ENCRYPTION_KEYS"
+
+
+def database(home: Path) -> bytes:
+    """All bytes of the server's database, that are written or still in its log."""
+    files = sorted((home / "server").glob("temporal.db*"))
+    assert files
+    return b"".join(file.read_bytes() for file in files)
+
+
+def run(cli: CommandLine, batch: str) -> None:
+    cli.write(
+        "a.json", script(f"{STATEMENT} = 1", f'raise ValueError("{TOLD}")', f'finish("{RESULT}")')
+    )
+    (cli.path / "ws").mkdir(exist_ok=True)
+    file = cli.write(
+        "jobs.yaml",
+        f"batch: {batch}\ndefaults: {{workspace: ./ws}}\njobs:\n"
+        f"  - {{id: a, goal: {GOAL}, model: scripted/a.json}}\n",
+    )
+    done = cli("run", file, "--json")
+    assert done.code == 0, done.err
+    assert done.summary()["a"]["result"] == RESULT
+    assert done.summary()["a"]["turns"] == 3
+
+
+def found(home: Path) -> set[str]:
+    """Which of the job's words stand in the database."""
+    stored = database(home)
+    return {word for word in (GOAL, STATEMENT, RESULT, TOLD) if word.encode() in stored}
+
+
+def test_nothing_of_a_job_stands_in_the_database(
+    own_cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With keys no word of the job is found, after a replay neither; without, the same search finds
+    them. The job is verified with its history as any other.
+    """
+    assert main(["up"]) == 0
+    key = base64.b64encode(b"k" * 32).decode()
+    monkeypatch.setenv(KEYS, f"one {key}")
+    run(own_cli, "secret")
+    assert found(own_cli.home) == set()
+    assert own_cli("verify", "secret/a").code == 0
+    again = own_cli("replay", "secret/a", "--from", "2", "--mode", "reexecute", "--frozen")
+    assert again.code == 0, again.err
+    assert found(own_cli.home) == set()
+    monkeypatch.delenv(KEYS)
+    run(own_cli, "open")
+    assert found(own_cli.home) >= {STATEMENT}
