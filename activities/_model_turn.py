@@ -33,6 +33,7 @@ from activities._secrets import Secrets
 from activities._worst_case import in_budget
 from activities.contracts import BUDGET_SPENT, TurnCall
 from activities.prices import prices_of
+from activities.rate_headers import tell
 from runtime.archive.allowed import clean_model
 from runtime.archive.caches import Recent
 from runtime.archive.forms import (
@@ -224,7 +225,10 @@ class ModelTurn:
     async def _answer(self, ready: _Ready) -> Answer:
         layout, messages, tools = ready.layout, ready.messages, ready.tools
         try:
-            answer = await ask(self._in_time(), messages, tools, self._recorder)
+            try:
+                answer = await ask(self._in_time(), messages, tools, self._recorder)
+            finally:
+                tell(self._recorder.headers)
         except Exception as error:  # noqa: BLE001 - litellm raises many types; each becomes one of ours
             if isinstance(self._recorder.failure, ArchiveError):
                 raise self._recorder.failure from None

@@ -103,6 +103,7 @@ class BatchWorkflow(Ordered):
         self.busy = 0
         """How many things go on that the run may not end in the midst of."""
         self.full = False
+        self.routes = carried.routes
         self.granting = Granting(
             order.batch, carried.purse, lambda work: self.soon(work, whole=True)
         )
@@ -206,13 +207,14 @@ class BatchWorkflow(Ordered):
                     ends=self.ends,
                     told=told,
                     purse=self.granting.carried,
+                    routes=self.routes,
                 ),
             )
         )
 
     def start(self, job: JobOrder) -> None:
         """Start a job."""
-        job = self.granting.with_slice(job)
+        job = self.granting.with_slice(job).model_copy(update={"routes": self.routes})
         self.started[job.key.job] = job.definition
         self.open.add(job.key.job)
         self.soon(self.follow(job))
@@ -276,6 +278,7 @@ class BatchWorkflow(Ordered):
         self.submitted = True
         self.concurrency = submission.concurrency
         self.granting.take(submission.budget, submission.concurrency)
+        self.routes = submission.routes or self.routes
         self.pages.add(submission.pages)
         places = {job.key.job: place for place, job in enumerate(self.waiting)}
         for job in submission.jobs:

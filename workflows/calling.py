@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy
+from temporalio.common import Priority, RetryPolicy
 
 from workflows.limits import HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
 
@@ -25,16 +25,23 @@ def start(
     until: timedelta | None = None,
     summary: str | None = None,
     tries: RetryPolicy = PATIENT,
+    queue: str | None = None,
+    priority: Priority = Priority.default,
 ) -> workflow.ActivityHandle[Result]:
     """Have an activity done.
 
     ``limit`` bounds one attempt, ``until`` all of them with what lies between (None: nothing does).
+
+    ``queue`` is the task queue that it goes by, the workflow's own if there is none, and
+    ``priority`` how it stands there.
 
     ``id`` is its name in the run; ``summary`` is what Temporal's UI shows of it.
     """
     return workflow.start_activity(
         activity,
         argument,
+        task_queue=queue,
+        priority=priority,
         result_type=result,
         activity_id=id,
         start_to_close_timeout=limit,

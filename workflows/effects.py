@@ -52,6 +52,7 @@ with workflow.unsafe.imports_passed_through():
         summary_retry,
     )
     from workflows.moment import Moment
+    from workflows.routing import Routing
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Effects:
     key: JobKey
     spec: JobSpec
     moment: Moment
+    routing: Routing
 
     async def perform(
         self, effect: Effect, turn: int, number: int, decision: Decision | None = None
@@ -111,8 +113,9 @@ class Effects:
                     redact=self.spec.redact,
                     **place,
                 )
+                route = {} if call.recorded is not None else self.routing.of_tool(tool.target)
                 done = await self._call(
-                    "call_tool", call, ToolResult, request.tool, TOOL_LIMIT, place
+                    "call_tool", call, ToolResult, request.tool, TOOL_LIMIT, place, **route
                 )
                 return done.timeless, done.worked
 
@@ -269,6 +272,7 @@ class Effects:
             limit=CALL_LIMIT if summary else READ_LIMIT,
             until=sooner(SUMMARY_LIMIT, until) if summary else until,
             summary=f"prepare {of}"[:120],
+            **(self.routing.of_model(batch.summary_model) if summary else {}),
         )
 
     async def _keep(self, material: Material) -> str:
@@ -325,6 +329,7 @@ class Effects:
         limit: timedelta,
         place: dict[str, Any],
         name: str = "",
+        **route: Any,
     ) -> Any:
         return await result_of(
             activity,
@@ -334,6 +339,7 @@ class Effects:
             limit=limit,
             until=self.moment.until_deadline(),
             summary=summary,
+            **route,
         )
 
     def _place(self, turn: int, number: int) -> dict[str, Any]:

@@ -60,6 +60,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.moment import Moment
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
+    from workflows.routing import Routing
     from workflows.sleeping import Asleep
     from workflows.slices import Slices
     from workflows.visible import Visible, turn_line
@@ -91,7 +92,8 @@ class JobWorkflow(Ordered):
         self.heard = dict.fromkeys(origin.heard) if origin is not None else {}
         self.visible = Visible(order)
         self.phase = Phase.STARTING
-        self.effects = Effects(order.key, order.spec, self.moment)
+        self.routing = Routing(order)
+        self.effects = Effects(order.key, order.spec, self.moment, self.routing)
         self.replaying = Replaying(order.key, self.moment)
         self.approving = Approving(order.key, order.spec, self.moment)
         self.preparing = Preparing(self.moment, self.effects)
@@ -340,6 +342,7 @@ class JobWorkflow(Ordered):
             limit=CALL_LIMIT,
             until=self.moment.until_deadline(),
             summary=turn_line(self.job.turn, self.job.last_statement),
+            **({} if call.given is not None else self.routing.of_model(call.model)),
         )
         reply: TurnReply = await self.moment.after(
             asked,
@@ -434,6 +437,7 @@ class JobWorkflow(Ordered):
             limit=CALL_LIMIT,
             until=sooner(SUMMARY_LIMIT, self.moment.until_deadline()),
             summary=f"summary before turn {self.job.turn}",
+            **self.routing.of_model(call.model),
         )
         try:
             reply: TurnReply = await self.moment.after(

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from activities.batch_contracts import Followed, PageRef
 from activities.record import ReplayOrder
+from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import Amount, BatchBudget, JobSpec
 from runtime.base.values import JobKey, StepRef, Usage
 from runtime.job.divergence import Divergence
@@ -79,6 +80,8 @@ class JobOrder(Message):
     """What the job was granted of its batch's budget until it began; None: that has none."""
     refused: str = ""
     """Why it is granted no more."""
+    routes: Routes | None = None
+    """By which queues its limited calls go; None: all by its batch's."""
     until: str = ""
     """When the time is over that the batch has, as ISO 8601 has it; empty: never."""
 
@@ -168,6 +171,7 @@ class BatchCarried(Message):
     ends: int = 0
     told: tuple[BatchEnd, ...] = ()
     purse: CarriedPurse | None = None
+    routes: Routes | None = None
 
 
 class BatchOrder(Message):
@@ -195,6 +199,8 @@ class Submission(Message):
     pages: tuple[PageRef, ...] = ()
     budget: BatchBudget | None = None
     """What the batch's jobs may spend together."""
+    routes: Routes | None = None
+    """By which queues their limited calls go."""
 
 
 class BatchState(Message):

@@ -35,6 +35,7 @@ from runtime.cli import (
     export,
     fork,
     init,
+    limits,
     log,
     ls,
     nodes,
@@ -93,7 +94,7 @@ _COMMANDS = (
         cost,
     ),
     *(replay, fork, divergences, compare),
-    *(export, verify, codec, send, condense, cancel, schema),
+    *(export, verify, codec, send, condense, cancel, limits, schema),
     *(approvals, approve, reject),
     *(init, doctor),
 )

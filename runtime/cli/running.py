@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.archive.stores.directory import DirectoryStore
@@ -29,6 +30,7 @@ from runtime.cli.stores import archive_of
 from runtime.cli.telemetry import VARIABLE, metrics_address
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost
+from runtime.client.limits import routes_of
 from runtime.client.lost import refuse_lost
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.watch import Ended, Retried, Silent, Watch
@@ -258,9 +260,13 @@ async def _run(
 
         reporter.waiting("starting a worker: loading the model library and the interpreter")
         left = len(plan.jobs) - len(seen.outcomes)
+        archive = await asyncio.to_thread(archive_id, store)
+        routes = routes_of(plan.limits, plan.priority, archive)
+        limited = routes.queues if routes is not None else ()
+        queue = batch_queue(plan.batch)
         async with (
             _helped(request, left, connection, interrupts),
-            running_worker(connection.client, store, task_queue=batch_queue(plan.batch)),
+            running_worker(connection.client, store, task_queue=queue, limited=limited),
         ):
             # From here on jobs run: an interrupt lets the calls in flight end.
             interrupts.patient = True

@@ -39,6 +39,7 @@ from runtime.base.failpoints import failpoint
 from runtime.base.redaction.masked_edits import Place
 from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.base.values import JobKey
+from runtime.client.limits import routes_of, set_limits
 from runtime.client.lost import archived_plan
 from runtime.client.own_runs import OwnRuns, describe
 from runtime.client.plans import JobPlan, Plan, Start
@@ -156,7 +157,9 @@ class Control:
                 )
             )
             jobs += [plans.get(spec.id) or JobPlan(spec, Start.NEW) for spec in asked]
-        return Plan(batch.batch, batch.concurrency, tuple(jobs), batch.budget)
+        return Plan(
+            batch.batch, batch.concurrency, tuple(jobs), batch.budget, batch.limits, batch.priority
+        )
 
     async def _known(self, batch: str) -> set[str]:
         """The jobs of a batch that the archive or Temporal knows.
@@ -186,10 +189,12 @@ class Control:
         anew = plan.counted(Start.RERUN)
         rerun = tuple(job.spec.id for job in anew)
         ends = {job.spec.id: job.first for job in anew if job.first}
-        memo = {
-            "archive": await asyncio.to_thread(archive_id, self.store),
-            "store": str(self.store),
-        }
+        archive = await asyncio.to_thread(archive_id, self.store)
+        routes = routes_of(plan.limits, plan.priority, archive)
+        memo: dict[str, Any] = {"archive": archive, "store": str(self.store)}
+        if routes is not None:
+            memo["queues"] = list(routes.queues)
+            await set_limits(self.client, routes, plan.limits)
         try:
             orders = _portion(plan.batch, fresh)
             pages = () if orders is not None else await asyncio.to_thread(self._paged, plan, fresh)
@@ -201,6 +206,7 @@ class Control:
                     ends=ends if orders else {},
                     pages=pages,
                     budget=plan.budget,
+                    routes=routes,
                 )
                 failpoint("submit.before")
                 await _when_ready(partial(self._submit, plan.batch, submission, memo))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from runtime.base.spec.models import BatchBudget, JobSpec
+from runtime.base.spec.models import BatchBudget, JobSpec, Limits
 from runtime.job.stops import JobStatus
 from workflows.messages import JobOutcome
 
@@ -52,6 +52,10 @@ class Plan:
     jobs: tuple[JobPlan, ...]
     budget: BatchBudget | None = None
     """What the jobs may spend together."""
+    limits: Limits = field(default_factory=Limits)
+    """How fast models and tools may be called."""
+    priority: int | None = None
+    """How early its limited calls come among others'."""
 
     def counted(self, *starts: Start) -> tuple[JobPlan, ...]:
         """The jobs with which one of ``starts`` is done."""

@@ -23,6 +23,10 @@ def resolved_yaml(batch: BatchSpec) -> str:
         value["store"] = batch.store
     if batch.budget is not None:
         value["budget"] = _batch_budget(batch.budget)
+    if limits := batch.limits.model_dump(exclude_defaults=True):
+        value["limits"] = _exact(limits)
+    if batch.priority is not None:
+        value["priority"] = batch.priority
     search_paths = {tool.search_path for job in batch.jobs for tool in job.tools}
     if search_paths:
         (value["tools_path"],) = search_paths

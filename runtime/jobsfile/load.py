@@ -17,7 +17,7 @@ from runtime.base.spec.models import BatchSpec
 from runtime.jobsfile.expand import Expansion, too_many
 from runtime.jobsfile.messages import describe, without_consequences
 from runtime.jobsfile.problems import Location, Problems, shown
-from runtime.jobsfile.resolve import Resolver, batch_budget
+from runtime.jobsfile.resolve import Resolver, batch_budget, limits_of
 from runtime.jobsfile.source import is_jsonl, read_jsonl, read_text, read_yaml
 from runtime.jobsfile.templates import as_expected
 from runtime.jobsfile.written import MAX_JOBS, NAME_RULE, WrittenHeader, WrittenJob, is_name
@@ -71,6 +71,8 @@ def load(path: Path | str) -> Loaded:
             concurrency=header.concurrency,
             store=store,
             budget=batch_budget(header.budget),
+            limits=limits_of(header.limits),
+            priority=header.priority,
             jobs=jobs,
         ),
         problems,

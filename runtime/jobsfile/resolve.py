@@ -27,6 +27,7 @@ from runtime.base.spec.models import (
     CommandRule,
     CondenserSpec,
     JobSpec,
+    Limits,
     ModelSettings,
     ProjectionPolicy,
     Retry,
@@ -49,6 +50,7 @@ from runtime.jobsfile.written import (
     WrittenCondenser,
     WrittenHeader,
     WrittenJob,
+    WrittenLimits,
     WrittenModel,
     WrittenRedaction,
     WrittenRetry,
@@ -477,6 +479,11 @@ def batch_budget(written: WrittenBatchBudget) -> BatchBudget | None:
     if "wall" in values:
         values["wall_seconds"] = values.pop("wall")
     return BatchBudget(**values) if values else None
+
+
+def limits_of(written: WrittenLimits) -> Limits:
+    """How fast a batch's models and tools may be called."""
+    return Limits.model_validate(written.model_dump(exclude_unset=True))
 
 
 def _retry(defaults: WrittenRetry, own: WrittenRetry) -> Retry:

@@ -49,6 +49,7 @@ MAX_REDACTIONS = 64
 MAX_PATTERNS = 256
 MAX_SETUP = 16 * 1024
 MAX_URLS = 64
+MAX_LIMITS = 64
 MAX_OPTION_BYTES = 64 * 1024
 STORE_SCHEMES = ("file", "s3")
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -273,6 +274,60 @@ class WrittenBatchBudget(Written):
     usd: float | None = Field(default=None, gt=0, description="US dollars.")
     wall: Duration | None = Field(
         default=None, description="Time by the clock from the batch's start on."
+    )
+
+
+class WrittenLimit(Written):
+    """How fast an account or a tool may be called, by all batches and workers together."""
+
+    requests_per_minute: float | None = Field(default=None, gt=0, description="Calls a minute.")
+    tokens_per_minute: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_COUNT,
+        description=(
+            "Prompt and completion tokens a minute; calls a minute follow from what calls use."
+        ),
+    )
+    concurrent: int | None = Field(
+        default=None, ge=1, le=256, description="Calls at a time, of each worker process."
+    )
+
+    @model_validator(mode="after")
+    def _some(self) -> WrittenLimit:
+        if not self.model_fields_set:
+            raise wrong("expected requests_per_minute, tokens_per_minute or concurrent")
+        return self
+
+
+class WrittenToolLimit(Written):
+    """How fast a tool may be called, by all batches and workers together."""
+
+    requests_per_minute: float | None = Field(default=None, gt=0, description="Calls a minute.")
+    concurrent: int | None = Field(
+        default=None, ge=1, le=256, description="Calls at a time, of each worker process."
+    )
+
+    @model_validator(mode="after")
+    def _some(self) -> WrittenToolLimit:
+        if not self.model_fields_set:
+            raise wrong("expected requests_per_minute or concurrent")
+        return self
+
+
+class WrittenLimits(Written):
+    """How fast models and tools may be called. What is not named is not limited."""
+
+    models: dict[Annotated[str, Field(min_length=1, max_length=200)], WrittenLimit] = Field(
+        default={},
+        max_length=MAX_LIMITS,
+        description=(
+            "By patterns of models' names (openai/*), each of which stands for a provider's"
+            " account; the longest that matches counts."
+        ),
+    )
+    tools: dict[Annotated[str, Field(pattern=TARGET_PATTERN)], WrittenToolLimit] = Field(
+        default={}, max_length=MAX_LIMITS, description="By tools, as module:function."
     )
 
 
@@ -964,6 +1019,18 @@ class WrittenHeader(Written):
     budget: WrittenBatchBudget = Field(
         default=WrittenBatchBudget(),
         description="What the jobs may spend together, beside what each may ('defaults.budget').",
+    )
+    limits: WrittenLimits = Field(
+        default=WrittenLimits(), description="How fast models and tools may be called."
+    )
+    priority: int | None = Field(
+        default=None,
+        ge=1,
+        le=5,
+        description=(
+            "How early the batch's limited calls come among those of other batches: 1 the earliest,"
+            " 3 if left out. Those of equal priority take turns."
+        ),
     )
     tools_path: str | None = Field(
         default=None,

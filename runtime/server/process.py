@@ -48,6 +48,12 @@ SETTINGS = {
     "history.transferProcessorMaxPollRPS": "5000",
     "history.timerProcessorMaxPollRPS": "5000",
     "history.visibilityProcessorMaxPollRPS": "5000",
+    # One partition, and the matcher that is fair: then a queue's rate holds for all workers
+    # together, with bursts of a second's calls or three (docs/facts.md).
+    "matching.useNewMatcher": "true",
+    "matching.enableFairness": "true",
+    "matching.numTaskqueueReadPartitions": "1",
+    "matching.numTaskqueueWritePartitions": "1",
     # The server's own defaults of today, fixed: a job continues as new when the server suggests it
     # (DESIGN section 9).
     "limit.historyCount.suggestContinueAsNew": "4096",

@@ -24,8 +24,9 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.errors import ServerError
 from runtime.base.home import state_home
 from runtime.server.authentic import NotSigned
+from runtime.worker.limited import LimitedQueues
 from runtime.worker.presence import present
-from runtime.worker.worker import make_worker, warm_up
+from runtime.worker.worker import limited_queues, make_worker, warm_up
 from workflows.messages import batch_queue, job_key
 
 LOOK_SECONDS = 2.0
@@ -43,13 +44,14 @@ OPEN_JOBS = "WorkflowType = 'JobWorkflow' AND ExecutionStatus = 'Running'"
 
 @dataclass(frozen=True)
 class OpenBatch:
-    """A batch that runs, or has a job that does: its task queue, its archive's own name, and that
-    archive's address where it was started.
+    """A batch that runs, or has a job that does: its task queue, its archive's own name, that
+    archive's address where it was started, and the queues by which its limited calls go.
     """
 
     queue: str
     archive: str
     store: str
+    limited: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -87,14 +89,18 @@ class BatchWorkers:
         await asyncio.to_thread(warm_up)
         own = await asyncio.to_thread(archive_id, self.store)
         async with present(self.client, state_home()) as self._identity:
+            limited = limited_queues(
+                self.client, self.store, allowed=self.allowed, identity=self._identity
+            )
             try:
                 while True:
-                    await self._look(own)
+                    await self._look(own, limited)
                     await asyncio.sleep(LOOK_SECONDS)
             finally:
+                await limited.close()
                 await self._stop(set(self._running))
 
-    async def _look(self, own: str) -> None:
+    async def _look(self, own: str, limited: LimitedQueues) -> None:
         try:
             batches = await self._open()
             batches |= await self._replayed(own, batches)
@@ -115,6 +121,8 @@ class BatchWorkers:
                 self._refuse(
                     batch.queue, f"its archive is {batch.store}, this worker's is {self.store}"
                 )
+        own_batches = (batch for batch in batches.values() if batch.archive == own)
+        await limited.want(queue for batch in own_batches for queue in batch.limited)
 
     async def _open(self) -> dict[str, OpenBatch]:
         """The batches that run on the server, whoever works on them.
@@ -131,7 +139,12 @@ class BatchWorkers:
                 continue
             # Whoever has the key names the archive; without a memo there is nothing to sign.
             if "archive" in memo:
-                batches[queue] = OpenBatch(queue, str(memo["archive"]), str(memo.get("store", "")))
+                batches[queue] = OpenBatch(
+                    queue,
+                    str(memo["archive"]),
+                    str(memo.get("store", "")),
+                    tuple(map(str, memo.get("queues", ()))),
+                )
         return batches
 
     def _refuse(self, queue: str, reason: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -41,10 +41,12 @@ from runtime.archive.stores import ObjectStore
 from runtime.archive.trees import Trees
 from runtime.base.home import state_home
 from runtime.base.open_jobs import open_jobs
+from runtime.base.spec.limits import is_tools
 from runtime.base.tokens import DEFAULT_ENCODING, encoding
 from runtime.interpreter import pool
 from runtime.interpreter.checker import GaveUp
 from runtime.interpreter.typecheck import check
+from runtime.worker.limited import LimitedQueues
 from runtime.worker.presence import present
 from runtime.workspace.checkouts.checkout import Checkouts
 from workflows.batch import BatchWorkflow
@@ -106,10 +108,13 @@ Threads are made as they are needed.
 @dataclass(frozen=True)
 class Parts:
     """What a worker needs for jobs: their activities, what these go through, and the tools, which
-    want to be closed.
+    want to be closed. The activities of models and of tools are also done by workers on the queues
+    of what is limited.
     """
 
     activities: list[Callable[..., Any]]
+    of_models: list[Callable[..., Any]]
+    of_tools: list[Callable[..., Any]]
     of_activities: list[Interceptor]
     tools: ToolActivities
 
@@ -163,7 +168,13 @@ def make_parts(
         PlainErrors(),
         *([Bounds(allowed)] if allowed else []),
     ]
-    return Parts(activities, through, tools)
+    of_models: list[Callable[..., Any]] = [
+        model.call_model,
+        model.summarise,
+        summaries.summarise_source,
+        summaries.summarise_group,
+    ]
+    return Parts(activities, of_models, [tools.call_tool], through, tools)
 
 
 def make_worker(
@@ -219,6 +230,63 @@ def make_worker(
     return worker
 
 
+def make_limited_worker(
+    client: Client,
+    store: ObjectStore,
+    queue: str,
+    concurrent: int | None,
+    metered: Interceptor,
+    *,
+    grace: timedelta = GRACE,
+    allowed: tuple[Path, ...] = (),
+    identity: str | None = None,
+) -> Worker:
+    """A worker on the queue of an account or a tool that has a limit, for ``concurrent`` calls at a
+    time.
+    """
+    parts = make_parts(client, store, allowed)
+    calls = min(concurrent or CALLS, CALLS)
+    return Worker(
+        client,
+        task_queue=queue,
+        identity=identity,
+        activities=parts.of_tools if is_tools(queue) else parts.of_models,
+        activity_executor=ThreadPoolExecutor(calls, thread_name_prefix="holdfast-limited"),
+        max_concurrent_activities=calls,
+        graceful_shutdown_timeout=grace,
+        # The first of them hears what all others made of a call.
+        interceptors=[metered, *parts.of_activities],
+        plugins=[SimplePlugin("holdfast.tools", run_context=parts.tools.open)],
+        max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
+        build_id=BUILD,
+    )
+
+
+def limited_queues(
+    client: Client,
+    store: ObjectStore,
+    *,
+    grace: timedelta = GRACE,
+    allowed: tuple[Path, ...] = (),
+    identity: str | None = None,
+) -> LimitedQueues:
+    """What works on the queues of accounts and tools that have a limit."""
+
+    def make(queue: str, concurrent: int | None, metered: Interceptor) -> Worker:
+        return make_limited_worker(
+            client,
+            store,
+            queue,
+            concurrent,
+            metered,
+            grace=grace,
+            allowed=allowed,
+            identity=identity,
+        )
+
+    return LimitedQueues(client, make)
+
+
 def allow_long_activations(worker: Worker) -> None:
     """Set the limit of the SDK's deadlock detector, where this release of the SDK keeps it.
 
@@ -271,9 +339,15 @@ def _leave_alone() -> None:
 
 @asynccontextmanager
 async def running_worker(
-    client: Client, store: ObjectStore, *, task_queue: str = TASK_QUEUE, grace: timedelta = GRACE
+    client: Client,
+    store: ObjectStore,
+    *,
+    task_queue: str = TASK_QUEUE,
+    grace: timedelta = GRACE,
+    limited: Sequence[str] = (),
 ) -> AsyncIterator[Worker]:
-    """A worker that runs until the end of the block, and then drains.
+    """A worker that runs until the end of the block, and then drains; with others on the queues
+    that are ``limited``.
 
     Raises:
         InputError: if ``HOLDFAST_SIGNING_KEY`` is set to what is no key.
@@ -281,5 +355,10 @@ async def running_worker(
     async with present(client, state_home()) as identity:
         worker = make_worker(client, store, task_queue=task_queue, grace=grace, identity=identity)
         await asyncio.to_thread(warm_up)
+        queues = limited_queues(client, store, grace=grace, identity=identity)
         async with worker:
-            yield worker
+            await queues.want(limited)
+            try:
+                yield worker
+            finally:
+                await queues.close()

@@ -337,6 +337,24 @@ class JobSpec(Spec):
         return self.model if self.model.script is None else None
 
 
+class Limit(Spec):
+    """How fast one account or tool may be called; None: not bounded."""
+
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    concurrent: int | None = Field(default=None, ge=1)
+    """Calls at a time, of each worker process."""
+
+
+class Limits(Spec):
+    """The limits of a batch, by patterns of models' names (``openai/*``) and by tools
+    (``module:function``).
+    """
+
+    models: dict[str, Limit] = Field(default_factory=dict)
+    tools: dict[str, Limit] = Field(default_factory=dict)
+
+
 class BatchSpec(Spec):
     """The jobs of one jobs file."""
 
@@ -347,4 +365,8 @@ class BatchSpec(Spec):
     """The archive's URL; None for the one that the environment or the embedded stack gives."""
     budget: BatchBudget | None = None
     """What the jobs may spend together, beside what each may."""
+    limits: Limits = Limits()
+    """How fast models and tools may be called."""
+    priority: int | None = Field(default=None, ge=1, le=5)
+    """How early its limited calls come among those of other batches, 1 the earliest; None: 3."""
     jobs: tuple[JobSpec, ...]

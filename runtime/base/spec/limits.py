@@ -1,0 +1,62 @@
+"""How fast the models and tools of a batch may be called, and by which task queues their calls go.
+
+Each account (a pattern of models' names) and each tool with a limit has a task queue, whose rate
+the Temporal server keeps for all workers together. What has no limit stays on its batch's queue.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from hashlib import sha256
+
+from pydantic import Field
+
+from runtime.base.spec.models import Spec
+
+MOST_FAIRNESS_KEY = 64
+"""Bytes that Temporal allows a fairness key."""
+
+
+class Routes(Spec):
+    """By which queues a job's limited calls go, and how they stand among others'.
+
+    ``archive`` is the archive's own name: whoever works on a queue archives there.
+    """
+
+    archive: str
+    models: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    priority: int | None = Field(default=None, ge=1, le=5)
+
+    def model(self, name: str) -> str | None:
+        """The queue of a model's calls: that of the longest pattern that its name matches."""
+        found = [pattern for pattern in self.models if fnmatchcase(name, pattern)]
+        best = max(found, key=lambda pattern: (len(pattern), pattern), default=None)
+        return None if best is None else f"model:{best}@{self.archive}"
+
+    def tool(self, target: str) -> str | None:
+        """The queue of a tool's calls."""
+        return f"tool:{target}@{self.archive}" if target in self.tools else None
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """All of them."""
+        models = (f"model:{pattern}@{self.archive}" for pattern in self.models)
+        return (*models, *(f"tool:{target}@{self.archive}" for target in self.tools))
+
+
+def is_tools(queue: str) -> bool:
+    """Whether it is a tool's queue, and no account's."""
+    return queue.startswith("tool:")
+
+
+def limited_by(queue: str) -> str:
+    """The pattern or tool whose queue it is."""
+    return queue.partition(":")[2].rpartition("@")[0]
+
+
+def fairness_key(batch: str) -> str:
+    """The key by which a batch's calls are treated as fairly as others'."""
+    if len(batch) <= MOST_FAIRNESS_KEY:
+        return batch
+    return f"{batch[:47]}-{sha256(batch.encode()).hexdigest()[:16]}"

@@ -1,0 +1,70 @@
+"""The limits of models and tools, as the Temporal server keeps them: set, shown and changed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from temporalio.client import Client
+
+from runtime.base.spec.limits import Routes, limited_by
+from runtime.base.spec.models import Limit, Limits
+from runtime.server.authentic import NotSigned
+from runtime.server.rates import Account, account_of, keep_rate
+
+OPEN_BATCHES = "WorkflowType = 'BatchWorkflow' AND ExecutionStatus = 'Running'"
+
+
+def routes_of(limits: Limits, priority: int | None, archive: str) -> Routes | None:
+    """By which queues the limited calls of a batch go; None where nothing is limited."""
+    if not limits.models and not limits.tools:
+        return None
+    models, tools = tuple(sorted(limits.models)), tuple(sorted(limits.tools))
+    return Routes(archive=archive, models=models, tools=tools, priority=priority)
+
+
+async def set_limits(client: Client, routes: Routes, limits: Limits) -> None:
+    """Have the server keep what the jobs file says, from before the first call on."""
+    by_name = {**limits.models, **limits.tools}
+    for queue in routes.queues:
+        await set_limit(client, queue, by_name[limited_by(queue)])
+
+
+async def set_limit(client: Client, queue: str, limit: Limit) -> Account:
+    """Have the server keep a limit from now on; what was learned of the queue's calls stays."""
+    account, _ = await account_of(client, queue)
+    if account.limit != limit:
+        account = account.model_copy(update={"limit": limit})
+        await keep_rate(client, queue, account, time.time())
+    return account
+
+
+@dataclass(frozen=True)
+class Limited:
+    """A queue, its state, and the rate that the server keeps now, in calls a second."""
+
+    queue: str
+    account: Account
+    rate: float | None
+
+
+async def limited(client: Client, queues: Iterable[str]) -> list[Limited]:
+    """How queues stand."""
+    names = sorted(set(queues))
+    found = await asyncio.gather(*(account_of(client, queue) for queue in names))
+    return [Limited(name, *state) for name, state in zip(names, found, strict=True)]
+
+
+async def limited_queues_of(client: Client) -> list[str]:
+    """The queues of the batches that run, as far as they are signed with this state directory's
+    key.
+    """
+    found: list[str] = []
+    async for execution in client.list_workflows(OPEN_BATCHES):
+        with contextlib.suppress(NotSigned):
+            memo = await execution.memo()
+            found += map(str, memo.get("queues", ()))
+    return sorted(set(found))

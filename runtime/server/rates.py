@@ -1,0 +1,86 @@
+"""The rate of a task queue, as the Temporal server keeps it, and the state by which it is steered.
+
+The state stands in the server too, in the words that say why the queue has its rate: whoever works
+on the queue, or asks, sees the same.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import RateLimit, TaskQueue
+from temporalio.api.workflowservice.v1 import (
+    DescribeTaskQueueRequest,
+    UpdateTaskQueueConfigRequest,
+)
+from temporalio.client import Client
+
+from runtime.base.spec.models import Limit
+
+FIRST_TOKENS = 10_000.0
+"""What a call is taken to use before one has told."""
+
+
+class Account(BaseModel):
+    """A queue's limit, and what is known of its calls.
+
+    ``tokens`` is what a call uses on average, ``share`` the part of the limit that is used after
+    refusals, ``slow`` the rate that holds until the time ``until`` (seconds since 1970), by which
+    the provider asked to be left alone.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    limit: Limit = Limit()
+    tokens: float = 0.0
+    share: float = 1.0
+    slow: float = 0.0
+    until: float = 0.0
+
+    def rate(self, now: float) -> float | None:
+        """Calls a second; None: not bounded."""
+        rates = []
+        if self.limit.requests_per_minute is not None:
+            rates.append(self.limit.requests_per_minute / 60)
+        if self.limit.tokens_per_minute is not None:
+            rates.append(self.limit.tokens_per_minute / 60 / (self.tokens or FIRST_TOKENS))
+        rate = min(rates) * self.share if rates else None
+        if now < self.until:
+            return self.slow if rate is None else min(rate, self.slow)
+        return rate
+
+
+async def account_of(client: Client, queue: str) -> tuple[Account, float | None]:
+    """A queue's state, and the rate that the server keeps; none of either if nobody set it."""
+    described = await client.workflow_service.describe_task_queue(
+        DescribeTaskQueueRequest(
+            namespace=client.namespace,
+            task_queue=TaskQueue(name=queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+            report_config=True,
+        )
+    )
+    kept = described.config.queue_rate_limit
+    rate = kept.rate_limit.requests_per_second if kept.HasField("rate_limit") else None
+    try:
+        return Account.model_validate_json(kept.metadata.reason), rate
+    except ValidationError:
+        return Account(), rate
+
+
+async def keep_rate(client: Client, queue: str, account: Account, now: float) -> None:
+    """Have the server keep the rate of ``account`` from now on."""
+    rate = account.rate(now)
+    update = UpdateTaskQueueConfigRequest.RateLimitUpdate(
+        rate_limit=None if rate is None else RateLimit(requests_per_second=rate),
+        reason=account.model_dump_json(exclude_defaults=True),
+    )
+    await client.workflow_service.update_task_queue_config(
+        UpdateTaskQueueConfigRequest(
+            namespace=client.namespace,
+            identity="holdfast",
+            task_queue=queue,
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+            update_queue_rate_limit=update,
+        )
+    )

@@ -1,0 +1,150 @@
+"""Workers on the task queues of accounts and tools that have a limit, and what keeps their rates.
+
+The server keeps the rate for all workers together; each of them tells it what its calls used, and
+how long a provider wants to be left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
+from temporalio.worker import (
+    ActivityInboundInterceptor,
+    ExecuteActivityInput,
+    Interceptor,
+    Worker,
+)
+
+from activities._failures import FailureKind
+from activities.rate_headers import listening
+from runtime.server.rates import Account, account_of, keep_rate
+from runtime.worker.steering import Meter, steered
+
+LOOK_SECONDS = 2.0
+"""How often a queue's rate is looked at."""
+
+NOTICED = 0.02
+"""A change of the rate below this part of it is not worth telling the server."""
+
+MakeWorker = Callable[[str, int | None, Interceptor], Worker]
+"""A worker of a queue, with so many calls at a time, whose calls go through an interceptor."""
+
+
+class Metered(Interceptor):
+    """Has a meter hear what calls use."""
+
+    def __init__(self) -> None:
+        self.meter = Meter()
+
+    def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
+        """See ``Interceptor``."""
+        return _Metering(next, self)
+
+    def taken(self) -> Meter:
+        """What was heard since the last time."""
+        meter, self.meter = self.meter, Meter()
+        return meter
+
+
+class _Metering(ActivityInboundInterceptor):
+    def __init__(self, next: ActivityInboundInterceptor, metered: Metered) -> None:
+        super().__init__(next)
+        self._metered = metered
+
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+        metered = self._metered
+        token = listening.set(lambda headers: metered.meter.hear(headers, time.time()))
+        try:
+            result = await self.next.execute_activity(input)
+        except ApplicationError as error:
+            if error.type == FailureKind.RATE_LIMIT:
+                delay = error.next_retry_delay
+                metered.meter.refuse(None if delay is None else delay.total_seconds())
+            raise
+        finally:
+            listening.reset(token)
+        if (usage := getattr(result, "usage", None)) is not None:
+            metered.meter.used(usage.total)
+        return result
+
+
+@dataclass
+class LimitedQueues:
+    """A worker for each limited queue that is wanted."""
+
+    client: Client
+    make: MakeWorker
+    _serving: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+    async def want(self, queues: Iterable[str]) -> None:
+        """Work on these queues, and on no others.
+
+        Raises:
+            Exception: what ended a worker that should not have.
+        """
+        wanted = dict.fromkeys(queues)
+        for queue in [queue for queue in self._serving if queue not in wanted]:
+            await self._stop(self._serving.pop(queue))
+        for queue in wanted:
+            if queue not in self._serving:
+                self._serving[queue] = asyncio.create_task(self._serve(queue), name=queue)
+            elif self._serving[queue].done():
+                self._serving[queue].result()
+
+    async def close(self) -> None:
+        """Let the calls in flight end, and stop."""
+        await asyncio.gather(*(self._stop(task) for task in self._serving.values()))
+        self._serving.clear()
+
+    async def _stop(self, task: asyncio.Task[None]) -> None:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    async def _serve(self, queue: str) -> None:
+        """Work on a queue, with a new worker whenever the number of calls at a time changes."""
+        metered = Metered()
+        account = await self._look(queue, metered, Account())
+        while True:
+            concurrent = account.limit.concurrent
+            worker = self.make(queue, concurrent, metered)
+            running = asyncio.create_task(worker.run())
+            try:
+                while account.limit.concurrent == concurrent:
+                    await asyncio.wait({running}, timeout=LOOK_SECONDS)
+                    if running.done():
+                        running.result()
+                        return
+                    account = await self._look(queue, metered, account)
+            finally:
+                await worker.shutdown()
+                with suppress(asyncio.CancelledError):
+                    await running
+
+    async def _look(self, queue: str, metered: Metered, known: Account) -> Account:
+        """The queue's state now, after what this worker has heard; what was known while the server
+        does not answer.
+        """
+        try:
+            account, rate = await account_of(self.client, queue)
+            now = time.time()
+            after = steered(account, metered.taken(), now)
+            if _differs(after.rate(now), rate) or after.until != account.until:
+                await keep_rate(self.client, queue, after, now)
+            return after
+        except RPCError:
+            return known
+
+
+def _differs(wanted: float | None, kept: float | None) -> bool:
+    if wanted is None or kept is None:
+        return wanted is not kept
+    return abs(wanted - kept) > NOTICED * max(kept, 1e-9)
