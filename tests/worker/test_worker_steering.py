@@ -1,0 +1,122 @@
+"""How the rate of an account follows its limit, what its calls use, and what its provider says."""
+
+from __future__ import annotations
+
+import pytest
+
+from runtime.base.spec.limits import Routes, fairness_key, limited_by
+from runtime.base.spec.models import Limit
+from runtime.server.rates import FIRST_TOKENS, Account
+from runtime.worker.steering import LEAST_SHARE, Meter, seconds_in, steered
+
+NOW = 1_800_000_000.0
+
+
+def test_a_call_goes_by_the_queue_of_the_longest_pattern() -> None:
+    """What matches none stays where it is."""
+    routes = Routes(archive="a1", models=("*", "openai/*", "openai/gpt-5*"), tools=("t:search",))
+    assert routes.model("openai/gpt-5-mini") == "model:openai/gpt-5*@a1"
+    assert routes.model("openai/o3") == "model:openai/*@a1"
+    assert Routes(archive="a1", models=("openai/*",)).model("anthropic/claude") is None
+    assert (routes.tool("t:search"), routes.tool("t:find")) == ("tool:t:search@a1", None)
+    assert [limited_by(queue) for queue in routes.queues] == [*routes.models, *routes.tools]
+
+
+def test_a_fairness_key_is_one_that_temporal_takes() -> None:
+    """Names of batches may be longer, and stay apart."""
+    assert fairness_key("nightly") == "nightly"
+    keys = {fairness_key(f"{'n' * 90}-{number}") for number in range(3)}
+    assert len(keys) == 3
+    assert {len(key.encode()) for key in keys} == {64}
+
+
+@pytest.mark.parametrize(
+    ("limit", "tokens", "rate"),
+    [
+        (Limit(requests_per_minute=600), 0, 10.0),
+        (Limit(tokens_per_minute=600_000), 0, 10_000 / FIRST_TOKENS),
+        (Limit(tokens_per_minute=600_000), 500.0, 20.0),
+        (Limit(requests_per_minute=600, tokens_per_minute=600_000), 500.0, 10.0),
+        (Limit(requests_per_minute=600, tokens_per_minute=600_000), 5_000.0, 2.0),
+        (Limit(concurrent=4), 500.0, None),
+    ],
+)
+def test_the_lesser_limit_counts(limit: Limit, tokens: float, rate: float | None) -> None:
+    """Tokens a minute are calls a second by what a call uses."""
+    assert Account(limit=limit, tokens=tokens).rate(NOW) == rate
+
+
+def test_the_rate_follows_what_calls_use() -> None:
+    """At first what the first calls used, later an average."""
+    account = Account(limit=Limit(tokens_per_minute=60_000))
+    meter = Meter()
+    meter.used(1_000)
+    meter.used(3_000)
+    account = steered(account, meter, NOW)
+    assert (account.tokens, account.rate(NOW)) == (2_000.0, 0.5)
+    meter = Meter()
+    meter.used(7_000)
+    assert steered(account, meter, NOW).tokens == 3_000.0
+    assert steered(account, Meter(), NOW) == account
+
+
+def test_a_refusal_slows_the_whole_queue() -> None:
+    """For as long as the provider says, and then for a while to a part of the rate, which rises."""
+    account, meter = Account(limit=Limit(requests_per_minute=600)), Meter()
+    meter.refuse(20.0)
+    meter.refuse(None)
+    slowed = steered(account, meter, NOW)
+    assert (slowed.rate(NOW), slowed.until) == (0.05, NOW + 20)
+    assert slowed.rate(NOW + 20) == pytest.approx(7.0)
+    assert steered(slowed, Meter(), NOW + 10) == slowed
+    risen = steered(slowed, Meter(), NOW + 20)
+    assert risen.rate(NOW + 20) == pytest.approx(7.35)
+    for _ in range(20):
+        risen = steered(risen, Meter(), NOW + 60)
+        slowed = steered(slowed, meter, NOW)
+    assert risen.rate(NOW + 60) == 10.0
+    assert slowed.share == LEAST_SHARE
+
+
+def test_a_refusal_slows_a_queue_that_has_no_rate() -> None:
+    """And lets it be as it was afterwards."""
+    meter = Meter()
+    meter.refuse(10.0)
+    slowed = steered(Account(limit=Limit(concurrent=4)), meter, NOW)
+    assert (slowed.rate(NOW + 9), slowed.rate(NOW + 10)) == (0.1, None)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"X-RateLimit-Remaining-Tokens": "0", "X-RateLimit-Reset-Tokens": "6m0s"}, 360.0),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "120ms"}, 0.12),
+        ({"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "1h"}, 0.0),
+        (
+            {
+                "anthropic-ratelimit-input-tokens-remaining": "0",
+                "anthropic-ratelimit-input-tokens-reset": "2027-01-15T08:00:30Z",
+            },
+            30.0,
+        ),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "soon"}, 0.0),
+    ],
+    ids=["minutes", "milliseconds", "some left", "a time", "unreadable"],
+)
+def test_headers_say_when_there_is_more(headers: dict[str, str], seconds: float) -> None:
+    """In the spellings of OpenAI's and Anthropic's APIs."""
+    meter = Meter()
+    meter.hear(headers, NOW)
+    assert meter.quiet == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("1h2m3.5s", 3723.5), ("2.5", 2.5), ("", 0.0)])
+def test_the_spellings_of_a_time_to_come(text: str, seconds: float) -> None:
+    """As headers tell it."""
+    assert seconds_in(text, NOW) == seconds
+
+
+def test_what_the_server_keeps_is_read_back() -> None:
+    """The words that say why a queue has its rate are its state."""
+    account = Account(limit=Limit(requests_per_minute=60, concurrent=3), tokens=1_234.5, share=0.7)
+    assert Account.model_validate_json(account.model_dump_json(exclude_defaults=True)) == account
