@@ -104,6 +104,7 @@ class BatchWorkflow(Ordered):
         """How many things go on that the run may not end in the midst of."""
         self.full = False
         self.routes = carried.routes
+        self.paused = carried.paused
         self.granting = Granting(
             order.batch, carried.purse, lambda work: self.soon(work, whole=True)
         )
@@ -134,7 +135,7 @@ class BatchWorkflow(Ordered):
 
     def may_start(self) -> bool:
         """Whether a job waits that there is a place for, and something to spend."""
-        free = bool(self.waiting) and len(self.open) < self.concurrency
+        free = bool(self.waiting) and len(self.open) < self.concurrency and not self.paused
         return free and self.granting.may_start(others=bool(self.open))
 
     def is_busy(self) -> bool:
@@ -147,6 +148,7 @@ class BatchWorkflow(Ordered):
             bool(self.pages.left)
             and not self.waiting
             and not self.busy
+            and not self.paused
             and len(self.open) < self.concurrency
         )
 
@@ -208,6 +210,7 @@ class BatchWorkflow(Ordered):
                     told=told,
                     purse=self.granting.carried,
                     routes=self.routes,
+                    paused=self.paused,
                 ),
             )
         )
@@ -218,6 +221,16 @@ class BatchWorkflow(Ordered):
         self.started[job.key.job] = job.definition
         self.open.add(job.key.job)
         self.soon(self.follow(job))
+
+    @workflow.signal
+    def pause(self, note: Note) -> None:
+        """A user's wish that no job begins until the batch is to go on."""
+        self.paused = True
+
+    @workflow.signal
+    def resume(self, note: Note) -> None:
+        """A user's wish that jobs begin again."""
+        self.paused = False
 
     @workflow.signal
     def ask(self, ask: Ask) -> None:
@@ -337,6 +350,7 @@ class BatchWorkflow(Ordered):
             open=tuple(sorted(self.open)),
             ended=dict(self.ended),
             pages=tuple(self.pages.left),
+            paused=self.paused,
         )
 
     @workflow.query(name="news")

@@ -58,6 +58,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from workflows.messages import JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
+    from workflows.pausing import Pausing
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
     from workflows.routing import Routing
@@ -100,10 +101,12 @@ class JobWorkflow(Ordered):
         self.this_run = Run()
         self.asleep = Asleep(self.moment, self.effects, self.preparing, self.go_on_if_full)
         self.slices = Slices(order, self.moment)
+        self.pausing = Pausing(order, self.moment)
         self.moment.looking += [
             lambda: self.this_run.look(workflow.info()),
             self.preparing.look,
             self.slices.look,
+            self.pausing.look,
         ]
 
     @property
@@ -150,6 +153,18 @@ class JobWorkflow(Ordered):
     def decide(self, decision: Decision) -> None:
         """A person's answer to whether a call may be made."""
         self.approving.decide(decision)
+
+    @workflow.signal
+    def pause(self, note: Note) -> None:
+        """A user's wish that no turn begins until the job is to go on."""
+        if self.is_new(note):
+            self.pausing.wished = True
+
+    @workflow.signal
+    def resume(self, note: Note) -> None:
+        """A user's wish that a paused job goes on."""
+        if self.is_new(note):
+            self.pausing.wished = False
 
     @workflow.signal
     def grant(self, granted: Granted) -> None:
@@ -522,6 +537,10 @@ class JobWorkflow(Ordered):
         stop = self.job.stop(self.moment.now) or await self.replaying.begin_turn()
         # Of a record that has just ended, no time was asked.
         stop = stop or self.job.stop(self.moment.now)
+        while stop is None and self.pausing.paused:
+            self.phase = Phase.PAUSED
+            await self.pausing.wait()
+            stop = self.job.stop(self.moment.now)
         if stop is None and self.slices.needed(self.job.turn):
             self.phase = Phase.GRANT
             await self.slices.granted(self.job.turn)
@@ -563,11 +582,12 @@ class JobWorkflow(Ordered):
             condense=self.moment.condense_asked or self.moment.condense_arrived,
             **self.replaying.carried,
         )
+        carried = {"origin": origin, **self.slices.carried, **self.pausing.carried}
         versioned = workflow.info().get_current_deployment_version() is not None
         # Where workers are versioned, a job takes up the current release here, at a checkpoint, and
         # nowhere else.
         workflow.continue_as_new(
-            self.order.model_copy(update={"origin": origin, **self.slices.carried}),
+            self.order.model_copy(update=carried),
             initial_versioning_behavior=(
                 workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE if versioned else None
             ),

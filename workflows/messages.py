@@ -82,6 +82,8 @@ class JobOrder(Message):
     """Why it is granted no more."""
     routes: Routes | None = None
     """By which queues its limited calls go; None: all by its batch's."""
+    paused: bool = False
+    """Whether it begins paused."""
     until: str = ""
     """When the time is over that the batch has, as ISO 8601 has it; empty: never."""
 
@@ -172,6 +174,7 @@ class BatchCarried(Message):
     told: tuple[BatchEnd, ...] = ()
     purse: CarriedPurse | None = None
     routes: Routes | None = None
+    paused: bool = False
 
 
 class BatchOrder(Message):
@@ -206,13 +209,14 @@ class Submission(Message):
 class BatchState(Message):
     """Answer of the ``state`` query: ids of the batch's jobs by what has become of them.
 
-    Those of ``pages`` wait too.
+    Those of ``pages`` wait too. ``paused``: until the batch is to go on.
     """
 
     waiting: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
     ended: dict[str, JobStatus] = {}
     pages: tuple[PageRef, ...] = ()
+    paused: bool = False
 
 
 class BatchNews(Message):

@@ -8,5 +8,14 @@ OPEN = "open"
 QUEUED = "queued"
 """It waits for a place in its batch."""
 
+RUNNING = "running"
+"""Somebody works for it."""
+
+WAITING = "waiting"
+"""It has begun, and can do nothing until something comes: an approval, a time, a grant."""
+
+PAUSED = "paused"
+"""It has begun, and a user had it stop for a while."""
+
 DAMAGED = "damaged"
 """Its end cannot be read."""

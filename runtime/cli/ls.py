@@ -113,6 +113,7 @@ async def _ask_temporal(rows: list[dict[str, Any]], store: ObjectStore, target: 
     from runtime.base.errors import ServerError
     from runtime.base.values import JobKey
     from runtime.client.control import Control
+    from runtime.client.statuses import told_of
     from runtime.server.connection import connect_if_up
 
     try:
@@ -120,17 +121,17 @@ async def _ask_temporal(rows: list[dict[str, Any]], store: ObjectStore, target: 
             if connection is None:
                 return
             control = Control(connection.client, store)
-            left = [row for row in rows if row["status"] == OPEN]
-            runs: set[tuple[str, str]] = set()
+            left = {
+                JobKey(batch=row["batch"], job=row["id"]): row
+                for row in rows
+                if row["status"] == OPEN
+            }
             # A batch without a worker lets seconds pass before it is known not to answer.
-            for batch in sorted({row["batch"] for row in left} if len(left) > FEW else ()):
+            for batch in sorted({key.batch for key in left} if len(left) > FEW else ()):
                 news = await control.batch_news(batch, ALL)
-                runs |= {(batch, job) for job in news.open} if news is not None else set()
-            for row in left:
-                if (row["batch"], row["id"]) in runs:
-                    continue
-                outcome = await control.outcome(JobKey(batch=row["batch"], job=row["id"]))
-                if outcome is not None:
-                    row["status"], row["reason"] = str(outcome.status), outcome.reason
+                for job in news.open if news is not None else ():
+                    left.pop(JobKey(batch=batch, job=job), None)
+            for key, told in (await told_of(control, list(left))).items():
+                left[key]["status"], left[key]["reason"] = told
     except ServerError as error:
         note(f"whether the open jobs still are is not known: {error}")

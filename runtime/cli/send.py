@@ -1,4 +1,4 @@
-"""``holdfast send``: a message to a job."""
+"""``holdfast send``: a message to jobs."""
 
 from __future__ import annotations
 
@@ -6,28 +6,46 @@ from typing import Annotated
 
 import typer
 
-from runtime.cli.options import ANY_SERVER, Job, Json, Store
-from runtime.cli.output import json_document, say
+from runtime.base.errors import InputError
+from runtime.cli.options import ANY_SERVER, Json, Store
+from runtime.cli.several import Batch, Where, act_on
 from runtime.server.target import Target
 
 
 def command(
-    job: Job,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message.", show_default=False)],
+    given: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[JOB] TEXT",
+            help="BATCH/ID, any unique prefix of the id, or 'last'; and the message.",
+            show_default=False,
+        ),
+    ],
     target: Target = ANY_SERVER,
     store: Store = None,
+    batch: Batch = None,
+    where: Where = None,
     json: Json = False,
 ) -> None:
-    """Send a message to a running job.
+    """Send a message to a running job, or with --batch or --where to several.
 
     Its model reads it at the next turn.
     """
-    import asyncio
-
-    from runtime.cli.reach import with_job
-
-    key = asyncio.run(with_job(job, target, store, lambda control, key: control.send(key, text)))
-    if json:
-        json_document({"job": str(key), "sent": True})
-    else:
-        say(f"{key}: the message is recorded; the job's model reads it at its next turn")
+    several = batch is not None or where is not None
+    if len(given) != (1 if several else 2):
+        raise InputError(
+            "expected the message alone, since --batch or --where name the jobs"
+            if several
+            else "expected a job and a message"
+        )
+    act_on(
+        None if several else given[0],
+        batch,
+        where,
+        target,
+        store,
+        lambda control, key: control.send(key, given[-1]),
+        done="sent",
+        words="the message is recorded; the job's model reads it at its next turn",
+        json=json,
+    )

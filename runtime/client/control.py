@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Literal
 
 from temporalio.client import (
     Client,
@@ -376,6 +376,45 @@ class Control:
         if await self._own.newest(key) is not None:
             return False
         return key.job in await self.paged_names(state.pages)
+
+    async def pause(self, key: JobKey) -> None:
+        """Have no turn of a running job begin until ``resume``.
+
+        Raises:
+            NotFound: if the job does not run.
+        """
+        await self._note(key, "pause")
+
+    async def resume(self, key: JobKey) -> None:
+        """Have a paused job go on.
+
+        Raises:
+            NotFound: if the job does not run.
+        """
+        await self._note(key, "resume")
+
+    async def hold_batch(self, batch: str, wish: Literal["pause", "resume"]) -> None:
+        """Have no job of a running batch begin, or have them begin again; those that run are asked
+        by themselves.
+
+        Raises:
+            NotFound: if the batch does not run.
+        """
+        try:
+            handle = self.client.get_workflow_handle(batch_workflow_id(batch))
+            await handle.signal(wish, Note.of())
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            raise NotFound(
+                f"batch {batch!r} does not run: it has ended, or was never started"
+            ) from error
+
+    async def _note(self, key: JobKey, signal: str) -> None:
+        try:
+            await self._job(key).signal(signal, Note.of())
+        except RPCError as error:
+            raise _not_running(key, error) from error
 
     async def cancel(self, key: JobKey) -> None:
         """Ask a job that runs, or waits for its place in its batch, to stop.

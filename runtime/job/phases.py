@@ -15,5 +15,6 @@ class Phase(StrEnum):
     EXECUTING = "executing"
     APPROVAL = "waiting for approval"
     GRANT = "waiting for a slice of the batch's budget"
+    PAUSED = "paused"
     ASLEEP = "asleep"
     ENDING = "ending"

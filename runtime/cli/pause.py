@@ -1,0 +1,35 @@
+"""``holdfast pause``: stop jobs for a while."""
+
+from __future__ import annotations
+
+from runtime.cli.options import ANY_SERVER, Json, Store
+from runtime.cli.several import AnyJob, Batch, Where, act_on
+from runtime.server.target import Target
+
+
+def command(
+    job: AnyJob = None,
+    target: Target = ANY_SERVER,
+    store: Store = None,
+    batch: Batch = None,
+    where: Where = None,
+    json: Json = False,
+) -> None:
+    """Pause jobs: none of their turns begins until 'holdfast resume'.
+
+    A model call or a statement that runs goes on to its end. A job that is paused holds no worker,
+    and the time is not worked for it; a deadline goes on. With --batch, no other job of the batch
+    begins either.
+    """
+    act_on(
+        job,
+        batch,
+        where,
+        target,
+        store,
+        lambda control, key: control.pause(key),
+        done="paused",
+        words="the job is asked to pause; its turn, if one runs, comes to its end",
+        json=json,
+        hold="pause",
+    )

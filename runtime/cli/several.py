@@ -1,0 +1,165 @@
+"""The jobs that a command acts on: one that is named, those of a batch, or those of which an
+expression holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from runtime.base.errors import InputError, NotFound
+from runtime.base.plurals import counted
+from runtime.base.standings import OPEN
+from runtime.cli.completion import batch_names, job_names
+from runtime.cli.output import json_document, note, say
+from runtime.server.target import Target
+
+if TYPE_CHECKING:
+    from runtime.base.values import JobKey
+    from runtime.client.control import Control
+
+AnyJob = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[JOB]",
+        help="BATCH/ID, any unique prefix of the id, or 'last'.",
+        show_default=False,
+        autocompletion=job_names,
+    ),
+]
+Batch = Annotated[
+    str | None,
+    typer.Option(
+        "--batch",
+        metavar="BATCH",
+        help="All jobs of this batch that have not ended.",
+        show_default=False,
+        autocompletion=batch_names,
+    ),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="EXPRESSION",
+        help=(
+            "The jobs of which this holds, such as 'status=waiting and cost>1': status, reason,"
+            " job, batch (=, !=, ~ for 'holds'), turns, tokens, cost (=, !=, <, <=, >, >=), and,"
+            " or, not, parentheses."
+        ),
+        show_default=False,
+    ),
+]
+
+Act = Callable[["Control", "JobKey"], Awaitable[None]]
+
+AT_A_TIME = 16
+
+
+def act_on(
+    job: str | None,
+    batch: str | None,
+    where: str | None,
+    target: Target,
+    store: str | None,
+    act: Act,
+    *,
+    done: str,
+    words: str,
+    json: bool,
+    hold: Literal["pause", "resume"] | None = None,
+) -> None:
+    """Do ``act`` with each of the jobs, and tell what was done: ``done`` is its name in JSON,
+    ``words`` what is said of one job. ``hold`` is what a whole batch is asked.
+
+    Raises:
+        InputError: if nothing or too much is named, or the expression is none.
+        NotFound: if there is no such job.
+    """
+    if (job is None) == (batch is None and where is None):
+        raise InputError("name one job, or several with --batch or --where")
+    if job is not None:
+        from runtime.cli.reach import with_job
+
+        key = asyncio.run(with_job(job, target, store, act))
+        if json:
+            json_document({"job": str(key), done: True})
+        else:
+            say(f"{key}: {words}")
+        return
+    rows = asyncio.run(_several(batch, where, target, store, act, hold))
+    if json:
+        json_document([{"job": str(key), done: error is None} for key, error in rows])
+        return
+    for key, error in rows:
+        say(f"{key}: {words if error is None else error}")
+    say(f"{counted(sum(error is None for _, error in rows), 'job')} of {len(rows)}: {done}")
+
+
+async def _several(
+    batch: str | None,
+    where: str | None,
+    target: Target,
+    store: str | None,
+    act: Act,
+    hold: Literal["pause", "resume"] | None,
+) -> Sequence[tuple[JobKey, str | None]]:
+    from runtime.base.values import JobKey
+    from runtime.cli.stores import archive_of
+    from runtime.client.control import Control
+    from runtime.client.where import where as test_of
+    from runtime.server.connection import connect
+
+    test = test_of(where) if where is not None else None
+    objects = archive_of(store)
+    limit = asyncio.Semaphore(AT_A_TIME)
+    async with connect(target) as connection:
+        control = Control(connection.client, objects)
+        whole = hold is not None and batch is not None and test is None
+        if whole and hold is not None and batch is not None:
+            await control.hold_batch(batch, hold)
+        rows = await _rows(control, batch, target)
+        chosen = [
+            JobKey(batch=row["batch"], job=row["id"])
+            for row in rows
+            if (test(row) if test is not None else row["status"] in _OPEN)
+            and not (whole and row["status"] == _QUEUED)
+        ]
+        if not chosen and not whole:
+            note("there is no such job")
+
+        async def one(key: JobKey) -> str | None:
+            async with limit:
+                try:
+                    await act(control, key)
+                except NotFound as error:
+                    return str(error)
+                return None
+
+        errors = await asyncio.gather(*map(one, chosen))
+        return list(zip(chosen, errors, strict=True))
+
+
+_QUEUED = "queued"
+_OPEN = frozenset({"open", _QUEUED, "running", "waiting", "paused"})
+
+
+async def _rows(control: Control, batch: str | None, target: Target) -> list[dict[str, Any]]:
+    """The jobs that are archived, and those that wait for their places in batches that run."""
+    from runtime.base.values import JobKey
+    from runtime.cli.ls import listed
+    from runtime.client.statuses import queued, told_of
+
+    rows = await listed(control.store, batch, target)
+    left = {JobKey(batch=row["batch"], job=row["id"]): row for row in rows if row["status"] == OPEN}
+    for key, told in (await told_of(control, list(left))).items():
+        left[key]["status"], left[key]["reason"] = told
+    known = {(row["batch"], row["id"]) for row in rows}
+    for name in {row["batch"] for row in rows} | ({batch} if batch is not None else set()):
+        state = await control.batch_state(name)
+        if state is not None:
+            rows += queued(name, state, {id for of, id in known if of == name})
+    return sorted(rows, key=lambda row: str(row["job"]))

@@ -1,0 +1,89 @@
+"""How jobs that have not ended stand now: queued, running, waiting or paused, and why."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.base.durations import format_duration
+from runtime.base.standings import OPEN, PAUSED, QUEUED, RUNNING, WAITING
+from runtime.base.values import JobKey
+from runtime.client.control import Control, Standing
+from runtime.job.phases import Phase
+from workflows.messages import BatchState
+
+AT_A_TIME = 16
+
+_WAITS = {
+    Phase.APPROVAL: "waits for a person's approval: 'holdfast approvals' lists the calls",
+    Phase.GRANT: "waits for a slice of its batch's budget",
+    Phase.ASLEEP: "sleeps, as its last statement asked for",
+}
+
+
+def now_of(standing: Standing) -> tuple[str, str]:
+    """The status of a job that has not ended, and the reason in a sentence; ``open`` if no worker
+    tells.
+    """
+    progress, trouble = standing.progress, standing.trouble
+    if trouble is not None and trouble.seconds > 0:
+        seconds = format_duration(max(round(trouble.seconds), 1))
+        return WAITING, f"waits {seconds} before attempt {trouble.attempt}, after {trouble.error}"
+    if progress is None:
+        return OPEN, ""
+    if progress.phase is Phase.PAUSED:
+        return PAUSED, "paused by a user: 'holdfast resume' has it go on"
+    if progress.phase in _WAITS:
+        return WAITING, _WAITS[progress.phase]
+    return RUNNING, f"turn {progress.turn}: {progress.phase}"
+
+
+async def told_of(control: Control, keys: Sequence[JobKey]) -> dict[JobKey, tuple[str, str]]:
+    """How the jobs stand, those alone of which somebody can tell more than that they are open.
+
+    A job that has ended stands as it ended.
+    """
+    limit = asyncio.Semaphore(AT_A_TIME)
+
+    async def one(key: JobKey) -> tuple[str, str]:
+        async with limit:
+            standing = await control.standing(key)
+        if standing is None:
+            return OPEN, ""
+        if (outcome := standing.outcome) is not None:
+            reason = outcome.reason if outcome.status != "succeeded" else ""
+            return str(outcome.status), reason
+        return now_of(standing)
+
+    found = await asyncio.gather(*map(one, keys))
+    return {key: told for key, told in zip(keys, found, strict=True) if told[0] != OPEN}
+
+
+def queued(batch: str, state: BatchState, known: set[str]) -> list[dict[str, Any]]:
+    """Rows of the jobs that wait for their places, as ``holdfast ls`` has them."""
+    why = "the batch is paused" if state.paused else "waits for a place in its batch"
+    return [
+        {
+            **dataclasses.asdict(Row(f"{batch}/{name}", batch, name, QUEUED, why)),
+            "damaged": [],
+        }
+        for name in state.waiting
+        if name not in known
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A job that has not begun."""
+
+    job: str
+    batch: str
+    id: str
+    status: str
+    reason: str
+    run: str | None = None
+    turns: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0

@@ -1,0 +1,84 @@
+"""A job that is paused, and batches whose budget is granted in slices, on a real server."""
+
+from __future__ import annotations
+
+import pytest
+from stage import Stage, replayer
+
+from runtime.base.spec.models import BatchBudget, Budget
+from runtime.base.values import JobKey
+from runtime.job.stops import JobStatus
+from tests.eventually import until_phase, until_turn
+from workflows.batch import BatchWorkflow
+from workflows.job import JobWorkflow
+from workflows.messages import (
+    BatchOrder,
+    JobOrder,
+    JobOutcome,
+    Note,
+    Submission,
+    batch_workflow_id,
+    job_workflow_id,
+)
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+PRICE = {"input": 10, "output": 10}
+"""US dollars per million tokens."""
+
+
+async def test_a_paused_job_begins_no_turn_until_it_is_resumed(stage: Stage) -> None:
+    """Wishes that come twice count once, and the last of several counts."""
+    spec = stage.spec(["wait(600)", "x = 1", "finish(x)"])
+    handle = await stage.start(spec)
+    await until_phase(handle, "asleep")
+    pause = Note.of()
+    await handle.signal(JobWorkflow.pause, pause)
+    await handle.signal(JobWorkflow.message, Note.of("Wake up."))
+    await until_phase(handle, "paused")
+    progress = await handle.query(JobWorkflow.progress)
+    assert progress.turn == 1
+    await handle.signal(JobWorkflow.resume, Note.of())
+    await handle.signal(JobWorkflow.pause, pause)
+    await until_turn(handle, 2)
+    outcome = await handle.result()
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 3)
+
+
+async def test_a_batch_spends_no_more_than_its_budget(stage: Stage) -> None:
+    """Jobs begin with slices, ask for more, and end with the reason when there is none."""
+    names = ("a", "b", "c")
+    orders = tuple(
+        JobOrder(
+            key=JobKey(batch=stage.batch, job=name),
+            spec=stage.spec(
+                ["x = 1"] * 40,
+                id=name,
+                budget=Budget(turns=40, tokens=10**9, usd=1000.0),
+                model_options={"price": PRICE},
+            ),
+            definition="d",
+        )
+        for name in names
+    )
+    handle = await stage.client.start_workflow(
+        BatchWorkflow.run,
+        BatchOrder(batch=stage.batch),
+        id=batch_workflow_id(stage.batch),
+        task_queue=stage.queue,
+    )
+    budget = BatchBudget(usd=0.5)
+    await handle.execute_update(
+        BatchWorkflow.submit, Submission(jobs=orders, concurrency=2, budget=budget)
+    )
+    state = await handle.result()
+    assert set(state.ended.values()) == {JobStatus.BUDGET}
+    outcomes: list[JobOutcome] = []
+    for name in names:
+        stage.started.append(job_workflow_id(JobKey(batch=stage.batch, job=name)))
+        job = stage.client.get_workflow_handle(stage.started[-1], result_type=JobOutcome)
+        outcomes.append(await job.result())
+    assert 0.3 < sum(outcome.cost_usd for outcome in outcomes) <= 0.5
+    words = "what is left of the batch's budget ($0.50) holds no other call"
+    assert all(outcome.reason.startswith(words) for outcome in outcomes)
+    await replayer().replay_workflow(await handle.fetch_history())

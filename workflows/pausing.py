@@ -1,0 +1,45 @@
+"""A job that is paused: no turn begins until somebody has it go on. It holds no worker, and the
+time is not worked for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from workflows.messages import JobOrder
+    from workflows.moment import Moment
+
+
+class Pausing:
+    """Whether one job is paused. ``wished`` is what was last asked for, and not looked at yet."""
+
+    def __init__(self, order: JobOrder, moment: Moment) -> None:
+        self._moment = moment
+        self.wished = order.paused
+        self.paused = order.paused
+
+    def look(self) -> None:
+        """Take note of what was asked for; see ``Moment``."""
+        self.paused = self.wished
+
+    @property
+    def carried(self) -> dict[str, Any]:
+        """What the order of the run that goes on says."""
+        return {"paused": self.wished}
+
+    async def wait(self) -> None:
+        """Wait until the job is to go on, no longer than it may last."""
+        await self._moment.after(self._resumed(), lambda _: 0.0)
+
+    async def _resumed(self) -> None:
+        with contextlib.suppress(asyncio.TimeoutError):
+            await workflow.wait_condition(
+                lambda: not self.wished,
+                timeout=self._moment.until_deadline(),
+                timeout_summary="paused",
+            )
