@@ -33,7 +33,8 @@ COMMANDS = [
         "cost",
     ),
     *("replay", "fork", "divergences", "compare"),
-    *("export", "verify", "codec", "send", "condense", "cancel", "schema"),
+    *("export", "verify", "codec", "send", "condense"),
+    *("pause", "resume", "cancel", "limits", "schema"),
     *("approvals", "approve", "reject", "init", "doctor", "workspace"),
 ]
 
@@ -93,7 +94,10 @@ def test_the_options_of_the_connection_come_together(capsys: pytest.CaptureFixtu
         "verify",
         "send",
         "condense",
+        "pause",
+        "resume",
         "cancel",
+        "limits",
     }
     reaching |= {"approve", "reject", "init", "doctor"}
     assert {name for name, options in taking.items() if options} == reaching

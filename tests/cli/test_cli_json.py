@@ -97,8 +97,10 @@ def test_every_document_has_its_pinned_shape(cli: CommandLine, tmp_path: Path) -
     slow = cli.jobs("id: c, model: scripted/c.py", batch="slow", name="slow.yaml")
     process = cli.start("run", slow, "--json")
     wait_for(lambda: cli.turns("slow", "c") >= 2, "two turns have ended", process)
-    for command, more in (("send", ["hello"]), ("condense", []), ("cancel", [])):
+    for command, more in (("send", ["hello"]), ("condense", []), ("pause", []), ("resume", [])):
         printed(command, "slow/c", *more)
+    printed("pause", "--where", "batch=slow and turns>0", of="pause --where")
+    printed("cancel", "slow/c")
     printed.lines(Done(process.wait(120), *process.communicate()))
     printed("errors", "slow")
     printed("watch", "slow")

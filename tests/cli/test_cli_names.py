@@ -90,7 +90,8 @@ def test_names_that_are_none(store: ObjectStore, given: str, message: str) -> No
 
 
 @pytest.mark.parametrize(
-    "arguments", [["log"], ["show"], ["send", "text"], ["condense"], ["cancel"]]
+    "arguments",
+    [["log"], ["show"], ["send", "text"], ["condense"], ["pause"], ["resume"], ["cancel"]],
 )
 def test_every_command_exits_2(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
