@@ -537,10 +537,7 @@ class JobWorkflow(Ordered):
         stop = self.job.stop(self.moment.now) or await self.replaying.begin_turn()
         # Of a record that has just ended, no time was asked.
         stop = stop or self.job.stop(self.moment.now)
-        while stop is None and self.pausing.paused:
-            self.phase = Phase.PAUSED
-            await self.pausing.wait()
-            stop = self.job.stop(self.moment.now)
+        stop = stop or await self.rest()
         if stop is None and self.slices.needed(self.job.turn):
             self.phase = Phase.GRANT
             await self.slices.granted(self.job.turn)
@@ -550,7 +547,16 @@ class JobWorkflow(Ordered):
         if stop is not None or self.job.sleeping.state is None:
             return stop
         self.phase = Phase.ASLEEP
-        return await self.asleep.sleep()
+        return await self.asleep.sleep() or await self.rest()
+
+    async def rest(self) -> Stop | None:
+        """Wait as long as the job is paused; a stop, if it outlives its deadline meanwhile."""
+        stop: Stop | None = None
+        while stop is None and self.pausing.paused:
+            self.phase = Phase.PAUSED
+            await self.pausing.wait()
+            stop = self.job.stop(self.moment.now)
+        return stop
 
     async def go_on(self) -> None:
         """Between two turns: a checkpoint now and then, and on from it in another run if this one
