@@ -4,7 +4,6 @@ expression holds.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -79,6 +78,8 @@ def act_on(
         InputError: if nothing or too much is named, or the expression is none.
         NotFound: if there is no such job.
     """
+    import asyncio
+
     if (job is None) == (batch is None and where is None):
         raise InputError("name one job, or several with --batch or --where")
     if job is not None:
@@ -107,6 +108,8 @@ async def _several(
     act: Act,
     hold: Literal["pause", "resume"] | None,
 ) -> Sequence[tuple[JobKey, str | None]]:
+    import asyncio
+
     from runtime.base.values import JobKey
     from runtime.cli.stores import archive_of
     from runtime.client.control import Control
