@@ -488,7 +488,10 @@ class ServersListed(Worked):
 
 
 class JobEnd(Contract, Aftermath):
-    """The end of a run: the last step's digest chain closes with it."""
+    """The end of a run: the last step's digest chain closes with it.
+
+    ``hand_patch``: what the job changed in its files is archived too, as a patch.
+    """
 
     key: JobKey
     turn: int
@@ -496,6 +499,7 @@ class JobEnd(Contract, Aftermath):
     status: str
     reason: str
     result: Any = None
+    hand_patch: bool = False
     usage: Usage = Usage()
     cost_usd: float = 0.0
     events: tuple[dict[str, Any], ...] = ()

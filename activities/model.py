@@ -25,8 +25,10 @@ from runtime.archive.recorded import replied_at
 from runtime.archive.signing import signer_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.failpoints import failpoint
+from runtime.base.redaction.redactor import redactor_of
 from runtime.base.values import JobKey, StepRef
 from runtime.history.condensers.request import SummaryForm
+from runtime.workspace.handed import hand_over
 
 __all__ = ["ModelActivities", "warm"]
 
@@ -124,7 +126,14 @@ class ModelActivities:
         end = await asyncio.to_thread(masked_end, end)
         archive = JobArchive.of(self._store, end.key)
         run = activity.info().workflow_run_id or ""
-        new = NewEnd.like(end, run=run, ended_at=datetime.now(UTC).isoformat())
+        patch = None
+        if end.hand_patch:
+            redactor = redactor_of(end.redact)
+            patch = await asyncio.to_thread(
+                hand_over, archive, run, end.turn, end.workspace, redactor
+            )
+            failpoint("end.after_patch")
+        new = NewEnd.like(end, run=run, ended_at=datetime.now(UTC).isoformat(), patch=patch)
         ref = await asyncio.to_thread(archive.write_end, new, self._signer)
         if self._ended is not None:
             await asyncio.to_thread(self._ended, end.key)

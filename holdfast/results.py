@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from runtime.archive.handed import handed_patch
 from runtime.archive.job import JobArchive
 from runtime.archive.reader import JobReader
 from runtime.archive.stores import ObjectStore
@@ -42,6 +43,12 @@ class JobResult:
     def succeeded(self) -> bool:
         """Whether it ended by ``finish``."""
         return self.status is JobStatus.SUCCEEDED
+
+    def patch(self) -> bytes:
+        """The patch that was handed over with the result; empty if none was."""
+        archive = JobArchive(self.reader().store, self.batch, self.id)
+        end = archive.end(self.run)
+        return b"" if end is None else handed_patch(archive, end)
 
     def reader(self) -> JobReader:
         """What the archive has of the job."""

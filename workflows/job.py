@@ -614,6 +614,7 @@ class JobWorkflow(Ordered):
                 status=stop.status.value,
                 reason=stop.reason,
                 result=stop.result,
+                hand_patch=stop.patch,
                 usage=job.ledger.usage,
                 cost_usd=job.ledger.cost_usd,
                 execution=self.replaying.told_in(execution),

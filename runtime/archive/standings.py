@@ -8,6 +8,7 @@ from typing import Any
 
 from runtime.archive.forms import End, Step
 from runtime.archive.gaps import readable
+from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
 from runtime.base.errors import ObjectCorrupt
 from runtime.base.standings import DAMAGED, OPEN
@@ -36,9 +37,9 @@ class ArchivedStanding:
 class ResultRow:
     """What came of a job, as a row of ``holdfast results``.
 
-    ``seconds`` is from the first call of the newest run's timeline to its end, None while that is
-    open. ``retries`` counts how often the job was begun anew. ``score`` and ``remarks`` are its
-    check's, if it has one.
+    ``patch`` tells of the one that was handed over with the result. ``seconds`` is from the first
+    call of the newest run's timeline to its end, None while that is open. ``retries`` counts how
+    often the job was begun anew. ``score`` and ``remarks`` are its check's, if it has one.
     """
 
     batch: str
@@ -46,6 +47,7 @@ class ResultRow:
     status: str
     reason: str = ""
     result: Any = None
+    patch: dict[str, Any] | None = None
     turns: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
@@ -100,6 +102,7 @@ def result_row(archive: JobArchive) -> ResultRow:
         status=found.status,
         reason=found.reason,
         result=found.end.result if found.end is not None else None,
+        patch=told_patch(archive, found.end),
         turns=found.turns,
         tokens=found.tokens,
         cost_usd=found.cost_usd,

@@ -6,6 +6,9 @@ statement reaches (it may have 1,000 effects).
 
 from __future__ import annotations
 
+HANDED_PATCH = 780_000
+"""The patch that is handed over with a job's result is archived as an effect of the last turn."""
+
 WAIT_EFFECTS = 800_000
 """The readings of a sleeping job's ticks are archived as effects of the turn that it fell asleep
 in, from this number on.

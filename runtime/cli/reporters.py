@@ -137,6 +137,9 @@ class PlainReporter:
             if (left := job["workspace"]) is not None and left["changed"]:
                 paths = counted(left["changed"], "path")
                 say(f"{job['job']}: {paths} changed: holdfast workspace diff {job['job']}")
+            if (patch := job["patch"]) is not None:
+                told = f"a patch of {counted(patch['paths'], 'path')}, {patch['bytes']:,} bytes"
+                say(f"{job['job']}: {told}: holdfast workspace patch {job['job']} --handed")
             if left is not None and left["kept"]:
                 files = counted(len(left["kept"]), "file")
                 say(

@@ -44,9 +44,13 @@ def document(row: ResultRow) -> dict[str, Any]:
 
 
 def flat(row: ResultRow) -> dict[str, Any]:
-    """A row as the cells of a table: the result as JSON in text."""
+    """A row as the cells of a table: the result and the patch as JSON in text."""
     cells: dict[str, Any] = {name: getattr(row, name) for name in COLUMNS}
-    return {**cells, "result": None if row.result is None else json.dumps(row.result)}
+    return {**cells, **{name: _cell(cells[name]) for name in ("result", "patch")}}
+
+
+def _cell(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)
 
 
 class JsonArray:

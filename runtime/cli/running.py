@@ -373,6 +373,7 @@ def _summary(control: Control, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
                 "tokens": last.usage.total if last else 0,
                 "cost_usd": last.cost_usd if last else 0.0,
                 "workspace": left.model_dump(mode="json") if left else None,
+                "patch": control.patch(outcome) if outcome else None,
             }
         )
     return summary

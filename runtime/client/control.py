@@ -31,6 +31,7 @@ from activities.batch_contracts import PageRef
 from activities.contracts import Decision
 from runtime.archive import keys
 from runtime.archive.catalog import all_jobs, archive_id
+from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
 from runtime.archive.pages import paged, read_page, write_page
 from runtime.archive.stores import ObjectStore
@@ -439,6 +440,13 @@ class Control:
         """The result that the job's ``finish`` was given, from the archive."""
         end = JobArchive.of(self.store, outcome.key).end(outcome.run)
         return None if end is None else end.result
+
+    def patch(self, outcome: JobOutcome) -> dict[str, Any] | None:
+        """The patch that was handed over with the result, as results tell of it; None if none
+        was.
+        """
+        archive = JobArchive.of(self.store, outcome.key)
+        return told_patch(archive, archive.end(outcome.run))
 
     def workspace(self, outcome: JobOutcome) -> LeftWorkspace | None:
         """What the job left of its own workspace, from the archive; None if it has none."""

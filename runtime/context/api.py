@@ -169,6 +169,14 @@ FINISH = Signature(
     "finish", (Parameter("result", "Any", "None"),), "None", "ends the job with this result"
 )
 
+FINISH_WITH_PATCH = Signature(
+    "finish",
+    (*FINISH.parameters, Parameter("patch", "bool", "False")),
+    "None",
+    f"{FINISH.doc}; patch=True hands over what it changed in its files, as a patch",
+)
+"""That of a job that may change its workspace."""
+
 _PATH = Parameter("path", "str | PathLike[str]")
 
 HANDS: tuple[Signature, ...] = (
@@ -326,6 +334,11 @@ HAND_NAMES: frozenset[str] = frozenset(s.name for s in HANDS)
 def names(*, hands: bool) -> frozenset[str]:
     """The names of the contract that a statement cannot bind."""
     return NAMES | HAND_NAMES if hands else NAMES
+
+
+def finish(*, hands: bool) -> Signature:
+    """How a job ends itself."""
+    return FINISH_WITH_PATCH if hands else FINISH
 
 
 def by_spelling(signatures: tuple[Signature, ...]) -> dict[str, Signature]:

@@ -113,6 +113,7 @@ def type_stubs(
         _OPEN,
         *([_class("CommandResult", api.COMMAND_RESULT, ())] if hands else []),
         *_functions(),
+        _function(api.finish(hands=hands)),
         *(f"class {OUTCOME_UNKNOWN}(Exception): ..." for _ in range(any_once(tools, servers))),
         *(_function(signature) for signature in api.HANDS if hands),
         *(tool.stub for tool in tools),
@@ -130,7 +131,7 @@ def _handles() -> tuple[str, ...]:
 
 @cache
 def _functions() -> tuple[str, ...]:
-    return tuple(_function(signature) for signature in (*api.FUNCTIONS, api.CONDENSE, api.FINISH))
+    return tuple(_function(signature) for signature in (*api.FUNCTIONS, api.CONDENSE))
 
 
 def any_once(tools: Iterable[Tool], servers: Iterable[ServerListing] = ()) -> bool:
@@ -211,7 +212,7 @@ def contract_text(
         _servers(servers, approvals),
         _ONCE if any_once(tools, servers) else "",
         _APPROVAL if _any_asked(tools, servers, writable, approvals) else "",
-        _finish(result_schema),
+        _finish(result_schema, hands=writable is not None),
         _LIMITS.format(modules=", ".join(MODULES)),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -470,10 +471,11 @@ A call marked (once) is made at most once. One that something cut off raises {OU
 not. Find out which before you call again."""
 
 
-def _finish(schema: Mapping[str, Any] | None) -> str:
+def _finish(schema: Mapping[str, Any] | None, *, hands: bool) -> str:
+    finish = api.finish(hands=hands)
     lines = [
         "# Finish",
-        f"{api.FINISH.name}({api.FINISH.shape()}): {api.FINISH.doc}; plain data only.",
+        f"{finish.name}({finish.shape()}): {finish.doc}; plain data only.",
     ]
     if schema is None:
         lines.append("Any plain value will do.")

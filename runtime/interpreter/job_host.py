@@ -111,9 +111,12 @@ class ServerRequest(Value):
 
 @dataclass(frozen=True)
 class Finished:
-    """The result that ``finish`` was given, after it passed the job's schema."""
+    """The result that ``finish`` was given, after it passed the job's schema; ``patch``: what the
+    job changed is handed over with it.
+    """
 
     result: Any
+    patch: bool = False
 
 
 @dataclass
@@ -362,10 +365,11 @@ class JobHost:
         return Effect(kind, name, question, call)
 
     def _finish(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
-        if len(args) + len(kwargs) > 1 or set(kwargs) - {"result"}:
-            return Failure("TypeError", "finish() takes one argument: finish(result)")
         try:
-            result = plain(args[0] if args else kwargs.get("result"), "result")
+            given = api.finish(hands=self.outputs is not None).bind(args, kwargs)
+            result = plain(given.get("result"), "result")
+        except Refused as refused:
+            return Failure(refused.raised.type, refused.raised.message)
         except TypeError as error:
             return Failure("TypeError", f"finish(): {error}")
         if _size(result) > MAX_REQUEST_BYTES:
@@ -375,7 +379,7 @@ class JobHost:
             )
         if (problem := _schema_problem(result, self.result_schema)) is not None:
             return Failure("ValueError", f"finish(): {problem}; the job goes on")
-        self.finished = Finished(result)
+        self.finished = Finished(result, patch=given.get("patch") is True)
         return Given(None)
 
     def _condense(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:

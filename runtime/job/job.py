@@ -527,8 +527,8 @@ class Job:
             self.request_condensation(RequestSource.MODEL)
         if (waits := self.graph.take_waits()) and execution.status is ExecutionStatus.OK:
             self.sleeping.fall_asleep(self.graph, waits, now)
-        if (result := statement.finished()) is not None:
-            self._finished = Stop(JobStatus.SUCCEEDED, "finished", result.result)
+        if (given := statement.finished()) is not None:
+            self._finished = Stop(JobStatus.SUCCEEDED, "finished", given.result, patch=given.patch)
 
     def closing(self) -> tuple[dict[str, Any] | None, tuple[dict[str, Any], ...]]:
         """The last statement's execution and the nodes it changed, which no further step will

@@ -36,13 +36,14 @@ class Cause(StrEnum):
 @dataclass(frozen=True)
 class Stop:
     """The end of a job: its status, the reason in words, the result that ``finish`` was given, and
-    what made it fail, if it has failed.
+    what made it fail, if it has failed. ``patch``: what it changed is handed over with the result.
     """
 
     status: JobStatus
     reason: str
     result: Any = None
     cause: Cause | None = None
+    patch: bool = False
 
 
 WITHDRAWN = Stop(JobStatus.CANCELLED, "cancelled before it began")

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.server]
 STATEMENTS = [
     "print(open('a.py').read())\nedit('a.py', 'two', 'TWO')\nv = view('a.py', freq='Sync')",
     "r = sh('echo more >> a.py; exit 3')\nprint(r.exit_code, open('a.py').read())\nmove('a.py', 'b.py')",
-    "write('c.txt', 'new')\nfinish('done')",
+    "write('c.txt', 'new')\nfinish('done', patch=True)",
 ]
 
 
@@ -29,6 +29,10 @@ def test_what_a_real_job_did_can_be_asked(cli: CommandLine, tmp_path: Path) -> N
     done = cli("run", cli.jobs(f"id: real, model: scripted/a.json, {workspace}", batch="hands"))
     assert done.code == 0, done.err
     assert "hands/real: 3 paths changed: holdfast workspace diff hands/real\n" in done.out
+    handed = cli("workspace", "patch", "hands/real", "--handed")
+    assert cli("verify", "hands/real").code == 0
+    assert handed.out == cli("workspace", "patch", "hands/real").out
+    assert cli("results", "hands", "--json").json()[0]["patch"]["text"] == handed.out
     rows = cli("log", "hands/real", "--effects", "--json").json()["effects"]
     changes = [row for row in rows if row["kind"] == "change"]
     assert [(row["turn"], row["effect"], row["name"], row["exit_code"]) for row in changes] == [

@@ -17,6 +17,20 @@ class Signature(Value):
     value: str
 
 
+class HandedPatch(Value):
+    """A patch that is handed over with a job's result: where the archive has it, its digest and its
+    bytes, and how many paths differ. ``masked`` values in it are masks; ``untold`` has a line for
+    what no patch tells.
+    """
+
+    address: str
+    digest: Digest
+    bytes: int
+    paths: int
+    masked: int = 0
+    untold: tuple[str, ...] = ()
+
+
 class NewEnd(Aftermath):
     """The end of a run, to be archived. ``parent`` is the last step, ``turn`` its turn."""
 
@@ -26,6 +40,7 @@ class NewEnd(Aftermath):
     status: str
     reason: str = ""
     result: Any = None
+    patch: Annotated[HandedPatch | None, LeftOut()] = None
     usage: Usage = Usage()
     cost_usd: float = 0.0
     ended_at: str = ""
