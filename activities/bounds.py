@@ -24,6 +24,7 @@ from activities.contracts import (
     SummaryCall,
     ToolRequest,
     TurnCall,
+    WorkspaceChange,
     WorkspaceOpen,
 )
 from runtime.base.spec.servers import ServerSpec
@@ -80,6 +81,8 @@ def named_by(argument: Any) -> Iterator[tuple[str, Path]]:
             yield "the workspace", Path(workspace)
         case FileCall(workspace=workspace, held=None):
             yield "the workspace", Path(workspace)
+        case WorkspaceChange(tool=ToolRequest() as call):
+            yield from named_by(call)
         case ToolRequest(server=ServerSpec() as server):
             yield from _command(server)
         case ServersQuestion(servers=servers):

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from activities.contracts import WorkspaceChange
 from activities.setups import Setups
@@ -20,6 +20,8 @@ from runtime.tools.environment import named_secrets
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.excluded import excluded
 from runtime.workspace.checkouts.taking import Difference, Digests, differing, left_in
+
+R = TypeVar("R")
 
 SHOWN_CHARS = 6_000
 """Characters of each end of a stream that a statement is given."""
@@ -117,19 +119,32 @@ class Commands:
         stop: threading.Event,
         on_line: Callable[[str], None],
     ) -> tuple[Finished, str, list[str]]:
-        """In the files themselves: what it changed is found by looking at all of them."""
-        version, leave = change.held.version, excluded(change.writable.exclude)
-        checkout = self._checkouts.of(change.key, linked=False)
-        with checkout.at(version, alone=True, seconds=WAIT_SECONDS) as files:
+        """In the files themselves."""
+
+        def work(files: Path) -> Finished:
             place = Place(directory=files, setup=setup)
             finished = sandbox.run(command, place, *streams, on_beat=on_line, stop=stop)
             _check_stop(stop)
+            return finished
+
+        return self.in_files(change, work)
+
+    def in_files(
+        self, change: WorkspaceChange, work: Callable[[Path], R]
+    ) -> tuple[R, str, list[str]]:
+        """What some work comes to in the files themselves, the version after it, and what was
+        dropped: what it changed is found by looking at all of them.
+        """
+        version, leave = change.held.version, excluded(change.writable.exclude)
+        checkout = self._checkouts.of(change.key, linked=False)
+        with checkout.at(version, alone=True, seconds=WAIT_SECONDS) as files:
+            done = work(files)
             failpoint("hands.command.after")
             before = self._trees.tree(version)
             found = differing(files, before, leave, self._digests)
             after = self._version(version, found)
             checkout.settle(found.left, before, self._trees.tree(after))
-        return finished, after, found.dropped
+        return done, after, found.dropped
 
     def _version(self, before: str, found: Difference) -> str:
         if not found.changes:

@@ -291,12 +291,50 @@ class Decision(Contract):
     kept: tuple[tuple[str | int, ...], ...] = ()
 
 
+class ToolRequest(Contract):
+    """One call of a job's tool.
+
+    ``effect`` numbers the statement's effects from 0; ``recorded`` answers without a call.
+    ``often``, ``timeout`` and ``retries`` are the tool's ``effect``, and so on. One of an MCP
+    ``server`` is named by what the server calls it, and has the ``digest`` of the job's record.
+    ``decision`` is that of a person who was asked about it. ``secrets`` are the names of those that
+    the tool is given.
+    """
+
+    key: JobKey
+    turn: int
+    effect: int
+    tool: str
+    search_path: str
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+    often: EffectClass = EffectClass.IDEMPOTENT
+    timeout: float | None = None
+    retries: int = 0
+    secrets: tuple[str, ...] = ()
+    server: ServerSpec | None = None
+    digest: str = ""
+    decision: Decision | None = None
+    redact: Redaction = Redaction()
+    recorded: EffectName | None = None
+
+    @property
+    def target(self) -> str:
+        """What the process of the tool knows it by."""
+        return self.tool if self.server is None else f"{self.digest} {self.tool}"
+
+    @property
+    def called(self) -> str:
+        """What people know it by."""
+        return self.tool if self.server is None else f"{self.server.name}.{self.tool}"
+
+
 class WorkspaceChange(Contract):
     """One effect on a workspace: a function from a version to a version.
 
     ``operation`` is ``sh``, ``write``, ``edit``, ... with its ``arguments``. ``effect`` numbers the
     statement's effects from 0; ``recorded`` answers without doing anything. ``decision`` is that of
-    a person who was asked about it.
+    a person who was asked about it. ``tool`` is the call of one that works on the files.
     """
 
     key: JobKey
@@ -306,6 +344,7 @@ class WorkspaceChange(Contract):
     writable: Writable
     operation: str
     arguments: dict[str, Any] = Field(default_factory=dict)
+    tool: ToolRequest | None = None
     decision: Decision | None = None
     redact: Redaction = Redaction()
     recorded: EffectName | None = None
@@ -421,44 +460,6 @@ class ApprovalQuestion(Contract):
 
 class Asked(Worked):
     """A question stands in the archive."""
-
-
-class ToolRequest(Contract):
-    """One call of a job's tool.
-
-    ``effect`` numbers the statement's effects from 0; ``recorded`` answers without a call.
-    ``often``, ``timeout`` and ``retries`` are the tool's ``effect``, and so on. One of an MCP
-    ``server`` is named by what the server calls it, and has the ``digest`` of the job's record.
-    ``decision`` is that of a person who was asked about it. ``secrets`` are the names of those that
-    the tool is given.
-    """
-
-    key: JobKey
-    turn: int
-    effect: int
-    tool: str
-    search_path: str
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = Field(default_factory=dict)
-    often: EffectClass = EffectClass.IDEMPOTENT
-    timeout: float | None = None
-    retries: int = 0
-    secrets: tuple[str, ...] = ()
-    server: ServerSpec | None = None
-    digest: str = ""
-    decision: Decision | None = None
-    redact: Redaction = Redaction()
-    recorded: EffectName | None = None
-
-    @property
-    def target(self) -> str:
-        """What the process of the tool knows it by."""
-        return self.tool if self.server is None else f"{self.digest} {self.tool}"
-
-    @property
-    def called(self) -> str:
-        """What people know it by."""
-        return self.tool if self.server is None else f"{self.server.name}.{self.tool}"
 
 
 class ToolResult(Worked):

@@ -24,6 +24,7 @@ from activities._recorded_effects import NOT_RECORDED, Address
 from activities.approvals import keep_decision, rejected
 from activities.commands import Commands, Ran
 from activities.contracts import (
+    ToolResult,
     WorkspaceChange,
     WorkspaceChanged,
     WorkspaceOpen,
@@ -32,6 +33,7 @@ from activities.contracts import (
 from activities.record import EffectName
 from activities.setups import Setups, masked_log
 from activities.versions import Versions
+from activities.workspace_tools import WorkspaceTools
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_effect, recorded_stream
 from runtime.archive.stores import ObjectStore
@@ -46,6 +48,7 @@ from runtime.base.redaction.redactor import Redactor, redactor_of
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import SandboxFailed, SandboxUnavailable
 from runtime.sandbox.setup import SetupFailed
+from runtime.tools.host import ToolHosts
 from runtime.trees import editing
 from runtime.trees.editing import Edited
 from runtime.trees.entries import Changes, Entry, shown
@@ -75,12 +78,15 @@ class _Changing(Exception):
 class HandsActivities:
     """``open_workspace`` and ``change_workspace``."""
 
-    def __init__(self, store: ObjectStore, versions: Versions) -> None:
+    def __init__(
+        self, store: ObjectStore, versions: Versions, tools: ToolHosts | None = None
+    ) -> None:
         self._store = store
         self._trees = versions.checkouts.trees
         self._digests = Digests()
         self._setups = Setups(versions)
         self._commands = Commands(versions, self._setups, self._digests)
+        self._tools = WorkspaceTools(self._commands, tools or ToolHosts())
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="holdfast-hands")
 
     @activity.defn(name="open_workspace")
@@ -130,13 +136,18 @@ class HandsActivities:
             await self._in_thread(lambda: keep_decision(archive, run, change, decision))
             if not decision.approved:
                 version = change.held.version
-                told = rejected(change.operation, decision)
+                name = change.operation
+                if change.tool is not None:
+                    name = change.tool.called.rpartition(":")[2]
+                told = rejected(name, decision)
                 return WorkspaceChanged(version=version, base=version, **told), {}
         command = str(change.arguments.get("command", "")).strip().partition("\n")[0]
+        if change.tool is not None:
+            command = change.tool.called
         return await self._beating(
             command,
             redactor_of(change.redact),
-            lambda stop, line: self._carried_out(change, stop, line),
+            lambda stop, line: self._carried_out(change, archive, run, stop, line),
         )
 
     def _recorded(
@@ -242,7 +253,12 @@ class HandsActivities:
                 await asyncio.wait({working})
 
     def _carried_out(
-        self, change: WorkspaceChange, stop: threading.Event, line: list[str]
+        self,
+        change: WorkspaceChange,
+        archive: JobArchive,
+        run: str,
+        stop: threading.Event,
+        line: list[str],
     ) -> tuple[WorkspaceChanged, Mapping[str, bytes]]:
         version = change.held.version
         redactor = redactor_of(change.redact)
@@ -250,6 +266,9 @@ class HandsActivities:
             if change.operation == "sh":
                 ran = self._commands.run(change, stop, line.append)
                 return self._ran(change, ran), ran.texts
+            if change.tool is not None:
+                made, after_it = self._tools.run(change, change.tool, archive, run, stop)
+                return self._tool_ran(change, made, after_it, redactor), {}
             before = self._trees.tree(version)
             edited = self._edited(before, change.operation, change.arguments)
             leave = excluded(change.writable.exclude)
@@ -280,6 +299,19 @@ class HandsActivities:
                 {},
             )
         return _told(version, before, after, value), {}
+
+    def _tool_ran(
+        self, change: WorkspaceChange, made: ToolResult, after: str, redactor: Redactor
+    ) -> WorkspaceChanged:
+        version = change.held.version
+        told = _told(version, self._trees.tree(version), self._trees.tree(after), None)
+        return told.model_copy(
+            update={
+                "value": redactor.value(made.value),
+                "error_type": made.error_type,
+                "error_message": redactor.text(made.error_message),
+            }
+        )
 
     def _ran(self, change: WorkspaceChange, ran: Ran) -> WorkspaceChanged:
         version = change.held.version

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar, overload
 
 from runtime.base.errors import InputError
-from runtime.tools.functions import check_function
+from runtime.tools.functions import check_function, check_workspace
 from runtime.tools.marks import Marks
 
 __all__ = ["tool"]
@@ -26,6 +26,7 @@ def tool(
     timeout: float | str | None = ...,
     retries: int = ...,
     approval: Approval = ...,
+    workspace: bool = ...,
 ) -> Callable[[F], F]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -35,6 +36,8 @@ def tool(
     timeout: float | str | None = None,
     retries: int = 0,
     approval: Approval = "never",
+    workspace: bool = False,
+    queue: str | None = None,
 ) -> Any:
     """Say that a function is a tool, and how its calls are made; have what a jobs file would refuse
     refused where it is written. The function stays what it is.
@@ -48,15 +51,27 @@ def tool(
         timeout: seconds, or a text such as ``"5m"``, after which a call's process is ended.
         retries: how often a call is made again that raised or whose process ended; not of ``once``.
         approval: whether a person is asked before a call: ``always``, or ``once-per-args``.
+        workspace: it works on the job's own files, whose directory it gets as its keyword-only
+            parameter ``workspace``; what it leaves there is the job's next version.
+        queue: not there yet, and refused.
 
     Raises:
         InputError: it is a generator, has a parameter without an annotation, or a name that
             statements know otherwise; or the marks contradict each other.
     """
-    marks = Marks.checked(effect=effect, timeout=timeout, retries=retries, approval=approval)
+    if queue is not None:
+        raise InputError(
+            "queue= is not there yet: every worker of a batch takes its tools' calls, and none"
+            " serves a task queue of tools alone; start workers only where the tool can run"
+        )
+    marks = Marks.checked(
+        effect=effect, timeout=timeout, retries=retries, approval=approval, workspace=workspace
+    )
 
     def marked(function: F) -> F:
         _check(function)
+        if workspace:
+            check_workspace(inspect.signature(function), function.__name__)
         marks.put_on(function)
         return function
 

@@ -17,6 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.values import JobKey
     from runtime.context.outcomes import Refused
     from runtime.interpreter.approved import other_request, shown_arguments
+    from runtime.interpreter.hands import TOOL
     from runtime.interpreter.host import Effect, EffectKind
     from workflows.calling import result_of
     from workflows.moment import Moment
@@ -105,6 +106,9 @@ def _approval_of(spec: JobSpec, effect: Effect) -> Approval:
     """What the jobs file says of a command or a tool, else what the tool says itself."""
     match effect.kind:
         case EffectKind.TOOL | EffectKind.SERVER:
+            tools = (tool.approval for tool in spec.tools if tool.name == effect.name)
+            return spec.approvals.of_tool(effect.name, next(tools, Approval.NEVER))
+        case EffectKind.CHANGE if effect.request.operation == TOOL:
             tools = (tool.approval for tool in spec.tools if tool.name == effect.name)
             return spec.approvals.of_tool(effect.name, next(tools, Approval.NEVER))
         case EffectKind.CHANGE if effect.request.operation == "sh":

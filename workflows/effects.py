@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -35,7 +36,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.context.payloads import Preparation
     from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult, ReadStatus
     from runtime.interpreter.approved import other_request
-    from runtime.interpreter.hands import ChangeRequest
+    from runtime.interpreter.hands import TOOL, ChangeRequest
     from runtime.interpreter.host import Effect, EffectKind
     from runtime.interpreter.job_host import ServerRequest
     from runtime.job.sleeping import Sleep
@@ -100,20 +101,8 @@ class Effects:
                 )
                 return done.timeless, done.worked
             case EffectKind.TOOL:
-                tool = next(tool for tool in self.spec.tools if tool.name == request.tool)
-                call = ToolRequest(
-                    tool=tool.target,
-                    search_path=tool.search_path,
-                    args=request.args,
-                    kwargs=request.kwargs,
-                    often=tool.effect,
-                    timeout=tool.timeout,
-                    retries=tool.retries,
-                    secrets=self.spec.secrets,
-                    redact=self.spec.redact,
-                    **place,
-                )
-                route = {} if call.recorded is not None else self.routing.of_tool(tool.target)
+                call = self._tool_request(request.tool, request.args, request.kwargs, place)
+                route = {} if call.recorded is not None else self.routing.of_tool(call.tool)
                 done = await self._call(
                     "call_tool", call, ToolResult, request.tool, TOOL_LIMIT, place, **route
                 )
@@ -122,6 +111,23 @@ class Effects:
             case EffectKind.SERVER:
                 done = await self._server_call(request, place)
                 return done.timeless, done.worked
+
+    def _tool_request(
+        self, name: str, args: Sequence[Any], kwargs: dict[str, Any], place: dict[str, Any]
+    ) -> ToolRequest:
+        tool = next(tool for tool in self.spec.tools if tool.name == name)
+        return ToolRequest(
+            tool=tool.target,
+            search_path=tool.search_path,
+            args=tuple(args),
+            kwargs=kwargs,
+            often=tool.effect,
+            timeout=tool.timeout,
+            retries=tool.retries,
+            secrets=self.spec.secrets,
+            redact=self.spec.redact,
+            **place,
+        )
 
     async def _server_call(self, request: ServerRequest, place: dict[str, Any]) -> ToolResult:
         """A call of a tool as its server offered it when the job began."""
@@ -190,15 +196,21 @@ class Effects:
         held, writable = self._held(), self.spec.writable
         if held is None or writable is None:
             raise RuntimeError("a job without a workspace of its own cannot change it")
+        given = request.arguments
+        tool = None
+        if request.operation == TOOL:
+            tool = self._tool_request(request.path, given["args"], given["kwargs"], place)
+            given = {}
         change = WorkspaceChange(
+            tool=tool,
             held=held,
             writable=writable,
             operation=request.operation,
-            arguments=request.arguments,
+            arguments=given,
             redact=self.spec.redact,
             **place,
         )
-        limit = READ_LIMIT
+        limit = READ_LIMIT if tool is None else TOOL_LIMIT
         if request.operation == "sh":
             limit = timedelta(seconds=request.arguments["timeout"]) + COMMAND_SLACK
         summary = f"{request.operation} {request.path}"[:120]

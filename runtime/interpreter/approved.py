@@ -19,6 +19,8 @@ def shown_arguments(effect: Effect) -> tuple[tuple[Any, ...], dict[str, Any]]:
     request = effect.request
     if effect.kind is not EffectKind.CHANGE:
         return getattr(request, "args", ()), request.kwargs
+    if request.operation == hands.TOOL:
+        return tuple(request.arguments["args"]), request.arguments["kwargs"]
     given = dict(request.arguments)
     command = given.pop("command")
     return (command,), {name: value for name, value in given.items() if value != _UNSAID[name]}
@@ -37,6 +39,8 @@ def other_request(effect: Effect, arguments: dict[str, Any], kept: Sequence[Plac
     except (LookupError, TypeError) as error:
         raise Refused(ValueError, "what was to stay is not there") from error
     request = effect.request
+    if effect.kind is EffectKind.CHANGE and request.operation == hands.TOOL:
+        return hands.asked_of_tool(effect.name, given)
     if effect.kind is EffectKind.CHANGE:
         return hands.asked(effect.name, tuple(given["args"]), given["kwargs"])
     fields = {name: given[name] for name in type(request).model_fields if name in given}

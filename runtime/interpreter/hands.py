@@ -22,6 +22,9 @@ MAX_TIMEOUT = 86_400.0
 MAX_OUTPUTS = 200
 """Streams of commands that ``view`` knows by their text."""
 
+TOOL = "tool"
+"""The operation that is a call of a tool which works on the job's files."""
+
 _SIGNATURES = {signature.name: signature for signature in api.HANDS}
 
 
@@ -107,8 +110,16 @@ def asked_of_system(
             raise Refused(NotImplementedError, f"{operation} is not available in a statement")
 
 
+def asked_of_tool(name: str, arguments: dict[str, Any]) -> ChangeRequest:
+    """The question of a call of a tool that works on the job's files."""
+    given = {"args": list(arguments["args"]), "kwargs": arguments["kwargs"]}
+    return ChangeRequest(operation=TOOL, path=name, arguments=given)
+
+
 def given(operation: str, request: ChangeRequest, value: Any) -> Any:
     """What resumes the call ``operation`` (the contract's function, or the system's)."""
+    if request.operation == TOOL:
+        return value
     match operation:
         case "sh":
             return CommandResult(**value)

@@ -125,7 +125,7 @@ class JobHost:
 
     ``now`` is workflow time in seconds; ``tools`` are the names of the job's tools, ``servers`` its
     MCP servers by their names. ``outputs`` are those of its commands, if it may change its
-    workspace; None: it may not.
+    workspace; None: it may not. ``on_files`` are those of the tools that work on its files.
     """
 
     graph: ContextGraph
@@ -135,6 +135,7 @@ class JobHost:
     now: float
     servers: Mapping[str, ServerListing] = field(default_factory=dict)
     outputs: hands.Outputs | None = None
+    on_files: frozenset[str] = frozenset()
     finished: Finished | None = None
     asked_to_condense: bool = False
     touched: list[str] = field(default_factory=list)
@@ -168,6 +169,8 @@ class JobHost:
             return _computed(args, kwargs)
         if self.outputs is not None and name in api.HAND_NAMES:
             return self._change(name, lambda: hands.asked(name, args, kwargs))
+        if name in self.on_files:
+            return self._change(name, lambda: hands.asked_of_tool(name, _arguments(args, kwargs)))
         if name in self.tools:
             return self._asked(
                 EffectKind.TOOL, name, lambda: ToolRequest(tool=name, **_arguments(args, kwargs))
@@ -278,6 +281,9 @@ class JobHost:
                 if isinstance(answer, Effect)
                 else answer
             )
+        if effect.kind is EffectKind.CHANGE:
+            # What was read before is of another version.
+            self._opened.clear()
         if result.error_type is not None:
             return Failure(result.error_type, result.error_message)
         if effect.kind in {EffectKind.TOOL, EffectKind.SERVER}:
@@ -298,11 +304,11 @@ class JobHost:
             request = question()
         except Refused as refused:
             return Failure(refused.raised.type, refused.raised.message)
+        except TypeError as error:
+            return Failure("TypeError", f"{name}(): {error}")
         return self._asked(EffectKind.CHANGE, name, lambda: request)
 
     def _changed(self, effect: Effect, value: Any) -> Given:
-        # What was read before is of another version.
-        self._opened.clear()
         made = hands.given(effect.name, effect.request, value)
         if isinstance(made, hands.CommandResult) and self.outputs is not None:
             self.outputs.take(made)

@@ -60,6 +60,7 @@ class JobStatement:
             turn=desk.turn,
             now=now,
             outputs=desk.outputs if desk.spec.writable is not None else None,
+            on_files=frozenset(tool.name for tool in desk.spec.tools if tool.workspace),
         )
         names = {tool.name for tool in desk.spec.tools}
         if any_once(desk.spec.tools, desk.servers):
@@ -101,7 +102,7 @@ class JobStatement:
         told = result.model_dump(mode="json")
         if effect.kind is EffectKind.CHANGE:
             self._desk.workspace = told["version"]
-            if isinstance(told.get("value"), dict):
+            if effect.request.operation == "sh" and isinstance(told.get("value"), dict):
                 # Two runs of one command differ in it, and in nothing that counts.
                 told["value"].pop("seconds", None)
             self._desk.graph.files_changed(OwnChanges.told(told), turn=self._desk.turn)

@@ -156,6 +156,8 @@ class Resolver:
             return None
         model = self.model(*setting("model"))
         workspace, writable = self._workspace(*setting("workspace"))
+        if writable is None:
+            self._check_files(tools, setting("tools")[1])
         approvals = self._approvals(*setting("approvals"), tools, servers, writable)
         redact = _redaction(setting("redact")[0], writable, secrets)
         form = setting("form")[0]
@@ -432,6 +434,16 @@ class Resolver:
             wait=written.wait,
             otherwise=written.otherwise,
         )
+
+    def _check_files(self, tools: tuple[ToolSpec, ...], at: Location) -> None:
+        """Note tools that work on files of a job that has none of its own."""
+        for index, tool in enumerate(tools):
+            if tool.workspace:
+                self._problems.add(
+                    (*at, index),
+                    f"{tool.name!r} works on the job's own files, and the job's workspace is"
+                    " read-only",
+                )
 
     def _tool(self, target: str, secrets: tuple[str, ...]) -> ToolSpec | str:
         """The tool, or why there is none; each is imported once a file, with what it is given."""

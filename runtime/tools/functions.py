@@ -41,6 +41,9 @@ CONTRACT_NAMES = (
 them.
 """
 
+WORKSPACE = "workspace"
+"""The parameter by which a tool that works on the job's files gets their directory."""
+
 _IMPORTING = threading.RLock()
 
 
@@ -120,12 +123,14 @@ def open_tool(target: str, search_path: str = "") -> Tool:
     function = load_tool(target, search_path)
     name = target.partition(":")[2]
     signature = typed_signature(function, target)
-    stub = stub_line(name, signature)
+    marks = Marks.of(function)
+    if marks.workspace:
+        check_workspace(signature, target)
+    stub = stub_line(name, _asked_for(signature) if marks.workspace else signature)
     if len(stub) > MAX_STUB:
         raise InputError(
             f"expected the signature of {target!r} to fit in {MAX_STUB} characters, got {len(stub)}"
         )
-    marks = Marks.of(function)
     spec = ToolSpec(
         name=name,
         target=target,
@@ -137,10 +142,31 @@ def open_tool(target: str, search_path: str = "") -> Tool:
         timeout=marks.timeout,
         retries=marks.retries,
         approval=marks.approval,
+        workspace=marks.workspace,
     )
     return Tool(
         spec, function, _binder(signature, target), result_text(signature.return_annotation)
     )
+
+
+def check_workspace(signature: inspect.Signature, target: str) -> None:
+    """Check that a tool takes the directory of the job's files.
+
+    Raises:
+        InputError: if it does not.
+    """
+    found = signature.parameters.get(WORKSPACE)
+    if found is None or found.kind is not found.KEYWORD_ONLY:
+        raise InputError(
+            f"expected {target!r} to have a parameter '*, {WORKSPACE}: Path' by name alone, since"
+            " it works on the job's files"
+        )
+
+
+def _asked_for(signature: inspect.Signature) -> inspect.Signature:
+    """The signature without what a statement does not give."""
+    given = [one for one in signature.parameters.values() if one.name != WORKSPACE]
+    return signature.replace(parameters=given)
 
 
 def typed_signature(function: Callable[..., Any], target: str) -> inspect.Signature:

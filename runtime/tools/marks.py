@@ -24,7 +24,7 @@ _ATTRIBUTE = "__holdfast_tool__"
 @dataclass(frozen=True)
 class Marks:
     """How a tool's calls are made. ``timeout`` is in seconds, of each try; ``retries`` are the
-    tries after a first that failed.
+    tries after a first that failed. ``workspace``: it works on the job's own files.
 
     The defaults are those of a function without a decorator.
     """
@@ -33,9 +33,18 @@ class Marks:
     timeout: float | None = None
     retries: int = 0
     approval: Approval = Approval.NEVER
+    workspace: bool = False
 
     @classmethod
-    def checked(cls, *, effect: object, timeout: object, retries: object, approval: object) -> Self:
+    def checked(
+        cls,
+        *,
+        effect: object,
+        timeout: object,
+        retries: object,
+        approval: object,
+        workspace: object = False,
+    ) -> Self:
         """The marks, as they were written.
 
         Raises:
@@ -47,7 +56,10 @@ class Marks:
             raise InputError(f"expected retries from 0 to {MAX_RETRIES}, got {retries!r}")
         if known is EffectClass.ONCE and retries:
             raise InputError("a tool that runs at most once has no retries")
-        return cls(known, None if timeout is None else _seconds(timeout), retries, asked)
+        if not isinstance(workspace, bool):
+            raise InputError(f"expected workspace to be True or False, got {workspace!r}")
+        seconds = None if timeout is None else _seconds(timeout)
+        return cls(known, seconds, retries, asked, workspace)
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Marks:

@@ -133,7 +133,7 @@ def make_parts(
     model = ModelActivities(store, versions.forget)
     tools = ToolActivities(store)
     workspace = WorkspaceActivities(store=store, versions=versions, hosts=tools.hosts)
-    hands = HandsActivities(store, versions)
+    hands = HandsActivities(store, versions, tools.hosts)
     summaries = SummaryActivities(store, workspace, model)
     checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
     batches = BatchActivities(store, client)

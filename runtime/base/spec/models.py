@@ -246,6 +246,8 @@ class ToolSpec(Spec):
     """How often a call is made again that failed."""
     approval: Approval = Approval.NEVER
     """Whether a person is asked before a call."""
+    workspace: bool = False
+    """Whether it works on the job's own files: a call leads from one version to another."""
 
 
 DEFAULT_EXCLUDE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")

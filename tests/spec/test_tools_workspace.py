@@ -1,0 +1,163 @@
+"""Tools that work on a job's own files: one call leads from a version to a version."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities.contracts import HeldVersion, ToolRequest, WorkspaceChange, WorkspaceChanged
+from activities.hands import HandsActivities
+from activities.tools import ToolActivities
+from activities.versions import Versions
+from holdfast import tool
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import MemoryStore
+from runtime.archive.trees import Trees
+from runtime.base.effect_classes import EffectClass
+from runtime.base.errors import InputError
+from runtime.base.spec.models import Writable
+from runtime.base.values import JobKey
+from runtime.trees.tree import Tree
+from runtime.workspace.checkouts.checkout import Checkouts
+from tests.spec.conftest import Load, Refuse
+
+TOOLS = '''
+from pathlib import Path
+import os
+from holdfast import tool
+
+@tool(workspace=True)
+def build(name: str, text: str = "made", *, workspace: Path) -> list[str]:
+    """Builds a file."""
+    (workspace / name).write_text(text)
+    return sorted(path.name for path in workspace.iterdir())
+
+@tool(workspace=True, retries=2)
+def fails(*, workspace: Path) -> None:
+    (workspace / "half").write_text(str((workspace / "half").exists()))
+    raise ValueError("no")
+
+@tool(workspace=True, effect="once")
+def ends(*, workspace: Path) -> None:
+    (workspace / "half").write_text("half")
+    os._exit(3)
+
+@tool(workspace=True, timeout=1)
+def hangs(*, workspace: Path) -> None:
+    import time
+    time.sleep(600)
+'''
+KEY = JobKey(batch="b", job="j")
+
+
+class OnFiles:
+    """A worker's activities, and the version that the next call begins with."""
+
+    def __init__(self, path: Path) -> None:
+        (path / "t.py").write_text(TOOLS)
+        self.path, self.store = path, MemoryStore()
+        self.trees, self.tools = Trees(self.store), ToolActivities(self.store)
+        versions = Versions(Checkouts(path / "checkouts", self.trees))
+        self.hands = HandsActivities(self.store, versions, self.tools.hosts)
+        nothing: dict[str, bytes] = {}
+        self.version = self.trees.write_base(Tree(), nothing.__getitem__).tree.version
+
+    async def call(self, name: str, *args: Any, effect: int = 0, **marks: Any) -> WorkspaceChanged:
+        """A call in an activity of its own."""
+        about: dict[str, Any] = {"key": KEY, "turn": 1, "effect": effect}
+        call = ToolRequest(
+            tool=f"t:{name}", search_path=str(self.path), args=args, **about, **marks
+        )
+        change = WorkspaceChange(
+            held=HeldVersion(version=self.version, sandbox="none"),
+            writable=Writable(sandbox="none"),
+            operation="tool",
+            tool=call,
+            **about,
+        )
+        return await ActivityEnvironment().run(self.hands.change_workspace, change)
+
+    def files(self, version: str) -> dict[str, bytes]:
+        """What is in a version."""
+        tree = self.trees.tree(version)
+        return {path: self.trees.content(entry) for path, entry in tree.under()}
+
+
+@pytest.fixture
+async def worker(tmp_path: Path) -> AsyncIterator[OnFiles]:
+    """It ends its tools' processes."""
+    made = OnFiles(tmp_path)
+    async with made.tools.open():
+        yield made
+
+
+async def test_a_call_leads_from_a_version_to_a_version(worker: OnFiles) -> None:
+    """The tool finds the files of the version before; what it leaves is the version after, and a
+    retry of the activity finds the result.
+    """
+    first = await worker.call("build", "a")
+    assert (first.value, first.changed) == (["a"], (("a", "A"),))
+    assert await worker.call("build", "a") == first
+    begun, worker.version = worker.version, first.version
+    second = await worker.call("build", "b", effect=1)
+    assert second.value == ["a", "b"]
+    assert worker.files(second.version) == {"a": b"made", "b": b"made"}
+    worker.version = begun
+    assert (await worker.call("build", "c", effect=2)).value == ["c"], "the files of that version"
+
+
+async def test_each_try_begins_with_the_version_before(worker: OnFiles) -> None:
+    """What the last one left stays, as with a command that fails, and its exception is told."""
+    told = await worker.call("fails", retries=2)
+    assert (told.error_type, told.error_message) == ("ValueError", "no")
+    assert worker.files(told.version) == {"half": b"False"}
+
+
+async def test_a_process_that_ends(worker: OnFiles) -> None:
+    """In mid-call of a tool that runs at most once: nobody knows, and it is not called again."""
+    told = await worker.call("ends", often=EffectClass.ONCE)
+    assert told.error_type == "OutcomeUnknown"
+    run = ActivityEnvironment().info.workflow_run_id
+    assert JobArchive(worker.store, "b", "j").effect(run, 1, 700_000) is not None
+
+
+async def test_a_call_that_takes_too_long(worker: OnFiles) -> None:
+    """Its process is ended, and the version is the one before."""
+    told = await worker.call("hangs", timeout=1.0)
+    assert (told.error_type, told.version) == ("TimeoutError", worker.version)
+
+
+FILE = """
+batch: b
+defaults: {{model: openai/x, workspace: {workspace}}}
+jobs: [{{id: a, goal: g, tools: ["onfiles:build"]}}]
+"""
+
+
+def test_the_statement_does_not_give_the_directory(load: Load, refuse: Refuse, place: Path) -> None:
+    """The checker does not know the parameter; a job whose files are read-only cannot have it."""
+    (place / "onfiles.py").write_text(TOOLS)
+    (job,) = load(FILE.format(workspace="{write: true}")).jobs
+    assert job.tools[0].workspace
+    assert job.tools[0].stub == "def build(name: str, text: str = 'made') -> list[str]: ..."
+    assert (
+        "tools[0]: 'build' works on the job's own files, and the job's workspace is read-only"
+        in (refuse(FILE.format(workspace=".")))
+    )
+
+
+def test_what_the_decorator_refuses() -> None:
+    """A tool without the parameter, and a queue, which is not there yet."""
+
+    def without(path: str) -> None: ...
+
+    with pytest.raises(InputError) as caught:
+        tool(workspace=True)(without)
+    assert "'*, workspace: Path'" in str(caught.value)
+    with pytest.raises(InputError) as caught:
+        tool(queue="gpu")  # type: ignore[call-overload]
+    assert str(caught.value).startswith("queue= is not there yet: ")
