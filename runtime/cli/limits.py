@@ -44,8 +44,9 @@ def command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show the limits of the batches that run, and the rates that Temporal keeps; or change them.
+    """Show or change how fast models are called.
 
+    It lists the limits of the batches that run, and the rates that Temporal keeps now.
     A change holds for all batches and workers within seconds, until a jobs file that says otherwise
     is run.
     """

@@ -15,8 +15,9 @@ def command(
     where: Where = None,
     json: Json = False,
 ) -> None:
-    """Pause jobs: none of their turns begins until 'holdfast resume'.
+    """Pause jobs until they are resumed.
 
+    None of their turns begins until 'holdfast resume'.
     A model call or a statement that runs goes on to its end. A job that is paused holds no worker,
     and the time is not worked for it; a deadline goes on. With --batch, no other job of the batch
     begins either.

@@ -27,7 +27,7 @@ def command(
     where: Where = None,
     json: Json = False,
 ) -> None:
-    """Send a message to a running job, or with --batch or --where to several.
+    """Send a message to a running job, or to several.
 
     Its model reads it at the next turn.
     """
