@@ -27,6 +27,8 @@ from activities.contracts import (
     WorkspaceChange,
     WorkspaceOpen,
 )
+from activities.finish_contracts import FinishNotice
+from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.servers import ServerSpec
 
 SCRIPTED = "scripted/"
@@ -83,6 +85,8 @@ def named_by(argument: Any) -> Iterator[tuple[str, Path]]:
             yield "the workspace", Path(workspace)
         case WorkspaceChange(tool=ToolRequest() as call):
             yield from named_by(call)
+        case FinishNotice(order=OnFinish(command=str(), directory=directory)):
+            yield "the directory of on_finish", Path(directory)
         case ToolRequest(server=ServerSpec() as server):
             yield from _command(server)
         case ServersQuestion(servers=servers):

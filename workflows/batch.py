@@ -37,6 +37,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.stops import JobStatus
     from workflows.calling import result_of
     from workflows.doors import Ordered
+    from workflows.finishing import Finishing
     from workflows.granting import Granting
     from workflows.job import JobWorkflow
     from workflows.limits import TASK_LIMIT
@@ -108,6 +109,7 @@ class BatchWorkflow(Ordered):
         self.granting = Granting(
             order.batch, carried.purse, lambda work: self.soon(work, whole=True)
         )
+        self.finishing = Finishing(order.batch, carried.finishing)
 
     @workflow.run
     async def run(self, order: BatchOrder) -> BatchState:
@@ -115,9 +117,11 @@ class BatchWorkflow(Ordered):
         if self.open:
             self.soon(self.follow_carried())
         await workflow.wait_condition(lambda: self.submitted)
-        while self.waiting or self.open or self.pages.left or self.is_busy():
+        while self.has_work() or await self.told_of_its_end():
             if self.is_full():
                 await self.go_on()
+            if not self.full:
+                self.finishing.begin()
             while self.may_start():
                 job = self.waiting.popleft()
                 self.start(job)
@@ -128,7 +132,8 @@ class BatchWorkflow(Ordered):
                     self.may_start()
                     or self.wants_page()
                     or self.is_full()
-                    or not (self.waiting or self.open or self.pages.left or self.is_busy())
+                    or (self.finishing.may_begin and not self.full)
+                    or not self.has_work()
                 )
             )
         return self.state()
@@ -137,6 +142,17 @@ class BatchWorkflow(Ordered):
         """Whether a job waits that there is a place for, and something to spend."""
         free = bool(self.waiting) and len(self.open) < self.concurrency and not self.paused
         return free and self.granting.may_start(others=bool(self.open))
+
+    def has_work(self) -> bool:
+        """Whether a job waits or is open, or something else goes on."""
+        return bool(
+            self.waiting or self.open or self.pages.left or self.finishing.left or self.is_busy()
+        )
+
+    async def told_of_its_end(self) -> bool:
+        """Tell that no job is left, if somebody is to be told; whether there is work since then."""
+        await self.finishing.batch_ended()
+        return self.has_work()
 
     def is_busy(self) -> bool:
         """Whether something goes on that the run may not end in the midst of."""
@@ -184,7 +200,8 @@ class BatchWorkflow(Ordered):
             return False
         self.full = True
         size = sum(len(job.model_dump_json()) for job in (*self.waiting, *self.again.values()))
-        return not self.starting and not self.is_busy() and size <= CARRIED_BYTES
+        going_on = self.starting or self.is_busy() or self.finishing.under_way
+        return not going_on and size <= CARRIED_BYTES
 
     async def go_on(self) -> None:
         """Go on in another run, which follows the jobs that are open."""
@@ -211,6 +228,7 @@ class BatchWorkflow(Ordered):
                     purse=self.granting.carried,
                     routes=self.routes,
                     paused=self.paused,
+                    finishing=self.finishing.carried,
                 ),
             )
         )
@@ -292,6 +310,7 @@ class BatchWorkflow(Ordered):
         self.concurrency = submission.concurrency
         self.granting.take(submission.budget, submission.concurrency)
         self.routes = submission.routes or self.routes
+        self.finishing.order = submission.on_finish
         self.pages.add(submission.pages)
         places = {job.key.job: place for place, job in enumerate(self.waiting)}
         for job in submission.jobs:
@@ -466,6 +485,7 @@ class BatchWorkflow(Ordered):
             again = retried.model_copy(update={"id": workflow.uuid4().hex, "origin": None})
             self.waiting.appendleft(again)
             return
+        self.finishing.ended(outcome)
         if name in self.paged:
             self.paged.discard(name)
             for known in (self.started, self.runs, self.tries):

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from activities.batch_contracts import Followed, PageRef
 from activities.record import ReplayOrder
+from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import Amount, BatchBudget, JobSpec
 from runtime.base.values import JobKey, StepRef, Usage
@@ -151,6 +152,22 @@ class CarriedPurse(Message):
     purse: SavedPurse
 
 
+class BatchTold(Message):
+    """Who is told of a batch's ends, the ends of jobs that are yet to be told, and what is told of
+    the batch: how many jobs ended how, and what they used.
+
+    ``deaf``: the last end could not be told. ``number`` counts those that somebody tried to tell.
+    """
+
+    order: OnFinish | None = None
+    due: tuple[JobOutcome, ...] = ()
+    deaf: bool = False
+    number: int = 0
+    counts: dict[str, int] = {}
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
 class BatchCarried(Message):
     """What a run of a batch hands to the next.
 
@@ -175,6 +192,7 @@ class BatchCarried(Message):
     purse: CarriedPurse | None = None
     routes: Routes | None = None
     paused: bool = False
+    finishing: BatchTold = BatchTold()
 
 
 class BatchOrder(Message):
@@ -193,6 +211,7 @@ class Submission(Message):
     ``rerun`` names those that may start anew although they ended in this batch run.
 
     ``ends`` has, by job, the first run of the chain whose end made its client ask for that.
+    ``on_finish`` says who is told of ends from now on.
     """
 
     jobs: tuple[JobOrder, ...]
@@ -204,6 +223,7 @@ class Submission(Message):
     """What the batch's jobs may spend together."""
     routes: Routes | None = None
     """By which queues their limited calls go."""
+    on_finish: OnFinish | None = None
 
 
 class BatchState(Message):

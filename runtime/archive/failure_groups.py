@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from runtime.archive import keys
 from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
+from runtime.archive.notices import notices
 from runtime.archive.standings import standing_of
+from runtime.archive.stores import ObjectStore
 from runtime.base.kinds_of_error import kind_of_error, turn_of_error
+from runtime.base.plurals import counted
 from runtime.base.standings import DAMAGED, OPEN
 from runtime.base.values import JobKey
 
@@ -31,6 +34,8 @@ class Failing:
         """What to look at it with."""
         if self.status == CALL:
             return f"holdfast show {self.key}@{self.turn} --part attempts"
+        if self.status == UNTOLD:
+            return f"holdfast results {self.key.batch}"
         if self.status == DAMAGED:
             return f"holdfast verify {self.key}"
         return f"holdfast show {self.key}@{self.turn}" if self.turn else f"holdfast log {self.key}"
@@ -38,6 +43,9 @@ class Failing:
 
 CALL = "call"
 """In the place of a status: an attempt at a model call failed."""
+
+UNTOLD = "untold"
+"""In the place of a status: ``on_finish`` could not be told of an end."""
 
 
 @dataclass
@@ -78,6 +86,16 @@ def failed_calls(archive: JobArchive) -> Iterator[Failing]:
             continue
         reason = f"{header['error_type']}: {header['error_message']}"
         yield _failing(archive.job, place.turn, CALL, reason)
+
+
+def untold(store: ObjectStore, batch: str) -> Iterator[Failing]:
+    """The ends of a batch's jobs, and its own, that ``on_finish`` did not hear of."""
+    for notice in notices(store, batch):
+        if not notice.heard:
+            key = JobKey(batch=batch, job=notice.job)
+            said = f"on_finish was not told after {counted(notice.tries, 'try', 'tries')}"
+            reason = f"{said}: {notice.to}: {notice.error}"
+            yield _failing(key, 0, UNTOLD, reason)
 
 
 def grouped(failing: Iterator[Failing]) -> list[FailureGroup]:

@@ -48,7 +48,7 @@ def command(
     count, one job of it with the turn and its reason in full, and the command to look at that. It
     reads the archive alone.
     """
-    from runtime.archive.failure_groups import grouped
+    from runtime.archive.failure_groups import UNTOLD, grouped
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
@@ -60,7 +60,7 @@ def command(
     for group in groups:
         for line in _lines(group, calls):
             say(line)
-    told = sum(group.count for group in groups)
+    told = sum(group.count - group.statuses.get(UNTOLD, 0) for group in groups)
     of = counted(len(names), "job")
     if calls:
         say(f"{counted(told, 'failed call')} of {of}, {counted(len(groups), 'cause')}")
@@ -84,11 +84,15 @@ def _jobs(objects: ObjectStore, name: str) -> list[JobKey]:
 
 
 def _failures(objects: ObjectStore, names: list[JobKey], calls: bool) -> Iterator[Failing]:
-    from runtime.archive.failure_groups import ends_in_failure, failed_calls
+    from runtime.archive.failure_groups import ends_in_failure, failed_calls, untold
     from runtime.archive.job import JobArchive
     from runtime.archive.reading import read_ahead
 
     look = failed_calls if calls else ends_in_failure
+    if not calls:
+        for notice in untold(objects, names[0].batch):
+            if notice.key in names or not notice.key.job:
+                yield notice
     for found in read_ahead(names, lambda name: list(look(JobArchive.of(objects, name)))):
         yield from found
 

@@ -84,14 +84,15 @@ async def _written(
 
 
 async def _write(results: Results, form: str, out: Path | None) -> None:
-    ids, state = await results.ids()
+    known = await results.known()
+    ids = known.ids
     if not ids:
         raise NotFound(
             f"no job of a batch {results.batch!r} has begun: 'holdfast ls' lists the jobs of all"
         )
 
     async def fill(made: Form) -> None:
-        async for row in results.rows(ids, state):
+        async for row in results.rows(known):
             made.row(row)
         made.end()
 

@@ -33,7 +33,7 @@ from runtime.client.forks import resume_lost
 from runtime.client.limits import routes_of
 from runtime.client.lost import refuse_lost
 from runtime.client.plans import JobPlan, Plan, Start
-from runtime.client.watch import Ended, Retried, Silent, Watch
+from runtime.client.watch import POLL_SECONDS, Ended, Retried, Silent, Watch
 from runtime.job.stops import JobStatus
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
@@ -277,6 +277,9 @@ async def _run(
             )
             try:
                 interrupted = await _until_done(Watch(control, plan), reporter, seen, interrupts)
+                if plan.on_finish is not None and not interrupted:
+                    reporter.waiting(f"telling {plan.on_finish.shown} of the end")
+                    await _until_told(control, plan.batch, interrupts)
             finally:
                 watching.cancel()
     summary = await asyncio.to_thread(_summary, control, plan, seen)
@@ -318,6 +321,18 @@ async def _planned(control: Control, request: Request) -> Plan:
     return await control.plan(
         request.batch, rerun_failed=request.rerun_failed, anew=request.lost is Lost.ANEW
     )
+
+
+async def _until_told(control: Control, batch: str, interrupts: Interrupts) -> None:
+    """Wait until the batch, of which all jobs have ended, has told of its end, or the user
+    interrupts; the tries at that are bounded.
+    """
+    while not interrupts.asked.is_set():
+        news = await control.batch_news(batch, 0)
+        if news is None or news.open or news.waiting:
+            return
+        with suppress(TimeoutError):
+            await asyncio.wait_for(interrupts.asked.wait(), POLL_SECONDS)
 
 
 async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: Interrupts) -> bool:

@@ -23,7 +23,7 @@ from runtime.base.standings import DAMAGED, OPEN, QUEUED
 from runtime.base.values import JobKey
 from runtime.client.control import Control, Standing
 from runtime.job.stops import JobStatus
-from workflows.messages import BatchNews
+from workflows.messages import BatchEnd, BatchNews
 
 ASKED = 16
 """Open jobs that are asked in a round, in turns where there are more."""
@@ -130,13 +130,13 @@ class BatchWatch:
         self._control = control
         self._batch = batch
         self._clock, self._now = clock, now
-        self._known = 0
         self._ended: dict[str, ArchivedStanding] = {}
         self._open: dict[str, tuple[Standing, float]] = {}
         self._turn_of: deque[str] = deque()
         self._errors: dict[str, ErrorKind] = {}
         self._failing: dict[str, tuple[int, str]] = {}
         self._rate = _Rate()
+        self._known, self._first = 0, True
         self._last: Picture | None = None
 
     async def pictures(self) -> AsyncGenerator[Picture]:
@@ -156,41 +156,63 @@ class BatchWatch:
         if (control := self._control) is None:
             return await self._final(None)
         try:
-            news = await control.batch_news(self._batch, self._known)
+            news = await self._news(control)
             if news == BatchNews():
                 return self._unanswered("no worker of the batch answers")
             if news is None:
                 return await self._final(control)
-            await self._hear(control, news)
-            await self._ask(control, news)
+            await self._ask(control, news.open)
         except RPCError as error:
             if error.status not in _PASSING:
                 raise
             return self._unanswered(f"the Temporal server does not answer: {error.message}")
         counts = {QUEUED: news.waiting, JobStatus.RUNNING.value: len(news.open)}
-        for standing in self._ended.values():
-            counts[standing.status] = counts.get(standing.status, 0) + 1
+        for id, found in self._ended.items():
+            if id not in news.open and found.status != OPEN:
+                counts[found.status] = counts.get(found.status, 0) + 1
         return self._picture(counts, ended=False)
 
-    async def _hear(self, control: Control, news: BatchNews) -> None:
-        """Read the ends that the batch tells of; all that the archive has, if some were before."""
-        if self._known == 0 or news.first > self._known:
+    async def _news(self, control: Control) -> BatchNews | None:
+        """What the batch says, after all ends that it tells of are taken in; those that it does not
+        tell any more are read from the archive.
+        """
+        news = await control.batch_news(self._batch, self._known)
+        if news is None or news == BatchNews():
+            return news
+        if self._first or news.first > self._known:
             names = await asyncio.to_thread(all_jobs, self._store, self._batch)
             known = {*self._ended, *news.open}
             await self._read([name.job for name in names if name.job not in known])
-        told: BatchNews | None = news
-        while told is not None and told.ends:
-            await self._read([end.outcome.key.job for end in told.ends if not end.again])
-            self._known = told.first + len(told.ends)
-            if self._known >= told.total:
+            self._first, self._known = False, news.total
+            return news
+        while news.ends:
+            self._take(news.ends)
+            self._known += len(news.ends)
+            if self._known >= news.total:
                 break
-            told = await control.batch_news(self._batch, self._known)
-        runs = {*news.open}
-        self._ended = {
-            id: standing
-            for id, standing in self._ended.items()
-            if id not in runs and standing.status != OPEN
-        }
+            more = await control.batch_news(self._batch, self._known)
+            if more is None or more == BatchNews():
+                break
+            news = more
+        return news
+
+    def _take(self, ends: tuple[BatchEnd, ...]) -> None:
+        """Take in how runs of jobs have ended; those that are started again count as errors."""
+        for end in ends:
+            outcome = end.outcome
+            if not end.again:
+                self._ended[outcome.key.job] = ArchivedStanding(
+                    key=outcome.key,
+                    run=outcome.run,
+                    status=outcome.status.value,
+                    reason=outcome.reason,
+                    turns=outcome.turns,
+                    tokens=outcome.usage.total,
+                    cost_usd=outcome.cost_usd,
+                )
+            self._failing.pop(outcome.key.job, None)
+            if outcome.status is not JobStatus.SUCCEEDED:
+                self._erred(outcome.key.job, outcome.reason or outcome.status.value)
 
     async def _final(self, control: Control | None) -> Picture:
         """The batch's workflow has ended: all that the archive has of it."""
@@ -226,13 +248,13 @@ class BatchWatch:
             if standing.status not in {OPEN, DAMAGED, JobStatus.SUCCEEDED.value}:
                 self._erred(id, standing.reason or standing.status)
 
-    async def _ask(self, control: Control, state: BatchNews) -> None:
+    async def _ask(self, control: Control, open: tuple[str, ...]) -> None:
         """Ask some of the open jobs what they do."""
-        still = {*state.open}
+        still = {*open}
         self._open = {id: known for id, known in self._open.items() if id in still}
         known = {*self._turn_of}
         self._turn_of = deque(id for id in self._turn_of if id in still)
-        self._turn_of.extendleft(reversed([id for id in state.open if id not in known]))
+        self._turn_of.extendleft(reversed([id for id in open if id not in known]))
         asked = [self._turn_of.popleft() for _ in range(min(ASKED, len(self._turn_of)))]
         self._turn_of.extend(asked)
         keys = [JobKey(batch=self._batch, job=id) for id in asked]

@@ -159,7 +159,13 @@ class Control:
             )
             jobs += [plans.get(spec.id) or JobPlan(spec, Start.NEW) for spec in asked]
         return Plan(
-            batch.batch, batch.concurrency, tuple(jobs), batch.budget, batch.limits, batch.priority
+            batch.batch,
+            batch.concurrency,
+            tuple(jobs),
+            batch.budget,
+            batch.limits,
+            batch.priority,
+            batch.on_finish,
         )
 
     async def _known(self, batch: str) -> set[str]:
@@ -208,6 +214,7 @@ class Control:
                     pages=pages,
                     budget=plan.budget,
                     routes=routes,
+                    on_finish=plan.on_finish,
                 )
                 failpoint("submit.before")
                 await _when_ready(partial(self._submit, plan.batch, submission, memo))
@@ -523,7 +530,12 @@ class Control:
         """
         handle = self.client.get_workflow_handle(batch_workflow_id(plan.batch))
         try:
-            told = Submission(jobs=(), concurrency=plan.concurrency, budget=plan.budget)
+            told = Submission(
+                jobs=(),
+                concurrency=plan.concurrency,
+                budget=plan.budget,
+                on_finish=plan.on_finish,
+            )
             await _when_ready(lambda: handle.execute_update("submit", told))
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.models import BatchBudget, JobSpec, Limits
 from runtime.job.stops import JobStatus
 from workflows.messages import JobOutcome
@@ -56,6 +57,7 @@ class Plan:
     """How fast models and tools may be called."""
     priority: int | None = None
     """How early its limited calls come among others'."""
+    on_finish: OnFinish | None = None
 
     def counted(self, *starts: Start) -> tuple[JobPlan, ...]:
         """The jobs with which one of ``starts`` is done."""

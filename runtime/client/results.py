@@ -13,6 +13,7 @@ from temporalio.service import RPCError
 
 from runtime.archive.catalog import all_jobs
 from runtime.archive.job import JobArchive
+from runtime.archive.pages import read_page
 from runtime.archive.reading import read_ahead
 from runtime.archive.standings import ResultRow, result_row
 from runtime.archive.stores import ObjectStore
@@ -27,6 +28,19 @@ PORTION = 64
 
 
 @dataclass(frozen=True)
+class Known:
+    """The jobs of a batch, sorted by id, and what the batch says of those that have not ended.
+
+    ``paged`` are those of pages that the batch has not come to; some may have ended before.
+    """
+
+    ids: list[str]
+    open: frozenset[str] = frozenset()
+    waiting: frozenset[str] = frozenset()
+    paged: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Results:
     """The rows of a batch, sorted by id; ``control`` is None where no server is in reach."""
 
@@ -34,23 +48,31 @@ class Results:
     batch: str
     control: Control | None = None
 
-    async def ids(self) -> tuple[list[str], BatchState | None]:
-        """The jobs that began, and those that wait; and what the batch says of them."""
+    async def known(self) -> Known:
+        """The jobs that began, and those that wait."""
         begun = await asyncio.to_thread(all_jobs, self.store, self.batch)
+        ids = {key.job for key in begun}
         state = await self._state()
-        names = {key.job for key in begun}
-        if state is not None and state.pages and self.control is not None:
-            paged = await self.control.paged_names(state.pages) - names
-            state = state.model_copy(update={"waiting": (*state.waiting, *sorted(paged))})
-        waiting = state.waiting if state is not None else ()
-        return sorted({*names, *waiting}), state
+        if state is None:
+            return Known(sorted(ids))
+        paged = await asyncio.to_thread(self._paged, state)
+        return Known(
+            ids=sorted(ids.union(state.waiting, paged)),
+            open=frozenset(state.open),
+            waiting=frozenset(state.waiting),
+            paged=paged,
+        )
 
-    async def rows(self, ids: list[str], state: BatchState | None) -> AsyncIterator[ResultRow]:
-        """A row for each of the ids, few of them in memory at a time."""
-        read = read_ahead(ids, self._row)
+    async def rows(self, known: Known) -> AsyncIterator[ResultRow]:
+        """A row for each of the jobs, few of them in memory at a time."""
+        read = read_ahead(known.ids, self._row)
         while rows := await asyncio.to_thread(lambda: list(islice(read, PORTION))):
-            for row in await asyncio.gather(*(self._live(row, state) for row in rows)):
+            for row in await asyncio.gather(*(self._live(row, known) for row in rows)):
                 yield row
+
+    def _paged(self, state: BatchState) -> frozenset[str]:
+        pages = (read_page(self.store, page.digest) for page in state.pages)
+        return frozenset(str(order["key"]["job"]) for page in pages for order in page)
 
     async def _state(self) -> BatchState | None:
         """What the batch says of its jobs; None where nobody can be asked."""
@@ -62,13 +84,14 @@ class Results:
     def _row(self, id: str) -> ResultRow:
         return result_row(JobArchive(self.store, self.batch, id))
 
-    async def _live(self, row: ResultRow, state: BatchState | None) -> ResultRow:
+    async def _live(self, row: ResultRow, known: Known) -> ResultRow:
         """The row, with how the job stands now if it has not ended."""
-        if state is not None and row.id in state.waiting:
+        not_begun = row.id in known.paged and row.status == OPEN and row.run is None
+        if row.id in known.waiting or not_begun:
             return replace(row, status=QUEUED, reason="waits for a place in its batch")
         if row.status != OPEN or self.control is None:
             return row
-        if state is not None and row.id in state.open:
+        if row.id in known.open:
             return replace(row, status=JobStatus.RUNNING.value)
         try:
             outcome = await self.control.outcome(JobKey(batch=self.batch, job=row.id))

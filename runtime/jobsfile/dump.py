@@ -27,6 +27,9 @@ def resolved_yaml(batch: BatchSpec) -> str:
         value["limits"] = _exact(limits)
     if batch.priority is not None:
         value["priority"] = batch.priority
+    if (finish := batch.on_finish) is not None:
+        told = finish.model_dump(mode="json", exclude={"directory"}, exclude_none=True)
+        value["on_finish"] = _exact({**told, "timeout": format_duration(finish.timeout)})
     search_paths = {tool.search_path for job in batch.jobs for tool in job.tools}
     if search_paths:
         (value["tools_path"],) = search_paths

@@ -73,6 +73,7 @@ def load(path: Path | str) -> Loaded:
             budget=batch_budget(header.budget),
             limits=limits_of(header.limits),
             priority=header.priority,
+            on_finish=resolver.on_finish(),
             jobs=jobs,
         ),
         problems,

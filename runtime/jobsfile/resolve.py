@@ -19,6 +19,7 @@ from runtime.base.effect_classes import Approval, EffectClass
 from runtime.base.errors import InputError
 from runtime.base.redaction.computed import without_keys
 from runtime.base.redaction.rules import Redaction
+from runtime.base.spec.finish import FinishEvent, OnFinish
 from runtime.base.spec.models import (
     NO_MODEL,
     Approvals,
@@ -118,6 +119,19 @@ class Resolver:
                 f" {shown(store)}",
             )
         return store
+
+    def on_finish(self) -> OnFinish | None:
+        """Who is told of ends."""
+        written = self._header.on_finish
+        if written is None:
+            return None
+        return OnFinish(
+            command=written.command,
+            webhook=written.webhook,
+            events=tuple(dict.fromkeys(map(FinishEvent, written.events))),
+            timeout=written.timeout,
+            directory=str(self._directory),
+        )
 
     def jobs(self, written: Iterable[tuple[int, WrittenJob]]) -> Iterator[JobSpec]:
         """The resolved jobs; those that cannot be are left out, and what is wrong with them is

@@ -24,6 +24,7 @@ from activities.batches import BatchActivities
 from activities.bounds import Bounds
 from activities.build import code_digest, this_build
 from activities.checkpoints import CheckpointActivities
+from activities.finishing import FinishActivities
 from activities.hands import HandsActivities
 from activities.heartbeats import HeartbeatInterceptor
 from activities.lifecycle import LifecycleActivities
@@ -145,6 +146,7 @@ def make_parts(
         tools.call_tool,
         tools.list_servers,
         ApprovalActivities(store).ask_approval,
+        FinishActivities(store).tell_finish,
         workspace.read_sources,
         workspace.file_call,
         hands.open_workspace,

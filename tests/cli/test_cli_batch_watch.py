@@ -38,21 +38,16 @@ def end(store: MemoryStore, id: str, status: str, reason: str = "", turns: int =
     )
 
 
-def ended(id: str, status: JobStatus) -> BatchEnd:
-    key = JobKey(batch="night", job=id)
-    return BatchEnd(outcome=JobOutcome(key=key, run="r", status=status))
-
-
 @dataclass
 class Served:
     """A server's side: what the batch says in each round, and who was asked."""
 
-    states: list[BatchNews | None]
+    news: list[BatchNews | None]
     trouble: Trouble | None = None
     asked: list[str] = field(default_factory=list)
 
     async def batch_news(self, batch: str, known: int) -> BatchNews | None:
-        return self.states.pop(0)
+        return self.news.pop(0)
 
     async def standing(self, key: JobKey) -> Standing:
         self.asked.append(key.job)
@@ -92,9 +87,17 @@ async def test_each_end_is_read_once_and_its_failure_grouped(
     monkeypatch.setattr("runtime.client.batch_watch.POLL_SECONDS", 0.0)
     store = MemoryStore()
     end(store, "a", "succeeded")
+    failed = JobOutcome(
+        key=JobKey(batch="night", job="b"),
+        run="r",
+        status=JobStatus.FAILED,
+        reason="turn 4: Down: port 17",
+        turns=4,
+    )
+    again = BatchEnd(outcome=failed.model_copy(update={"reason": "turn 2: Down: 1"}), again=1)
     states = [
-        BatchNews(open=("c", "d"), total=1, ends=(ended("a", JobStatus.SUCCEEDED),)),
-        BatchNews(open=("d",), total=2, first=1, ends=(ended("b", JobStatus.FAILED),)),
+        BatchNews(total=1, open=("c", "d")),
+        BatchNews(total=3, first=1, ends=(again, BatchEnd(outcome=failed)), open=("d",)),
     ]
     trouble = Trouble("Down: port 18", 3, 0.0)
     served = Served([*states, None], trouble)
@@ -103,17 +106,17 @@ async def test_each_end_is_read_once_and_its_failure_grouped(
     assert (first.turns, first.cost_usd, first.turns_a_minute) == (4 + 2 + 2, 0.5, None)
     assert [(job.id, job.seconds) for job in first.slowest] == [("d", 2.0), ("c", 1.0)]
     assert [(error.kind, error.count) for error in first.errors] == [("Down: port <n>", 2)]
-    end(store, "b", "failed", "turn 4: Down: port 17")
     end(store, "c", "budget", "its budget of 4 turns is spent", turns=6)
     end(store, "d", "succeeded")
     second = await anext(following)
     assert second.counts == {"running": 1, "succeeded": 1, "failed": 1}
     assert (second.turns, second.turns_a_minute) == (4 + 4 + 2, (10 - 8) / 0.5)
     assert second.errors[0] == ErrorKind("Down: port <n>", 3, "b", "turn 4: Down: port 17")
+    assert second.errors[1] == ErrorKind("Down: <n>", 1, "b", "turn 2: Down: 1")
     last = await anext(following)
     assert last.ended
     assert last.counts == {"succeeded": 2, "failed": 1, "budget": 1}
-    assert [error.count for error in last.errors] == [1, 3]
+    assert [error.count for error in last.errors] == [1, 3, 1]
     assert exit_code(last) == 1
     with pytest.raises(StopAsyncIteration):
         await anext(following)

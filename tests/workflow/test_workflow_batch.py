@@ -4,9 +4,13 @@ wanted again.
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from stage import Stage, events_of, replayer
 
+from runtime.archive.notices import notices
+from runtime.base.spec.finish import OnFinish
 from runtime.base.values import JobKey
 from runtime.client.own_runs import describe
 from runtime.job.stops import JobStatus
@@ -104,3 +108,43 @@ async def test_a_job_whose_end_the_batch_has_not_heard_of_is_started_anew_once(
     history = await batch.fetch_history()
     assert len(events_of(history, "START_CHILD_WORKFLOW_EXECUTION_INITIATED")) == 2
     await replayer().replay_workflow(history)
+
+
+@pytest.mark.parametrize("hears", [True, False])
+async def test_ends_are_told_once_each_and_the_batchs_last(
+    stage: Stage, hears: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command is told of each job and then of the batch; one that does not hear changes no
+    status, and is kept as such.
+    """
+    monkeypatch.setattr("workflows.finishing.TRIES", 1)
+    said = stage.path / f"told-{hears}"
+    command = f"cat >> {said.name}; echo >> {said.name}; exit {0 if hears else 1}"
+    orders = tuple(
+        JobOrder(
+            key=JobKey(batch=stage.batch, job=name),
+            spec=stage.spec([{"code": code}], id=name),
+            definition="d",
+        )
+        for name, code in (("one", "finish(1)"), ("two", "finish(2)"), ("three", "finish(3)"))
+    )
+    handle = await stage.client.start_workflow(
+        BatchWorkflow.run,
+        BatchOrder(batch=stage.batch),
+        id=batch_workflow_id(stage.batch),
+        task_queue=stage.queue,
+    )
+    on_finish = OnFinish(command=command, directory=str(stage.path), timeout=120.0)
+    submission = Submission(jobs=orders, concurrency=2, on_finish=on_finish)
+    await handle.execute_update(BatchWorkflow.submit, submission)
+    state = await handle.result()
+    assert set(state.ended.values()) == {JobStatus.SUCCEEDED}
+    told = [json.loads(line) for line in said.read_text().splitlines()]
+    assert sorted((one["job"], one["result"]) for one in told[:-1]) == [
+        ("one", 1), ("three", 3), ("two", 2),
+    ]  # fmt: skip
+    assert (told[-1]["event"], told[-1]["jobs"], told[-1]["status"]) == ("batch", 3, "succeeded")
+    assert len({one["key"] for one in told}) == 4
+    kept = list(notices(stage.store, stage.batch))
+    assert [one.heard for one in kept] == [hears] * 4
+    await replayer().replay_workflow(await handle.fetch_history())

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.base.effect_classes import Approval, EffectClass
 from runtime.base.redaction.rules import Redaction
+from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.servers import ServerSpec
 from runtime.base.spec.shell_commands import matches, readings
 
@@ -371,4 +372,6 @@ class BatchSpec(Spec):
     """How fast models and tools may be called."""
     priority: int | None = Field(default=None, ge=1, le=5)
     """How early its limited calls come among those of other batches, 1 the earliest; None: 3."""
+    on_finish: OnFinish | None = None
+    """Who is told when a job, and when the batch, has ended."""
     jobs: tuple[JobSpec, ...]

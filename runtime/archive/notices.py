@@ -1,0 +1,60 @@
+"""What became of telling others that a job or a batch had ended: kept beside the jobs, since it is
+no part of what they did.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+
+from runtime.archive import keys
+from runtime.archive.references import SHARED
+from runtime.archive.stores.protocol import ObjectStore
+from runtime.base.digests import canonical_json
+from runtime.base.errors import ObjectMissing
+from runtime.base.values import Value
+
+FOLDER = f"{SHARED}notices/"
+
+
+class Notice(Value):
+    """That somebody was told, or could not be, after so many ``tries``.
+
+    ``key`` is the idempotency key; ``job`` is empty for a batch's end.
+    """
+
+    key: str
+    batch: str
+    job: str = ""
+    event: str
+    to: str
+    heard: bool
+    error: str = ""
+    tries: int = 1
+    at: str
+
+
+def notice_key(batch: str, key: str) -> str:
+    """Where the notice of an idempotency key is."""
+    return f"{FOLDER}{keys.name(batch)}/{hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def write_notice(store: ObjectStore, notice: Notice) -> None:
+    """Keep a notice; the first one of its key stays."""
+    data = canonical_json(notice.model_dump(mode="json"))
+    store.put_if_absent(notice_key(notice.batch, notice.key), data)
+
+
+def find_notice(store: ObjectStore, batch: str, key: str) -> Notice | None:
+    """The notice of a key, None if there is none."""
+    try:
+        return Notice.model_validate(json.loads(store.get(notice_key(batch, key))))
+    except ObjectMissing:
+        return None
+
+
+def notices(store: ObjectStore, batch: str) -> Iterator[Notice]:
+    """Those of a batch and its jobs."""
+    for key in store.list(f"{FOLDER}{keys.name(batch)}/"):
+        yield Notice.model_validate(json.loads(store.get(key)))

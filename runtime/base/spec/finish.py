@@ -1,0 +1,57 @@
+"""Who is told when a job or its batch has ended."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field
+
+VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
+"""A webhook that the worker's environment has: what stands in the jobs file is its name alone."""
+
+
+class FinishEvent(StrEnum):
+    """What has ended."""
+
+    JOB = "job"
+    BATCH = "batch"
+
+
+class OnFinish(BaseModel):
+    """A command or a webhook that is told of ends; one of the two is given.
+
+    ``directory`` is where the command runs: the jobs file's.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+    command: str | None = None
+    webhook: str | None = None
+    events: tuple[FinishEvent, ...] = (FinishEvent.JOB, FinishEvent.BATCH)
+    timeout: float = Field(default=60.0, gt=0)
+    """Seconds that one try may take."""
+    directory: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What people are told of it: of a URL no more than its host, for the rest may be a
+        secret.
+        """
+        if self.webhook is None:
+            return f"command {self.command}"
+        if VARIABLE.fullmatch(self.webhook):
+            return f"webhook {self.webhook}"
+        return f"webhook {masked_url(self.webhook)}"
+
+
+def masked_url(url: str) -> str:
+    """The scheme and the host of a URL: its path and query may be all that keeps others out."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return "[masked]"
+    where = f"{parts.scheme}://{host}{f':{port}' if port else ''}"
+    return where if parts.path in ("", "/") and not parts.query else f"{where}/[masked]"

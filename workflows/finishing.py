@@ -1,0 +1,179 @@
+"""Telling others of ends, beside a batch's work: the order of it, no I/O.
+
+What is told never changes how a job or the batch ended, and a receiver that does not hear holds the
+batch up for a bounded time: after an end that could not be told, each further one is tried once,
+and briefly, until one is heard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from datetime import timedelta
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError, is_cancelled_exception
+
+with workflow.unsafe.imports_passed_through():
+    from activities.finish_contracts import FinishNotice, FinishTold
+    from runtime.base.spec.finish import FinishEvent, OnFinish
+    from runtime.job.stops import JobStatus
+    from workflows.calling import result_of
+    from workflows.messages import BatchTold, JobOutcome
+
+TRIES = 8
+"""Tries at telling of one end, over some two minutes."""
+
+AT_A_TIME = 8
+"""Ends that are told at a time."""
+
+BRIEF_SECONDS = 5.0
+"""What one try may take where the last end could not be told."""
+
+SLACK = timedelta(seconds=30)
+"""What an attempt may take beside the receiver's time."""
+
+_PAUSES = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60))
+
+
+class Finishing:
+    """Who is told of ends, and which are not told yet.
+
+    ``told`` is what an earlier run of the batch hands over.
+    """
+
+    def __init__(self, batch: str, told: BatchTold) -> None:
+        self._batch = batch
+        self.order: OnFinish | None = told.order
+        self._due: deque[JobOutcome] = deque(told.due)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._deaf = told.deaf
+        self._number = told.number
+        self._counts = dict(told.counts)
+        self._tokens, self._cost_usd = told.tokens, told.cost_usd
+
+    @property
+    def carried(self) -> BatchTold:
+        """What the next run of the batch needs."""
+        return BatchTold(
+            order=self.order,
+            due=tuple(self._due),
+            deaf=self._deaf,
+            number=self._number,
+            counts=self._counts,
+            tokens=self._tokens,
+            cost_usd=self._cost_usd,
+        )
+
+    @property
+    def under_way(self) -> bool:
+        """Whether somebody is being told: the run may not end in the midst of that."""
+        return bool(self._tasks)
+
+    @property
+    def left(self) -> bool:
+        """Whether there are ends of jobs that are to be told."""
+        return bool(self._due or self._tasks)
+
+    def ended(self, outcome: JobOutcome) -> None:
+        """A job has ended for good."""
+        if self.order is None:
+            return
+        status = outcome.status.value
+        self._counts[status] = self._counts.get(status, 0) + 1
+        self._tokens += outcome.usage.total
+        self._cost_usd = round(self._cost_usd + outcome.cost_usd, 9)
+        if FinishEvent.JOB in self.order.events:
+            self._due.append(outcome)
+
+    def begin(self) -> None:
+        """Tell of as many ends as may be told at a time."""
+        while self._due and len(self._tasks) < AT_A_TIME:
+            task = asyncio.create_task(self._tell_job(self._due.popleft()))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether ``begin`` would do something."""
+        return bool(self._due) and len(self._tasks) < AT_A_TIME
+
+    async def batch_ended(self) -> None:
+        """Tell that no job is left, after all that the jobs' own ends were told."""
+        if self.order is None or FinishEvent.BATCH not in self.order.events or not self._counts:
+            return
+        succeeded = set(self._counts) <= {JobStatus.SUCCEEDED.value}
+        await self._tell(
+            FinishEvent.BATCH,
+            "",
+            {
+                "status": "succeeded" if succeeded else "failed",
+                "jobs": sum(self._counts.values()),
+                "statuses": dict(sorted(self._counts.items())),
+                "tokens": self._tokens,
+                "cost_usd": self._cost_usd,
+            },
+        )
+
+    async def _tell_job(self, outcome: JobOutcome) -> None:
+        await self._tell(
+            FinishEvent.JOB,
+            outcome.run,
+            {
+                "status": outcome.status.value,
+                "reason": outcome.reason,
+                "turns": outcome.turns,
+                "tokens": outcome.usage.total,
+                "cost_usd": outcome.cost_usd,
+            },
+            outcome,
+        )
+
+    async def _tell(
+        self,
+        event: FinishEvent,
+        run: str,
+        told: dict[str, object],
+        outcome: JobOutcome | None = None,
+    ) -> None:
+        order = self.order
+        if order is None:
+            return
+        self._number += 1
+        if self._deaf:
+            brief = min(order.timeout, BRIEF_SECONDS)
+            order = order.model_copy(update={"timeout": brief})
+        tries = 1 if self._deaf else TRIES
+        who = outcome.key.job if outcome is not None else ""
+        first = workflow.info().first_execution_run_id
+        notice = FinishNotice(
+            order=order,
+            event=event,
+            key=f"{self._batch}/{who}/{run or f'{first}.{self._number}'}",
+            batch=self._batch,
+            job=outcome.key if outcome is not None else None,
+            run=run,
+            told=told,
+            last=tries,
+        )
+        try:
+            found: FinishTold = await result_of(
+                "tell_finish",
+                notice,
+                FinishTold,
+                id=f"told-{self._number}",
+                limit=timedelta(seconds=order.timeout) + SLACK,
+                summary=f"tell of the end of {who or 'the batch'}",
+                tries=RetryPolicy(
+                    initial_interval=_PAUSES.initial_interval,
+                    maximum_interval=_PAUSES.maximum_interval,
+                    maximum_attempts=tries,
+                ),
+            )
+        except ActivityError as error:
+            if is_cancelled_exception(error):
+                raise
+            self._deaf = True
+        else:
+            self._deaf = not found.heard
