@@ -30,7 +30,11 @@ def masked_call(call: TurnCall) -> TurnCall:
 def masked_end(end: JobEnd) -> JobEnd:
     """``end`` with its result, reason and records masked."""
     redactor = redactor_of(end.redact)
-    told = {"result": redactor.value(end.result), "reason": redactor.text(end.reason)}
+    told = {
+        "result": redactor.value(end.result),
+        "reason": redactor.text(end.reason),
+        "remarks": redactor.text(end.remarks),
+    }
     return end.model_copy(update=told | _records(end, redactor))
 
 

@@ -18,6 +18,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from activities.contracts import (
+    CheckRequest,
     FileCall,
     ReadBatch,
     ServersQuestion,
@@ -92,11 +93,19 @@ def named_by(argument: Any) -> Iterator[tuple[str, Path]]:
         case ServersQuestion(servers=servers):
             for server in servers:
                 yield from _command(server)
+        case CheckRequest(check=check, workspace=workspace):
+            if workspace:
+                yield "the workspace", Path(workspace)
+            yield _module(check.target, check.search_path)
         case ToolRequest(tool=tool, search_path=search_path):
-            top = tool.partition(":")[0].partition(".")[0]
-            folder = Path(search_path)
-            module = folder / f"{top}.py"
-            yield f"the module of tool {tool}", module if module.exists() else folder / top
+            yield _module(tool, search_path)
+
+
+def _module(tool: str, search_path: str) -> tuple[str, Path]:
+    top = tool.partition(":")[0].partition(".")[0]
+    folder = Path(search_path)
+    module = folder / f"{top}.py"
+    return f"the module of tool {tool}", module if module.exists() else folder / top
 
 
 def _command(server: ServerSpec) -> Iterator[tuple[str, Path]]:

@@ -25,7 +25,7 @@ from activities.brief import (
 from activities.record import EffectName, Given
 from runtime.base.effect_classes import EffectClass
 from runtime.base.redaction.rules import Redaction
-from runtime.base.spec.models import Retry, Writable
+from runtime.base.spec.models import Retry, ToolSpec, Writable
 from runtime.base.spec.servers import ServerListing, ServerSpec
 from runtime.base.values import Compact, Failed, JobKey, ModelReply, StepRef, Usage
 from runtime.context.sources import ReadRequest, ReadResult
@@ -488,6 +488,30 @@ class ServersListed(Worked):
     listings: tuple[ServerListing, ...]
 
 
+class CheckRequest(Contract):
+    """What a job's ``check`` is to give a score to: its result, and its files.
+
+    ``workspace`` is a directory, or ``version`` that of the job's own workspace. ``turn`` is the
+    one that finished.
+    """
+
+    key: JobKey
+    turn: int
+    check: ToolSpec
+    result: Any = None
+    workspace: str = ""
+    version: str = ""
+    secrets: tuple[str, ...] = ()
+    redact: Redaction = Redaction()
+
+
+class Checked(Worked):
+    """The score that the check gave, None if it gave none, and what it says of it."""
+
+    score: float | None = None
+    remarks: str = ""
+
+
 class JobEnd(Contract, Aftermath):
     """The end of a run: the last step's digest chain closes with it.
 
@@ -503,5 +527,7 @@ class JobEnd(Contract, Aftermath):
     hand_patch: bool = False
     usage: Usage = Usage()
     cost_usd: float = 0.0
+    score: float | None = None
+    remarks: str = ""
     events: tuple[dict[str, Any], ...] = ()
     redact: Redaction = Redaction()

@@ -173,6 +173,7 @@ async def _run(notice: FinishNotice, body: bytes) -> None:
             raise NotHeard(why) from None
         finally:
             _end(process)
+            await process.wait()
         if process.returncode:
             raise NotHeard(f"the command exited with {process.returncode}{_last_words(said)}")
 

@@ -126,6 +126,7 @@ class Finishing:
                 "turns": outcome.turns,
                 "tokens": outcome.usage.total,
                 "cost_usd": outcome.cost_usd,
+                "score": outcome.score,
             },
             outcome,
         )

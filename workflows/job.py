@@ -15,6 +15,8 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts import (
         BUDGET_SHORT,
         BUDGET_SPENT,
+        Checked,
+        CheckRequest,
         Decision,
         JobBegan,
         JobBegin,
@@ -51,8 +53,10 @@ with workflow.unsafe.imports_passed_through():
     from workflows.failing import cause_in, cause_of, failed_in, given_up, wanted_by
     from workflows.limits import (
         CALL_LIMIT,
+        CHECK_TRIES,
         LOCAL_LIMIT,
         SUMMARY_LIMIT,
+        TOOL_LIMIT,
         sooner,
         summary_retry,
     )
@@ -99,6 +103,7 @@ class JobWorkflow(Ordered):
         self.approving = Approving(order.key, order.spec, self.moment)
         self.preparing = Preparing(self.moment, self.effects)
         self.this_run = Run()
+        self.checked = Checked()
         self.asleep = Asleep(self.moment, self.effects, self.preparing, self.go_on_if_full)
         self.slices = Slices(order, self.moment)
         self.pausing = Pausing(order, self.moment)
@@ -131,6 +136,7 @@ class JobWorkflow(Ordered):
                     self.job.record(statement, self.moment.now)
                 self.replaying.compare()
                 await self.go_on()
+            await self.check(stop)
         except (ActivityError, JobFailed, BudgetSpent, asyncio.CancelledError) as error:
             stop = self.stopped_by(error)
         return await asyncio.shield(self.end(stop))
@@ -599,6 +605,44 @@ class JobWorkflow(Ordered):
             ),
         )
 
+    async def check(self, stop: Stop) -> None:
+        """Have the result of a job that succeeded given a score, if the job has a check for it.
+
+        That there is no score changes no status. Of a record whose effects are not made again,
+        none is asked for.
+        """
+        spec, order = self.order.spec, self.replaying.order
+        if spec.check is None or stop.status is not JobStatus.SUCCEEDED:
+            return
+        if order is not None and order.answers:
+            return
+        self.phase = Phase.ENDING
+        own = spec.writable is not None
+        request = CheckRequest(
+            key=self.order.key,
+            turn=self.job.turn,
+            check=spec.check,
+            result=stop.result,
+            workspace="" if own else spec.workspace,
+            version=self.job.desk.workspace if own else "",
+            secrets=spec.secrets,
+            redact=spec.redact,
+        )
+        try:
+            self.checked = await result_of(
+                "check_result",
+                request,
+                Checked,
+                id="check",
+                limit=TOOL_LIMIT,
+                summary=f"check the result with {spec.check.name}",
+                tries=CHECK_TRIES,
+            )
+        except ActivityError as error:
+            if is_cancelled_exception(error):
+                raise
+            self.checked = Checked(remarks=f"the check could not be run: {cause_of(error)}")
+
     async def end(self, stop: Stop) -> JobOutcome:
         """Close the archive's chain and report."""
         self.phase = Phase.ENDING
@@ -622,6 +666,8 @@ class JobWorkflow(Ordered):
                 condensations=job.condensing.taken,
                 events=job.happenings.records,
                 workspace=job.desk.workspace,
+                score=self.checked.score,
+                remarks=self.checked.remarks,
                 redact=self.order.spec.redact,
             ),
             StepRef,
@@ -639,6 +685,7 @@ class JobWorkflow(Ordered):
             usage=job.ledger.usage,
             cost_usd=job.ledger.cost_usd,
             end=end,
+            score=self.checked.score,
             cause=(stop.cause or Cause.ERROR) if stop.status is JobStatus.FAILED else "",
         )
 

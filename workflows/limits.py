@@ -33,6 +33,13 @@ RECORD_TRIES = RetryPolicy(
 They are counted, since hours in which no worker is there are none.
 """
 
+CHECK_TRIES = RetryPolicy(
+    initial_interval=PATIENT.initial_interval,
+    maximum_interval=PATIENT.maximum_interval,
+    maximum_attempts=5,
+)
+"""For a check that no worker can run: then there is no score."""
+
 SUMMARY_ATTEMPTS = 4
 SUMMARY_SECONDS = 600.0
 """What a job waits for a summary at most: something else stands in for it."""

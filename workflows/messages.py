@@ -118,6 +118,8 @@ class JobOutcome(Message):
     usage: Usage = Usage()
     cost_usd: float = 0.0
     end: StepRef | None = None
+    score: float | None = None
+    """What the job's ``check`` gave it."""
     cause: str = ""
     """What made a job fail, as ``Cause`` has it; empty for any other end."""
 

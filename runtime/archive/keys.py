@@ -13,6 +13,7 @@
     BATCH/JOB/turns/RUN/00000/0000041.step            the reply, written after it
     BATCH/JOB/turns/RUN/00000/0000041.effect-000000   the result of a read or a tool call of turn
                                                       41's statement
+    BATCH/JOB/turns/RUN/00000/0000041.effect-690000   what the job's check gave turn 41's result
     BATCH/JOB/turns/RUN/00000/0000041.effect-700000   the claim on effect 0, a call that is made at
                                                       most once; of others from 700000 on
     BATCH/JOB/turns/RUN/00000/0000001.effect-750000   what the job's MCP servers offered as it began

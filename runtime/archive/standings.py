@@ -108,6 +108,8 @@ def result_row(archive: JobArchive) -> ResultRow:
         cost_usd=found.cost_usd,
         seconds=_seconds(archive, found),
         model=_model(archive),
+        score=found.end.score if found.end is not None else None,
+        remarks=found.end.remarks if found.end is not None else "",
         retries=max(archive.beginnings() - 1, 0),
         run=found.run,
         damaged=found.damaged,

@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 def command(
     job: Annotated[
         str,
-        typer.Argument(metavar="JOB1", help="A job.", show_default=False, autocompletion=job_names),
+        typer.Argument(
+            metavar="JOB1|BATCH1",
+            help="A job, or a batch.",
+            show_default=False,
+            autocompletion=job_names,
+        ),
     ],
     other: Annotated[
         str | None,
         typer.Argument(
-            metavar="[JOB2]",
+            metavar="[JOB2|BATCH2]",
             help="Another; without it, another run of JOB1.",
             show_default=False,
             autocompletion=job_names,
@@ -39,13 +44,23 @@ def command(
     other_run: Annotated[
         str | None, typer.Option("--other-run", help="The run of JOB2; its newest by default.")
     ] = None,
+    unscored: Annotated[
+        float | None,
+        typer.Option(
+            "--unscored",
+            metavar="SCORE",
+            help="The score of jobs without one, of batches. By default these pairs are left out.",
+        ),
+    ] = None,
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Show where two timelines part.
+    """Show where two timelines part, or how two batches differ.
 
     And how each ended. The turns they share, the first statement that differs, the first whose
-    outcome differs. It reads the archive alone.
+    outcome differs. Of two batches: the jobs of the same ids, in pairs; the means of score,
+    success, cost, tokens, turns and seconds, and their difference with its 95 % interval (Student's
+    paired t). It reads the archive alone.
     """
     from runtime.archive.timelines import parting
     from runtime.base.errors import InputError
@@ -54,6 +69,14 @@ def command(
     if other is None and other_run is None:
         raise InputError("one job and one run: name another job, or another run with --other-run")
     objects = archive_to_read(store)
+    if other is not None and run is None and other_run is None:
+        from runtime.cli.compare_batches import compare_batches, is_batch
+
+        if is_batch(objects, job) and is_batch(objects, other):
+            compare_batches(objects, job, other, unscored=unscored, json=json)
+            return
+    if unscored is not None:
+        raise InputError("--unscored is of two batches")
     first, second = _side(objects, job, run), _side(objects, other or job, other_run)
     found = parting(first.turns, second.turns)
     if json:

@@ -10,11 +10,13 @@ import typer
 
 from runtime.base.errors import InputError, NotFound
 from runtime.cli.chosen import Run
-from runtime.cli.options import Job, Store
-from runtime.cli.output import json_line
+from runtime.cli.completion import job_names
+from runtime.cli.options import Store
+from runtime.cli.output import json_line, write
 
 if TYPE_CHECKING:
     from runtime.archive.export import Turns
+    from runtime.archive.stores import ObjectStore
 
 
 class Format(StrEnum):
@@ -22,15 +24,27 @@ class Format(StrEnum):
 
     JSONL = "jsonl"
     OTEL = "otel"
+    INSPECT = "inspect"
 
 
 def command(
-    job: Job,
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB|BATCH",
+            help="BATCH/ID, any unique prefix of the id, or 'last'; a batch for Inspect.",
+            show_default=False,
+            autocompletion=job_names,
+        ),
+    ],
     format: Annotated[
         Format,
         typer.Option(
             "--format",
-            help="jsonl: everything, a line a turn. otel: OpenTelemetry's GenAI spans, OTLP JSON.",
+            help=(
+                "jsonl: everything, a line a turn. otel: OpenTelemetry's GenAI spans, OTLP JSON."
+                " inspect: a log of Inspect, also of a whole batch."
+            ),
         ),
     ] = Format.JSONL,
     turns: Annotated[
@@ -57,6 +71,9 @@ def command(
     with --delta, a layout is told by the one before ("layout_delta": [start, stop] of its segments,
     or the digest of one that "new_segments" has), and a request likewise ("base", and "parts":
     [start, stop] of its bytes, or new ones). The first of --turns is always told in full.
+
+    'export BATCH --format inspect > night.json' makes a log that 'inspect view' opens: a sample a
+    job, with its scores and the conversation as the model last saw it.
     """
     if delta and format is not Format.JSONL:
         raise InputError("--delta is a form of jsonl: spans have their whole prompt")
@@ -69,6 +86,11 @@ def command(
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
+    if format is Format.INSPECT:
+        if turns is not None or run is not None:
+            raise InputError("a log of Inspect has whole jobs, by their newest runs")
+        _inspect(objects, job)
+        return
     name = find_job(objects, job)
     archive = JobArchive.of(objects, name)
     runs = archive.runs()
@@ -95,6 +117,14 @@ def command(
         lines = export_lines(archive, chosen, wanted, form=Delta if delta else Full)
     for line in lines:
         json_line(line)
+
+
+def _inspect(objects: ObjectStore, name: str) -> None:
+    from runtime.archive.catalog import all_jobs, find_job
+    from runtime.archive.inspect_log import inspect_log
+
+    for piece in inspect_log(objects, all_jobs(objects, name) or [find_job(objects, name)]):
+        write(piece)
 
 
 def _turns(text: str | None) -> Turns:

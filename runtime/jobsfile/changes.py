@@ -47,6 +47,8 @@ def definition_digest(job: JobSpec) -> str:
                 del tool[name]
     if job.writable is None:
         del value["writable"]
+    if job.check is None:
+        del value["check"]
     return digest_of(value)
 
 

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
 from runtime.base.durations import format_deadline, format_duration
-from runtime.base.spec.models import BatchBudget, BatchSpec, JobSpec
+from runtime.base.spec.models import BatchBudget, BatchSpec, JobSpec, ToolSpec
 from runtime.base.spec.servers import ServerSpec
 from runtime.jobsfile.condensers import condenser_value
 
@@ -30,7 +30,7 @@ def resolved_yaml(batch: BatchSpec) -> str:
     if (finish := batch.on_finish) is not None:
         told = finish.model_dump(mode="json", exclude={"directory"}, exclude_none=True)
         value["on_finish"] = _exact({**told, "timeout": format_duration(finish.timeout)})
-    search_paths = {tool.search_path for job in batch.jobs for tool in job.tools}
+    search_paths = {tool.search_path for job in batch.jobs for tool in _functions(job)}
     if search_paths:
         (value["tools_path"],) = search_paths
     value["jobs"] = [_job(job) for job in batch.jobs]
@@ -48,6 +48,11 @@ def _batch_budget(budget: BatchBudget) -> dict[str, Any]:
     if budget.wall_seconds is not None:
         value["wall"] = format_duration(value.pop("wall_seconds"))
     return value
+
+
+def _functions(job: JobSpec) -> tuple[ToolSpec, ...]:
+    """The tools, and the check."""
+    return job.tools if job.check is None else (*job.tools, job.check)
 
 
 def _job(job: JobSpec) -> dict[str, Any]:
@@ -100,6 +105,8 @@ def _job(job: JobSpec) -> dict[str, Any]:
         value["urls"] = _exact(list(job.urls))
     if redact := job.redact.model_dump(mode="json"):
         value["redact"] = _exact(redact)
+    if job.check is not None:
+        value["check"] = job.check.target
     if job.result is not None:
         value["result"] = _exact(job.result)
     return value

@@ -197,12 +197,23 @@ class Resolver:
             urls=tuple(setting("urls")[0]),
             projection=ProjectionPolicy(setting("projection")[0]),
             redact=self._same(redact),
+            check=self._check(*setting("check"), secrets),
         )
 
     def _same(self, part: P) -> P:
         """The same object for equal parts of different jobs, which are many: parts are frozen."""
         known = f"{type(part).__name__} {part.model_dump_json()}"
         found: P = self._parts.setdefault(known, part)
+        return found
+
+    def _check(self, target: str | None, at: Location, secrets: tuple[str, ...]) -> ToolSpec | None:
+        """The function that gives a score."""
+        if target is None:
+            return None
+        found = self._tool(target, secrets)
+        if isinstance(found, str):
+            self._problems.add(at, found)
+            return None
         return found
 
     def _path(self, text: str) -> str:

@@ -919,6 +919,14 @@ class WrittenSettings(Written):
             " first. A job's list replaces the default one."
         ),
     )
+    check: Annotated[str, Field(pattern=TARGET_PATTERN)] | None = Field(
+        default=None,
+        description=(
+            "A typed Python function of a result and of the directory of the job's files, as"
+            " module:function, that gives the result of a job that succeeded a score: a number, or"
+            " {'score': a number, 'remarks': text}. It is looked for and run as a tool is."
+        ),
+    )
     secrets: list[Annotated[str, Field(pattern=VARIABLE_PATTERN)]] = Field(
         default=[],
         max_length=MAX_REDACTIONS,

@@ -23,6 +23,7 @@ from activities.approvals import ApprovalActivities
 from activities.batches import BatchActivities
 from activities.bounds import Bounds
 from activities.build import code_digest, this_build
+from activities.checking import CheckActivities
 from activities.checkpoints import CheckpointActivities
 from activities.finishing import FinishActivities
 from activities.hands import HandsActivities
@@ -147,6 +148,7 @@ def make_parts(
         tools.list_servers,
         ApprovalActivities(store).ask_approval,
         FinishActivities(store).tell_finish,
+        CheckActivities(store, tools).check_result,
         workspace.read_sources,
         workspace.file_call,
         hands.open_workspace,

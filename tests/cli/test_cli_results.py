@@ -256,3 +256,24 @@ def test_failed_calls_are_grouped_too(
 def test_what_is_of_one_error_alone_goes(text: str, kind: str) -> None:
     """Numbers, paths, digests, ids and the job's own name; words stay."""
     assert kind_of_error(text, "night/a", "a", "job-7") == kind
+
+
+def test_a_batch_as_a_log_of_inspect(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A sample a job with its scores, and the conversation of its last turn."""
+    log = json.loads(said(capsys, "export", "night", "--format", "inspect"))
+    assert (log["version"], log["status"], log["eval"]["model"]) == (2, "started", "openai/m-1")
+    samples = {sample["id"]: sample for sample in log["samples"]}
+    assert log["eval"]["dataset"]["sample_ids"] == ["a", "b", "c", "d"]
+    assert {id: sample["scores"]["success"]["value"] for id, sample in samples.items()} == {
+        "a": "C", "b": "I", "c": "I", "d": "I",
+    }  # fmt: skip
+    assert log["results"]["scores"][0]["metrics"]["accuracy"]["value"] == 1 / 3
+    first, last = samples["a"]["messages"][0], samples["a"]["messages"][-1]
+    assert (first["role"], first["content"]) == ("user", "Hello.")
+    assert last["tool_calls"] == [
+        {"id": "call_1", "function": "python", "arguments": {"code": "x = 1"}, "type": "function"}
+    ]
+    assert samples["b"]["error"]["message"].startswith("turn 1: ConnectionFailed")
+    assert main(["export", "night", "--format", "inspect", "--turns", "1"]) == 2

@@ -11,6 +11,7 @@ from stage import Stage, events_of, replayer
 
 from runtime.archive.notices import notices
 from runtime.base.spec.finish import OnFinish
+from runtime.base.spec.models import ToolSpec
 from runtime.base.values import JobKey
 from runtime.client.own_runs import describe
 from runtime.job.stops import JobStatus
@@ -148,3 +149,19 @@ async def test_ends_are_told_once_each_and_the_batchs_last(
     kept = list(notices(stage.store, stage.batch))
     assert [one.heard for one in kept] == [hears] * 4
     await replayer().replay_workflow(await handle.fetch_history())
+
+
+async def test_a_result_is_given_a_score(stage: Stage) -> None:
+    """A check is run once the job has succeeded; its score stands in the outcome and the end."""
+    (stage.path / "checks.py").write_text(
+        "from typing import Any\n\ndef half(result: Any, workspace: str) -> list[Any]:\n"
+        '    """Half of it."""\n    return [result / 2, "half"]\n'
+    )
+    check = ToolSpec(name="half", target="checks:half", search_path=str(stage.path), stub="")
+    outcome, archive = await stage.run(["finish(3)"], check=check)
+    assert (outcome.status, outcome.score) == (JobStatus.SUCCEEDED, 1.5)
+    end = archive.end(outcome.run)
+    assert end is not None
+    assert (end.score, end.remarks) == (1.5, "half")
+    assert any(key.endswith("effect-690000") for key in end.effects)
+    await replayer().replay_workflow(await stage.history())

@@ -31,8 +31,16 @@ class HandedPatch(Value):
     untold: tuple[str, ...] = ()
 
 
+def _no_score(score: float | None) -> bool:
+    """A score of 0 is one."""
+    return score is None
+
+
 class NewEnd(Aftermath):
-    """The end of a run, to be archived. ``parent`` is the last step, ``turn`` its turn."""
+    """The end of a run, to be archived. ``parent`` is the last step, ``turn`` its turn.
+
+    ``score`` and ``remarks`` are those of the job's ``check``.
+    """
 
     run: str
     turn: int
@@ -44,6 +52,8 @@ class NewEnd(Aftermath):
     usage: Usage = Usage()
     cost_usd: float = 0.0
     ended_at: str = ""
+    score: Annotated[float | None, LeftOut(_no_score)] = None
+    remarks: Annotated[str, LeftOut()] = ""
 
 
 class End(NewEnd, Form):

@@ -331,6 +331,8 @@ class JobSpec(Spec):
     """The tiktoken encoding that counts this job's tokens on every worker."""
     redact: Redaction = Redaction()
     """What is masked in what the job reads, beside the keys that always are."""
+    check: ToolSpec | None = None
+    """The function that gives the job's result a score, once it has succeeded."""
 
     @property
     def writer(self) -> ModelSettings | None:
