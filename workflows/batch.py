@@ -127,6 +127,7 @@ class BatchWorkflow(Ordered):
                 self.start(job)
             if self.wants_page():
                 self.soon(self.turn_page(), whole=True)
+            workflow.set_current_details(self.details())
             await workflow.wait_condition(
                 lambda: (
                     self.may_start()
@@ -137,6 +138,11 @@ class BatchWorkflow(Ordered):
                 )
             )
         return self.state()
+
+    def details(self) -> str:
+        """How the batch stands, as Temporal's own UI shows it: no event of the history."""
+        waiting = len(self.waiting) + len(self.again) + self.pages.jobs
+        return f"{waiting} queued, {len(self.open)} running, {self.ends} runs of jobs ended"
 
     def may_start(self) -> bool:
         """Whether a job waits that there is a place for, and something to spend."""
@@ -151,6 +157,7 @@ class BatchWorkflow(Ordered):
 
     async def told_of_its_end(self) -> bool:
         """Tell that no job is left, if somebody is to be told; whether there is work since then."""
+        workflow.set_current_details(self.details())
         await self.finishing.batch_ended()
         return self.has_work()
 

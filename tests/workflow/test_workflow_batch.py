@@ -8,6 +8,7 @@ import json
 
 import pytest
 from stage import Stage, events_of, replayer
+from temporalio.api.sdk.v1 import WorkflowMetadata
 
 from runtime.archive.notices import notices
 from runtime.base.spec.finish import OnFinish
@@ -140,6 +141,8 @@ async def test_ends_are_told_once_each_and_the_batchs_last(
     await handle.execute_update(BatchWorkflow.submit, submission)
     state = await handle.result()
     assert set(state.ended.values()) == {JobStatus.SUCCEEDED}
+    shown = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+    assert shown.current_details == "0 queued, 0 running, 3 runs of jobs ended"
     told = [json.loads(line) for line in said.read_text().splitlines()]
     assert sorted((one["job"], one["result"]) for one in told[:-1]) == [
         ("one", 1), ("three", 3), ("two", 2),
