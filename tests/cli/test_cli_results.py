@@ -100,6 +100,7 @@ def test_a_row_a_job(store: ObjectStore, capsys: pytest.CaptureFixture[str]) -> 
         "remarks": "",
         "retries": 1,
         "damaged": [],
+        "patch": None,
         "seconds": rows[0]["seconds"],
     }
     began = JobArchive(store, "night", "a").began_at("run-1")
