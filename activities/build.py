@@ -19,7 +19,14 @@ ROOMS = (
     ),
     *(
         f"activities/{module}.py"
-        for module in ("contracts", "batch_contracts", "record", "verdicts", "brief")
+        for module in (
+            "contracts",
+            "batch_contracts",
+            "finish_contracts",
+            "record",
+            "verdicts",
+            "brief",
+        )
     ),
 )
 """What workflow code is made of: directories and files below the root of the packages."""

@@ -64,6 +64,7 @@ def test_json_lines_and_nothing_else_on_stdout(cli: CommandLine) -> None:
         "turns": 3,
         "cost_usd": 0.0,
         "workspace": None,
+        "patch": None,
     }
     assert {jobs[name]["status"] for name in jobs if name != "loud"} == {"failed"}
     assert "SyntaxError: expected ':' (syntax.py, line 1)" in jobs["syntax"]["reason"]

@@ -76,6 +76,7 @@ HANDS = (
     "hands.before_return:5",
     "checkout.moving:3",
     "hands.command.after:4",
+    "end.after_patch",
 )
 """Those of a job that changes its workspace (``tests/kill/test_kill_hands.py``)."""
 

@@ -63,7 +63,7 @@ delete("deep")""",
 def respond(messages):
     n = int(re.findall(r"budget: turn (\\d+) of", str(messages))[-1])
     if n == TURNS:
-        return {"code": "finish(sh('find . | sort; cat log.txt').stdout)"}
+        return {"code": "finish(sh('find . | sort; cat log.txt').stdout, patch=True)"}
     return {"code": MOVES[(n - 1) % 4].format(n=n, m=n % 8, p=n - 3)}
 '''
 

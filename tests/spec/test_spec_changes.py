@@ -57,6 +57,7 @@ JOB = JobSpec(
         ({"encoding": "p50k_base"}, ["encoding: cl100k_base -> p50k_base"]),
         ({"redact": Redaction(env=("TEAM_KEY",))}, ['redact.env: not set -> ["TEAM_KEY"]']),
         ({"tools": ()}, ["tools.search removed"]),
+        ({"check": TOOL}, ["check changed"]),
         ({"secrets": ("A",)}, ['secrets: [] -> ["A"]']),
         ({"tools": (TOOL, TOOL.model_copy(update={"name": "other"}))}, ["tools.other added"]),
         ({"tools": (TOOL.model_copy(update={"stub": "def search(x: int) -> None: ..."}),)},
@@ -105,6 +106,7 @@ def test_every_field_counts() -> None:
             "summary_model",
             "sections",
             "retry",
+            "check",
         ),
     }
     assert set(JobSpec.model_fields) == covered

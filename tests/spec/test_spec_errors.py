@@ -101,7 +101,7 @@ def test_a_wrong_line_of_a_job(refuse: Refuse, line: str, message: str) -> None:
         (f"concurency: 1\njobs:\n- {{{GOOD}}}\n", "1: concurency: unknown key; did you mean 'concurrency'?"),
         (f"model: x\njobs:\n- {{{GOOD}}}\n", "1: model: unknown key here; it belongs in a job or in 'defaults'"),
         (f"defaults: {{goal: g}}\njobs:\n- {{{GOOD}}}\n", "1: defaults.goal: unknown key here; it belongs in a job"),
-        (f'"a\\tb": 1\njobs:\n- {{{GOOD}}}\n', "1: ['a\\tb']: unknown key; expected one of batch, concurrency, store, budget, tools_path, defaults, jobs"),
+        (f'"a\\tb": 1\njobs:\n- {{{GOOD}}}\n', "1: ['a\\tb']: unknown key; expected one of batch, concurrency, store, budget, limits, priority, on_finish, tools_path, defaults, jobs"),
         ("jobs:\n- {id: a, goal: '  ', workspace: src, model: x}\n", "2: jobs[0].goal: expected a text that says what to do, got an empty one"),
         ("jobs:\n- id: a\n  goals: g\n  workspace: src\n  model: x\n", "3: jobs[0].goals: unknown key; did you mean 'goal'?"),
         ("jobs:\n- {id: a, goal: g, model: x}\n", "2: jobs[0].workspace: required key is missing, here and in 'defaults'"),

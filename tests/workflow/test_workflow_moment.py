@@ -19,14 +19,21 @@ WAITS = frozenset(
 
 NOT_LOOKED_AFTER = {
     ("answers", "ask"): "what a record answers takes no time of the job's",
+    ("batch", "end_carried"): "a batch is no job",
+    ("batch", "follow_carried"): "a batch is no job",
     ("batch", "run"): "a batch is no job",
     ("continuing", "load"): "the first look comes after it",
     ("approving", "_arrival"): "who waits for an arrival looks",
     ("effects", "_call"): "who asks for an effect looks",
     ("effects", "offered"): "who asks for it looks",
     ("effects", "open"): "who asks for it looks",
+    ("finishing", "_tell"): "a batch is no job",
+    ("job", "check"): "only the end follows",
     ("job", "end"): "nothing follows",
     ("job", "go_on_in_another_run"): "the next run looks",
+    ("paging", "_ask"): "a batch is no job",
+    ("pausing", "_resumed"): "who waits for it looks",
+    ("slices", "_arrival"): "who waits for an arrival looks",
     ("sleeping", "_arrival"): "who waits for an arrival looks",
 }
 
@@ -69,15 +76,15 @@ def _waits(call: str) -> bool:
 
 
 def test_nobody_else_looks() -> None:
-    """The workflow's time is asked by the moment, and where a job begins."""
+    """The workflow's time is asked by the moment, and where a job or a batch begins."""
     asked = {
         (path.stem, line.strip())
         for path in sorted(ROOM.glob("*.py"))
         for line in path.read_text().splitlines()
         if "workflow.time()" in line and path.stem != "moment"
     }
-    assert {module for module, _ in asked} == {"job"}
-    assert len(asked) == 2, "a job's first time, and that of a fork"
+    assert {module for module, _ in asked} == {"granting", "job"}
+    assert len(asked) == 3, "a job's first time, that of a fork, and a batch's first"
     private = [path.stem for path in sorted(ROOM.glob("*.py")) if "._look(" in path.read_text()]
     assert private == [
         "moment",
