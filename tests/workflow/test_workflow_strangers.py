@@ -324,7 +324,7 @@ async def test_no_signal_harms_a_job(stage: Stage, caplog: pytest.LogCaptureFixt
             ["--input", "1", "--input", "2"],
             ["--input", '{"id":"a","text":"b"}'],
         ):
-            for name in ("message", "condense", "nothing"):
+            for name in ("message", "condense", "decide", "pause", "resume", "grant", "nothing"):
                 code, said = await temporal(
                     stage, "workflow", "signal", "-w", handle.id, "--name", name, *inputs
                 )
@@ -381,7 +381,7 @@ async def test_a_message_is_taken_once(stage: Stage) -> None:
     [signal] = events_of(await handle.fetch_history(), "WORKFLOW_EXECUTION_SIGNALED")
     payload = signal.workflow_execution_signaled_event_attributes.input
     client = await stranger(stage)
-    for name in ("message", "condense"):
+    for name in ("message", "condense", "decide", "pause", "resume", "grant"):
         await _signal_raw(client, handle.id, name, payload)
     await unharmed(handle)
     assert (await handle.query("progress"))["turn"] == 2
@@ -424,10 +424,11 @@ async def test_a_strangers_query_and_update_are_refused(stage: Stage) -> None:
         stage, "workflow", "query", "-w", batch.id, "--type", "state", "--input", "1"
     )
     assert (code != 0, "is not signed" in said) == (True, True)
-    for name in ("withdraw", "nothing"):
+    for name in ("ask", "pause", "resume", "withdraw", "nothing"):
         for values in ARGUMENTS:
             await theirs.signal(name, args=list(values))
-    assert await batch.query("state") == {"waiting": [], "open": [], "ended": {}}
+    nothing = {"waiting": [], "open": [], "ended": {}, "pages": [], "paused": False}
+    assert await batch.query("state") == nothing
     history = await batch.fetch_history()
     assert events_of(history, "WORKFLOW_TASK_FAILED") == []
     stage.started.append(job_workflow_id(order.key))
