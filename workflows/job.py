@@ -310,7 +310,7 @@ class JobWorkflow(Ordered):
                 prompt = await self.project()
             except JobFailed:
                 if doubted is not None:
-                    raise doubted from None
+                    raise doubted from doubted.cause  # which `from None` would take away
                 raise
             if (limit := self.moment.answers.limit(len(self.job.limits))) is not None:
                 self.job.limited(limit)
