@@ -139,15 +139,16 @@ async def test_state_of_a_dead_server_names_a_live_process_and_a_taken_port(home
     assert await is_serving(home)
 
 
-async def test_silent_server_is_replaced(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_server_is_replaced(home: Home) -> None:
     """A server process that lives and does not answer is killed and started again."""
     first = await ensure_server(home)
     os.kill(first.pid, signal.SIGSTOP)
-    monkeypatch.setattr(local, "ANSWER_SECONDS", 1.0)
-    monkeypatch.setattr(local, "SILENT_SECONDS", 0.1)
-    monkeypatch.setattr(local_process, "TERM_SECONDS", 0.5)
-    assert (await server_status(home)).state is ServerState.SILENT
-    second = await ensure_server(home)
+    with pytest.MonkeyPatch.context() as impatient:
+        impatient.setattr(local, "ANSWER_SECONDS", 1.0)
+        impatient.setattr(local, "SILENT_SECONDS", 0.1)
+        impatient.setattr(local_process, "TERM_SECONDS", 0.5)
+        assert (await server_status(home)).state is ServerState.SILENT
+        second = await ensure_server(home)
     assert second.pid != first.pid
     assert await is_serving(home)
 
