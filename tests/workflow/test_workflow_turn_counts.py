@@ -55,8 +55,9 @@ async def test_a_turn_asks_for_the_same_however_long_the_job_is(
         outcome, _ = await stage.run(statements, turns=TURNS + 1)
     assert outcome.status is JobStatus.SUCCEEDED, outcome.reason
     usual = Counter({"put_if_absent": 2, "get": 1, "list": 2})
-    # At a keyframe the step names the definition again.
-    assert [turn for turn in counted.turns[2:] if turn != usual] == [usual + Counter({"list": 1})]
+    # At a keyframe the step names the definition again, which is out of memory by then.
+    keyframe = usual + Counter({"list": 1, "get": 1})
+    assert [turn for turn in counted.turns[2:] if turn != usual] == [keyframe]
     history = await stage.history()
     assert [name for name in activities_of(history) if name.startswith("turn-")] == [
         f"turn-{n}" for n in range(1, TURNS + 1)
