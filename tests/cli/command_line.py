@@ -138,6 +138,23 @@ def script(*statements: str, delay: float = 0.0) -> str:
     return json.dumps(replies)
 
 
+GATED = """
+import pathlib
+
+def respond(messages):
+    n = sum(m["role"] == "assistant" for m in messages)
+    return {{"code": "finish(1)" if pathlib.Path({gate!r}).exists() else f"x = {{n}}", "delay": 0.2}}
+"""
+
+UNHURRIED = "budget: {turns: 9999, wall: 10m}"
+"""Of a job that waits for what a test does meanwhile, on however busy a machine."""
+
+
+def gated(gate: Path) -> str:
+    """A script that takes turn after turn until the file ``gate`` is there."""
+    return GATED.format(gate=str(gate))
+
+
 COUNTING = """
 def respond(messages):
     n = sum(m["role"] == "assistant" for m in messages)

@@ -5,31 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from pathlib import Path
 
 import pytest
 from temporalio.client import Client
 
 from runtime.base.home import state_home
 from runtime.server.embedded import NAMESPACE, ensure_server
-from tests.cli.command_line import CommandLine, counting, script, wait_for
+from tests.cli.command_line import UNHURRIED, CommandLine, counting, gated, script, wait_for
 from tests.workflow.stage import replayer
 from workflows.messages import batch_workflow_id
 
 pytestmark = pytest.mark.server
-
-GATED = """
-import pathlib
-
-def respond(messages):
-    n = sum(m["role"] == "assistant" for m in messages)
-    return {{"code": "finish(1)" if pathlib.Path({gate!r}).exists() else f"x = {{n}}", "delay": 0.2}}
-"""
-
-
-def gated(gate: Path) -> str:
-    """A script that takes turn after turn until the file ``gate`` is there."""
-    return GATED.format(gate=str(gate))
 
 
 def test_a_job_that_waits_is_cancelled_before_it_begins(cli: CommandLine) -> None:
@@ -41,7 +27,7 @@ def test_a_job_that_waits_is_cancelled_before_it_begins(cli: CommandLine) -> Non
     cli.write("gated.py", gated(cli.path / "gate"))
     cli.write("good.yaml", script("finish(2)"))
     jobs = [
-        "id: fix-2, model: scripted/gated.py",
+        f"id: fix-2, model: scripted/gated.py, {UNHURRIED}",
         "id: fix, model: scripted/good.yaml",
         "id: last, model: scripted/good.yaml",
     ]
@@ -92,7 +78,7 @@ def test_a_wish_is_kept_until_a_worker_comes(cli: CommandLine) -> None:
     cli.write("gated.py", gated(cli.path / "gate2"))
     cli.write("good.yaml", script("finish(2)"))
     file = cli.jobs(
-        "id: a, model: scripted/gated.py",
+        f"id: a, model: scripted/gated.py, {UNHURRIED}",
         "id: b, model: scripted/good.yaml",
         batch="later",
         head="concurrency: 1",
