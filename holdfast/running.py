@@ -80,7 +80,7 @@ OnEvent = Callable[[Event], Awaitable[None] | None]
 
 
 class Options(TypedDict, total=False):
-    """Those of ``holdfast run``."""
+    """How ``run``, ``arun`` and ``stream`` run the jobs: the options of ``holdfast run``."""
 
     store: str | None
     """The archive; None for the jobs file's, else the one that commands use."""
@@ -91,7 +91,9 @@ class Options(TypedDict, total=False):
     address: str | None
     """The Temporal server; None for the one of Temporal's configuration, else the embedded one."""
     namespace: str | None
+    """The namespace on that server; None for that of Temporal's configuration."""
     profile: str | None
+    """The profile of Temporal's configuration file; None for the one that it has as default."""
 
 
 def run(
