@@ -63,9 +63,9 @@ class Commands:
         sandbox = sandbox_of(change.held.sandbox)
         command = _command(change)
         base = self._trees.version(change.held.version).base
-        setup = self._setups.of(change.writable, base, stop, on_line)
-        env = None if setup is None else setup.directory
-        with self._checkouts.scratch("command-") as top:
+        setup_held = self._setups.held(change.writable, base, stop, on_line)
+        with setup_held as setup, self._checkouts.scratch("command-") as top:
+            env = None if setup is None else setup.directory
             streams = top / "stdout", top / "stderr"
             failpoint("hands.command.before")
             if self._versions.linked(change.held.sandbox):

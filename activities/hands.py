@@ -44,6 +44,7 @@ from runtime.base.addresses import SCHEME
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import ArchiveError, HoldfastError
 from runtime.base.failpoints import failpoint
+from runtime.base.kept import Busy
 from runtime.base.redaction.redactor import Redactor, redactor_of
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import SandboxFailed, SandboxUnavailable
@@ -53,7 +54,6 @@ from runtime.trees import editing
 from runtime.trees.editing import Edited
 from runtime.trees.entries import Changes, Entry, shown
 from runtime.trees.tree import Tree
-from runtime.workspace.checkouts.checkout import Busy
 from runtime.workspace.checkouts.excluded import excluded
 from runtime.workspace.checkouts.taking import Digests, read_file, take
 
@@ -190,7 +190,8 @@ class HandsActivities:
             sandbox = sandbox_of(request.writable.sandbox).name
             version, dropped = self._base(request)
             base = self._trees.version(version).base
-            setup = self._setups.of(request.writable, base, stop, line.append)
+            with self._setups.held(request.writable, base, stop, line.append) as setup:
+                log = masked_log(setup, redactor_of(request.redact))
         except (OSError, ValueError, HoldfastError, _Changing) as error:
             if isinstance(error, ArchiveError):
                 raise
@@ -207,7 +208,6 @@ class HandsActivities:
             dropped=dropped[:TOLD_PATHS],
             sandbox=sandbox,
         )
-        log = masked_log(setup, redactor_of(request.redact))
         found = archive.write_effect(
             run, OPENING, 0, opened.model_dump(mode="json"), (tree_key(version),), log
         )

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from activities.versions import Versions
+from activities.versions import WAIT_SECONDS, Versions
 from runtime.base.redaction.redactor import Redactor
 from runtime.base.spec.models import Writable
 from runtime.sandbox.choice import sandbox_of
@@ -25,37 +25,44 @@ class Setups:
         self._versions = versions
         self._checkouts = versions.checkouts
 
-    def of(
+    @contextmanager
+    def held(
         self,
         writable: Writable,
         base: str,
         stop: threading.Event,
         on_line: Callable[[str], None],
-    ) -> Made | None:
+    ) -> Iterator[Made | None]:
         """What the commands of ``setup:`` make of the files of ``base``, run here if they were not;
-        None if there are none.
+        None if there are none. It stays for as long as the block.
 
         Raises:
             SetupFailed: if they fail.
             SandboxUnavailable: if there is no sandbox for them.
             ValueError: if a secret is not there.
+            Busy: if it is being deleted for long.
         """
         if not writable.setup:
-            return None
+            yield None
+            return
         setup = Setup(writable.setup, given=base, env=named_secrets(writable.secrets, os.environ))
         sandbox = sandbox_of(writable.sandbox)
-        top = self._checkouts.root / "setups"
-        # Each command asks: files are laid out only where something is to be made of them.
-        if (there := already_made(setup, sandbox, top)) is not None:
-            return there
-        with self._files(writable, base) as place:
-            return made(setup, sandbox, place, top, on_beat=on_line, stop=stop)
+        kept = self._checkouts.kept_setup(setup.key(sandbox))
+        top = kept.place.parent
+        with kept.held(seconds=WAIT_SECONDS, said="the set-up is being deleted"):
+            # Each command asks: files are laid out only where something is to be made of them.
+            there = already_made(setup, sandbox, top)
+            if there is None:
+                with self._files(writable, base) as place:
+                    there = made(setup, sandbox, place, top, on_beat=on_line, stop=stop)
+            yield there
 
     @contextmanager
     def _files(self, writable: Writable, base: str) -> Iterator[Place]:
         """The base's files; what becomes of them is thrown away."""
         if self._versions.linked(writable.sandbox):
-            yield Place(lowers=(self._checkouts.base(base),))
+            with self._checkouts.base(base) as files:
+                yield Place(lowers=(files,))
             return
         with self._checkouts.scratch("setup-") as copy:
             self._checkouts.lay_out(base, copy)

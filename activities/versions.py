@@ -10,9 +10,10 @@ from pathlib import Path
 from temporalio.exceptions import ApplicationError
 
 from activities.contracts import HeldVersion
+from runtime.base.kept import Busy
 from runtime.base.values import JobKey
 from runtime.sandbox.choice import overlays_work
-from runtime.workspace.checkouts.checkout import Busy, Checkouts
+from runtime.workspace.checkouts.checkout import Checkouts
 
 WAIT_SECONDS = 30.0
 """How long a job's files are waited for, which somebody has at another version."""

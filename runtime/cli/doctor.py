@@ -18,10 +18,10 @@ def command(target: Target = ANY_SERVER, store: Store = None, json: Json = False
     """Check all that a worker needs here, and say what to do.
 
     Versions, the state directory's files and key, the archive's store (by writing an object,
-    reading it, and being refused to overwrite it), room, interpreter, sandbox, providers' keys, and
-    the Temporal server with its namespace and clock. With the same options and variables as a
-    worker's, it needs what that needs. Exit code 1 if a job could not run; warnings are no
-    failures.
+    reading it, and being refused to overwrite it), room, what is kept of workspaces, interpreter,
+    sandbox, providers' keys, and the Temporal server with its namespace and clock. With the same
+    options and variables as a worker's, it needs what that needs. Exit code 1 if a job could not
+    run; warnings are no failures.
     """
     import asyncio
     import os

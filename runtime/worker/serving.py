@@ -26,6 +26,7 @@ from runtime.base.home import state_home
 from runtime.server.authentic import NotSigned
 from runtime.worker.limited import LimitedQueues
 from runtime.worker.presence import present
+from runtime.worker.tidying import tidied
 from runtime.worker.worker import limited_queues, make_worker, warm_up
 from workflows.messages import batch_queue, job_key
 
@@ -88,7 +89,8 @@ class BatchWorkers:
         """
         await asyncio.to_thread(warm_up)
         own = await asyncio.to_thread(archive_id, self.store)
-        async with present(self.client, state_home()) as self._identity:
+        home = state_home()
+        async with tidied(home), present(self.client, home) as self._identity:
             limited = limited_queues(
                 self.client, self.store, allowed=self.allowed, identity=self._identity
             )

@@ -50,6 +50,7 @@ from runtime.interpreter.checker import GaveUp
 from runtime.interpreter.typecheck import check
 from runtime.worker.limited import LimitedQueues
 from runtime.worker.presence import present
+from runtime.worker.tidying import tidied
 from runtime.workspace.checkouts.checkout import Checkouts
 from workflows.batch import BatchWorkflow
 from workflows.doors import Door
@@ -356,7 +357,8 @@ async def running_worker(
     Raises:
         InputError: if ``HOLDFAST_SIGNING_KEY`` is set to what is no key.
     """
-    async with present(client, state_home()) as identity:
+    home = state_home()
+    async with tidied(home), present(client, home) as identity:
         worker = make_worker(client, store, task_queue=task_queue, grace=grace, identity=identity)
         await asyncio.to_thread(warm_up)
         queues = limited_queues(client, store, grace=grace, identity=identity)

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from runtime.archive.stores import MemoryStore
 from runtime.archive.trees import Trees
+from runtime.base.kept import Busy
 from runtime.base.values import JobKey
 from runtime.sandbox.layers import remove_tree
 from runtime.trees.entries import Entry, directory_entry, file_entry, link_entry
 from runtime.trees.tree import Tree
-from runtime.workspace.checkouts.checkout import Busy, Checkouts
+from runtime.workspace.checkouts.checkout import Checkouts
 from runtime.workspace.checkouts.excluded import excluded
 from runtime.workspace.checkouts.laying import EPOCH
 from runtime.workspace.checkouts.taking import Digests, Taken, differing, take
@@ -89,8 +90,9 @@ def test_a_checkout_comes_to_any_version_from_any_other(
         version = versions[number % len(versions)]
         with checkout.at(version) as place:
             assert kept(place).tree.version == version or os.geteuid() != 0
+    assert checkout.files.parent == root / ("linked" if linked else "own") / "b%2F1" / "%2E%2E"
     made.checkouts.forget(JOB)
-    assert not (root / "linked" / "b%2F1" / "..").exists() or not linked
+    assert not checkout.files.parent.exists()
     remove_tree(root)
 
 

@@ -27,6 +27,7 @@ async def examine(home: Home, target: Target, store_url: str) -> AsyncIterator[F
     yield found
     folders: dict[str, Path] = {"state directory": home.path}
     yield machine.room(folders | ({"archive": folder} if folder is not None else {}))
+    yield await asyncio.to_thread(machine.workspaces, home)
     yield await asyncio.to_thread(machine.interpreter)
     yield await asyncio.to_thread(machine.sandbox)
     yield machine.provider_keys(os.environ)

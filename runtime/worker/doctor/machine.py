@@ -18,6 +18,8 @@ from packaging.requirements import Requirement
 from runtime.archive.signing import SIGNING_KEY, fingerprint, signer_of
 from runtime.base.errors import InputError
 from runtime.base.home import Home
+from runtime.base.kept_bytes import KEPT_BYTES, kept_bytes
+from runtime.sandbox.sizes import told_bytes
 from runtime.server.authentic import KEY, EncryptionKeys, encryption_keys, key_of
 from runtime.worker.doctor.finding import Finding, failed, good, worrying
 
@@ -128,6 +130,21 @@ def room(folders: Mapping[str, Path]) -> Finding:
 
 def _existing(folder: Path) -> Path:
     return next(path for path in (folder, *folder.parents) if path.exists())
+
+
+def workspaces(home: Home) -> Finding:
+    """What is kept of the files that jobs change, and its bound."""
+    from runtime.workspace.checkouts.tidying import told
+
+    try:
+        most = kept_bytes()
+    except InputError as error:
+        return failed("kept", str(error), f"correct {KEPT_BYTES}, or unset it")
+    size, counts = told(home.workspaces)
+    seen = f"{told_bytes(size)} of workspaces ({counts}), {told_bytes(most)} stay ({KEPT_BYTES})"
+    if size > most:
+        return worrying("kept", seen, "what is over it goes when it has not been used for a while")
+    return good("kept", seen)
 
 
 def interpreter() -> Finding:

@@ -3,42 +3,42 @@
 ::
 
     ROOT/bases/VERSION/               a base's files, which checkouts link to and nobody writes
+    ROOT/bases/VERSION.lock           locked (shared) by who reads them
     ROOT/linked/BATCH/JOB/files/      the checkout
     ROOT/linked/BATCH/JOB/version     the version that it is at, and the boot in which it was made
     ROOT/linked/BATCH/JOB/lock        locked (shared) by who reads it, (exclusively) by who moves it
     ROOT/own/BATCH/JOB/...            the same, where commands write to the checkout itself: it
                                       links to nothing
+    ROOT/running/...                  what is needed while something runs, locked by who runs it
+    ROOT/aside/...                    what is being deleted
 
 All of it can be lost: the archive has every version, and a checkout that is at none, because what
-moved it was killed or the machine was, is made anew.
+moved it was killed or the machine was, is made anew. ``tidying.py`` deletes what is too much.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 from runtime.archive.trees import Trees
 from runtime.base.failpoints import failpoint
+from runtime.base.kept import Busy, Kept
 from runtime.base.values import JobKey
 from runtime.sandbox.layers import remove_tree
 from runtime.trees.entries import Entry
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.laying import lay, move_file, set_times, write_file
 
-_LOOK_SECONDS = 0.02
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
-
-
-class Busy(Exception):
-    """The checkout is held at another version, by a command that runs."""
+_WAIT_SECONDS = 30.0
+"""How long a base is waited for, which is in use alone for as long as it takes to put it aside."""
 
 
 class Checkouts:
@@ -46,12 +46,13 @@ class Checkouts:
 
     def __init__(self, root: Path, trees: Trees) -> None:
         self.root = root
+        self.aside = root / "aside"
         self.trees = trees
 
     def of(self, key: JobKey, *, linked: bool) -> Checkout:
         """A job's. One that commands write to themselves must not be ``linked``."""
         kind = self.root / ("linked" if linked else "own")
-        return Checkout(kind / quote(key.batch, safe="") / quote(key.job, safe=""), self, linked)
+        return Checkout(kind / _folder(key.batch) / _folder(key.job), self, linked)
 
     def forget(self, key: JobKey) -> None:
         """Remove what a job has here: it has ended.
@@ -67,29 +68,49 @@ class Checkouts:
         """A directory for as long as something runs, on the file system of the checkouts."""
         running = self.root / "running"
         running.mkdir(parents=True, exist_ok=True, mode=0o700)
-        top = Path(tempfile.mkdtemp(prefix=prefix, dir=running))
+        while True:
+            top = Path(tempfile.mkdtemp(prefix=prefix, dir=running))
+            # Who finds one that nobody has locked takes it for what a killed worker left, and may
+            # find this one in between.
+            with suppress(FileNotFoundError):
+                file = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                fcntl.flock(file, fcntl.LOCK_SH)
+                if top.is_dir():
+                    break
+                os.close(file)
         try:
             yield top
         finally:
             remove_tree(top)
+            os.close(file)
 
-    def base(self, version: str) -> Path:
-        """A base's files, laid out once."""
-        place = self.root / "bases" / version.removeprefix("sha256:")
-        if place.is_dir():
-            return place
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        made = Path(tempfile.mkdtemp(prefix=".making-", dir=place.parent))
-        try:
+    def kept_base(self, version: str) -> Kept:
+        """A base's directory on this host."""
+        name = version.removeprefix("sha256:")
+        return Kept(self.root / "bases" / name, self.root / "bases" / f"{name}.lock")
+
+    def kept_setup(self, name: str) -> Kept:
+        """The directory of a set-up on this host."""
+        return Kept(self.root / "setups" / name, self.root / "setups" / f"{name}.lock")
+
+    @contextmanager
+    def base(self, version: str) -> Iterator[Path]:
+        """A base's files, laid out once, which stay for as long as the block."""
+        kept = self.kept_base(version)
+        with kept.held(seconds=_WAIT_SECONDS, said=f"{kept.place} is being deleted"):
+            if not kept.place.is_dir():
+                self._make_base(version, kept.place)
+            yield kept.place
+
+    def _make_base(self, version: str, place: Path) -> None:
+        with self.scratch("base-") as top:
+            made = top / "files"
+            made.mkdir()
             self.lay_out(version, made)
             failpoint("checkout.base.before_rename")
             # Another process may have been first: a directory that is not empty is not replaced.
             with suppress(OSError):
                 made.rename(place)
-        finally:
-            if made.is_dir():
-                remove_tree(made)
-        return place
 
     def lay_out(self, version: str, place: Path) -> None:
         """Copy a version's files into an empty directory."""
@@ -106,7 +127,7 @@ class Checkout:
 
     def __init__(self, place: Path, checkouts: Checkouts, linked: bool) -> None:
         self.files = place / "files"
-        self._place = place
+        self.kept = Kept(place, place / "lock")
         self._checkouts = checkouts
         self._linked = linked
 
@@ -122,12 +143,14 @@ class Checkout:
         """
         end = time.monotonic() + seconds
         if not alone:
-            with self._locked(fcntl.LOCK_SH, end):
+            with self._held(end):
                 if self._version() == version:
+                    self._use_base(version)
                     yield self.files
                     return
-        with self._locked(fcntl.LOCK_EX, end):
+        with self._held(end, alone=True):
             self._move(version)
+            self._use_base(version)
             if alone:
                 self._marker.unlink()
             yield self.files
@@ -139,7 +162,7 @@ class Checkout:
         It is not needed. If somebody reads the directory now, or the host refuses, whoever wants
         the version next brings the directory there from the archive.
         """
-        with suppress(Busy, OSError), self._locked(fcntl.LOCK_EX, time.monotonic()):
+        with suppress(Busy, OSError), self._held(time.monotonic(), alone=True):
             if self._version() != before:
                 return
 
@@ -172,14 +195,11 @@ class Checkout:
         Raises:
             Busy: if somebody has it.
         """
-        if not self._place.is_dir():
-            return
-        with self._locked(fcntl.LOCK_EX, time.monotonic()):
-            self._marker.unlink(missing_ok=True)
-            if self.files.is_dir():
-                remove_tree(self.files)
-        with suppress(OSError):
-            shutil.rmtree(self._place)
+        put = self.kept.put_aside(self._checkouts.aside)
+        if put is not None:
+            # Who tidies may be at it already, and finishes what is left.
+            with suppress(OSError):
+                remove_tree(put)
 
     def _move(self, version: str) -> None:
         """Bring the directory to a version, from the one that it is at or from none."""
@@ -190,16 +210,15 @@ class Checkout:
             if self.files.is_dir():
                 remove_tree(self.files)
             self.files.mkdir(mode=0o700)
-            base = trees.version(version).base
-            before = Tree()
-            link = (
-                self._linking(self._checkouts.base(base), trees.tree(base))
-                if self._linked
-                else None
-            )
+            with ExitStack() as held:
+                put: Callable[[Path, Entry], None] = self._checkouts.write
+                if self._linked:
+                    base = trees.version(version).base
+                    place = held.enter_context(self._checkouts.base(base))
+                    put = self._linking(place, trees.tree(base))
+                self._lay(Tree(), version, put)
         else:
-            before, link = trees.tree(now), None
-        self._lay(before, version, link or self._checkouts.write)
+            self._lay(trees.tree(now), version, self._checkouts.write)
 
     def _lay(self, before: Tree, version: str, put: Callable[[Path, Entry], None]) -> None:
         """Make in the directory what leads from a tree to a version. Killed in between, it is at
@@ -232,7 +251,7 @@ class Checkout:
 
     @property
     def _marker(self) -> Path:
-        return self._place / "version"
+        return self.kept.place / "version"
 
     def _version(self) -> str | None:
         try:
@@ -241,22 +260,22 @@ class Checkout:
             return None
         return version if boot == _boot() else None
 
-    @contextmanager
-    def _locked(self, how: int, end: float) -> Iterator[None]:
-        self._place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = os.open(self._place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            while True:
-                try:
-                    fcntl.flock(file, how | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() >= end:
-                        raise Busy(f"{self.files} is in use at another version") from None
-                    time.sleep(_LOOK_SECONDS)
-            yield
-        finally:
-            os.close(file)
+    def _use_base(self, version: str) -> None:
+        """Have the base that the files link to count as used: it takes no room while they do."""
+        if self._linked:
+            self._checkouts.kept_base(self._checkouts.trees.version(version).base).touch()
+
+    def _held(self, end: float, *, alone: bool = False) -> AbstractContextManager[None]:
+        seconds = end - time.monotonic()
+        return self.kept.held(
+            alone=alone, seconds=seconds, said=f"{self.files} is in use at another version"
+        )
+
+
+def _folder(name: str) -> str:
+    """A name as that of a folder."""
+    quoted = quote(name, safe="")
+    return quoted.replace(".", "%2E") if quoted in {".", ".."} else quoted
 
 
 def _boot() -> str:

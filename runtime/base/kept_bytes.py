@@ -1,0 +1,26 @@
+"""How much a host keeps of what jobs' workspaces are made of: the one setting for it."""
+
+from __future__ import annotations
+
+import os
+
+from runtime.base.errors import InputError
+
+KEPT_BYTES = "HOLDFAST_KEPT_BYTES"
+_DEFAULT = 20 * 1024**3
+
+
+def kept_bytes() -> int:
+    """So many bytes of bases, set-ups and checkouts stay on this host when nobody needs them now.
+
+    Raises:
+        InputError: if ``HOLDFAST_KEPT_BYTES`` is no number of bytes.
+    """
+    given = os.environ.get(KEPT_BYTES, "")
+    if not given:
+        return _DEFAULT
+    if not given.isdecimal() or not given.isascii():
+        raise InputError(
+            f"{KEPT_BYTES}: expected a number of bytes, such as {_DEFAULT}, got {given!r}"
+        )
+    return int(given)

@@ -1,0 +1,46 @@
+"""Keeping what a worker's host keeps within its bound, now and then, for as long as it works."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from runtime.base.home import Home
+from runtime.base.kept_bytes import kept_bytes
+from runtime.workspace.checkouts.tidying import tidy
+
+LOOK_SECONDS = 300.0
+"""Between two looks at what is kept."""
+
+_log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def tidied(home: Home) -> AsyncIterator[None]:
+    """Tidy this host's workspaces until the end of the block.
+
+    Raises:
+        InputError: if ``HOLDFAST_KEPT_BYTES`` is no number.
+    """
+    stop = threading.Event()
+    looking = asyncio.create_task(_look(home.workspaces, kept_bytes(), stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        looking.cancel()
+        with suppress(asyncio.CancelledError):
+            await looking
+
+
+async def _look(workspaces: Path, most: int, stop: threading.Event) -> None:
+    while True:
+        try:
+            await asyncio.to_thread(tidy, workspaces, most, stop=stop)
+        except OSError as error:
+            _log.warning("the workspaces in %s cannot be tidied: %s", workspaces, error)
+        await asyncio.sleep(LOOK_SECONDS)
