@@ -3,13 +3,15 @@
 ``python -m benchmarks.workspace`` makes directories of 100 to 100,000 files and runs commands in
 them that change none, one or 100 files: in an overlay, whose upper layer is the change, and in the
 files themselves, which are then looked through. ``git add -A && git commit`` gets the same changes
-of the same tree in the same run. Milliseconds are the median of several; an effect's include the
+of the same tree in the same run. Times are medians of several: by the clock, which says how busy
+the machine was too, and of processors, of all processes that took part. An effect's include the
 sandbox, taking the change in, archiving it, and bringing the checkout to the new version.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -39,8 +41,9 @@ CHANGES = (0, 1, 100)
 REPEATS = 5
 KEY = JobKey(batch="bench", job="job")
 HEADER = """\
-| files | changed | way | ms an effect | writes | bytes archived | git add && commit, ms |
-|--:|--:|---|--:|--:|--:|--:|"""
+| files | changed | way | ms an effect | of processors | writes | bytes archived \
+| git add && commit, ms | of processors |
+|--:|--:|---|--:|--:|--:|--:|--:|--:|"""
 
 
 class Counting(DirectoryStore):
@@ -60,16 +63,24 @@ class Counting(DirectoryStore):
 
 
 @dataclass(frozen=True)
+class Took:
+    """Milliseconds by the clock, and of processors."""
+
+    ms: float
+    processor_ms: float
+
+
+@dataclass(frozen=True)
 class Row:
-    """One way of tracking at one size: milliseconds, writes and bytes of an effect."""
+    """One way of tracking at one size: times, writes and bytes of an effect."""
 
     files: int
     changed: int
     way: str
-    ms: float
+    effect: Took
     writes: float
     bytes: float
-    git_ms: float
+    git: Took
 
 
 def shell(changed: int, number: int, files: int) -> str:
@@ -97,18 +108,25 @@ def git(root: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(root), *who, *arguments], check=True, capture_output=True)
 
 
-def timed(repeat: Callable[[int], None]) -> float:
-    """The median of some runs, in milliseconds."""
-    took = []
+def timed(repeat: Callable[[int], None]) -> Took:
+    """The medians of some runs."""
+    took, used = [], []
     for number in range(REPEATS):
-        began = time.perf_counter()
+        began, had = time.perf_counter(), processor_seconds()
         repeat(number)
         took.append((time.perf_counter() - began) * 1000)
-    return statistics.median(took)
+        used.append((processor_seconds() - had) * 1000)
+    return Took(statistics.median(took), statistics.median(used))
 
 
-def git_ms(source: Path, changed: int, files: int) -> float:
-    """Milliseconds of a command, ``git add -A`` and a commit."""
+def processor_seconds() -> float:
+    """What this process and the children that it has waited for have used."""
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in both)
+
+
+def git_took(source: Path, changed: int, files: int) -> Took:
+    """A command, ``git add -A`` and a commit."""
 
     def once(number: int) -> None:
         command = shell(changed, number + 1000 * changed + 1, files)
@@ -169,28 +187,34 @@ def rows(files: int) -> list[Row]:
         git(source, "add", "-A")
         git(source, "commit", "-q", "-m", "base")
         for changed in CHANGES:
-            beside = git_ms(source, changed, files)
+            beside = git_took(source, changed, files)
             for way, job in jobs.items():
                 job.effect(":")
                 writes, size = job.store.writes, job.store.bytes
-                ms = timed(
+                took = timed(
                     lambda number, job=job, changed=changed: job.effect(  # type: ignore[misc]
                         shell(changed, number + 1000 * changed + 1, files)
                     )
                 )
                 writes, size = job.store.writes - writes, job.store.bytes - size
-                found.append(Row(files, changed, way, ms, writes / REPEATS, size / REPEATS, beside))
+                found.append(
+                    Row(files, changed, way, took, writes / REPEATS, size / REPEATS, beside)
+                )
     return found
 
 
 def table(found: list[Row]) -> str:
     """The rows as Markdown."""
     lines = [
-        f"| {row.files:,} | {row.changed} | {row.way} | {row.ms:,.0f} | {row.writes:.0f}"
-        f" | {row.bytes:,.0f} | {row.git_ms:,.0f} |"
+        f"| {row.files:,} | {row.changed} | {row.way} | {_told(row.effect)} | {row.writes:.0f}"
+        f" | {row.bytes:,.0f} | {_told(row.git)} |"
         for row in found
     ]
     return "\n".join([HEADER, *lines])
+
+
+def _told(took: Took) -> str:
+    return f"{took.ms:,.0f} | {took.processor_ms:,.0f}"
 
 
 def main() -> None:
