@@ -25,6 +25,7 @@ from activities._failures import StreamBroken
 from activities._options import ModelOptions
 from activities._quiet import quieten
 from activities._recorder import CallRecorder, Silence, current
+from activities._reported_usage import reports_usage
 from activities._responses import as_chat, response_in
 from activities._script import replies_in
 from activities._unstreamed import fault_in, is_whole, played, unread
@@ -52,10 +53,6 @@ _STATELESS = frozenset({"openai", "azure"})
 _ROUTED_BY = ("api_base", "reasoning_effort", "reasoning_summary")
 _MOST_ROUTES = 1_000
 _routes: dict[bytes, str | None] = {}
-
-_USAGE = re.compile(
-    rb"\"(prompt_tokens|input_tokens|promptTokenCount|prompt_eval_count|inputTokens)\"\s*:\s*\d"
-)
 
 
 def warm() -> None:
@@ -169,13 +166,6 @@ def _as_received(answer: Answer, options: ModelOptions, recorder: CallRecorder) 
         if options.stream
         else answer
     )
-
-
-def reports_usage(recorder: CallRecorder) -> bool:
-    """Whether the provider's response itself states the tokens used; where it does not, litellm
-    makes figures up.
-    """
-    return _USAGE.search(recorder.content) is not None
 
 
 def price(options: ModelOptions, usage: Any) -> float:

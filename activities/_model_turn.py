@@ -25,10 +25,11 @@ from activities._failed_attempts import (
 )
 from activities._failures import FailureKind, failure_of
 from activities._full_windows import NO_ROOM, left_no_room
-from activities._litellm import ask, cost_of, price, reports_usage
+from activities._litellm import ask, cost_of, price
 from activities._masked import masked_call
 from activities._options import ModelOptions
 from activities._recorder import CallRecorder, SentRequest
+from activities._reported_usage import reports_usage
 from activities._secrets import Secrets
 from activities._worst_case import in_budget
 from activities.contracts import BUDGET_SPENT, TurnCall

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from activities._recorder import current
+from activities._reported_usage import reports_usage
 
 _IN_CALLS = (
     "success_handler",
@@ -151,12 +152,18 @@ def _if_not_ours(fixed: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _ending_once(lite: Any, ended: Callable[..., Any]) -> Callable[..., Any]:
-    """Once the usage was told, the end of a stream that is asked for again is only that."""
+    """Once the usage was told, the end of a stream that is asked for again is only that; so it is
+    where the response states no usage, of which litellm makes figures up.
+    """
 
     @wraps(ended)
     async def told(self: Any, *arguments: Any, **options: Any) -> Any:
-        if getattr(self, "sent_stream_usage", False) and _unheard(lite):
-            raise StopAsyncIteration
+        if getattr(self, "sent_last_chunk", False) and _unheard(lite):
+            recorder = current.get()
+            if getattr(self, "sent_stream_usage", False) or (
+                recorder is not None and not reports_usage(recorder)
+            ):
+                raise StopAsyncIteration
         return await ended(self, *arguments, **options)
 
     return told

@@ -8,10 +8,12 @@ figure of each kind counts.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from activities._recorder import CallRecorder
 from runtime.base.values import Usage
 
 _PROMPT = ("prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "prompt_eval_count")
@@ -25,6 +27,17 @@ _COMPLETION = (
 _READ, _WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
 _USAGES = ("usage", "usageMetadata")
 _DEEPEST = 4
+
+_USAGE = re.compile(
+    rb"\"(prompt_tokens|input_tokens|promptTokenCount|prompt_eval_count|inputTokens)\"\s*:\s*\d"
+)
+
+
+def reports_usage(recorder: CallRecorder) -> bool:
+    """Whether the provider's response itself states the tokens used; where it does not, litellm
+    makes figures up.
+    """
+    return _USAGE.search(recorder.content) is not None
 
 
 def usage_in(body: bytes) -> Usage | None:

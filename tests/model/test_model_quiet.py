@@ -4,6 +4,7 @@ somebody did.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -101,6 +103,19 @@ async def test_nothing_is_done_for_nobody(make: Make, stream: bool) -> None:
     assert calls["main.py:stream_chunk_builder"] == int(stream)
     # Once for each message of the prompt.
     assert calls["utils.py:cleanup_none_field_in_message"] == 0
+
+
+async def test_no_usage_is_made_up_where_none_is_stated(tmp_path: Path) -> None:
+    """A scripted model's response has none, and litellm's figures would count for nothing."""
+    script = tmp_path / "script.yaml"
+    script.write_text(json.dumps([{"code": f"print({n})"} for n in range(2)]))
+    job = Job({"name": f"scripted/{script}", "stream": True})
+    await job.take_turn()
+    with counted() as (calls, _):
+        reply = await job.take_turn()
+    assert calls["main.py:stream_chunk_builder"] == 0
+    assert not reply.usage.reported
+    assert reply.usage.completion == reply.tokens > 0
 
 
 async def test_a_cache_that_is_not_there_is_nobody() -> None:
