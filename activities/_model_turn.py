@@ -148,6 +148,7 @@ class ModelTurn:
             secrets=Secrets.of_call(self._options.arguments),
             turn=call.turn,
             temporal_attempt=temporal_attempt,
+            job=str(call.key),
             followed=self._keep_followed,
         )
 

@@ -78,7 +78,7 @@ class CallRecorder:
     A call may take more than one request: a redirect, or a reply that is fetched when it is ready.
     Each is an attempt of its own; ``followed`` archives what came back of one when the next is
     about to be sent. ``heard`` is the answer as far as it has come; ``reached`` is False where not
-    even a connection came about.
+    even a connection came about. ``job`` is whose call it is, where that is known.
     """
 
     def __init__(
@@ -89,6 +89,7 @@ class CallRecorder:
         secrets: Secrets,
         turn: int,
         temporal_attempt: int,
+        job: str = "",
         followed: Callable[[], None] = lambda: None,
     ) -> None:
         self._archive = archive
@@ -96,6 +97,7 @@ class CallRecorder:
         self._hosts: set[str] = set()
         self.limits = limits
         self.secrets = secrets
+        self.job = job
         self.turn = turn
         self.temporal_attempt = temporal_attempt
         self.attempt: str | None = None

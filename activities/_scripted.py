@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from activities._handed_over import handed_over
 from activities._recorder import CallRecorder, SentRequest, current
 from activities._script import ScriptedReply, reply_to
 from runtime.archive.forms import Capture
@@ -52,10 +53,10 @@ async def pieces(
     if recorder is None:
         raise ScriptedError(400, "a scripted model is called by the model activity only")
     request = {"model": f"{PROVIDER}/{file}", "messages": messages, **options}
-    sent = SentRequest(Capture.HANDED_OVER, canonical_json(request))
 
     def answered() -> ScriptedReply:
-        recorder.sending_now(sent)
+        body = handed_over(recorder.job, request)
+        recorder.sending_now(SentRequest(Capture.HANDED_OVER, body))
         return reply_to(file, messages, recorder.turn)
 
     try:
