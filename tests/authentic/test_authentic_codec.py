@@ -194,3 +194,15 @@ async def test_nothing_is_raised_before_the_conversion() -> None:
     assert codec is not None
     [payload] = await codec.decode([Payload(metadata={"encoding": b"json/plain"}, data=b'"hi"')])
     assert payload.metadata["encoding"] == b"holdfast/refused"
+
+
+def test_a_place_has_one_converter_and_another_place_another() -> None:
+    """The SDK asks for it with each payload, and a codec works out its place once."""
+    own = signed_converter(OWN)
+    places = [workflow("w"), workflow("v"), activity(), activity("turn-2"), activity(local=True)]
+    made = [own.with_context(place) for place in places]
+    equal = [workflow("w"), workflow("v"), activity(), activity("turn-2"), activity(local=True)]
+    assert all(own.with_context(place) is one for place, one in zip(equal, made, strict=True))
+    codecs = {id(one.payload_codec) for one in (own, *made)}
+    assert len(codecs) == 1 + len(places)
+    assert signed_converter(OTHER).with_context(places[0]) is not made[0]

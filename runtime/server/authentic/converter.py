@@ -4,7 +4,8 @@ and checked.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from functools import lru_cache
+from typing import Any, NoReturn, Self, cast
 
 from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
@@ -14,6 +15,7 @@ from temporalio.converter import (
     DataConverter,
     DefaultFailureConverterWithEncodedAttributes,
     EncodingPayloadConverter,
+    SerializationContext,
     WorkflowSerializationContext,
 )
 from temporalio.exceptions import ApplicationError
@@ -78,6 +80,24 @@ class _Converter(PydanticPayloadConverter):
         """It is ready: ``__new__`` made it so."""
 
 
+class _Placed(DataConverter):
+    """Makes the converter of a place once.
+
+    The SDK asks for it some twenty times a turn, of which five are about different places.
+    """
+
+    _MOST = 256
+
+    def with_context(self, context: SerializationContext) -> Self:
+        """See ``DataConverter``; whatever is at a place may have the same one."""
+        made = self.__dict__.get("_made")
+        if made is None:
+            made = lru_cache(self._MOST)(super().with_context)
+            # The SDK's converters are frozen.
+            object.__setattr__(self, "_made", made)
+        return cast(Self, made(context))
+
+
 def signed_converter(key: PayloadKey, encryption: EncryptionKeys | None = None) -> DataConverter:
     """The data converter with which clients and workers that have ``key`` understand one another,
     and nobody else.
@@ -86,8 +106,8 @@ def signed_converter(key: PayloadKey, encryption: EncryptionKeys | None = None) 
     """
     codec = SigningCodec(key, encryption=encryption)
     if encryption is None:
-        return DataConverter(payload_converter_class=_Converter, payload_codec=codec)
-    return DataConverter(
+        return _Placed(payload_converter_class=_Converter, payload_codec=codec)
+    return _Placed(
         payload_converter_class=_Converter,
         payload_codec=codec,
         failure_converter_class=DefaultFailureConverterWithEncodedAttributes,
