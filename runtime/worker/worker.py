@@ -101,6 +101,9 @@ event loop, so it is set where the SDK keeps it.
 
 _DETECTOR = "_deadlock_timeout_seconds"
 
+YOUNG_OBJECTS = 10_000
+"""New objects after which the garbage collector looks through them; Python's own choice is 700."""
+
 CALLS = 256
 """Activities at a time: model calls wait on the network, so they are many.
 
@@ -335,11 +338,15 @@ def warm_up() -> None:
 
 @cache
 def _leave_alone() -> None:
-    """Have the garbage collector no longer look through what is loaded: litellm alone is half a
-    million objects, which stay.
+    """Have the garbage collector no longer look through what is loaded (litellm alone is half a
+    million objects, which stay), and look through the rest less often.
+
+    A call of a long prompt makes some thousands of objects, which go with it. By Python's default
+    each turn would begin several collections, in which the state of all jobs is walked through.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
 
 
 @asynccontextmanager
