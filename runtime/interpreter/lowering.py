@@ -127,7 +127,9 @@ def lower(
     try:
         tree = ast.parse(source)
         lowering = _Lowering(source)
-        lowering.loads = _hands_files_on(tree)
+        # The parser may make the name of other letters, and each walk through the tree is dear.
+        opens = "open" in source or not source.isascii()
+        lowering.loads = opens and _hands_files_on(tree)
         # Once a class has a length, any value may be of it.
         lowering.lengths = "_len" in before or "def __len__" in source
         lowering.names = names - _bound(tree) if names else names
