@@ -24,11 +24,11 @@ from benchmarks.turn_worker import FLOOR, STAND_IN, WHOLE, Figures, Measurement
 from tests.servers.temporal_server import temporal_server
 
 BLOCK = "turn"
-TURNS, LONG, JOBS = 120, 540, (1, 10)
+TURNS, LONG, JOBS = 120, 1_020, (1, 10)
 WINDOW = 20
 """Turns over which the processor time of one is averaged."""
 
-PLACES = (10, 100, 200, 300, 400, 500)
+PLACES = (10, 100, 200, 300, 500, 700, 990)
 LEAST_PART = 0.1
 """Milliseconds a turn below which a part is not told by itself."""
 
