@@ -25,7 +25,7 @@ from activities.brief import (
 from activities.record import EffectName, Given
 from runtime.base.effect_classes import EffectClass
 from runtime.base.redaction.rules import Redaction
-from runtime.base.spec.models import Retry, ToolSpec, Writable
+from runtime.base.spec.models import Amount, Retry, ToolSpec, Writable
 from runtime.base.spec.servers import ServerListing, ServerSpec
 from runtime.base.values import Compact, Failed, JobKey, ModelReply, StepRef, Usage
 from runtime.context.sources import ReadRequest, ReadResult
@@ -515,7 +515,8 @@ class Checked(Worked):
 class JobEnd(Contract, Aftermath):
     """The end of a run: the last step's digest chain closes with it.
 
-    ``hand_patch``: what the job changed in its files is archived too, as a patch.
+    ``hand_patch``: what the job changed in its files is archived too, as a patch. ``lent`` is what
+    its sub-jobs spent, if it had any.
     """
 
     key: JobKey
@@ -529,5 +530,6 @@ class JobEnd(Contract, Aftermath):
     cost_usd: float = 0.0
     score: float | None = None
     remarks: str = ""
+    lent: Amount | None = None
     events: tuple[dict[str, Any], ...] = ()
     redact: Redaction = Redaction()

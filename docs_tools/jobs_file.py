@@ -25,6 +25,7 @@ _PARTS = {
     "`sections`": "WrittenSections",
     "`condenser`": "WrittenCondenser",
     "`mcp`": "WrittenServer",
+    "`spawn`": "WrittenSpawn",
     "`approvals`": "WrittenApprovals",
     "`redact`": "WrittenRedaction",
     "a model": "WrittenModel",

@@ -23,6 +23,7 @@ with workflow.unsafe.imports_passed_through():
         ReplayOrder,
     )
     from runtime.context.interim import Interim
+    from runtime.context.sub_jobs import SubJobEnd
     from workflows.calling import result_of
     from workflows.limits import RECORD_TRIES
 
@@ -54,6 +55,12 @@ class Live:
         messages.
         """
         return asked, False
+
+    def ended(self, arrived: list[SubJobEnd]) -> tuple[tuple[SubJobEnd, ...], list[SubJobEnd]]:
+        """The ends of sub-jobs that the turn begins with of what has arrived, and those that
+        wait.
+        """
+        return tuple(arrived), []
 
     def clock(self, reply: TurnReply, now: float) -> float:
         """The time at which the clock of the turn's statement stands."""
@@ -105,6 +112,12 @@ class Recorded(Live):
     def wish(self, asked: bool) -> tuple[bool, bool]:
         """As for messages."""
         return self.interim.condense, asked and not self.interim.condense
+
+    def ended(self, arrived: list[SubJobEnd]) -> tuple[tuple[SubJobEnd, ...], list[SubJobEnd]]:
+        """As the record has them."""
+        told = self.interim.ended
+        names = {end.job for end in told}
+        return told, [end for end in arrived if end.job not in names]
 
     def clock(self, reply: TurnReply, now: float) -> float:
         """The record's, if it answers for the world."""

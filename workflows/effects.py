@@ -108,6 +108,8 @@ class Effects:
                 )
                 return done.timeless, done.worked
 
+            case EffectKind.SPAWN:
+                raise RuntimeError("sub-jobs are started by workflows/sub_jobs.py")
             case EffectKind.SERVER:
                 done = await self._server_call(request, place)
                 return done.timeless, done.worked

@@ -15,7 +15,7 @@ from temporalio.exceptions import FailureError
 with workflow.unsafe.imports_passed_through():
     from runtime.base.spec.models import Amount, BatchBudget
     from runtime.base.values import JobKey
-    from runtime.job.purse import NOTHING, Ask, Granted, Purse
+    from runtime.job.purse import NOTHING, Ask, Granted, Purse, plus
     from workflows.messages import CarriedPurse, JobOrder, JobOutcome, job_workflow_id
 
 
@@ -87,7 +87,9 @@ class Granting:
         spent = None
         if outcome is not None:
             tokens, usd = outcome.usage.total, max(outcome.cost_usd, 0.0)
-            spent = Amount(turns=outcome.turns, tokens=tokens, usd=usd)
+            spent = plus(
+                Amount(turns=outcome.turns, tokens=tokens, usd=usd), outcome.lent or NOTHING
+            )
         self._purse.ended(name, spent)
         self._answer()
 

@@ -29,8 +29,9 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.spec.models import Amount, ModelSettings
     from runtime.base.tokens import encoding
     from runtime.base.values import Failed, StepRef
+    from runtime.context.sub_jobs import SubJobEnd
     from runtime.history.events import RequestSource
-    from runtime.interpreter.host import Answer, Effect
+    from runtime.interpreter.host import Answer, Effect, EffectKind
     from runtime.interpreter.run import InterpreterDrift, Stretch, Verdict, VerdictStatus
     from runtime.job.condensing import WINDOW_EXCEEDED, SummaryTask
     from runtime.job.job import NONE_FAILED, Job, Prompt
@@ -68,6 +69,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.routing import Routing
     from workflows.sleeping import Asleep
     from workflows.slices import Slices
+    from workflows.sub_jobs import SubJobs
     from workflows.visible import Visible, turn_line
 
 
@@ -104,13 +106,17 @@ class JobWorkflow(Ordered):
         self.preparing = Preparing(self.moment, self.effects)
         self.this_run = Run()
         self.checked = Checked()
-        self.asleep = Asleep(self.moment, self.effects, self.preparing, self.go_on_if_full)
         self.slices = Slices(order, self.moment)
+        self.sub_jobs = SubJobs(order, self.moment, self.slices)
+        self.asleep = Asleep(
+            self.moment, self.effects, self.preparing, self.sub_jobs, self.go_on_if_full
+        )
         self.pausing = Pausing(order, self.moment)
         self.moment.looking += [
             lambda: self.this_run.look(workflow.info()),
             self.preparing.look,
             self.slices.look,
+            self.sub_jobs.look,
             self.pausing.look,
         ]
 
@@ -177,6 +183,11 @@ class JobWorkflow(Ordered):
         """The batch's answer to a wish for more of its budget."""
         self.slices.arrived.append(granted)
 
+    @workflow.signal
+    def sub_job_ended(self, end: SubJobEnd) -> None:
+        """The end of a sub-job; the model sees it at its next turn."""
+        self.sub_jobs.arrived.append(end)
+
     @workflow.query
     def progress(self) -> JobProgress:
         """Where the job stands now."""
@@ -220,6 +231,7 @@ class JobWorkflow(Ordered):
                 # A fork is a job of its own: its time runs from its own start.
                 self.job.ledger.started, self.job.ledger.worked = workflow.time(), 0.0
         self.slices.begin()
+        self.sub_jobs.begin()
         self.replaying.begin(origin)
         self.moment.begin()
         self.this_run.began()
@@ -270,12 +282,13 @@ class JobWorkflow(Ordered):
             servers=listed.listings,
         )
         self.job.ledger = ledger
+        self.sub_jobs.begin()
 
     def ingest(self) -> None:
         """Begin a turn with the messages that arrived."""
         moment = self.moment
         arrived, moment.inbox = self.replaying.messages(moment.inbox)
-        self.job.ingest(arrived, self.moment.now)
+        self.job.ingest(arrived, self.moment.now, self.sub_jobs.take())
         asked, moment.condense_asked = moment.answers.wish(moment.condense_asked)
         if asked:
             self.job.request_condensation(RequestSource.USER)
@@ -483,7 +496,11 @@ class JobWorkflow(Ordered):
                 continue
             number = len(statement.effects)
             decision = await self.approved(effect, number)
-            performed = self.effects.perform(effect, self.job.turn, number, decision)
+            performed = (
+                self.sub_jobs.start(effect.request, self.job.turn, number)
+                if effect.kind is EffectKind.SPAWN
+                else self.effects.perform(effect, self.job.turn, number, decision)
+            )
             result, _ = await self.moment.after(performed, lambda done: done[1])
             answer = statement.answered(effect, result)
 
@@ -592,6 +609,7 @@ class JobWorkflow(Ordered):
             inbox=(*self.moment.inbox, *self.moment.arrived),
             heard=tuple(self.heard),
             condense=self.moment.condense_asked or self.moment.condense_arrived,
+            ended=self.sub_jobs.carried,
             **self.replaying.carried,
         )
         carried = {"origin": origin, **self.slices.carried, **self.pausing.carried}
@@ -646,6 +664,7 @@ class JobWorkflow(Ordered):
     async def end(self, stop: Stop) -> JobOutcome:
         """Close the archive's chain and report."""
         self.phase = Phase.ENDING
+        await self.sub_jobs.end_all()
         job = self.job
         execution, nodes = job.closing()
         self.replaying.compare_context(nodes, job.turn, at_end=True)
@@ -668,6 +687,7 @@ class JobWorkflow(Ordered):
                 workspace=job.desk.workspace,
                 score=self.checked.score,
                 remarks=self.checked.remarks,
+                lent=self.sub_jobs.spent,
                 redact=self.order.spec.redact,
             ),
             StepRef,
@@ -676,7 +696,7 @@ class JobWorkflow(Ordered):
         )
         self.preparing.stop()
         self.visible.ended(stop, job.turn, job.ledger)
-        return JobOutcome(
+        outcome = JobOutcome(
             key=self.order.key,
             run=workflow.info().run_id,
             status=stop.status,
@@ -687,7 +707,10 @@ class JobWorkflow(Ordered):
             end=end,
             score=self.checked.score,
             cause=(stop.cause or Cause.ERROR) if stop.status is JobStatus.FAILED else "",
+            lent=self.sub_jobs.spent,
         )
+        await self.sub_jobs.tell_parent(outcome)
+        return outcome
 
     def stopped_by(self, error: BaseException) -> Stop:
         """What an exception in a turn means for the job.

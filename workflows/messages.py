@@ -16,6 +16,7 @@ from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import Amount, BatchBudget, JobSpec
 from runtime.base.values import JobKey, StepRef, Usage
+from runtime.context.sub_jobs import SubJobEnd
 from runtime.job.divergence import Divergence
 from runtime.job.phases import Phase
 from runtime.job.purse import SavedPurse
@@ -41,9 +42,10 @@ class Origin(Message):
 
     ``seed`` is the key of the job whose random numbers go on. ``restore`` leads from the checkpoint
     to where the run begins, ``replay`` is what holds from there on. ``heard`` are the ids of the
-    notes that the job was sent. The rest is what the run before had not done yet: messages and a
-    wish that nobody has read, and what a replay found that no step says yet. Nobody reads
-    ``replied_at`` any more; orders of before have it.
+    notes that the job was sent, ``ended`` the ends of sub-jobs that no turn began with. The rest is
+    what the run before had not done yet: messages and a wish that nobody has read, and what a
+    replay found that no step says yet. Nobody reads ``replied_at`` any more; orders of before have
+    it.
     """
 
     checkpoint: StepRef | None = None
@@ -59,6 +61,7 @@ class Origin(Message):
     nodes: tuple[dict[str, Any], ...] | None = None
     nodes_at_end: bool = False
     events: tuple[dict[str, Any], ...] | None = None
+    ended: tuple[SubJobEnd, ...] = ()
 
 
 class JobOrder(Message):
@@ -122,6 +125,8 @@ class JobOutcome(Message):
     """What the job's ``check`` gave it."""
     cause: str = ""
     """What made a job fail, as ``Cause`` has it; empty for any other end."""
+    lent: Amount | None = None
+    """What its sub-jobs spent, if it had any, beside what it spent itself."""
 
 
 class JobProgress(Message):

@@ -17,6 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.effects import Effects
     from workflows.moment import Moment
     from workflows.preparing import Preparing
+    from workflows.sub_jobs import SubJobs
 
 
 class Asleep:
@@ -27,11 +28,13 @@ class Asleep:
         moment: Moment,
         effects: Effects,
         preparing: Preparing,
+        sub_jobs: SubJobs,
         go_on_if_full: Callable[[], Awaitable[None]],
     ) -> None:
         self._moment = moment
         self._effects = effects
         self._preparing = preparing
+        self._sub_jobs = sub_jobs
         self._go_on_if_full = go_on_if_full
 
     async def sleep(self) -> Stop | None:
@@ -49,6 +52,8 @@ class Asleep:
             now = moment.now
             if moment.inbox:
                 sleeping.wake("a message", now)
+            elif sleeping.ended(job.graph, self._sub_jobs.heard_of, now):
+                continue
             elif (stop := job.stop(now)) is not None:
                 return stop
             elif alarm <= now:
@@ -87,7 +92,11 @@ class Asleep:
     async def _arrival(self, seconds: float) -> None:
         with contextlib.suppress(asyncio.TimeoutError):
             await workflow.wait_condition(
-                lambda: bool(self._moment.arrived) or self._preparing.arrived,
+                lambda: (
+                    bool(self._moment.arrived)
+                    or bool(self._sub_jobs.arrived)
+                    or self._preparing.arrived
+                ),
                 timeout=timedelta(seconds=seconds),
                 timeout_summary="asleep",
             )

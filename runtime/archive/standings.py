@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -13,6 +14,9 @@ from runtime.archive.job import JobArchive
 from runtime.base.errors import ObjectCorrupt
 from runtime.base.standings import DAMAGED, OPEN
 from runtime.base.values import JobKey
+
+_SUB_JOB = re.compile(r"\.[0-9a-f]{10}$")
+"""How the names of sub-jobs end (``workflows/sub_jobs.py``)."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,10 @@ class ArchivedStanding:
     cost_usd: float = 0.0
     end: End | None = None
     damaged: tuple[str, ...] = ()
+    parent: str = ""
+    """The job of the same batch whose sub-job it is."""
+    retries: int = 0
+    """How often it was begun anew."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,8 @@ class ResultRow:
 
     ``patch`` tells of the one that was handed over with the result. ``seconds`` is from the first
     call of the newest run's timeline to its end, None while that is open. ``retries`` counts how
-    often the job was begun anew. ``score`` and ``remarks`` are its check's, if it has one.
+    often the job was begun anew, ``parent`` is the job whose sub-job it is. ``score`` and
+    ``remarks`` are its check's, if it has one.
     """
 
     batch: str
@@ -56,6 +65,7 @@ class ResultRow:
     score: float | None = None
     remarks: str = ""
     retries: int = 0
+    parent: str = ""
     run: str | None = None
     damaged: tuple[str, ...] = field(default=())
 
@@ -66,7 +76,9 @@ def standing_of(archive: JobArchive) -> ArchivedStanding:
     Raises:
         ArchiveError: if the store cannot be read.
     """
-    run = next(iter(archive.runs()[-1:]), None)
+    runs = archive.runs()
+    run = next(iter(runs[-1:]), None)
+    retries = _retries(archive) if len(runs) > 1 else 0
     try:
         end = archive.end_without_calls()
         if end is not None:
@@ -74,9 +86,9 @@ def standing_of(archive: JobArchive) -> ArchivedStanding:
         elif run is not None:
             end = archive.end(run)
     except ObjectCorrupt as error:
-        return _open(archive, run, str(error))
+        return _open(archive, run, retries, str(error))
     if end is None:
-        return _open(archive, run)
+        return _open(archive, run, retries)
     return ArchivedStanding(
         key=archive.job,
         run=run,
@@ -86,7 +98,23 @@ def standing_of(archive: JobArchive) -> ArchivedStanding:
         tokens=end.usage.total,
         cost_usd=end.cost_usd,
         end=end,
+        parent=parent_of(archive),
+        retries=retries,
     )
+
+
+def parent_of(archive: JobArchive) -> str:
+    """The job of the same batch whose sub-job this is; empty if it is none.
+
+    Only names that a sub-job may have are looked up.
+    """
+    if _SUB_JOB.search(archive.job.job) is None:
+        return ""
+    return str((archive.definition() or {}).get("parent", ""))
+
+
+def _retries(archive: JobArchive) -> int:
+    return max(archive.beginnings() - 1, 0)
 
 
 def result_row(archive: JobArchive) -> ResultRow:
@@ -110,13 +138,16 @@ def result_row(archive: JobArchive) -> ResultRow:
         model=_model(archive),
         score=found.end.score if found.end is not None else None,
         remarks=found.end.remarks if found.end is not None else "",
-        retries=max(archive.beginnings() - 1, 0),
+        retries=found.retries,
+        parent=found.parent,
         run=found.run,
         damaged=found.damaged,
     )
 
 
-def _open(archive: JobArchive, run: str | None, problem: str = "") -> ArchivedStanding:
+def _open(
+    archive: JobArchive, run: str | None, retries: int, problem: str = ""
+) -> ArchivedStanding:
     """A job without an end that can be read: what its steps tell."""
     found = readable(archive, run) if run else None
     steps: list[Step] = found.steps if found else []
@@ -130,6 +161,8 @@ def _open(archive: JobArchive, run: str | None, problem: str = "") -> ArchivedSt
         damaged=(
             tuple(map(str, found.gaps)) if found is not None else (problem,) if problem else ()
         ),
+        parent=parent_of(archive),
+        retries=retries,
     )
 
 

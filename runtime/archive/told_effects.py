@@ -16,10 +16,10 @@ _CHANGE = "change"
 class ToldEffect(Value):
     """One call that left the interpreter, and of a change of the workspace what it came to.
 
-    ``kind`` is ``read``, ``file``, ``tool``, ``server`` or ``change``; ``path`` the file, or the
-    first line of a command. ``exit_code`` and ``seconds`` are a command's. ``changed`` are the
-    first changed paths with A, M or D, of ``count`` in all. ``damaged`` says why what it came to
-    cannot be read.
+    ``kind`` is ``read``, ``file``, ``tool``, ``server``, ``change`` or ``spawn``; ``path`` the
+    file, the first line of a command, or the sub-job. ``exit_code`` and ``seconds`` are a
+    command's. ``changed`` are the first changed paths with A, M or D, of ``count`` in all.
+    ``damaged`` says why what it came to cannot be read.
     """
 
     turn: int

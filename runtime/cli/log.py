@@ -69,6 +69,7 @@ def command(
         return
     chosen = chosen_run(archive, str(name), run) if run is not None or archive.runs() else None
     from runtime.archive.gaps import Readable, readable
+    from runtime.archive.standings import parent_of
 
     found = readable(archive, chosen) if chosen else Readable(end=archive.end_without_calls())
     gaps: list[Gap] = found.gaps
@@ -78,6 +79,7 @@ def command(
     condensed = condensations_of(archive, chosen) if chosen else []
     happened = events_of(found) if events else []
     done = effects_of(archive, chosen, found) if effects and chosen else []
+    parent, started = parent_of(archive), sub_jobs_of(found)
     if json:
         told: dict[str, Any] = {"turns": turns, "summaries": summaries, "condensations": condensed}
         told |= {"events": happened} if events else {}
@@ -85,22 +87,39 @@ def command(
         document = {
             "job": str(name),
             "run": chosen,
+            "parent": parent or None,
+            "sub_jobs": started,
             **told,
             "damaged": [gap.document() for gap in gaps],
         }
         json_document({**document, "end": end.document() if end else None})
         return
-    say(f"{name}  run {chosen}" if chosen else f"{name}: no turn has begun")
+    whose = f"  sub-job of {parent}" if parent else ""
+    say(f"{name}  run {chosen}{whose}" if chosen else f"{name}: no turn has begun{whose}")
     for line in lines_of(turns, summaries, condensed, gaps, happened, done):
         say(line)
     if gaps:
         say(f"{counted(len(gaps), 'object')} cannot be read: run 'holdfast verify {name}'")
     _tell_capture(turns)
+    if started:
+        say(f"sub-jobs: {', '.join(started)}")
     if end is not None:
         say(
             f"end: {end.status}"
             + (f": {one_line(end.reason)}" if end.reason and end.status != "succeeded" else "")
         )
+
+
+def sub_jobs_of(found: Readable) -> list[str]:
+    """The sub-jobs that the statements of a run started or found, as ``BATCH/JOB``, in order."""
+    ends = [found.end] if found.end is not None else []
+    effects = [
+        effect
+        for record in (*found.steps, *ends)
+        for effect in (record.execution or {}).get("effects", ())
+    ]
+    started = (one.get("path") for one in effects if one["kind"] == "spawn")
+    return list(dict.fromkeys(str(name) for name in started if name))
 
 
 def condensations_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:

@@ -57,8 +57,18 @@ def command(
         say(
             f"{row['job']:<{width}}  {row['status']:<10}  {row['turns']:>4}"
             f" {'turn ' if row['turns'] == 1 else 'turns'}  {row['tokens']:>12,} tokens "
-            f" ${row['cost_usd']:.4f}  {one_line(row['reason'])}{_damaged(row)}".rstrip()
+            f" ${row['cost_usd']:.4f}  {_said(row)}{_damaged(row)}".rstrip()
         )
+
+
+def _said(row: dict[str, Any]) -> str:
+    """Why it stands so, how often it was begun anew, and whose sub-job it is."""
+    parts = [one_line(row["reason"])]
+    if row["retries"]:
+        parts.append(counted(row["retries"], "retry", "retries"))
+    if row["parent"] is not None:
+        parts.append(f"sub-job of {row['parent']}")
+    return "; ".join(filter(None, parts))
 
 
 def _damaged(row: dict[str, Any]) -> str:
@@ -105,6 +115,8 @@ def _row(store: ObjectStore, name: JobKey) -> dict[str, Any]:
         "turns": found.turns,
         "tokens": found.tokens,
         "cost_usd": found.cost_usd,
+        "retries": found.retries,
+        "parent": found.parent or None,
     }
 
 

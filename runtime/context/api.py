@@ -179,6 +179,20 @@ FINISH_WITH_PATCH = Signature(
 
 _PATH = Parameter("path", "str | PathLike[str]")
 
+SPAWN = Signature(
+    "spawn",
+    (
+        Parameter("goal", "str"),
+        Parameter("result", "dict[str, Any] | None", "None", Kind.KEYWORD),
+        Parameter("turns", "int | None", "None", Kind.KEYWORD),
+        Parameter("tokens", "int | None", "None", Kind.KEYWORD),
+        Parameter("usd", "float | None", "None", Kind.KEYWORD),
+    ),
+    "ViewHandle",
+    "starts a sub-job, and gives a view of it",
+)
+"""What a job has that may start others (docs/batches.md)."""
+
 HANDS: tuple[Signature, ...] = (
     Signature(
         "write",
@@ -331,9 +345,10 @@ HAND_NAMES: frozenset[str] = frozenset(s.name for s in HANDS)
 """What only statements of such jobs can call."""
 
 
-def names(*, hands: bool) -> frozenset[str]:
+def names(*, hands: bool, spawn: bool = False) -> frozenset[str]:
     """The names of the contract that a statement cannot bind."""
-    return NAMES | HAND_NAMES if hands else NAMES
+    known = NAMES | HAND_NAMES if hands else NAMES
+    return known | {SPAWN.name} if spawn else known
 
 
 def finish(*, hands: bool) -> Signature:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime.base.fences import fenced
-from runtime.context import api, arguments, groups, notes, views, waits
+from runtime.context import api, arguments, groups, notes, sub_jobs, views, waits
 from runtime.context.describe import describe_change, header, small_digest, table_line
 from runtime.context.diffs import diff_text, fit_lines
 from runtime.context.index import creation_order
@@ -202,6 +202,9 @@ class Calls:
             arguments.node("wait_for", f"argument {i + 1}", node)
             for i, node in enumerate(bound.get("nodes", ()))
         ]
+        if nodes and all(sub_jobs.has_ended(self._store, node) for node in nodes):
+            return Returned()
+        nodes = [node for node in nodes if not sub_jobs.has_ended(self._store, node)]
         timeout = bound.get("timeout")
         seconds = None if timeout is None else arguments.seconds("wait_for", "timeout", timeout)
         wait = Wait(seconds=seconds, change=True, nodes=tuple(dict.fromkeys(nodes)))
@@ -228,6 +231,18 @@ class Calls:
             raise Refused(ValueError, f"{call}: a statement may ask for {waits.MOST_WAITS} waits")
         self._store.waits.append(wait)
         return Returned()
+
+    def spawned(
+        self, job: str, goal: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, ended: bool
+    ) -> Outcome:
+        """The view of a sub-job that was started."""
+        obj_id = self._store.next_id("view")
+        draft, request = sub_jobs.draft_of(obj_id, job, ended=ended)
+        call = PendingCall("spawn", obj_id, request, draft=draft, args=args, kwargs=kwargs)
+        outcome = self._made(call, draft, sub_jobs.first_reading(request, goal))
+        if ended:
+            self._store.put(sub_jobs.to_be_read(self._store.view(obj_id)), Cause.CALL)
+        return outcome
 
     def _note(
         self, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -458,7 +473,7 @@ class Calls:
         if result.status is ReadStatus.ERROR:
             return raised_by(result)
         state = views.with_reading(draft, call.request, result, None, self._store.count)
-        with self._store.method(call.obj_id, "view", call.args, call.kwargs):
+        with self._store.method(call.obj_id, call.name, call.args, call.kwargs):
             self._store.add(state)
             note_source(self._store, state, Cause.CALL)
         return Returned(NodeRef(call.obj_id))

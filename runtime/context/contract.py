@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from runtime.base.addresses import RESOURCE
 from runtime.base.effect_classes import OUTCOME_UNKNOWN, Approval, EffectClass
 from runtime.base.fences import fenced
-from runtime.base.spec.models import Approvals, Writable
+from runtime.base.spec.models import Approvals, Spawn, Writable
 from runtime.base.spec.servers import ServerListing
 from runtime.context import api
 from runtime.context.api import Kind, Parameter, Signature, snake_case
@@ -101,10 +101,15 @@ _OPEN = (
 
 
 def type_stubs(
-    tools: Sequence[Tool], servers: Sequence[ServerListing] = (), *, hands: bool = False
+    tools: Sequence[Tool],
+    servers: Sequence[ServerListing] = (),
+    *,
+    hands: bool = False,
+    spawn: bool = False,
 ) -> str:
     """Python stub text for the checker: the contract's classes and functions, ``All``, ``finish``
-    and the job's tools; of a job with ``hands`` those by which it changes its workspace.
+    and the job's tools; of a job with ``hands`` those by which it changes its workspace, of one
+    that may ``spawn`` that.
     """
     parts = [
         _HEADER,
@@ -116,6 +121,7 @@ def type_stubs(
         _function(api.finish(hands=hands)),
         *(f"class {OUTCOME_UNKNOWN}(Exception): ..." for _ in range(any_once(tools, servers))),
         *(_function(signature) for signature in api.HANDS if hands),
+        *([_function(api.SPAWN)] if spawn else []),
         *(tool.stub for tool in tools),
         *(_server_stub(server) for server in servers),
     ]
@@ -197,12 +203,13 @@ def contract_text(
     servers: Sequence[ServerListing] = (),
     writable: Writable | None = None,
     approvals: Approvals = NO_APPROVALS,
+    spawn: Spawn | None = None,
 ) -> str:
     """The contract as the model reads it.
 
     ``form`` is ``tool`` or ``script``, ``urls`` are the web pages that it may view, ``writer``
     tells whether a model writes summaries. ``writable`` is how the job may change its workspace,
-    ``approvals`` what of that waits for a person.
+    ``approvals`` what of that waits for a person, ``spawn`` how it may start sub-jobs.
     """
     sections = [
         _ROLE.format(how=_FORMS[form]),
@@ -212,6 +219,7 @@ def contract_text(
         _servers(servers, approvals),
         _ONCE if any_once(tools, servers) else "",
         _APPROVAL if _any_asked(tools, servers, writable, approvals) else "",
+        "" if spawn is None else _sub_jobs(spawn, own_files=writable is not None),
         _finish(result_schema, hands=writable is not None),
         _LIMITS.format(modules=", ".join(MODULES)),
     ]
@@ -469,6 +477,35 @@ _APPROVAL = (
 _ONCE = f"""\
 A call marked (once) is made at most once. One that something cut off raises {OUTCOME_UNKNOWN}, an Exception and no RuntimeError: it may have done its work or \
 not. Find out which before you call again."""
+
+
+_SUB_JOBS = """\
+# Sub-jobs
+{name}({shape}) -> ViewHandle: {doc}
+    A sub-job works by itself, beside this job, with the same tools and {files}. It knows nothing of this conversation: \
+goal says all that it needs. result is the JSON Schema of what it is to finish with.
+    turns, tokens and usd are lent to it from this job's budget: {turns} turns, {tokens:,} tokens and ${usd:.2f} where less is not left, or what \
+the call says; what it has not spent when it ends comes back. A tenth of the budget cannot be lent.
+    The view shows its status, result and turns. It is read every two minutes and when the sub-job ends, and is paused from then on. \
+wait_for(a, b) sleeps until one of them ends, and returns at once if all have. At most {most}; those that are still open when this job ends are cancelled."""
+
+
+def _sub_jobs(spawn: Spawn, *, own_files: bool) -> str:
+    files = (
+        "a copy of the workspace as it was before this statement"
+        if own_files
+        else "the same workspace"
+    )
+    return _SUB_JOBS.format(
+        name=api.SPAWN.name,
+        shape=api.SPAWN.shape(),
+        doc=api.SPAWN.doc,
+        files=files,
+        turns=spawn.turns,
+        tokens=spawn.tokens,
+        usd=spawn.usd,
+        most=spawn.max,
+    )
 
 
 def _finish(schema: Mapping[str, Any] | None, *, hands: bool) -> str:

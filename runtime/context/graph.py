@@ -12,7 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, get_args
 
-from runtime.context import api, checkpoint, feed, groups, holding, own_changes, ticks, waits
+from runtime.context import (
+    api,
+    checkpoint,
+    feed,
+    groups,
+    holding,
+    own_changes,
+    sub_jobs,
+    ticks,
+    waits,
+)
 from runtime.context.background import Background
 from runtime.context.calls import Calls, framed, missing, text_of
 from runtime.context.describe import small_digest
@@ -86,6 +96,39 @@ class ContextGraph:
         """
         with self._store.open(turn):
             return self._calls.complete(call, result)
+
+    def spawned(
+        self,
+        job: str,
+        goal: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        ended: bool,
+        turn: int,
+    ) -> Outcome:
+        """The view of the sub-job ``job`` (``BATCH/JOB``), which a call has started."""
+        with self._store.open(turn):
+            return self._calls.spawned(job, goal, args, kwargs, ended=ended)
+
+    def know_sub_jobs(self, ended: Mapping[str, bool]) -> None:
+        """The job's own sub-jobs by ``BATCH/JOB``, and whether each has ended."""
+        self._store.sub_jobs = {sub_jobs.address_of(job): over for job, over in ended.items()}
+
+    def sub_jobs_ended(self, jobs: Iterable[str], *, turn: int) -> None:
+        """Have the views of sub-jobs that have ended read once more, at the next tick."""
+        with self._store.open(turn):
+            sub_jobs.mark_ended(self._store, [sub_jobs.address_of(job) for job in jobs])
+
+    def views_of(self, jobs: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
+        """The names of the views of sub-jobs among ``known`` and what they show."""
+        store, addresses = self._store, {sub_jobs.address_of(job) for job in jobs}
+        shown = ((obj_id, store.nodes[obj_id]) for obj_id in waits.under(store, known))
+        return tuple(
+            store.name(obj_id)
+            for obj_id, state in shown
+            if isinstance(state, ViewState) and state.path in addresses
+        )
 
     def files_changed(self, changes: OwnChanges, *, turn: int) -> None:
         """Mark the views of files that the job's own statement of ``turn`` has just changed."""

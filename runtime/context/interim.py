@@ -5,6 +5,7 @@ come to the same.
 from __future__ import annotations
 
 from runtime.base.values import Compact, Usage
+from runtime.context.sub_jobs import SubJobEnd
 
 
 class Interim(Compact):
@@ -19,7 +20,8 @@ class Interim(Compact):
     the payloads that they applied, each after the number of its tick. ``usage`` and ``cost_usd``
     are those of summaries that were written in the background and booked since the call before.
     ``condense``: a user had asked that older turns be condensed. ``limits`` are the most tokens
-    that a prompt might have after each refusal of the turn's prompt as too long.
+    that a prompt might have after each refusal of the turn's prompt as too long. ``ended`` are the
+    ends of sub-jobs that the turn began with.
     """
 
     at: float | None = None
@@ -32,6 +34,7 @@ class Interim(Compact):
     cost_usd: float = 0.0
     condense: bool = False
     limits: tuple[int, ...] = ()
+    ended: tuple[SubJobEnd, ...] = ()
 
     @property
     def empty(self) -> bool:

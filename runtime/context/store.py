@@ -84,6 +84,7 @@ class NodeStore:
 
     ``writer`` tells whether a model writes summaries in this job. ``held`` are the nodes that
     variables held, or a wait waited for, when the last statement ended; None before the first did.
+    ``sub_jobs`` are the addresses of the job's own sub-jobs, and whether each has ended.
     """
 
     def __init__(self, count: Callable[[str], int], *, writer: bool = False) -> None:
@@ -99,6 +100,7 @@ class NodeStore:
         self.recorded: dict[str, str] = {}
         self.events: list[PendingEvent] = []
         self.waits: list[Wait] = []
+        self.sub_jobs: dict[str, bool] = {}
         self._turn: int | None = None
         self._now = 0.0
         self._thread = 0

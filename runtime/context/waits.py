@@ -10,6 +10,7 @@ from runtime.context.index import creation_order
 from runtime.context.sources import SUMMARY_LOD
 from runtime.context.states import AnyNode, FreqKind, GroupState, Mode, NoteState, ViewState, Wait
 from runtime.context.store import NodeStore
+from runtime.context.sub_jobs import is_sub_job
 
 MOST_WAITS = 100
 """Waits that one statement may ask for."""
@@ -34,10 +35,14 @@ def under(store: NodeStore, roots: Iterable[str]) -> list[str]:
 
 def to_look_at(store: NodeStore, roots: Iterable[str]) -> list[str]:
     """The views under ``roots`` that a look at them reads: those that run, but async ones, which
-    are prepared instead.
+    are prepared instead, and those of sub-jobs, which tell their ends themselves.
     """
     states = (store.nodes[obj_id] for obj_id in under(store, roots))
-    return [s.obj_id for s in states if _is_running_view(s) and not s.runs(FreqKind.ASYNC)]
+    return [
+        s.obj_id
+        for s in states
+        if _is_running_view(s) and not s.runs(FreqKind.ASYNC) and not is_sub_job(store, s)
+    ]
 
 
 def unwritten(store: NodeStore, roots: Iterable[str]) -> list[str]:
@@ -97,6 +102,9 @@ def signature(store: NodeStore, obj_id: str) -> str:
         return digest_of([signature(store, member) for member in state.members])
     if isinstance(state, NoteState):
         return digest_of(state.rendering.text)
+    if is_sub_job(store, state):
+        # Its turns are no change to wait for: its end is.
+        return digest_of(["sub-job", store.sub_jobs[state.path]])
     return digest_of([state.rendering.fingerprint, state.fault])
 
 

@@ -41,6 +41,7 @@ class EffectKind(StrEnum):
     TOOL = "tool"
     SERVER = "server"
     CHANGE = "change"
+    SPAWN = "spawn"
 
 
 @dataclass(frozen=True)

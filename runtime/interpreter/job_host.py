@@ -41,6 +41,7 @@ from runtime.interpreter.host import (
     NotHandled,
 )
 from runtime.interpreter.lowering import SERVER_CALL
+from runtime.interpreter.spawning import Lend, wish_of
 from runtime.interpreter.supplied import pure
 
 CONTEXT_FUNCTIONS = frozenset(signature.name for signature in api.FUNCTIONS)
@@ -60,7 +61,7 @@ MAX_JOB_NODES = 2_000
 s of processor time.
 """
 
-_MAKES = frozenset({"view", "group", "note"})
+_MAKES = frozenset({"view", "group", "note", "spawn"})
 
 MAX_REQUEST_BYTES = 512 * 1024
 """JSON of one effect's question or of ``finish``'s result.
@@ -126,6 +127,7 @@ class JobHost:
     ``now`` is workflow time in seconds; ``tools`` are the names of the job's tools, ``servers`` its
     MCP servers by their names. ``outputs`` are those of its commands, if it may change its
     workspace; None: it may not. ``on_files`` are those of the tools that work on its files.
+    ``lend`` has a budget for a sub-job, if it may start any.
     """
 
     graph: ContextGraph
@@ -136,6 +138,7 @@ class JobHost:
     servers: Mapping[str, ServerListing] = field(default_factory=dict)
     outputs: hands.Outputs | None = None
     on_files: frozenset[str] = frozenset()
+    lend: Lend | None = None
     finished: Finished | None = None
     asked_to_condense: bool = False
     touched: list[str] = field(default_factory=list)
@@ -169,6 +172,8 @@ class JobHost:
             return _computed(args, kwargs)
         if self.outputs is not None and name in api.HAND_NAMES:
             return self._change(name, lambda: hands.asked(name, args, kwargs))
+        if name == api.SPAWN.name and self.lend is not None:
+            return self._too_many(name) or self._spawn(self.lend, args, kwargs)
         if name in self.on_files:
             return self._change(name, lambda: hands.asked_of_tool(name, _arguments(args, kwargs)))
         if name in self.tools:
@@ -273,19 +278,20 @@ class JobHost:
     def answered(self, effect: Effect, result: Any) -> Answer:
         """Resume with a read's, a file call's or a tool's result."""
         if isinstance(result, ReadResult):
-            answer = self._outcome(
-                effect.name, self.graph.complete(effect.call, result, turn=self.turn)
-            )
-            return (
-                Failure("RuntimeError", "a read led to another read")
-                if isinstance(answer, Effect)
-                else answer
-            )
+            made = self.graph.complete(effect.call, result, turn=self.turn)
+            return self._given(effect.name, made)
         if effect.kind is EffectKind.CHANGE:
             # What was read before is of another version.
             self._opened.clear()
         if result.error_type is not None:
             return Failure(result.error_type, result.error_message)
+        if effect.kind is EffectKind.SPAWN:
+            args, kwargs = effect.call
+            ended = result.ended is not None
+            made = self.graph.spawned(
+                result.job, effect.request.goal, args, kwargs, ended=ended, turn=self.turn
+            )
+            return self._given("view", made)
         if effect.kind in {EffectKind.TOOL, EffectKind.SERVER}:
             return Given(result.value)
         if effect.kind is EffectKind.CHANGE:
@@ -298,6 +304,15 @@ class JobHost:
             mode = os_values.open_mode(request.args, request.kwargs)
             return Given(MontyFileHandle(os_values.virtual_path(request.path), mode))
         return Given(value)
+
+    def _spawn(self, lend: Lend, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostAnswer:
+        try:
+            request = lend(wish_of(args, kwargs, plain))
+        except Refused as refused:
+            return Failure(refused.raised.type, refused.raised.message)
+        except TypeError as error:
+            return Failure("TypeError", f"spawn(): {error}")
+        return self._asked(EffectKind.SPAWN, api.SPAWN.name, lambda: request, (args, kwargs))
 
     def _change(self, name: str, question: Callable[[], hands.ChangeRequest]) -> Effect | Failure:
         try:
@@ -330,6 +345,12 @@ class JobHost:
         text = "\n".join(self._output)
         self._output.clear()
         return text
+
+    def _given(self, name: str, outcome: Outcome) -> Answer:
+        answer = self._outcome(name, outcome)
+        if isinstance(answer, Effect):
+            return Failure("RuntimeError", "a read led to another read")
+        return answer
 
     def _outcome(self, name: str, outcome: Outcome) -> HostAnswer:
         match outcome:

@@ -20,6 +20,7 @@ from runtime.context.graph import ContextGraph
 from runtime.context.interim import Interim
 from runtime.context.payloads import Applied
 from runtime.context.sources import ReadRequest, ReadResult
+from runtime.context.sub_jobs import SubJobEnd
 from runtime.history.content import text_content
 from runtime.history.events import (
     ActionEvent,
@@ -36,6 +37,7 @@ from runtime.history.events import (
 from runtime.history.log import EventLog
 from runtime.interpreter.records import Execution, ExecutionStatus
 from runtime.interpreter.run import Session
+from runtime.interpreter.spawning import SpawnRequest, Wish
 from runtime.job.condensed import CondensationRecord
 from runtime.job.condensing import Condensing, SavedCondensing, SummaryTask
 from runtime.job.desk import Desk, SavedDesk
@@ -49,6 +51,7 @@ from runtime.job.rewritten import cause_in
 from runtime.job.sleeping import SavedSleeping, Sleeping
 from runtime.job.statement import JobStatement
 from runtime.job.stops import BAD_REPLIES, JobStatus, Stop
+from runtime.job.sub_jobs import SubJob
 from runtime.job.surface import Surface
 from runtime.projection.project import TailPart
 from runtime.projection.replies import ParsedReply, parse_reply, short
@@ -131,6 +134,8 @@ class Job:
         self._interim = Interim()
         self.limits: tuple[int, ...] = ()
         self._condense = False
+        self._ended: tuple[SubJobEnd, ...] = ()
+        self._own = ""
         contract = contract_text(
             form=spec.form,
             tools=spec.tools,
@@ -140,6 +145,7 @@ class Job:
             servers=servers,
             writable=spec.writable,
             approvals=spec.approvals,
+            spawn=spec.spawn,
         )
         self._message(MessageSource.SYSTEM, contract)
         self._message(MessageSource.GOAL, spec.goal)
@@ -156,6 +162,8 @@ class Job:
             "_interim",
             "limits",
             "_condense",
+            "_ended",
+            "_own",
         )
     )
 
@@ -246,8 +254,27 @@ class Job:
             return Stop(JobStatus.FAILED, f"{BAD_REPLIES} replies in a row {self._bad_replies[-1]}")
         return self.ledger.stop(self.turn, now)
 
-    def ingest(self, messages: Sequence[str], now: float) -> None:
-        """Begin the next turn with the messages that arrived."""
+    def own_sub_jobs(self, own: str) -> None:
+        """Know the sub-jobs that the job, which is ``own`` (``BATCH/JOB``), has started itself."""
+        self._own = own
+        started = self.ledger.sub_jobs.of(own)
+        self.graph.know_sub_jobs({one.job: one.end is not None for one in started})
+
+    def spawned(self, one: SubJob) -> None:
+        """A sub-job was started by the statement under way."""
+        self.ledger.sub_jobs.add(one)
+        self.own_sub_jobs(self._own)
+
+    def _lend(self, wish: Wish) -> SpawnRequest:
+        """The question for a sub-job that a statement wishes for. ``Refused``, if it gets none."""
+        assert self.spec.spawn is not None, "only then it is offered"
+        ledger = self.ledger
+        return ledger.sub_jobs.asked(wish, self.spec.spawn, ledger.lendable(self.turn))
+
+    def ingest(self, messages: Sequence[str], now: float, ended: Sequence[SubJobEnd] = ()) -> None:
+        """Begin the next turn with the messages that arrived, and with the sub-jobs that
+        ``ended``.
+        """
         self.desk.turn += 1
         self._events = self._projections = 0
         self._interim = Interim()
@@ -262,6 +289,11 @@ class Job:
             self._bad_replies.clear()
         for text in messages:
             self._message(MessageSource.USER, text)
+        self._ended = tuple(ended)
+        if ended:
+            over = self.ledger.sub_jobs.end(ended)
+            self.own_sub_jobs(self._own)
+            self.graph.sub_jobs_ended(over, turn=self.turn)
 
     def hear(self, text: str) -> None:
         """A user's message that comes after the turn's tick."""
@@ -382,6 +414,7 @@ class Job:
             "cost_usd": cost,
             "condense": self._condense,
             "limits": self.limits,
+            "ended": self._ended,
         }
         return Prompt(
             layout=layout,
@@ -485,7 +518,8 @@ class Job:
         self._bad_replies.clear()
         self.last_statement = parsed.statement
         self._append(self._action(reply, parsed))
-        return JobStatement(self.desk, parsed.statement, parsed.tool_call_id, now)
+        lend = None if self.spec.spawn is None else self._lend
+        return JobStatement(self.desk, parsed.statement, parsed.tool_call_id, now, lend)
 
     def record(self, statement: JobStatement, now: float) -> None:
         """Append the statement's execution and its events; a ``finish`` in a statement that ended

@@ -13,6 +13,7 @@ from runtime.base.values import Failed, Usage, Value
 from runtime.job.purse import NOTHING, covers, is_spent, minus
 from runtime.job.results import Spending
 from runtime.job.stops import JobStatus, Stop
+from runtime.job.sub_jobs import SubJob, SubJobs, lendable
 
 
 class SavedLedger(Value):
@@ -28,6 +29,7 @@ class SavedLedger(Value):
     untold: tuple[tuple[Usage, float], ...] = ()
     worked: float = 0.0
     call: tuple[int, float] = (0, 0.0)
+    sub_jobs: tuple[SubJob, ...] = ()
 
 
 @dataclass
@@ -41,7 +43,8 @@ class Ledger:
     record. The record says how long that goes on, and no time does. ``call`` is what the last call
     of a turn took, in tokens and US dollars. ``granted`` is what the job was granted in all of its
     batch's budget (None: that has none), ``refused`` why there is no more. ``until`` is when the
-    batch's time is over, as ISO 8601 has it (empty: never).
+    batch's time is over, as ISO 8601 has it (empty: never). ``sub_jobs`` have of the budget what
+    they were lent.
     """
 
     budget: Budget
@@ -56,6 +59,7 @@ class Ledger:
     granted: Amount | None = None
     refused: str = ""
     until: str = ""
+    sub_jobs: SubJobs = field(default_factory=SubJobs)
 
     # A turn begins with no failed attempts, whoever follows a record says so, and a run's order has
     # what was granted until then.
@@ -73,6 +77,7 @@ class Ledger:
             untold=tuple(self.untold),
             worked=self.worked,
             call=self.call,
+            sub_jobs=tuple(self.sub_jobs.known.values()),
         )
 
     def restore(self, saved: SavedLedger) -> None:
@@ -81,6 +86,7 @@ class Ledger:
         self.usage, self.cost_usd = saved.usage, saved.cost_usd
         self.untold, self.worked = list(saved.untold), saved.worked
         self.call = saved.call
+        self.sub_jobs = SubJobs({one.job: one for one in saved.sub_jobs})
 
     def begin_turn(self) -> None:
         """No attempt has failed yet."""
@@ -150,13 +156,27 @@ class Ledger:
 
     def own_left(self) -> tuple[int, float]:
         """Tokens and US dollars of the job's own budget that may still be spent."""
-        return self.budget.tokens - self.usage.total, round(self.budget.usd - self.cost_usd, 9)
+        tokens, usd = self._used
+        return self.budget.tokens - tokens, round(self.budget.usd - usd, 9)
+
+    def lendable(self, turns: int) -> Amount:
+        """What may be lent to a sub-job in turn ``turns``."""
+        left = self.budget.turns - turns - (self.sub_jobs.taken.turns or 0)
+        return lendable(self.budget, left, *self.own_left())
+
+    @property
+    def _used(self) -> tuple[int, float]:
+        """Tokens and US dollars that the job spent, and that its sub-jobs have."""
+        lent = self.sub_jobs.taken
+        return self.usage.total + (lent.tokens or 0), round(self.cost_usd + (lent.usd or 0.0), 9)
 
     def slice_left(self, turns: int) -> Amount:
         """What is left, after ``turns`` turns, of what the job was granted of its batch's budget;
         nothing is bounded without.
         """
-        spent = Amount(turns=turns, tokens=self.usage.total, usd=max(self.cost_usd, 0.0))
+        tokens, usd = self._used
+        turns += self.sub_jobs.taken.turns or 0
+        spent = Amount(turns=turns, tokens=tokens, usd=max(usd, 0.0))
         return Amount() if self.granted is None else minus(self.granted, spent)
 
     def wants(self, turns: int) -> Amount | None:
@@ -196,11 +216,12 @@ class Ledger:
         """Seconds by the clock until the deadline, or the end of the batch's time, if there is
         one.
         """
-        own, batchs = self._own_deadline(), self._batchs_deadline()
+        own, batchs = self.own_deadline(), self._batchs_deadline()
         ends = [end for end in (own, batchs) if end is not None]
         return min(ends) - now if ends else None
 
-    def _own_deadline(self) -> float | None:
+    def own_deadline(self) -> float | None:
+        """When the job's own deadline is, in seconds since the epoch, if it has one."""
         deadline = self.budget.deadline
         if isinstance(deadline, str):
             return datetime.fromisoformat(deadline).timestamp()
@@ -223,7 +244,7 @@ class Ledger:
 
     def deadline_reason(self) -> str:
         """The reason of a job whose deadline ended it."""
-        deadline, own, batchs = self.budget.deadline, self._own_deadline(), self._batchs_deadline()
+        deadline, own, batchs = self.budget.deadline, self.own_deadline(), self._batchs_deadline()
         if batchs is not None and (own is None or batchs <= own):
             return f"the time of the batch's budget is over (since {self.until})"
         of = (
@@ -235,19 +256,17 @@ class Ledger:
 
     def stop(self, turns: int, now: float) -> Stop | None:
         """The budget that is spent after ``turns`` turns, if one is."""
-        budget = self.budget
-        if turns >= budget.turns:
+        budget, (tokens, usd) = self.budget, self._used
+        if turns + (self.sub_jobs.taken.turns or 0) >= budget.turns:
             return Stop(JobStatus.BUDGET, f"the budget of {counted(budget.turns, 'turn')} is spent")
-        if self.usage.total >= budget.tokens:
+        if tokens >= budget.tokens:
             return Stop(
                 JobStatus.BUDGET,
-                f"the budget of {counted(budget.tokens, 'token')} is spent ({self.usage.total:,}"
-                " used)",
+                f"the budget of {counted(budget.tokens, 'token')} is spent ({tokens:,} used)",
             )
-        if self.cost_usd >= budget.usd:
+        if usd >= budget.usd:
             return Stop(
-                JobStatus.BUDGET,
-                f"the budget of ${budget.usd:.2f} is spent (${self.cost_usd:.2f} used)",
+                JobStatus.BUDGET, f"the budget of ${budget.usd:.2f} is spent (${usd:.2f} used)"
             )
         if self.refused and is_spent(self.slice_left(turns)) and not self.repeats:
             return Stop(JobStatus.BUDGET, self.refused)
@@ -260,12 +279,13 @@ class Ledger:
 
         What failed in the turn is told in the next, as in a replay, where none fails.
         """
+        tokens, usd = self._used
         return Spending(
             turn=turn,
-            turns=self.budget.turns,
-            tokens_used=self.usage.total - self.failed.usage.total,
+            turns=self.budget.turns - (self.sub_jobs.taken.turns or 0),
+            tokens_used=tokens - self.failed.usage.total,
             tokens=self.budget.tokens,
-            usd_used=round(self.cost_usd - self.failed.cost_usd, 9),
+            usd_used=round(usd - self.failed.cost_usd, 9),
             usd=self.budget.usd,
             wall_left=self.wall_left(),
             deadline_left=self.deadline_left(now),

@@ -236,6 +236,16 @@ class Sleeping:
         elif len(self.state.news) >= MOST_TICKS:
             self.wake(f"{MOST_TICKS:,} ticks with news", now)
 
+    def ended(self, graph: ContextGraph, jobs: Sequence[str], now: float) -> bool:
+        """Whether one of the sub-jobs that have ended is waited for: then the wait is over."""
+        state = self.state
+        if state is None or not jobs or not state.wait.change:
+            return False
+        names = graph.views_of(jobs, state.known)
+        if names:
+            self._next(graph, f"the end of {listed(names)}", now)
+        return bool(names)
+
     def take(self) -> Interim:
         """What there is to record of the sleep that is over, if there was one."""
         taken, self._over = self._over, Interim()

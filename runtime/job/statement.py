@@ -25,6 +25,7 @@ from runtime.interpreter.records import (
     Statement,
 )
 from runtime.interpreter.run import Session, StatementRun, Stretch, Verdict, VerdictStatus
+from runtime.interpreter.spawning import Lend
 from runtime.interpreter.verdicts import Checked
 from runtime.job.desk import Desk
 
@@ -35,9 +36,18 @@ PATH_CHARS = 200
 
 
 class JobStatement:
-    """A statement between its stretches and effects. ``now`` is workflow time in seconds."""
+    """A statement between its stretches and effects. ``now`` is workflow time in seconds, ``lend``
+    has a budget for a sub-job (None: it may start none).
+    """
 
-    def __init__(self, desk: Desk, source: str, tool_call_id: str | None, now: float) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        source: str,
+        tool_call_id: str | None,
+        now: float,
+        lend: Lend | None = None,
+    ) -> None:
         self._desk = desk
         self.tool_call_id = tool_call_id
         self.statement = Statement(
@@ -61,6 +71,7 @@ class JobStatement:
             now=now,
             outputs=desk.outputs if desk.spec.writable is not None else None,
             on_files=frozenset(tool.name for tool in desk.spec.tools if tool.workspace),
+            lend=lend,
         )
         names = {tool.name for tool in desk.spec.tools}
         if any_once(desk.spec.tools, desk.servers):
@@ -71,10 +82,10 @@ class JobStatement:
             source=source,
             before=desk.session,
             host=self._host,
-            stubs=type_stubs(desk.spec.tools, desk.servers, hands=hands),
+            stubs=type_stubs(desk.spec.tools, desk.servers, hands=hands, spawn=lend is not None),
             seed=desk.key,
             obj_ids=lambda: desk.graph.obj_ids,
-            hidden=api.names(hands=hands) | names | servers,
+            hidden=api.names(hands=hands, spawn=lend is not None) | names | servers,
             servers=servers,
             shown_chars=min(output.SHOWN_CHARS, desk.spec.context_tokens // 2),
         )
@@ -100,6 +111,8 @@ class JobStatement:
         """The answer that resumes the statement, from an effect's result."""
         path = getattr(effect.request, "path", None)
         told = result.model_dump(mode="json")
+        if effect.kind is EffectKind.SPAWN:
+            path = told["job"] or None
         if effect.kind is EffectKind.CHANGE:
             self._desk.workspace = told["version"]
             if effect.request.operation == "sh" and isinstance(told.get("value"), dict):

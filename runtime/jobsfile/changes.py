@@ -49,6 +49,10 @@ def definition_digest(job: JobSpec) -> str:
         del value["writable"]
     if job.check is None:
         del value["check"]
+    if job.spawn is None:
+        del value["spawn"]
+    if not job.parent:
+        del value["parent"]
     return digest_of(value)
 
 

@@ -107,6 +107,11 @@ def _job(job: JobSpec) -> dict[str, Any]:
         value["redact"] = _exact(redact)
     if job.check is not None:
         value["check"] = job.check.target
+    if (spawn := job.spawn) is not None:
+        numbers = spawn.model_dump(mode="json", exclude={"model"})
+        model = spawn.model
+        own = {} if model is None else {"model": {"name": model.name, **model.options}}
+        value["spawn"] = _exact({**numbers, **own})
     if job.result is not None:
         value["result"] = _exact(job.result)
     return value

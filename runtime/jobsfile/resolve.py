@@ -33,6 +33,7 @@ from runtime.base.spec.models import (
     ProjectionPolicy,
     Retry,
     Sections,
+    Spawn,
     ToolSpec,
     Writable,
     auto,
@@ -57,6 +58,7 @@ from runtime.jobsfile.written import (
     WrittenRetry,
     WrittenSections,
     WrittenServer,
+    WrittenSpawn,
     WrittenWorkspace,
     is_secret_key,
     is_secret_name,
@@ -198,6 +200,7 @@ class Resolver:
             projection=ProjectionPolicy(setting("projection")[0]),
             redact=self._same(redact),
             check=self._check(*setting("check"), secrets),
+            spawn=self._spawn(*setting("spawn")),
         )
 
     def _same(self, part: P) -> P:
@@ -215,6 +218,14 @@ class Resolver:
             self._problems.add(at, found)
             return None
         return found
+
+    def _spawn(self, written: WrittenSpawn | None, at: Location) -> Spawn | None:
+        """How many sub-jobs the job may start."""
+        if written is None:
+            return None
+        model = None if written.model is None else self.model(written.model, (*at, "model"))
+        numbers = written.model_dump(exclude={"model"})
+        return self._same(Spawn(**numbers, model=model))
 
     def _path(self, text: str) -> str:
         """``text`` as an absolute path.

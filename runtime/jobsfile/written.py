@@ -36,6 +36,7 @@ from runtime.base.spec.models import (
     CondenserSpec,
     Retry,
     Sections,
+    Spawn,
 )
 from runtime.base.spec.servers import DEFAULT_TIMEOUT
 from runtime.base.url_rules import PATTERN as PATTERN_OF_URLS
@@ -62,6 +63,7 @@ TARGET_PATTERN = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 TARGET_RULE = "a tool as 'module:function'"
 SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DEFAULTS = Budget()
+_SPAWN = Spawn()
 _RETRY = Retry()
 _SECTIONS = Sections()
 _CONDENSER = CondenserSpec(kind="summary")
@@ -214,7 +216,7 @@ def _as_the_loader_does(schema: dict[str, Any]) -> None:
             part.update(rest[0] if len(rest) == 1 else {"anyOf": rest})
 
 
-NULLABLE = frozenset({"result"})
+NULLABLE = frozenset({"result", "spawn"})
 """Keys for which ``null`` means something: no schema, where the defaults have one."""
 
 
@@ -821,6 +823,30 @@ class WrittenApprovals(Written):
     )
 
 
+class WrittenSpawn(Written):
+    """How many sub-jobs a job may start, and what each is lent of its budget."""
+
+    max: int = Field(
+        default=_SPAWN.max, ge=1, le=1_000, description="Sub-jobs that the job may start in all."
+    )
+    depth: int = Field(
+        default=_SPAWN.depth,
+        ge=1,
+        le=4,
+        description="Generations below the job: with 1, its sub-jobs start none.",
+    )
+    turns: int = Field(
+        default=_SPAWN.turns, ge=1, le=MAX_COUNT, description="Turns that a sub-job is lent."
+    )
+    tokens: int = Field(
+        default=_SPAWN.tokens, ge=1, le=MAX_COUNT, description="Tokens that a sub-job is lent."
+    )
+    usd: float = Field(default=_SPAWN.usd, gt=0, description="US dollars that a sub-job is lent.")
+    model: WrittenModel | None = Field(
+        default=None, description="The model of sub-jobs; the job's own if left out."
+    )
+
+
 _NO_BUDGET = WrittenBudget()
 _NO_RETRY = WrittenRetry()
 _NO_SECTIONS = WrittenSections()
@@ -944,6 +970,14 @@ class WrittenSettings(Written):
                 " calls the tool search of docs. A job's mapping replaces the default one."
             ),
         )
+    )
+    spawn: WrittenSpawn | None = Field(
+        default=None,
+        description=(
+            "Lets statements start sub-jobs: spawn(goal, ...). A sub-job is a job of the same"
+            " batch, with a budget out of its job's. null: none, also where the defaults allow"
+            " some."
+        ),
     )
     approvals: WrittenApprovals = Field(
         default_factory=lambda: _NO_APPROVALS,

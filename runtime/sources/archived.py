@@ -18,6 +18,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.addresses import ARCHIVED
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import NotFound, ObjectMissing
+from runtime.base.plurals import counted
 from runtime.base.values import JobKey
 from runtime.projection.replies import parse_reply
 from runtime.projection.segments import SegmentKind
@@ -55,10 +56,10 @@ class ArchiveSource:
         try:
             archive = JobArchive.of(self.store, self._job(found["job"]))
             runs = archive.runs()
+            if found["turn"] is None and (runs or archive.definition() is not None):
+                return self._opened(_job_text(archive, runs[-1] if runs else ""), "job.md")
             if not runs:
                 raise FileNotFoundError(f"that job has no turn yet: {self.uri!r}")
-            if found["turn"] is None:
-                return self._opened(_job_text(archive, runs[-1]), "job.md")
             turn = int(found["turn"])
             if found["effect"] is not None:
                 effect = int(found["effect"])
@@ -138,15 +139,23 @@ def _results(archive: JobArchive, run: str, turn: int) -> list[str]:
 
 
 def _job_text(archive: JobArchive, run: str) -> str:
-    definition, end = archive.definition() or {}, archive.end(run)
-    parts = ["# Goal", str(definition.get("goal", "(not recorded)")), "# Turns"]
+    """How a job stands, what it came to, what it is to do, and its turns."""
+    definition = archive.definition() or {}
+    steps = list(archive.steps(run)) if run else []
+    parts = ["# Status", *_status(archive, run, len(steps))]
+    parts += ["# Goal", str(definition.get("goal", "(not recorded)")), "# Turns"]
     parts += [
         f"{step.turn}: {step.reply.text.strip().partition(chr(10))[0][:200]}".rstrip()
-        for step in archive.steps(run)
+        for step in steps
     ]
-    if end is not None:
-        parts += ["# End", f"{end.status}: {end.reason}" if end.reason else end.status]
-        parts += (
-            [json.dumps(end.result, indent=2, ensure_ascii=False)] if end.result is not None else []
-        )
     return "\n\n".join(parts) + "\n"
+
+
+def _status(archive: JobArchive, run: str, turns: int) -> list[str]:
+    end = archive.end(run) if run else None
+    after = counted(turns, "turn")
+    if end is None:
+        return [f"not ended, {after}"]
+    told = f"{end.status}: {end.reason}" if end.reason else end.status
+    result = json.dumps(end.result, indent=2, ensure_ascii=False)
+    return [f"{told}, {after}", *([result] if end.result is not None else [])]

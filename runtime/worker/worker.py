@@ -33,6 +33,7 @@ from activities.metered import Metered
 from activities.model import ModelActivities, warm
 from activities.plain_errors import PlainErrors
 from activities.replays import ReplayActivities
+from activities.sub_jobs import SubJobActivities
 from activities.summaries import SummaryActivities
 from activities.tools import ToolActivities
 from activities.verdicts import record_verdict
@@ -142,7 +143,7 @@ def make_parts(
     hands = HandsActivities(store, versions, tools.hosts)
     summaries = SummaryActivities(store, workspace, model)
     checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
-    batches = BatchActivities(store, client)
+    batches, sub_jobs = BatchActivities(store, client), SubJobActivities(store, client)
     activities: list[Callable[..., Any]] = [
         LifecycleActivities(store).begin_job,
         model.call_model,
@@ -168,6 +169,8 @@ def make_parts(
         batches.read_batch_page,
         batches.follow_jobs,
         batches.definition_of_job,
+        sub_jobs.spawn_job,
+        sub_jobs.end_sub_jobs,
     ]
     through = [
         HeartbeatInterceptor(),

@@ -99,10 +99,15 @@ def test_a_row_a_job(store: ObjectStore, capsys: pytest.CaptureFixture[str]) -> 
         "score": None,
         "remarks": "",
         "retries": 1,
+        "parent": "",
         "damaged": [],
         "patch": None,
         "seconds": rows[0]["seconds"],
     }
+    listed = json.loads(said(capsys, "ls", "night", "--json"))
+    assert [(row["id"], row["retries"], row["parent"]) for row in listed] == [
+        ("a", 1, None), ("b", 0, None), ("c", 0, None), ("d", 0, None),
+    ]  # fmt: skip
     began = JobArchive(store, "night", "a").began_at("run-1")
     assert began is not None
     minute, second = int(began[14:16]), int(began[17:19])

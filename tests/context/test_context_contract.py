@@ -12,7 +12,7 @@ import pytest
 from pydantic_monty import Monty, MontyError, MontyTypingError
 
 from runtime.base.effect_classes import Approval, EffectClass
-from runtime.base.spec.models import Approvals
+from runtime.base.spec.models import Approvals, Spawn
 from runtime.base.spec.servers import ServerListing, ServerTool
 from runtime.context import api
 from runtime.context.contract import MODULES, contract_text, type_stubs
@@ -148,6 +148,19 @@ def test_right_calls_pass_the_checker(monty: Monty, name: str) -> None:
 def test_wrong_calls_are_reported(monty: Monty, name: str) -> None:
     """A call that cannot work is reported before anything runs."""
     assert "error" in complaint(monty, WRONG[name])
+
+
+def test_sub_jobs_are_told_of_where_they_are_allowed() -> None:
+    """With what each is lent and how many there may be; elsewhere nobody knows the name."""
+    plain = contract_text(form="tool", tools=(), result_schema=None)
+    told = contract_text(form="tool", tools=(), result_schema=None, spawn=Spawn(max=3, usd=0.5))
+    assert "spawn" not in plain
+    assert "# Sub-jobs\nspawn(goal, result=None, turns=None, tokens=None, usd=None)" in told
+    assert "20 turns, 500,000 tokens and $0.50" in told
+    assert "At most 3;" in told
+    assert "def spawn(goal: str, *, result:" in type_stubs((), spawn=True)
+    assert "spawn" not in type_stubs(())
+    assert api.names(hands=False, spawn=True) - api.names(hands=False) == {"spawn"}
 
 
 def test_the_text_is_the_golden_file() -> None:

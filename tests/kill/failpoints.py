@@ -83,6 +83,9 @@ HANDS = (
 SUBMISSION = ("submit.page:2", "submit.before", "submit.after", "page.before", "page.after:2")
 """Those of a batch that comes in pages (``tests/kill/test_kill_submission.py``)."""
 
+SUB_JOBS = ("spawn.before", "spawn.started", "spawn.recorded:2")
+"""Those of a job that starts others (``tests/kill/test_kill_sub_jobs.py``)."""
+
 CHECKPOINTS = (
     "checkpoint.before",
     "archive.checkpoint.before_put",
@@ -155,4 +158,5 @@ def tried() -> set[str]:
     grouped = {point.partition(":")[0] for points in GROUPS.values() for point in points}
     hands = {point.partition(":")[0] for point in HANDS}
     paged = {point.partition(":")[0] for point in SUBMISSION}
-    return grouped | {*CHECKPOINTS, *paged, *CONDENSATION, *hands, *ELSEWHERE}
+    spawned = {point.partition(":")[0] for point in SUB_JOBS}
+    return grouped | spawned | {*CHECKPOINTS, *paged, *CONDENSATION, *hands, *ELSEWHERE}

@@ -80,7 +80,8 @@ async def test_a_job_views_the_turns_of_another_and_its_own_effects(stage: Stage
         "[turn 1: ok]",
         *fenced("the answer is 42").splitlines(),
     ]
-    assert job.startswith("# Goal\n\nDo what the script says.\n\n# Turns\n\n1:")
+    assert "# Goal\n\nDo what the script says.\n\n# Turns\n\n1:" in job
+    assert job.startswith("# Status\n\n")
     assert '"x": 42' in job
     assert "words of a" in effect
     layout = archive.turn_layout(outcome.run, 5)

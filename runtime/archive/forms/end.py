@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal
 
 from runtime.archive.forms.base import Digest, Form
+from runtime.base.spec.models import Amount
 from runtime.base.values import LeftOut, StepRef, Usage, Value
 from runtime.job.aftermath import Aftermath
 
@@ -39,7 +40,7 @@ def _no_score(score: float | None) -> bool:
 class NewEnd(Aftermath):
     """The end of a run, to be archived. ``parent`` is the last step, ``turn`` its turn.
 
-    ``score`` and ``remarks`` are those of the job's ``check``.
+    ``score`` and ``remarks`` are those of the job's ``check``, ``lent`` is what its sub-jobs spent.
     """
 
     run: str
@@ -54,6 +55,7 @@ class NewEnd(Aftermath):
     ended_at: str = ""
     score: Annotated[float | None, LeftOut(_no_score)] = None
     remarks: Annotated[str, LeftOut()] = ""
+    lent: Annotated[Amount | None, LeftOut()] = None
 
 
 class End(NewEnd, Form):

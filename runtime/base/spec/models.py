@@ -251,6 +251,23 @@ class ToolSpec(Spec):
     """Whether it works on the job's own files: a call leads from one version to another."""
 
 
+class Spawn(Spec):
+    """How many sub-jobs the statements of a job may start, and what one is given.
+
+    ``turns``, ``tokens`` and ``usd`` are lent to a sub-job whose ``spawn`` does not say otherwise.
+    """
+
+    max: int = Field(default=10, ge=1)
+    """Sub-jobs that the job may start in all."""
+    depth: int = Field(default=1, ge=1)
+    """Generations below the job: with 1, its sub-jobs start none."""
+    turns: int = Field(default=20, ge=1)
+    tokens: int = Field(default=500_000, ge=1)
+    usd: float = Field(default=1.0, gt=0)
+    model: ModelSettings | None = None
+    """The model of sub-jobs; None: the job's own."""
+
+
 DEFAULT_EXCLUDE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
 """What a workspace that a job may change leaves out unless its job says otherwise: what tools make
 anew.
@@ -333,6 +350,10 @@ class JobSpec(Spec):
     """What is masked in what the job reads, beside the keys that always are."""
     check: ToolSpec | None = None
     """The function that gives the job's result a score, once it has succeeded."""
+    spawn: Spawn | None = None
+    """Whether it may start sub-jobs, and how many; None: it may not."""
+    parent: str = ""
+    """The job of the same batch that started it, if it is a sub-job."""
 
     @property
     def writer(self) -> ModelSettings | None:

@@ -1,0 +1,161 @@
+"""Starting sub-jobs, each once however often that is asked for; and ending those that are left.
+
+A sub-job's name is made of what its job asked it (``workflows/sub_jobs.py``). So a try that finds
+its workflow, or its definition in the archive, has found the one that a try before has started:
+that of a worker that was killed, or of a run that was reset since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+from temporalio import activity
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+)
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import CancelledError, WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities._recorded_effects import NOT_RECORDED, recorded_value
+from activities.sub_job_contracts import OpenSubJobs, Spawned, SpawnOrder, SubJobEnds
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import ObjectStore
+from runtime.base.failpoints import failpoint
+from runtime.base.values import JobKey
+from runtime.context.sub_jobs import SubJobEnd
+
+TASK_SECONDS = 60
+SUMMARY_CHARS = 160
+
+
+class SubJobActivities:
+    """``spawn_job`` and ``end_sub_jobs``."""
+
+    def __init__(self, store: ObjectStore, client: Client) -> None:
+        self._store = store
+        self._client = client
+
+    @activity.defn(name="spawn_job")
+    async def spawn_job(self, order: SpawnOrder) -> Spawned:
+        """The sub-job, which runs from now on, or did before.
+
+        Raises:
+            ArchiveError: the archive cannot be read or written.
+            RPCError: the server cannot be reached.
+        """
+        archive = JobArchive.of(self._store, order.key)
+        address = activity.info().workflow_run_id or "", order.turn, order.effect
+        if (recorded := order.recorded) is not None:
+            found = await asyncio.to_thread(recorded_value, self._store, recorded, archive, address)
+            if found is None:
+                return Spawned(error_type="RuntimeError", error_message=NOT_RECORDED)
+            return Spawned.model_validate(found)
+        found = await asyncio.to_thread(archive.effect, *address)
+        if found is None:
+            failpoint("spawn.before")
+            spawned = await self._spawned(order)
+            failpoint("spawn.started")
+            value = spawned.model_dump(mode="json")
+            found = await asyncio.to_thread(archive.write_effect, *address, value)
+        failpoint("spawn.recorded")
+        return Spawned.model_validate(found)
+
+    async def _spawned(self, order: SpawnOrder) -> Spawned:
+        names = {"job": str(order.child), "parent": str(order.key)}
+        if order.refused:
+            return Spawned(error_type="RuntimeError", error_message=f"spawn(): {order.refused}")
+        archive = JobArchive.of(self._store, order.child)
+        if await asyncio.to_thread(archive.definition) is None:
+            await self._start(order)
+        elif (end := await asyncio.to_thread(end_in, archive)) is not None:
+            return Spawned(**names, ended=end)
+        state = await self._state(order.child)
+        if state is None:
+            lost = f"the sub-job {order.child.job}, which was started before, is lost"
+            return Spawned(error_type="RuntimeError", error_message=f"spawn(): {lost}")
+        if state is WorkflowExecutionStatus.RUNNING:
+            return Spawned(**names)
+        end = await asyncio.to_thread(end_in, archive)
+        return Spawned(**names, ended=end or _unrecorded(order.child, state.name))
+
+    async def _start(self, order: SpawnOrder) -> None:
+        """Start its workflow, unless a try before has."""
+        try:
+            await self._client.start_workflow(
+                "JobWorkflow",
+                order.order,
+                id=_workflow_id(order.child),
+                task_queue=order.queue,
+                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                task_timeout=timedelta(seconds=TASK_SECONDS),
+                static_summary=str(order.order["spec"]["goal"])[:SUMMARY_CHARS],
+                memo={"definition": order.order["definition"]},
+            )
+        except WorkflowAlreadyStartedError:
+            return
+
+    async def _state(self, child: JobKey) -> WorkflowExecutionStatus | None:
+        """The state of its workflow; None if the server knows of none."""
+        try:
+            found = await self._client.get_workflow_handle(_workflow_id(child)).describe()
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return None
+            raise
+        return found.status
+
+    @activity.defn(name="end_sub_jobs")
+    async def end_sub_jobs(self, open_: OpenSubJobs) -> SubJobEnds:
+        """Cancel what still runs, and wait for it."""
+        ends = await asyncio.gather(*(self._ended(job) for job in open_.jobs))
+        return SubJobEnds(ends=tuple(ends))
+
+    async def _ended(self, child: JobKey) -> SubJobEnd:
+        archive = JobArchive.of(self._store, child)
+        handle: WorkflowHandle[Any, Any] = self._client.get_workflow_handle(
+            _workflow_id(child), result_type=dict[str, Any]
+        )
+        how = "failed"
+        try:
+            await handle.cancel()
+            await handle.result()
+        except WorkflowFailureError as error:
+            how = "cancelled" if isinstance(error.cause, CancelledError) else how
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+        end = await asyncio.to_thread(end_in, archive)
+        return end or _unrecorded(child, how)
+
+
+def end_in(archive: JobArchive) -> SubJobEnd | None:
+    """How the archive says that the newest run of a job ended, if it has."""
+    runs = archive.runs()
+    end = archive.end(runs[-1]) if runs else None
+    if end is None:
+        return None
+    lent = end.lent
+    return SubJobEnd(
+        job=str(archive.job),
+        status=end.status,
+        reason=end.reason,
+        turns=end.turn + (lent.turns or 0 if lent else 0),
+        tokens=end.usage.total + (lent.tokens or 0 if lent else 0),
+        usd=round(end.cost_usd + (lent.usd or 0.0 if lent else 0.0), 9),
+    )
+
+
+def _unrecorded(child: JobKey, how: str) -> SubJobEnd:
+    """The end of a job of which the archive has none."""
+    status = "cancelled" if how.lower() == "cancelled" else "failed"
+    return SubJobEnd(job=str(child), status=status, reason="it ended without a record of its end")
+
+
+def _workflow_id(child: JobKey) -> str:
+    return f"holdfast/{child.batch}/{child.job}"

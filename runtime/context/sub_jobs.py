@@ -1,0 +1,100 @@
+"""The jobs that a job has started itself: how one ended, and which views show one
+(docs/batches.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runtime.base.addresses import SCHEME
+from runtime.base.digests import digest_of
+from runtime.base.values import Compact
+from runtime.context.index import creation_order
+from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
+from runtime.context.states import (
+    AnyNode,
+    DirtyFlags,
+    Freq,
+    FreqKind,
+    GroupState,
+    Mode,
+    ViewState,
+)
+from runtime.context.store import Cause, NodeStore
+
+VIEW_TOKENS = 1_000
+READ_SECONDS = 120.0
+"""How often the view of a sub-job that runs is read."""
+
+
+class SubJobEnd(Compact):
+    """How the sub-job ``job`` (``BATCH/JOB``) ended, and what it spent with its own sub-jobs."""
+
+    job: str
+    status: str
+    reason: str = ""
+    turns: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+
+
+def address_of(job: str) -> str:
+    """What a view of the job ``BATCH/JOB`` shows."""
+    return f"{SCHEME}{job}"
+
+
+def draft_of(obj_id: str, job: str, *, ended: bool) -> tuple[ViewState, ReadRequest]:
+    """The view that ``spawn`` gives, and what it would ask its source for: the next tick does."""
+    draft = ViewState(
+        obj_id=obj_id,
+        path=address_of(job),
+        pos="0:0",
+        tokens=VIEW_TOKENS,
+        lod=0,
+        base_lod=0,
+        mode=Mode.PAUSED if ended else Mode.RUNNING,
+        freq=Freq(kind=FreqKind.PERIODIC, seconds=READ_SECONDS),
+    )
+    request = ReadRequest(obj_id=obj_id, path=draft.path, tokens=VIEW_TOKENS)
+    return draft, request
+
+
+def first_reading(request: ReadRequest, goal: str) -> ReadResult:
+    """What the view shows until the next tick reads the archive."""
+    text = f"# Status\n\nstarted\n\n# Goal\n\n{goal}\n"
+    return ReadResult(
+        obj_id=request.obj_id,
+        status=ReadStatus.OK,
+        basis=digest_of(["sub-job", text]),
+        fingerprint=digest_of(text),
+        text=text,
+        last_line=text.count("\n"),
+        total_lines=text.count("\n"),
+        size=len(text.encode()),
+    )
+
+
+def to_be_read(state: ViewState) -> ViewState:
+    """The view of a sub-job that has ended: it is read once more, and no longer followed."""
+    dirty = DirtyFlags(policy_changed=True)
+    return state.evolve(mode=Mode.PAUSED, dirty=dirty)
+
+
+def mark_ended(store: NodeStore, addresses: Iterable[str]) -> None:
+    """Have the views of sub-jobs that have ended show their ends from the next tick on."""
+    for address in addresses:
+        for obj_id in creation_order(store.index.paths.get(address, ())):
+            store.put(to_be_read(store.view(obj_id)), Cause.CALL)
+
+
+def is_sub_job(store: NodeStore, state: AnyNode) -> bool:
+    """Whether the node is a view of a sub-job of the job's own."""
+    return isinstance(state, ViewState) and state.path in store.sub_jobs
+
+
+def has_ended(store: NodeStore, obj_id: str) -> bool:
+    """Whether the node shows nothing but sub-jobs that have ended."""
+    state = store.nodes[obj_id]
+    if isinstance(state, GroupState):
+        return all(has_ended(store, member) for member in state.members)
+    return isinstance(state, ViewState) and store.sub_jobs.get(state.path, False)

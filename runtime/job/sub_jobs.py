@@ -1,0 +1,124 @@
+"""The sub-jobs of a job, and what of its budget they have: it is lent when they begin, and what
+they did not spend comes back when they end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from runtime.base.digests import digest_of
+from runtime.base.plurals import counted
+from runtime.base.spec.models import Amount, Budget, Spawn
+from runtime.base.values import Value
+from runtime.context.outcomes import Refused
+from runtime.context.sub_jobs import SubJobEnd
+from runtime.interpreter.spawning import SpawnRequest, Wish
+from runtime.job.purse import NOTHING, plus
+
+KEPT = 10
+"""One part in so many of a budget cannot be lent: with it the job sums up what its sub-jobs did."""
+
+
+class SubJob(Value):
+    """A sub-job: its name (``BATCH/JOB``), the job that started it, what it was asked, and lent.
+
+    ``end`` is None while it is open.
+    """
+
+    job: str
+    parent: str
+    call: str
+    lent: Amount
+    end: SubJobEnd | None = None
+
+    @property
+    def taken(self) -> Amount:
+        """What it has of its job's budget: what it was lent, in the end what it spent."""
+        if self.end is None:
+            return self.lent
+        return Amount(
+            turns=self.end.turns, tokens=self.end.tokens, usd=round(max(self.end.usd, 0.0), 9)
+        )
+
+
+@dataclass
+class SubJobs:
+    """The sub-jobs of a job, in the order in which it started them."""
+
+    known: dict[str, SubJob] = field(default_factory=dict)
+
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def taken(self) -> Amount:
+        """What all of them have of the job's budget."""
+        sum_ = NOTHING
+        for one in self.known.values():
+            sum_ = plus(sum_, one.taken)
+        return sum_
+
+    def spent(self, parent: str) -> Amount:
+        """What those that ``parent`` itself started have spent, all of which have ended."""
+        sum_ = NOTHING
+        for one in self.known.values():
+            if one.parent == parent:
+                sum_ = plus(sum_, one.taken)
+        return sum_
+
+    def of(self, parent: str) -> tuple[SubJob, ...]:
+        """Those that ``parent`` itself started; a fork knows those of the job it is one of."""
+        return tuple(one for one in self.known.values() if one.parent == parent)
+
+    def add(self, one: SubJob) -> None:
+        """One was started, or found that had been started before."""
+        self.known.setdefault(one.job, one)
+
+    def end(self, ends: Iterable[SubJobEnd]) -> tuple[str, ...]:
+        """Book what sub-jobs spent that have ended; those of which it was not known."""
+        new: list[str] = []
+        for end in ends:
+            one = self.known.get(end.job)
+            if one is not None and one.end is None:
+                self.known[end.job] = one.model_copy(update={"end": end})
+                new.append(end.job)
+        return tuple(new)
+
+    def asked(self, wish: Wish, spawn: Spawn, left: Amount) -> SpawnRequest:
+        """The question for a wish, of which ``left`` can be lent.
+
+        Raises:
+            Refused: if there is no place or no budget for it.
+        """
+        if len(self.known) >= spawn.max:
+            raise Refused(
+                RuntimeError,
+                f"spawn(): this job may start {counted(spawn.max, 'sub-job')}, and has",
+            )
+        lent = {}
+        for kind, usual in (("turns", spawn.turns), ("tokens", spawn.tokens), ("usd", spawn.usd)):
+            most, wanted = getattr(left, kind), getattr(wish, kind)
+            if most <= 0:
+                raise Refused(
+                    RuntimeError, f"spawn(): no {kind} of this job's budget are left to be lent"
+                )
+            if wanted is not None and wanted > most:
+                raise Refused(
+                    ValueError, f"spawn(): {kind}={wanted:g} is more than can be lent: {most:g}"
+                )
+            lent[kind] = min(usual, most) if wanted is None else wanted
+        call = digest_of([wish.goal, wish.result])
+        number = sum(one.call == call for one in self.known.values())
+        return SpawnRequest(
+            goal=wish.goal, result=wish.result, lent=Amount(**lent), call=call, number=number
+        )
+
+
+def lendable(budget: Budget, turns: int, tokens: int, usd: float) -> Amount:
+    """What of a budget can be lent if so much of it is left."""
+    return Amount(
+        turns=max(turns - max(budget.turns // KEPT, 1), 0),
+        tokens=max(tokens - budget.tokens // KEPT, 0),
+        usd=round(max(usd - budget.usd / KEPT, 0.0), 9),
+    )

@@ -1,0 +1,122 @@
+"""What a job lends its sub-jobs: never more than it has, and what comes back can be lent again."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.base.spec.models import Amount, Budget, Spawn
+from runtime.base.values import Usage
+from runtime.context.outcomes import Refused
+from runtime.context.sub_jobs import SubJobEnd
+from runtime.interpreter.spawning import Wish
+from runtime.job.ledger import Ledger
+from runtime.job.sub_jobs import SubJob
+
+BUDGET = Budget(turns=40, tokens=10_000, usd=10.0)
+SPAWN = Spawn(max=6, turns=8, tokens=2_000, usd=2.0)
+
+ACTIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["call", "spawn", "end", "save"]),
+        st.integers(0, 12),
+        st.integers(0, 4_000),
+        st.integers(0, 40).map(lambda dimes: dimes / 10),
+    ),
+    max_size=40,
+)
+
+
+def wish(
+    goal: str = "x", turns: int | None = None, tokens: int | None = None, usd: float | None = None
+) -> Wish:
+    """A call of ``spawn``."""
+    return Wish(goal=goal, result=None, turns=turns, tokens=tokens, usd=usd)
+
+
+@given(ACTIONS)
+def test_a_job_and_its_sub_jobs_together_keep_its_budget(
+    actions: list[tuple[str, int, int, float]],
+) -> None:
+    """Whatever is spent, lent, given back and asked for, and however often the job is saved."""
+    ledger, turn, names = Ledger(BUDGET, started=0.0), 1, 0
+    for what, turns, tokens, usd in actions:
+        open_ = [one for one in ledger.sub_jobs.known.values() if one.end is None]
+        if what == "call" and ledger.stop(turn, 0.0) is None:
+            most_tokens, most_usd = ledger.left()
+            spent = Usage(prompt=min(tokens, most_tokens))
+            ledger.add_call(spent, min(usd, most_usd))
+            turn += 1
+        elif what == "spawn" and ledger.stop(turn, 0.0) is None:
+            asked = wish(turns=turns or None, tokens=tokens or None, usd=usd or None)
+            try:
+                request = ledger.sub_jobs.asked(asked, SPAWN, ledger.lendable(turn))
+            except Refused:
+                continue
+            names += 1
+            ledger.sub_jobs.add(
+                SubJob(job=f"b/{names}", parent="b/a", call=request.call, lent=request.lent)
+            )
+        elif what == "end" and open_:
+            lent = open_[0].lent
+            end = SubJobEnd(
+                job=open_[0].job,
+                status="succeeded",
+                turns=min(turns, lent.turns or 0),
+                tokens=min(tokens, lent.tokens or 0),
+                usd=min(usd, lent.usd or 0.0),
+            )
+            assert ledger.sub_jobs.end([end, end]) == (open_[0].job,)
+        elif what == "save":
+            saved, ledger = ledger.saved(), Ledger(BUDGET, started=0.0)
+            ledger.restore(saved)
+        taken = ledger.sub_jobs.taken
+        assert turn + (taken.turns or 0) <= BUDGET.turns
+        assert ledger.usage.total + (taken.tokens or 0) <= BUDGET.tokens
+        assert ledger.cost_usd + (taken.usd or 0.0) <= BUDGET.usd + 1e-6
+        assert len(ledger.sub_jobs.known) <= SPAWN.max
+
+
+def test_what_a_sub_job_did_not_spend_comes_back() -> None:
+    """It is reserved while the sub-job is open; then only what was spent is gone."""
+    ledger = Ledger(BUDGET, started=0.0)
+    request = ledger.sub_jobs.asked(wish(), SPAWN, ledger.lendable(1))
+    assert request.lent == Amount(turns=8, tokens=2_000, usd=2.0)
+    ledger.sub_jobs.add(SubJob(job="b/1", parent="b/a", call=request.call, lent=request.lent))
+    assert ledger.left() == (8_000, 8.0)
+    assert ledger.spending(2, 0.0).line().startswith("[budget: turn 2 of 32; 2,000 of 10,000")
+    end = SubJobEnd(job="b/1", status="failed", turns=3, tokens=500, usd=0.25)
+    assert ledger.sub_jobs.end([end]) == ("b/1",)
+    assert ledger.left() == (9_500, 9.75)
+    assert ledger.sub_jobs.spent("b/a") == Amount(turns=3, tokens=500, usd=0.25)
+    assert ledger.sub_jobs.spent("b/other") == Amount(turns=0, tokens=0, usd=0.0)
+
+
+def test_a_tenth_of_the_budget_stays_with_the_job() -> None:
+    """A job that has lent all that it may can still sum up."""
+    ledger = Ledger(BUDGET, started=0.0)
+    left = ledger.lendable(1)
+    assert left == Amount(turns=35, tokens=9_000, usd=9.0)
+    all_of_it = wish(turns=35, tokens=9_000, usd=9.0)
+    request = ledger.sub_jobs.asked(all_of_it, SPAWN, left)
+    ledger.sub_jobs.add(SubJob(job="b/1", parent="b/a", call=request.call, lent=request.lent))
+    assert ledger.stop(1, 0.0) is None
+    with pytest.raises(Refused) as refused:
+        ledger.sub_jobs.asked(wish(), SPAWN, ledger.lendable(1))
+    assert (
+        refused.value.raised.message == "spawn(): no turns of this job's budget are left to be lent"
+    )
+
+
+def test_equal_questions_are_counted() -> None:
+    """So that two sub-jobs with one goal are two, and the same two when they are asked for again."""
+    ledger = Ledger(BUDGET, started=0.0)
+    numbers = []
+    for name, goal in enumerate(["x", "y", "x", "x"]):
+        request = ledger.sub_jobs.asked(wish(goal, turns=1, tokens=1), SPAWN, ledger.lendable(1))
+        numbers.append(request.number)
+        ledger.sub_jobs.add(
+            SubJob(job=f"b/{name}", parent="b/a", call=request.call, lent=request.lent)
+        )
+    assert numbers == [0, 0, 1, 2]

@@ -1,0 +1,232 @@
+"""Sub-jobs: what a statement starts runs beside its job, on a part of its budget, and once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from stage import Stage, activities_of
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
+from temporalio.client import WorkflowHandle
+
+from runtime.archive.job import JobArchive
+from runtime.base.spec.models import Amount, Budget, JobSpec, ModelSettings, Spawn
+from runtime.base.values import JobKey
+from runtime.interpreter.spawning import SpawnRequest
+from runtime.job.stops import JobStatus
+from tests.eventually import eventually, until_phase
+from workflows.messages import JobOrder, JobOutcome, Note, job_workflow_id
+from workflows.sub_jobs import name_of
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+LENT = Amount(turns=5, tokens=100_000, usd=0.5)
+
+
+def parent_of(stage: Stage, replies: list[str], child: list[str], **options: Any) -> JobSpec:
+    """A job whose sub-jobs have a script of their own."""
+    spawn = Spawn(turns=5, tokens=100_000, usd=0.5, model=ModelSettings(name=stage.script(child)))
+    return stage.spec(
+        replies,
+        spawn=spawn.model_copy(update=options.pop("spawn", {})),
+        budget=Budget(turns=40, tokens=10**7, usd=100.0),
+        **options,
+    )
+
+
+def children_of(stage: Stage) -> list[str]:
+    """The sub-jobs in the archive of the test's batch."""
+    jobs = {key.split("/")[1] for key in stage.store.list(f"{stage.batch}/")}
+    return sorted(job for job in jobs if "." in job)
+
+
+async def child_handle(stage: Stage, number: int = 0) -> WorkflowHandle[Any, JobOutcome]:
+    """A handle of a sub-job that has begun."""
+    await eventually(lambda: len(children_of(stage)) > number, "the sub-job began")
+    key = JobKey(batch=stage.batch, job=children_of(stage)[number])
+    return stage.client.get_workflow_handle(job_workflow_id(key), result_type=JobOutcome)
+
+
+@pytest.mark.smoke
+async def test_a_job_waits_for_its_sub_job_and_sees_its_result(stage: Stage) -> None:
+    """It sleeps until that ends, then its view shows the result, and its budget counts it."""
+    spec = parent_of(
+        stage,
+        ["a = spawn('Count.', result={'type': 'object'})", "wait_for(a)", "finish(a.text)"],
+        ["x = 41", "finish({'answer': x + 1})"],
+    )
+    outcome = await (await stage.start(spec)).result()
+    archive = stage.archive(spec)
+    assert outcome.status is JobStatus.SUCCEEDED
+    assert outcome.lent is not None
+    assert (outcome.turns, outcome.lent.turns) == (3, 2)
+    end = archive.end(outcome.run)
+    assert end is not None
+    assert end.result.startswith('# Status\n\nsucceeded: finished, 2 turns\n\n{\n  "answer": 42\n}')
+    assert end.lent == outcome.lent
+    step = archive.find_step(outcome.run, 3)
+    assert step is not None
+    assert [(one.status, one.turns) for one in step.interim.ended] == [("succeeded", 2)]
+    assert step.interim.woken.endswith("woken by the end of a")
+    [child] = children_of(stage)
+    definition = JobArchive(stage.store, stage.batch, child).definition()
+    assert definition is not None
+    assert (definition["parent"], definition["goal"]) == (spec.id, "Count.")
+    assert Budget.model_validate(definition["budget"]).turns == LENT.turns
+    stage.started.append(job_workflow_id(JobKey(batch=stage.batch, job=child)))
+
+
+async def test_a_wait_for_sub_jobs_that_have_ended_is_none(stage: Stage) -> None:
+    """Of two, the wait ends with the first; with both over, it returns at once."""
+    spec = parent_of(
+        stage,
+        [
+            "a = spawn('One.'); b = spawn('Two.'); s = group(a, b)",
+            "wait_for(a)",
+            "wait_for(b)",
+            "wait_for(a, b)",
+            "wait_for(s)",
+            "finish([a.mode, b.mode, a.text == b.text])",
+        ],
+        ["finish(1)"],
+    )
+    outcome = await (await stage.start(spec)).result()
+    end = stage.archive(spec).end(outcome.run)
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 6)
+    assert end is not None
+    assert end.result == ["paused", "paused", False]
+
+
+async def test_a_job_that_is_reset_finds_its_sub_job(stage: Stage) -> None:
+    """The statement is executed again, in another run; the sub-job was started once, and ends."""
+    spec = parent_of(
+        stage,
+        ["a = spawn('Wait.')", "wait_for(a)", "finish(a.text)"],
+        ["wait(86_400)", "finish('late')"],
+    )
+    handle = await stage.start(spec)
+    child = await child_handle(stage)
+    await until_phase(child, "asleep")
+    await until_phase(handle, "asleep")
+    before = await child.describe()
+    archive = stage.archive(spec)
+    [run] = archive.runs()
+    step = archive.find_step(run, 1)
+    assert step is not None
+    await reset(stage, handle, step.reset_event_id)
+    await eventually(lambda: len(archive.runs()) == 2, "the job runs anew")
+    again: WorkflowHandle[Any, JobOutcome] = stage.client.get_workflow_handle(
+        handle.id, result_type=JobOutcome
+    )
+    await until_phase(again, "asleep")
+    after = await child.describe()
+    assert (after.run_id, children_of(stage)) == (before.run_id, [child.id.rpartition("/")[2]])
+    await child.signal("message", Note.of("Go on."))
+    outcome = await again.result()
+    assert outcome.status is JobStatus.SUCCEEDED
+    assert outcome.lent is not None
+    assert outcome.lent.turns == 2
+    assert archive.end(outcome.run).result.startswith("# Status\n\nsucceeded: finished, 2 turns")  # type: ignore[union-attr]
+
+
+async def reset(stage: Stage, handle: WorkflowHandle[Any, Any], event: int) -> None:
+    """Take a job back, as Temporal's own command does."""
+    await stage.client.workflow_service.reset_workflow_execution(
+        ResetWorkflowExecutionRequest(
+            namespace=stage.client.namespace,
+            workflow_execution=WorkflowExecution(workflow_id=handle.id),
+            reason="a test",
+            workflow_task_finish_event_id=event,
+            request_id=f"reset-{event}",
+        )
+    )
+
+
+async def test_a_job_that_ends_cancels_its_sub_jobs(stage: Stage) -> None:
+    """However it ends; what they had spent by then is counted."""
+    spec = parent_of(
+        stage,
+        ["a = spawn('One.'); b = spawn('Two.')", "wait(86_400)"],
+        ["wait(86_400)"],
+    )
+    handle = await stage.start(spec)
+    children = [await child_handle(stage, number) for number in (0, 1)]
+    for child in children:
+        await until_phase(child, "asleep")
+    await until_phase(handle, "asleep")
+    await handle.cancel()
+    outcome = await handle.result()
+    assert outcome.status is JobStatus.CANCELLED
+    assert outcome.lent is not None
+    assert outcome.lent.turns == 2
+    assert [(await child.result()).status for child in children] == [JobStatus.CANCELLED] * 2
+
+
+async def test_what_is_not_there_is_not_lent(stage: Stage) -> None:
+    """The statement is told why: too many, too much, nothing left, no goal, none allowed."""
+    spec = parent_of(
+        stage,
+        [
+            "spawn('One.', turns=99)",
+            "spawn(' ')",
+            "spawn('One.', result={'type': 'nothing'})",
+            "a = spawn('One.'); spawn('Two.')",
+            "finish(1)",
+        ],
+        ["finish(1)"],
+        spawn={"max": 1},
+    )
+    outcome = await (await stage.start(spec)).result()
+    archive = stage.archive(spec)
+    told = [
+        archive.find_step(outcome.run, turn).execution["exception"]["message"]  # type: ignore[union-attr,index]
+        for turn in range(2, 6)
+    ]
+    assert told[0] == "spawn(): turns=99 is more than can be lent: 35"
+    assert told[1] == "spawn(): goal is a text that says what the sub-job is to do"
+    assert told[2].startswith("spawn(): result is no JSON Schema: 'nothing' is not valid")
+    assert told[3] == "spawn(): this job may start 1 sub-job, and has"
+    assert len(children_of(stage)) == 1
+
+
+async def test_sub_jobs_have_sub_jobs_as_deep_as_is_allowed(stage: Stage) -> None:
+    """A sub-job of the last generation has no spawn."""
+    deep = ["a = spawn('Deeper.')", "wait_for(a)", "finish(1)"]
+    spec = parent_of(stage, deep, deep, spawn={"depth": 2})
+    outcome = await (await stage.start(spec)).result()
+    jobs = children_of(stage)
+    assert [job.count(".") for job in jobs] == [1, 2]
+    bottom = JobArchive(stage.store, stage.batch, jobs[1])
+    step = bottom.find_step(bottom.runs()[0], 2)
+    assert step is not None
+    assert step.execution is not None
+    assert step.execution["exception"]["message"].startswith("line 1, column 5: error")
+    assert outcome.lent is not None
+    assert outcome.lent.turns == 3 + bottom.end(bottom.runs()[0]).turn  # type: ignore[union-attr]
+
+
+async def test_a_job_without_spawn_has_the_commands_that_it_had(stage: Stage) -> None:
+    """Nothing of sub-jobs is in its history, and the checker does not know the name."""
+    outcome, archive = await stage.run(["spawn('x')", "finish(1)"])
+    assert activities_of(await stage.history()) == ["begin", "turn-1", "turn-2", "end"]
+    step = archive.find_step(outcome.run, 2)
+    assert step is not None
+    assert step.execution is not None
+    assert "spawn" in step.execution["exception"]["message"]
+
+
+async def test_a_job_that_is_begun_anew_starts_its_sub_jobs_anew(stage: Stage) -> None:
+    """A sub-job has the name that the order and the question give it, and no run of either."""
+    spec = stage.spec(["finish(1)"])
+    order = JobOrder(key=JobKey(batch=stage.batch, job="a" * 200), spec=spec, definition="", id="1")
+    asked = SpawnRequest(goal="One.", lent=LENT, call="sha256:1")
+    name = name_of(order, asked)
+    others = [
+        name_of(order.model_copy(update={"id": "2"}), asked),
+        name_of(order, asked.model_copy(update={"number": 1})),
+        name_of(order, asked.model_copy(update={"call": "sha256:2"})),
+    ]
+    assert name == name_of(order, asked.model_copy(update={"lent": Amount(turns=1)}))
+    assert len({name, *others}) == 4
+    assert len(name) == 91

@@ -1,0 +1,218 @@
+"""The sub-jobs of a job in Temporal: they are workflows of their own, that an activity starts.
+
+A sub-job has a name that is made of its job's, of the order by which that runs, and of what it was
+asked: so a job that is reset, and executes the statement again, finds the one that it has started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError
+
+with workflow.unsafe.imports_passed_through():
+    from activities.sub_job_contracts import OpenSubJobs, Spawned, SpawnOrder, SubJobEnds
+    from runtime.base.digests import digest_of
+    from runtime.base.spec.models import Amount, Budget, JobSpec, Retry
+    from runtime.base.values import JobKey
+    from runtime.context.sub_jobs import SubJobEnd
+    from runtime.interpreter.spawning import SpawnRequest
+    from runtime.job.purse import covers
+    from runtime.job.sub_jobs import SubJob
+    from workflows.calling import result_of
+    from workflows.limits import CALL_LIMIT
+    from workflows.messages import JobOrder, JobOutcome, job_workflow_id
+    from workflows.moment import Moment
+    from workflows.slices import Slices
+
+LEAST_WALL = 60.0
+"""Seconds of work that a sub-job has at least."""
+
+NAME_CHARS, DIGEST_CHARS = 80, 10
+"""What of its job's name a sub-job's begins with, and what of a digest it ends with."""
+
+
+class SubJobs:
+    """Starts the sub-jobs of one job, hears of their ends, and ends those that are left.
+
+    ``arrived`` are ends that nobody has looked at yet, ``inbox`` those that no turn has begun with.
+    """
+
+    def __init__(self, order: JobOrder, moment: Moment, slices: Slices) -> None:
+        self._order, self._moment, self._slices = order, moment, slices
+        self.arrived: list[SubJobEnd] = []
+        self.inbox: list[SubJobEnd] = list(order.origin.ended) if order.origin else []
+
+    def begin(self) -> None:
+        """Know which sub-jobs are the job's own: a fork knows of another's too."""
+        if self._order.spec.spawn is not None:
+            self._moment.job.own_sub_jobs(str(self._order.key))
+
+    def look(self) -> None:
+        """Take note of the ends that have arrived; see ``Moment``."""
+        self.inbox += self.arrived
+        self.arrived = []
+
+    @property
+    def carried(self) -> tuple[SubJobEnd, ...]:
+        """What the origin of the run that goes on says."""
+        return (*self.inbox, *self.arrived)
+
+    @property
+    def heard_of(self) -> list[str]:
+        """The sub-jobs of whose ends no turn knows yet."""
+        return [end.job for end in self.inbox]
+
+    def take(self) -> Sequence[SubJobEnd]:
+        """The ends with which a turn begins."""
+        taken, self.inbox = self._moment.answers.ended(self.inbox)
+        return taken
+
+    async def start(self, request: SpawnRequest, turn: int, number: int) -> tuple[Spawned, float]:
+        """The sub-job that effect ``number`` of the turn's statement asks for."""
+        refused = await self._refused(request.lent, turn)
+        key = self._order.key
+        child = JobKey(batch=key.batch, job=name_of(self._order, request))
+        order = self._child(child, request, turn)
+        spawned: Spawned = await result_of(
+            "spawn_job",
+            SpawnOrder(
+                key=key,
+                turn=turn,
+                effect=number,
+                child=child,
+                queue=workflow.info().task_queue,
+                order=order.model_dump(mode="json"),
+                refused=refused,
+                recorded=self._moment.answers.effect,
+            ),
+            Spawned,
+            id=f"turn-{turn}-effect-{number}",
+            until=self._moment.until_deadline(),
+            summary=f"start {child.job}"[:120],
+        )
+        told: Spawned = spawned.timeless
+        if told.error_type is None:
+            self._moment.job.spawned(
+                SubJob(
+                    job=told.job,
+                    parent=told.parent,
+                    call=request.call,
+                    lent=request.lent,
+                    end=told.ended,
+                )
+            )
+        return told, spawned.worked or 0.0
+
+    async def _refused(self, lent: Amount, turn: int) -> str:
+        """Why the batch's budget has nothing for it; waits until it has, if it will have."""
+        ledger = self._moment.job.ledger
+        if ledger.granted is None or ledger.repeats:
+            return ""
+        await self._slices.granted(turn, lent)
+        if covers(ledger.slice_left(turn), lent):
+            return ""
+        return ledger.refused or "the time of this job is over"
+
+    def _child(self, child: JobKey, request: SpawnRequest, turn: int) -> JobOrder:
+        spec = self._spec(child, request, turn)
+        return JobOrder(
+            key=child,
+            spec=spec,
+            definition=digest_of(spec.model_dump(mode="json")),
+            id=f"of {self._order.key}: {child.job}",
+            routes=self._order.routes,
+            until=self._order.until,
+        )
+
+    def _spec(self, child: JobKey, request: SpawnRequest, turn: int) -> JobSpec:
+        """The definition: its job's, with a goal and a budget of its own."""
+        own, ledger = self._order.spec, self._moment.job.ledger
+        spawn = own.spawn
+        assert spawn is not None, "only then it is offered"
+        lent, deadline = request.lent, ledger.own_deadline()
+        below = spawn.model_copy(update={"depth": spawn.depth - 1}) if spawn.depth > 1 else None
+        workspace = own.workspace
+        if own.writable is not None and turn > 1:
+            workspace = f"holdfast://{self._order.key}@{turn - 1}"
+        changed: dict[str, Any] = {
+            "id": child.job,
+            "goal": request.goal,
+            "result": request.result,
+            "workspace": workspace,
+            "model": spawn.model or own.model,
+            "budget": Budget(
+                turns=lent.turns or 1,
+                tokens=lent.tokens or 1,
+                usd=lent.usd or own.budget.usd,
+                wall_seconds=max(ledger.wall_left(), LEAST_WALL),
+                deadline=(
+                    None if deadline is None else datetime.fromtimestamp(deadline, UTC).isoformat()
+                ),
+            ),
+            "retry": own.retry.model_copy(update={"times": Retry().times}),
+            "check": None,
+            "spawn": below,
+            "parent": self._order.key.job,
+        }
+        return own.model_copy(update=changed)
+
+    async def end_all(self) -> None:
+        """Cancel those that are open still, and book what they spent."""
+        own = self._moment.job.ledger.sub_jobs
+        self.look()
+        own.end(self.inbox)
+        left = tuple(one for one in own.of(str(self._order.key)) if one.end is None)
+        if not left:
+            return
+        ended: SubJobEnds = await result_of(
+            "end_sub_jobs",
+            OpenSubJobs(jobs=tuple(_key(one.job) for one in left)),
+            SubJobEnds,
+            id="end-sub-jobs",
+            limit=CALL_LIMIT,
+            summary=f"end {len(left)} sub-jobs",
+        )
+        own.end(ended.ends)
+
+    @property
+    def spent(self) -> Amount | None:
+        """What the job's own sub-jobs spent; None if it has none."""
+        own, key = self._moment.job.ledger.sub_jobs, str(self._order.key)
+        return own.spent(key) if own.of(key) else None
+
+    async def tell_parent(self, outcome: JobOutcome) -> None:
+        """Tell the job whose sub-job this is that it has ended, if that runs still."""
+        parent, lent = self._order.spec.parent, outcome.lent or Amount()
+        if not parent:
+            return
+        handle = workflow.get_external_workflow_handle(
+            job_workflow_id(JobKey(batch=self._order.key.batch, job=parent))
+        )
+        end = SubJobEnd(
+            job=str(outcome.key),
+            status=outcome.status.value,
+            reason=outcome.reason,
+            turns=outcome.turns + (lent.turns or 0),
+            tokens=outcome.usage.total + (lent.tokens or 0),
+            usd=round(outcome.cost_usd + (lent.usd or 0.0), 9),
+        )
+        with contextlib.suppress(FailureError):
+            await handle.signal("sub_job_ended", end)
+
+
+def name_of(order: JobOrder, request: SpawnRequest) -> str:
+    """The name of a sub-job of the job that ``order`` runs: no other run of that order, and no
+    other statement, has another one for the same question.
+    """
+    asked = digest_of([str(order.key), order.id, request.call, request.number])
+    return f"{order.key.job[:NAME_CHARS]}.{asked.removeprefix('sha256:')[:DIGEST_CHARS]}"
+
+
+def _key(name: str) -> JobKey:
+    batch, _, job = name.partition("/")
+    return JobKey(batch=batch, job=job)
