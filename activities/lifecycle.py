@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 
 from temporalio import activity
-from temporalio.api.enums.v1 import IndexedValueType
-from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
-from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
-from temporalio.service import RPCError
 
 from activities.build import this_build
 from activities.contracts import JobBegan, JobBegin
 from activities.prices import Price, prices_of
+from activities.searchable import has_attributes
 from runtime.archive.job import JobArchive
 from runtime.archive.replays import claim_replay
 from runtime.archive.stores import ObjectStore
 from runtime.base.failpoints import failpoint
-from runtime.base.search_attributes import TYPES
 from runtime.job.checkpoint import INTERPRETER
-
-_ASKED = timedelta(seconds=5)
 
 
 class LifecycleActivities:
@@ -65,7 +58,7 @@ class LifecycleActivities:
         prices = await asyncio.to_thread(prices_of, str(model["name"]), price)
         failpoint("begin.after")
         if self._searchable is None:
-            self._searchable = await _has_attributes(activity.client())
+            self._searchable = await has_attributes(activity.client())
         build = this_build()
         return JobBegan(
             interpreter=INTERPRETER,
@@ -74,18 +67,3 @@ class LifecycleActivities:
             replay_version=build.replay_version,
             searchable=self._searchable,
         )
-
-
-async def _has_attributes(client: Client) -> bool:
-    """Whether the server has Holdfast's search attributes.
-
-    One that does not say is taken for one that has them not.
-    """
-    try:
-        listed = await client.operator_service.list_search_attributes(
-            ListSearchAttributesRequest(namespace=client.namespace), timeout=_ASKED
-        )
-    except RPCError:
-        return False
-    kinds = {name: IndexedValueType.Name(kind) for name, kind in listed.custom_attributes.items()}
-    return all(kinds.get(name) == f"INDEXED_VALUE_TYPE_{kind}" for name, kind in TYPES.items())

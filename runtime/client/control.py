@@ -24,11 +24,18 @@ from temporalio.client import (
     WorkflowQueryFailedError,
     WorkflowUpdateFailedError,
 )
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.common import (
+    SearchAttributeKey,
+    SearchAttributePair,
+    TypedSearchAttributes,
+    WorkflowIDConflictPolicy,
+    WorkflowIDReusePolicy,
+)
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.batch_contracts import PageRef
 from activities.contracts import Decision
+from activities.searchable import has_attributes
 from runtime.archive import keys
 from runtime.archive.catalog import all_jobs, archive_id
 from runtime.archive.handed import told_patch
@@ -38,6 +45,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.errors import DefinitionChanged, InputError, NotFound
 from runtime.base.failpoints import failpoint
 from runtime.base.redaction.masked_edits import Place
+from runtime.base.search_attributes import Attribute
 from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.base.values import JobKey
 from runtime.client.limits import routes_of, set_limits
@@ -248,8 +256,16 @@ class Control:
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                 memo=memo,
+                search_attributes=await self._found_by(batch),
             ),
         )
+
+    async def _found_by(self, batch: str) -> TypedSearchAttributes:
+        """What Temporal's list finds a batch's workflow by, beside its jobs."""
+        if not await has_attributes(self.client):
+            return TypedSearchAttributes.empty
+        name = SearchAttributeKey.for_keyword(Attribute.BATCH)
+        return TypedSearchAttributes([SearchAttributePair(name, batch)])
 
     async def standing(self, key: JobKey) -> Standing | None:
         """How the job's newest run stands; None if it was never started."""

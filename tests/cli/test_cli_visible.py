@@ -57,6 +57,9 @@ async def _look(home: Home) -> None:
             Attribute.TURNS: 3,
             Attribute.COST: 0.0,
         }
+        batch = await client.get_workflow_handle("holdfast/visible").describe()
+        found = {pair.key.name: pair.value for pair in batch.typed_search_attributes}
+        assert found.get(Attribute.BATCH) == "visible"
         history = await good.fetch_history()
         assert len(events_of(history, "UPSERT_WORKFLOW_SEARCH_ATTRIBUTES")) == 2
         await replayer(home).replay_workflow(history)
