@@ -222,7 +222,8 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
     if definition is None:
         raise NotFound(f"the archive has no definition of {source.batch}/{source.job}")
     spec = JobSpec.model_validate_json(JobSpec.model_validate(definition).model_dump_json())
-    spec = spec.model_copy(update={"id": name})
+    # Nobody waits for the fork of a sub-job, and its budget is its own.
+    spec = spec.model_copy(update={"id": name, "parent": ""})
     checkpoint = last_checkpoint(archive, source.run, point.turn - 1)
     saved = read_checkpoint(store, checkpoint) if checkpoint is not None else None
     first = saved.turn + 1 if saved is not None else 1
