@@ -21,6 +21,10 @@ KEPT = 10
 """One part in so many of a budget cannot be lent: with it the job sums up what its sub-jobs did."""
 
 
+KEPT_TURNS = 2
+"""Turns that cannot be lent in any case: one to wait, one to finish."""
+
+
 class SubJob(Value):
     """A sub-job: its name (``BATCH/JOB``), the job that started it, what it was asked, and lent.
 
@@ -118,7 +122,7 @@ class SubJobs:
 def lendable(budget: Budget, turns: int, tokens: int, usd: float) -> Amount:
     """What of a budget can be lent if so much of it is left."""
     return Amount(
-        turns=max(turns - max(budget.turns // KEPT, 1), 0),
+        turns=max(turns - max(budget.turns // KEPT, KEPT_TURNS), 0),
         tokens=max(tokens - budget.tokens // KEPT, 0),
         usd=round(max(usd - budget.usd / KEPT, 0.0), 9),
     )
