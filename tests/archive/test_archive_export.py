@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import pytest
 from archive_jobs import Written, chat, eventful_job, write_run
 
 from runtime.archive.export import Turns, export_lines
@@ -76,6 +77,7 @@ def test_every_prompt_can_be_made_from_a_delta_export() -> None:
             assert requests[-1] == job.requests[own]
 
 
+@pytest.mark.slow
 def test_a_delta_export_is_as_large_as_the_news() -> None:
     """Of ten times the turns it has ten times the bytes; whole requests would have a hundred times
     as many.

@@ -8,6 +8,7 @@ from itertools import pairwise
 from types import FrameType
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +70,7 @@ def calls_of_last(turns: int) -> Counter[str]:
     return calls
 
 
+@pytest.mark.slow
 def test_the_work_on_a_layout_is_that_on_what_is_new() -> None:
     """At turn 300 as at turn 10."""
     assert calls_of_last(300) == calls_of_last(10)

@@ -30,6 +30,7 @@ class CountingStore(MemoryStore):
         return super().get(key)
 
 
+@pytest.mark.slow
 def test_jobs_that_take_turns_read_nothing_again() -> None:
     """With 150 open jobs as with one, after the turn in which each began."""
     store = CountingStore()

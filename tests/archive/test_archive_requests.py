@@ -101,7 +101,11 @@ def test_a_large_frame_refers_to_the_far_end_of_its_dictionary() -> None:
 
 
 @pytest.mark.parametrize(
-    "layout", [lambda: chat(random.Random(5), 900), lambda: blocks(random.Random(6))]
+    "layout",
+    [
+        pytest.param(lambda: chat(random.Random(5), 900), id="chat", marks=pytest.mark.slow),
+        pytest.param(lambda: blocks(random.Random(6)), id="blocks"),
+    ],
 )
 def test_any_turn_is_read_with_at_most_forty_reads(
     layout: Callable[[], Callable[..., list]],
@@ -122,6 +126,7 @@ def test_any_turn_is_read_with_at_most_forty_reads(
     assert 20 < worst <= MOST_READS
 
 
+@pytest.mark.slow
 def test_a_changing_block_costs_little_more_than_itself() -> None:
     """A 40 kB projection in which a 1 kB block of random letters changes is stored in under 1.0 kB
     a turn.

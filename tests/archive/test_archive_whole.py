@@ -15,6 +15,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.keys import job_prefix
 from runtime.archive.stores import MemoryStore
 from runtime.archive.verify import damage, examine_job, verify_job
+from tests.tiers.tiers import examples
 
 RICH = MemoryStore()
 JOBS = rich_archive(RICH)
@@ -82,7 +83,7 @@ def test_a_head_that_was_kept_finds_every_deletion_and_every_flip(key: str) -> N
     store.replace(key, None)
     assert key in reported(store, HEAD)
     rng = random.Random(key)
-    for _ in range(6):
+    for _ in range(examples(6)):
         data = bytearray(RICH.get(key))
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         (
@@ -93,7 +94,7 @@ def test_a_head_that_was_kept_finds_every_deletion_and_every_flip(key: str) -> N
         assert key in reported(store, HEAD)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(examples(60)))
 def test_two_objects_that_change_places_are_found(seed: int) -> None:
     """Any two: both are told."""
     one, other = random.Random(seed).sample(KEYS, 2)

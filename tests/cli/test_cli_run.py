@@ -25,7 +25,6 @@ def broken() -> None:
 '''
 
 
-@pytest.mark.smoke
 def test_json_lines_and_nothing_else_on_stdout(cli: CommandLine) -> None:
     """Each line of --json is an object, the last one the summary; what tools print is on stderr;
     exit 1 if some failed.

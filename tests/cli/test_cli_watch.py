@@ -131,6 +131,7 @@ class Thousands:
         return Standing("r", progress=progress)
 
 
+@pytest.mark.slow
 def test_a_round_does_not_cost_by_the_number_of_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of five thousand jobs those are asked that run, a bounded number in each round, and the batch
     tells of the rest.

@@ -32,7 +32,9 @@ def verdicts(loop: PlainLoop) -> list[Verdict]:
 @pytest.mark.parametrize(
     ("source", "status", "kind"),
     [
-        ("while True: pass", VerdictStatus.TIMEOUT, "TimeoutError"),
+        pytest.param(
+            "while True: pass", VerdictStatus.TIMEOUT, "TimeoutError", marks=pytest.mark.slow
+        ),
         (
             "try:\n    while True: pass\nexcept BaseException: pass",
             VerdictStatus.TIMEOUT,
@@ -111,6 +113,7 @@ def test_what_a_process_did_before_changes_no_verdict_on_memory(run: Run) -> Non
         loop.replayed()
 
 
+@pytest.mark.slow
 def test_the_1001st_effect_says_how_to_go_on(run: Run) -> None:
     """A thousand are done."""
     loop = run("n = 0\nwhile True:\n    open('a.txt')\n    n += 1", "print(n)")
@@ -246,9 +249,9 @@ SHOWN = "<list too large to be shown: print a part of it>\n"
         ("take(value={'a': x})", "ValueError"),
         ("finish(x)", "ValueError"),
         ("print(x)", "TimeoutError"),
-        ("y = repr(x)", "TimeoutError"),
-        ("raise ValueError(str(x))", "TimeoutError"),
-        ("assert x == 1, x", "TimeoutError"),
+        pytest.param("y = repr(x)", "TimeoutError", marks=pytest.mark.slow),
+        pytest.param("raise ValueError(str(x))", "TimeoutError", marks=pytest.mark.slow),
+        pytest.param("assert x == 1, x", "TimeoutError", marks=pytest.mark.slow),
         ("y = [x]", ""),
     ],
 )

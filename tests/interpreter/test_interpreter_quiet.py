@@ -46,7 +46,17 @@ checker.close()
 """
 
 
-@pytest.mark.parametrize("kind", ["time", "memory", "recursion", "killed", "abandoned", "check"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("time", marks=pytest.mark.slow),
+        "memory",
+        "recursion",
+        "killed",
+        "abandoned",
+        "check",
+    ],
+)
 def test_nothing_reaches_the_terminal(kind: str) -> None:
     """Standard error stays empty, whatever becomes of the process."""
     done = subprocess.run(

@@ -101,6 +101,7 @@ def test_what_is_pinned_outlasts_what_is_not(workspace: Path) -> None:
         assert any(s.kind is SegmentKind.VIEW and s.text.startswith("[kept: ") for s in layout)
 
 
+@pytest.mark.slow
 def test_a_group_of_hundreds_names_a_few_of_its_members(workspace: Path) -> None:
     """In its header, in the feed, and in the mark of a member."""
     made = in_pieces("vs.append(view('src/foo.py', pos=n % 90, tokens=10))", 400)

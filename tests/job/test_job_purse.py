@@ -14,6 +14,7 @@ from runtime.job.ledger import Ledger
 from runtime.job.purse import NOTHING, Ask, Granted, Purse, SavedPurse
 from runtime.job.results import LAST_TURN, Spending
 from runtime.job.stops import JobStatus
+from tests.tiers.tiers import examples
 
 
 def usd(dollars: float) -> Amount:
@@ -133,7 +134,7 @@ class Model:
             self.end(job, fate, crashed=fate == "crashed")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(data=st.data(), budget=st.floats(0.01, 20), places=st.integers(1, 6), jobs=st.integers(1, 9))
 def test_no_batch_spends_more_than_its_budget(
     data: st.DataObject, budget: float, places: int, jobs: int

@@ -27,7 +27,9 @@ def never_dearer(rows: dict[ProjectionPolicy, SessionCost]) -> None:
     assert rows[ProjectionPolicy.AUTO].usd <= best * 1.001, rows
 
 
-@pytest.mark.parametrize("session", ["editing, often", "tidying"])
+@pytest.mark.parametrize(
+    "session", ["editing, often", pytest.param("tidying", marks=pytest.mark.slow)]
+)
 def test_auto_is_never_dearer_than_the_other_two_and_keeps_the_prefix(
     session: str, tmp_path: Path
 ) -> None:

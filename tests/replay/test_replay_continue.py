@@ -89,7 +89,6 @@ async def test_a_server_that_asks_for_it_gets_short_histories(stage: Stage) -> N
     assert await replay_runs(stage.client, stage, "job-1") == 3
 
 
-@pytest.mark.smoke
 async def test_messages_reach_the_next_run(stage: Stage) -> None:
     """Messages that arrive all the time are all read, in order, once, in however many runs."""
     _lay_out(stage)
@@ -114,6 +113,7 @@ async def test_messages_reach_the_next_run(stage: Stage) -> None:
     assert len(shown) > len(sent) // 2
 
 
+@pytest.mark.smoke
 async def test_a_message_that_comes_while_a_run_hands_over(stage: Stage) -> None:
     """What arrives while the checkpoint is written, with which a run ends, is read in the next: in
     order, once.
