@@ -17,19 +17,8 @@ Outcome = Callable[[str], Survived]
 
 
 @pytest.fixture(scope="session")
-def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Compiled modules are kept for the session, whatever the environment says: each test starts
-    several processes.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-        patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
-        yield
-
-
-@pytest.fixture(scope="session")
 def outcome(
-    bytecode: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Outcome]:
     """Gives an experiment's outcome by its name.
 

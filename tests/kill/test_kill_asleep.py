@@ -12,6 +12,7 @@ from temporalio.client import WorkflowQueryFailedError
 from temporalio.service import RPCError
 
 from runtime.base.values import JobKey
+from tests.kill.nursery import forked
 from tests.kill.processes import wait_for
 from tests.kill.scene import BATCH, JOB, Plot, Scene
 from workflows.messages import job_workflow_id
@@ -55,11 +56,11 @@ def _asleep(scene: Scene) -> bool:
 
 
 @pytest.mark.smoke
-def test_a_sleep_survives_everything(tmp_path: Path, bytecode: None) -> None:
+def test_a_sleep_survives_everything(tmp_path: Path) -> None:
     """Worker and server are killed twice; the log changes while nobody is there; the job wakes, and
     no turn ran twice.
     """
-    with Scene.open(tmp_path, Plot(3)) as scene:
+    with Scene.open(tmp_path, Plot(3), forked) as scene:
         (scene.path / "jobs.yaml").write_text(JOBS)
         (scene.path / "asleep.yaml").write_text(SCRIPT)
         for _ in range(2):

@@ -153,7 +153,7 @@ class Hands:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, bytecode: None) -> Ended:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     """The job that nobody kills."""
     hands = Hands(tmp_path_factory.mktemp("hands"))
     try:
