@@ -5,14 +5,17 @@
 from __future__ import annotations
 
 import os
-from pathlib import PurePosixPath
-from typing import Any
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from xdist.scheduler import LoadFileScheduling
+from xdist.remote import Producer
+from xdist.workermanage import WorkerController
 
+from tests.tiers.counts import FOUND, judge, tell
 from tests.tiers.sandboxes import skip_without_a_sandbox
+from tests.tiers.shares import SESSION, EachItsRooms, is_anothers, share_of
 from tests.tiers.tiers import (
     CHOSEN,
     KILL_LIMIT_S,
@@ -37,9 +40,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Say which tier it is. pytest-xdist's other processes are told.
 
-    What a test starts has one process, however many cores there are, unless the test says more.
+    What a test starts has one process, however many cores there are, unless the test says more, and
+    modules are compiled once, whatever the environment says: tests start many processes.
     """
     os.environ.setdefault("HOLDFAST_PROCESSES", "1")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if told := getattr(config, "workerinput", {}).get("tier"):
         config.option.tier = Tier(told)
     else:
@@ -50,9 +56,40 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Tell another process of pytest-xdist."""
+def pytest_configure_node(node: WorkerController) -> None:
+    """Tell another process of pytest-xdist which tier it is, and which rooms of the quick tier are
+    its own.
+    """
     node.workerinput["tier"] = node.config.option.tier.value
+    if node.config.option.tier is Tier.QUICK:
+        node.workerinput["rooms"] = share_of(node)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Keep the session for the scheduler."""
+    session.config.stash[SESSION] = session
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController) -> None:
+    """Keep what another process of the quick tier counted."""
+    if found := getattr(node, "workeroutput", {}).get("counts"):
+        node.config.stash.setdefault(FOUND, []).append(found)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The quick tier stays quick."""
+    if session.config.option.tier is Tier.QUICK:
+        tell(session.config)
+        if not hasattr(session.config, "workerinput"):
+            judge(session)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave other processes their rooms."""
+    mine = getattr(config, "workerinput", {}).get("rooms")
+    return True if mine is not None and is_anothers(collection_path, mine) else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -72,7 +109,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not chosen(markers[item], config.option.tier, config.option.markexpr)
     ]
     if left_out:
-        items[:] = [item for item in items if item not in left_out]
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
         config.hook.pytest_deselected(items=left_out)
     config.stash[CHOSEN] = tuple(items)
     for item in items:
@@ -82,16 +120,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: (not markers[item] & {"kill"}, not markers[item] & {"smoke"}))
 
 
-class LoadRooms(LoadFileScheduling):
-    """Gives a room's tests to one process, which starts one server for them, and imports litellm
-    once.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        return PurePosixPath(super()._split_scope(nodeid)).parts[1]
-
-
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadRooms | None:
-    """The quick tier has too few tests of a room to share them out."""
-    return LoadRooms(config, log) if config.option.tier == Tier.QUICK else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> EachItsRooms | None:
+    """The quick tier's rooms are shared out before they are collected."""
+    return EachItsRooms(config, log) if config.option.tier is Tier.QUICK else None
