@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from activities._handed_over import Encoded, handed_over
@@ -23,6 +23,7 @@ PROMPTS = st.lists(st.lists(VALUES, max_size=4), max_size=5)
 
 
 @given(PROMPTS)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_a_request_is_its_canonical_json(prompts: list[list[Any]]) -> None:
     """Whatever the job's request before was, and whoever changes that one's messages later."""
     for messages in prompts:
