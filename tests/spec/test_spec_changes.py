@@ -13,6 +13,7 @@ from runtime.base.spec.models import (
     JobSpec,
     ModelSettings,
     Sections,
+    Spawn,
     ToolSpec,
     Writable,
 )
@@ -58,6 +59,8 @@ JOB = JobSpec(
         ({"redact": Redaction(env=("TEAM_KEY",))}, ['redact.env: not set -> ["TEAM_KEY"]']),
         ({"tools": ()}, ["tools.search removed"]),
         ({"check": TOOL}, ["check changed"]),
+        ({"spawn": Spawn(max=3)}, ["spawn changed"]),
+        ({"parent": "a"}, ["parent changed"]),
         ({"secrets": ("A",)}, ['secrets: [] -> ["A"]']),
         ({"tools": (TOOL, TOOL.model_copy(update={"name": "other"}))}, ["tools.other added"]),
         ({"tools": (TOOL.model_copy(update={"stub": "def search(x: int) -> None: ..."}),)},
@@ -107,6 +110,8 @@ def test_every_field_counts() -> None:
             "sections",
             "retry",
             "check",
+            "spawn",
+            "parent",
         ),
     }
     assert set(JobSpec.model_fields) == covered
