@@ -18,7 +18,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -31,10 +30,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from runtime.base.errors import InputError, ServerError
 from runtime.base.home import Home
+from runtime.server.ports import HOST, port_is_free, unused_ports
 from runtime.server.users import locked
-
-HOST = "127.0.0.1"
-"""The embedded server listens on the loopback interface only."""
 
 TERM_SECONDS = 10.0
 """How long the server may take to end by itself before it is killed; it takes some 1.4 s."""
@@ -158,27 +155,12 @@ def free_ports(preferred: Ports | None, *, ui: bool) -> Ports:
     """A free port for the frontend and, with ``ui``, one for the web UI: the preferred ones if all
     are free.
     """
-    with socket.socket() as one, socket.socket() as two:
-        one.bind((HOST, 0))
-        two.bind((HOST, 0))
-        frontend, page = one.getsockname()[1], two.getsockname()[1]
+    frontend, page = unused_ports(2)
     if preferred is not None:
         wanted = Ports(preferred.frontend, (preferred.ui or page) if ui else None)
         if all(port is None or port_is_free(port) for port in (wanted.frontend, wanted.ui)):
             return wanted
     return Ports(frontend, page if ui else None)
-
-
-def port_is_free(port: int) -> bool:
-    """Whether nobody listens on ``port``."""
-    with socket.socket() as probe:
-        # As the server does: connections of a killed server that linger do not make its port taken.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-    return True
 
 
 def launch(home: Home, binary: Path, ports: Ports) -> Launched:

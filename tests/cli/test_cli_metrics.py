@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 
 from runtime.base.errors import InputError
 from runtime.cli.telemetry import metrics_address
+from runtime.server.ports import unused_ports
 from tests.cli.command_line import ROOT, CommandLine, wait_for
 
 DASHBOARD = ROOT / "infra" / "grafana" / "dashboards" / "holdfast.json"
@@ -68,12 +69,6 @@ def exported(text: str) -> dict[str, set[str]]:
     return found
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 def scrape(port: int) -> str:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
@@ -88,7 +83,7 @@ def test_each_query_finds_what_a_worker_exports(cli: CommandLine) -> None:
     """
     cli.write("a.py", FAILING)
     file = cli.jobs("id: a, model: scripted/a.py", batch="metrics")
-    port = free_port()
+    (port,) = unused_ports(1)
     process = cli.start("run", file, HOLDFAST_METRICS=f"127.0.0.1:{port}")
     wanted: dict[str, set[str]] = {}
     for query in queries().values():

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from runtime.archive.verify import damage, verify_job
 from runtime.jobsfile.load import load_jobs_file
+from runtime.server.ports import unused_ports
 from tests.cli.command_line import ROOT, CommandLine, script, wait_for
 
 BIN = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -30,9 +31,7 @@ def installed(program: str) -> str:
 @contextmanager
 def searching() -> Iterator[str]:
     """The URL of ``duckduckgo-mcp-server``, which speaks streamable HTTP."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    (port,) = unused_ports(1)
     command = [installed("duckduckgo-mcp-server"), "--transport", "streamable-http"]
     with subprocess.Popen(
         [*command, "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
