@@ -1,6 +1,7 @@
 """The embedded server after crashes: its own, its starter's, and of what describes it."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -126,16 +127,15 @@ async def test_state_of_a_dead_server_names_a_live_process_and_a_taken_port(home
     """
     first = await ensure_server(home)
     await kill(home, first)
-    state = home.server / "server.json"
-    state.write_text(state.read_text().replace(str(first.pid), str(os.getpid()), 1))
     (home.server / "alive.lock").write_text(str(os.getpid()))
-    with socket.socket() as taker:
-        taker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taker.bind(("127.0.0.1", first.port))
-        taker.listen()
+    with socket.create_server(("127.0.0.1", 0)) as taker:
+        taken = taker.getsockname()[1]
+        state = home.server / "server.json"
+        described = json.loads(state.read_text()) | {"pid": os.getpid(), "port": taken}
+        state.write_text(json.dumps(described))
         assert (await server_status(home)).state is ServerState.STOPPED
         second = await ensure_server(home)
-    assert second.port != first.port
+    assert second.port != taken
     assert await is_serving(home)
 
 
