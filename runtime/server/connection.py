@@ -23,6 +23,7 @@ from runtime.base.errors import InputError, ServerError
 from runtime.base.home import Home, state_home
 from runtime.server.authentic import NotSigned, encryption_keys, key_of, signed_converter
 from runtime.server.embedded import NAMESPACE, ServerState, server_in_use, server_status
+from runtime.server.leaving import leave_in_order
 from runtime.server.target import Target
 
 CONNECT_SECONDS = 10.0
@@ -152,6 +153,7 @@ async def _connect_to(
         ) from error
     config["namespace"] = namespace
     converter = signed_converter(await asyncio.to_thread(key_of, home), encryption_keys())
+    leave_in_order()
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             client = await Client.connect(**config, data_converter=converter)

@@ -1,7 +1,9 @@
 """Which server a command connects to, and what it says when it cannot."""
 
 import asyncio
+import atexit
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from runtime.server import connection
 from runtime.server.authentic import key_of, signed_converter
 from runtime.server.connection import Target, connect, load_profile
 from runtime.server.embedded import ServerState, server_status
+from runtime.server.leaving import HAND_OVER_SECONDS, leave_in_order
 
 PROFILES = """
 [profile.default]
@@ -152,3 +155,19 @@ async def test_embedded_and_by_address(home: Home, monkeypatch: pytest.MonkeyPat
             " 'holdfast init', or name another with --namespace or TEMPORAL_NAMESPACE"
         )
     assert (await server_status(home)).state is ServerState.STOPPED
+
+
+@pytest.mark.server
+async def test_a_process_that_connects_leaves_in_order(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many connections it makes, it lets temporalio's threads go once, at its exit."""
+    at_exit: list[object] = []
+    leave_in_order.cache_clear()
+    monkeypatch.setattr(atexit, "register", lambda *call: at_exit.append(call))
+    try:
+        async with connect() as embedded, connect(Target(embedded.address, "holdfast")):
+            pass
+    finally:
+        leave_in_order.cache_clear()
+    assert at_exit == [(time.sleep, HAND_OVER_SECONDS)]
