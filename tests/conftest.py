@@ -29,11 +29,16 @@ register_profiles()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--all``: the command of CI."""
+    """``--all``, and ``--rest``: the second command of CI."""
     parser.addoption(
         "--all",
         action="store_true",
         help="run every tier but the exhaustive one, with full properties",
+    )
+    parser.addoption(
+        "--rest",
+        action="store_true",
+        help="run what --all would and a bare command would not",
     )
 
 
@@ -50,9 +55,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.tier = Tier(told)
     else:
         named = config.args_source is pytest.Config.ArgsSource.ARGS or config.option.markexpr
-        config.option.tier = Tier.ALL if config.option.all else Tier.NAMED if named else Tier.QUICK
+        config.option.tier = (
+            Tier.ALL
+            if config.option.all
+            else Tier.REST
+            if config.option.rest
+            else Tier.NAMED
+            if named
+            else Tier.QUICK
+        )
     if not config.getoption("--hypothesis-profile", None):
-        settings.load_profile("full" if config.option.tier is Tier.ALL else "quick")
+        full = config.option.tier in {Tier.ALL, Tier.REST}
+        settings.load_profile("full" if full else "quick")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -98,6 +112,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     longest first.
     """
     for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            # As Hypothesis does, but later.
+            item.add_marker("hypothesis")
         for fixture in getattr(item, "fixturenames", ()):
             if fixture in NEEDED_BY_FIXTURE:
                 item.add_marker(NEEDED_BY_FIXTURE[fixture])

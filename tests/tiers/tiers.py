@@ -3,6 +3,8 @@
 - ``python -m pytest`` runs the quick tier: all that is pure, and a few tests from end to end,
   marked ``smoke``.
 - ``python -m pytest --all`` runs every test but the ``exhaustive`` ones, with full properties.
+- ``python -m pytest --rest`` runs of these what the quick tier did not: the tests that it leaves
+  out, and the properties, whose other examples are tried.
 - What the command line names (a path, or markers with ``-m``) runs whichever tier it is of.
 """
 
@@ -50,13 +52,20 @@ class Tier(StrEnum):
     QUICK = "quick"
     NAMED = "named"
     ALL = "all"
+    REST = "rest"
 
 
 def chosen(markers: Collection[str], tier: Tier, markexpr: str = "") -> bool:
-    """Whether a test with these markers is run; ``-m`` chooses from these by itself."""
+    """Whether a test with these markers is run; ``-m`` chooses from these by itself.
+
+    Hypothesis marks a property as ``hypothesis``.
+    """
     if "exhaustive" in markers:
         return "exhaustive" in markexpr
-    return tier is not Tier.QUICK or "smoke" in markers or LEFT_TO_CI.isdisjoint(markers)
+    quick = "smoke" in markers or LEFT_TO_CI.isdisjoint(markers)
+    if tier is Tier.REST:
+        return not quick or "hypothesis" in markers
+    return quick or tier is not Tier.QUICK
 
 
 def register_profiles() -> None:
