@@ -27,6 +27,10 @@ TASK_QUEUE = "holdfast"
 JOB_WORKFLOW, BATCH_WORKFLOW = "JobWorkflow", "BatchWorkflow"
 
 WORKFLOW_TYPES = frozenset({JOB_WORKFLOW, BATCH_WORKFLOW})
+
+OPEN_JOBS = f"WorkflowType = '{JOB_WORKFLOW}' AND ExecutionStatus = 'Running'"
+OPEN_BATCHES = f"WorkflowType = '{BATCH_WORKFLOW}' AND ExecutionStatus = 'Running'"
+"""What the server is asked for those that run."""
 """Holdfast's workflows, by their names; a worker may have others too."""
 
 

@@ -16,10 +16,10 @@ from runtime.archive.stores import ObjectStore
 from runtime.archive.texts import Explained
 from runtime.base.plurals import counted
 from runtime.cli.differences import found_in, lines_of
+from runtime.cli.exit_codes import exit_code
 from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import json_document, note, say
 from runtime.cli.reporters import outcome_line
-from runtime.cli.running import exit_code
 from runtime.client.resets import Reset, outcome_of_reset
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
@@ -59,7 +59,7 @@ class Result:
         order = self.started.order
         if order.mode is ReplayMode.REEXECUTE and order.then is AfterRecord.STOP:
             return 0 if self.whole else 1
-        return exit_code({self.outcome.key.job: self.outcome})
+        return exit_code([self.outcome.status])
 
 
 async def followed(

@@ -10,7 +10,8 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from runtime.cli.board import Board
-from runtime.cli.output import notes_to, stdout
+from runtime.cli.drawing import begin_drawing, table_console
+from runtime.cli.output import notes_to
 from runtime.cli.reporters import PlainReporter, outcome_line, retried_line, silence_line
 from runtime.cli.text import clean
 from runtime.client.plans import Plan, Start
@@ -25,9 +26,7 @@ class LiveReporter(PlainReporter):
         self, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__()
-        self._console = console or Console(
-            file=stdout(), highlight=False, markup=False, emoji=False
-        )
+        self._console = console or table_console()
         self._clock = clock
         self._board = Board(began=clock())
         self._live: Live | None = None
@@ -82,15 +81,7 @@ class LiveReporter(PlainReporter):
         notes_to(self._print)
         # A new one each time: one that was stopped still believes its last lines to be on the
         # screen.
-        self._live = Live(
-            console=self._console,
-            refresh_per_second=4,
-            transient=True,
-            get_renderable=self._drawn,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._live.start()
+        self._live = begin_drawing(self._console, self._drawn, 4)
 
     def _print(self, line: str) -> None:
         self._console.print(clean(line), soft_wrap=True)

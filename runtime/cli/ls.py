@@ -11,13 +11,14 @@ from runtime.base.plurals import counted
 from runtime.base.standings import OPEN
 from runtime.cli.completion import batch_names
 from runtime.cli.options import ANY_SERVER, Json, Store
-from runtime.cli.output import json_document, note, say
+from runtime.cli.output import json_document, say
 from runtime.cli.text import one_line
 from runtime.server.target import Target
 
 if TYPE_CHECKING:
+    from runtime.archive.standings import ArchivedStanding
     from runtime.archive.stores import ObjectStore
-    from runtime.base.values import JobKey
+    from runtime.client.control import Control
 
 
 def command(
@@ -91,23 +92,27 @@ async def listed(store: ObjectStore, batch: str | None, target: Target) -> list[
     """One row a job, sorted by name."""
     import asyncio
 
-    from runtime.archive.catalog import all_jobs
-
-    rows = [await asyncio.to_thread(_row, store, name) for name in all_jobs(store, batch)]
+    rows = await asyncio.to_thread(archived, store, batch)
     if any(row["status"] == OPEN for row in rows):
         await _ask_temporal(rows, store, target)
     return rows
 
 
-def _row(store: ObjectStore, name: JobKey) -> dict[str, Any]:
+def archived(store: ObjectStore, batch: str | None) -> list[dict[str, Any]]:
+    """One row a job, sorted by name, as the archive alone tells."""
+    from runtime.archive.catalog import all_jobs
     from runtime.archive.job import JobArchive
     from runtime.archive.standings import standing_of
 
-    found = standing_of(JobArchive.of(store, name))
+    return [row_of(standing_of(JobArchive.of(store, name))) for name in all_jobs(store, batch)]
+
+
+def row_of(found: ArchivedStanding) -> dict[str, Any]:
+    """How a job stands, as a row."""
     return {
-        "job": str(name),
-        "batch": name.batch,
-        "id": name.job,
+        "job": str(found.key),
+        "batch": found.key.batch,
+        "id": found.key.job,
         "run": found.run,
         "damaged": list(found.damaged),
         "status": found.status,
@@ -123,27 +128,25 @@ def _row(store: ObjectStore, name: JobKey) -> dict[str, Any]:
 async def _ask_temporal(rows: list[dict[str, Any]], store: ObjectStore, target: Target) -> None:
     """Tell the open jobs apart; without a server they stay ``open``."""
     from runtime.base.errors import ServerError
-    from runtime.base.values import JobKey
-    from runtime.client.control import Control
-    from runtime.client.statuses import told_of
-    from runtime.server.connection import connect_if_up
+    from runtime.cli.reach import control_in_reach, note_unknown
 
     try:
-        async with connect_if_up(target) as connection:
-            if connection is None:
-                return
-            control = Control(connection.client, store)
-            left = {
-                JobKey(batch=row["batch"], job=row["id"]): row
-                for row in rows
-                if row["status"] == OPEN
-            }
-            # A batch without a worker lets seconds pass before it is known not to answer.
-            for batch in sorted({key.batch for key in left} if len(left) > FEW else ()):
-                news = await control.batch_news(batch, ALL)
-                for job in news.open if news is not None else ():
-                    left.pop(JobKey(batch=batch, job=job), None)
-            for key, told in (await told_of(control, list(left))).items():
-                left[key]["status"], left[key]["reason"] = told
+        async with control_in_reach(target, store) as control:
+            if control is not None:
+                await _tell_apart(rows, control)
     except ServerError as error:
-        note(f"whether the open jobs still are is not known: {error}")
+        note_unknown(error)
+
+
+async def _tell_apart(rows: list[dict[str, Any]], control: Control) -> None:
+    from runtime.base.values import JobKey
+    from runtime.client.statuses import told_of
+
+    left = {JobKey(batch=row["batch"], job=row["id"]): row for row in rows if row["status"] == OPEN}
+    # A batch without a worker lets seconds pass before it is known not to answer.
+    for batch in sorted({key.batch for key in left} if len(left) > FEW else ()):
+        news = await control.batch_news(batch, ALL)
+        for job in news.open if news is not None else ():
+            left.pop(JobKey(batch=batch, job=job), None)
+    for key, told in (await told_of(control, list(left))).items():
+        left[key]["status"], left[key]["reason"] = told

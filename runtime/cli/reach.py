@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from runtime.archive.catalog import find_job
 from runtime.archive.stores import ObjectStore
-from runtime.base.errors import NotFound
+from runtime.base.errors import NotFound, ServerError
 from runtime.base.values import JobKey
+from runtime.cli.output import note
 from runtime.cli.stores import archive_of
 from runtime.client.control import Control
-from runtime.server.connection import connect
+from runtime.server.connection import connect, connect_if_up
 from runtime.server.target import Target
 
 
@@ -26,6 +28,24 @@ async def with_job(
         key = waiting if waiting is not None else await asyncio.to_thread(_key, objects, given)
         await act(control, key)
     return key
+
+
+@asynccontextmanager
+async def control_in_reach(target: Target, store: ObjectStore) -> AsyncIterator[Control | None]:
+    """Whom to ask about open jobs; None, and why is noted, where no server can be reached."""
+    async with AsyncExitStack() as stack:
+        control = None
+        try:
+            connection = await stack.enter_async_context(connect_if_up(target))
+            control = Control(connection.client, store) if connection is not None else None
+        except ServerError as error:
+            note_unknown(error)
+        yield control
+
+
+def note_unknown(error: ServerError) -> None:
+    """Say that open jobs are shown as the archive has them."""
+    note(f"whether the open jobs still are is not known: {error}")
 
 
 async def _waiting(control: Control, given: str) -> JobKey | None:

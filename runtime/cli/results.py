@@ -66,20 +66,10 @@ async def _written(
     store: ObjectStore, batch: str, form: str, out: Path | None, target: Target
 ) -> None:
     """Write the rows in a form, to a file or to stdout."""
-    from contextlib import AsyncExitStack
-
-    from runtime.base.errors import ServerError
-    from runtime.client.control import Control
+    from runtime.cli.reach import control_in_reach
     from runtime.client.results import Results
-    from runtime.server.connection import connect_if_up
 
-    async with AsyncExitStack() as stack:
-        control = None
-        try:
-            connection = await stack.enter_async_context(connect_if_up(target))
-            control = Control(connection.client, store) if connection is not None else None
-        except ServerError as error:
-            note(f"whether the open jobs still are is not known: {error}")
+    async with control_in_reach(target, store) as control:
         await _write(Results(store, batch, control), form, out)
 
 

@@ -23,6 +23,7 @@ from runtime.base.spec.models import BatchSpec
 from runtime.base.standings import OPEN
 from runtime.base.values import JobKey
 from runtime.cli.disks import tell_of_full_disks
+from runtime.cli.exit_codes import exit_code
 from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import note
 from runtime.cli.reporters import Reporter
@@ -34,13 +35,10 @@ from runtime.client.limits import routes_of
 from runtime.client.lost import refuse_lost
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.watch import POLL_SECONDS, Ended, Retried, Silent, Watch
-from runtime.job.stops import JobStatus
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
 from runtime.worker.crew import Crew, fitting_size
 from workflows.messages import JobOutcome, JobProgress, batch_queue
-
-SOME_FAILED, BUDGET = 1, 3
 
 _LOOKED_AT = 4
 """So many of a batch's jobs tell whether there will be work to do."""
@@ -229,14 +227,6 @@ async def _helped(
         await asyncio.gather(working, return_exceptions=True)
 
 
-def exit_code(outcomes: dict[str, JobOutcome]) -> int:
-    """0 if all succeeded, 3 if a budget stopped some and nothing worse happened, else 1."""
-    statuses = {outcome.status for outcome in outcomes.values()}
-    if statuses <= {JobStatus.SUCCEEDED}:
-        return 0
-    return BUDGET if statuses <= {JobStatus.SUCCEEDED, JobStatus.BUDGET} else SOME_FAILED
-
-
 async def _run(
     request: Request,
     reporter: Reporter,
@@ -284,7 +274,7 @@ async def _run(
                 watching.cancel()
     summary = await asyncio.to_thread(_summary, control, plan, seen)
     reporter.closed(summary, request.again if interrupted else None, request.rerun)
-    return INTERRUPTED if interrupted else exit_code(seen.outcomes)
+    return INTERRUPTED if interrupted else exit_code(one.status for one in seen.outcomes.values())
 
 
 def _load(batch: BatchSpec, store: ObjectStore) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from runtime.base.errors import InputError, NotFound
 from runtime.base.plurals import counted
-from runtime.base.standings import OPEN
+from runtime.base.standings import OPEN, PAUSED, QUEUED, RUNNING, WAITING
 from runtime.cli.completion import batch_names, job_names
 from runtime.cli.output import json_document, note, say
 from runtime.server.target import Target
@@ -124,12 +124,12 @@ async def _several(
         whole = hold is not None and batch is not None and test is None
         if whole and hold is not None and batch is not None:
             await control.hold_batch(batch, hold)
-        rows = await _rows(control, batch, target)
+        rows = await _rows(control, batch)
         chosen = [
             JobKey(batch=row["batch"], job=row["id"])
             for row in rows
-            if (test(row) if test is not None else row["status"] in _OPEN)
-            and not (whole and row["status"] == _QUEUED)
+            if (test(row) if test is not None else row["status"] in _GOING_ON)
+            and not (whole and row["status"] == QUEUED)
         ]
         if not chosen and not whole:
             note("there is no such job")
@@ -146,17 +146,18 @@ async def _several(
         return list(zip(chosen, errors, strict=True))
 
 
-_QUEUED = "queued"
-_OPEN = frozenset({"open", _QUEUED, "running", "waiting", "paused"})
+_GOING_ON = frozenset({OPEN, QUEUED, RUNNING, WAITING, PAUSED})
 
 
-async def _rows(control: Control, batch: str | None, target: Target) -> list[dict[str, Any]]:
+async def _rows(control: Control, batch: str | None) -> list[dict[str, Any]]:
     """The jobs that are archived, and those that wait for their places in batches that run."""
+    import asyncio
+
     from runtime.base.values import JobKey
-    from runtime.cli.ls import listed
+    from runtime.cli.ls import archived, row_of
     from runtime.client.statuses import queued, told_of
 
-    rows = await listed(control.store, batch, target)
+    rows = await asyncio.to_thread(archived, control.store, batch)
     left = {JobKey(batch=row["batch"], job=row["id"]): row for row in rows if row["status"] == OPEN}
     for key, told in (await told_of(control, list(left))).items():
         left[key]["status"], left[key]["reason"] = told
@@ -164,5 +165,5 @@ async def _rows(control: Control, batch: str | None, target: Target) -> list[dic
     for name in {row["batch"] for row in rows} | ({batch} if batch is not None else set()):
         state = await control.batch_state(name)
         if state is not None:
-            rows += queued(name, state, {id for of, id in known if of == name})
+            rows += map(row_of, queued(name, state, {id for of, id in known if of == name}))
     return sorted(rows, key=lambda row: str(row["job"]))

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
+from runtime.cli.exit_codes import exit_code
 from runtime.cli.options import ANY_SERVER, Batch, Store
 from runtime.cli.output import json_line, note, say, stdout
 from runtime.server.target import Target
 
 if TYPE_CHECKING:
     from runtime.client.batch_watch import Picture
-
-SOME_FAILED, BUDGET = 1, 3
 
 
 def command(
@@ -74,17 +73,9 @@ async def _shown(pictures: AsyncIterator[Picture], viewer: Viewer) -> int:
     finally:
         viewer.stop()
     assert picture is not None
-    code = exit_code(picture)
+    code = exit_code(picture.counts)
     _say_end(viewer, picture, code)
     return code
-
-
-def exit_code(picture: Picture) -> int:
-    """0 if all succeeded, 3 if a budget stopped some and nothing worse happened, else 1."""
-    statuses = {*picture.counts}
-    if statuses <= {"succeeded"}:
-        return 0
-    return BUDGET if statuses <= {"succeeded", "budget"} else SOME_FAILED
 
 
 def _say_end(viewer: Viewer, picture: Picture, code: int) -> None:
@@ -150,21 +141,12 @@ class _Table:
     def __init__(self) -> None:
         import time
 
-        from rich.console import Console
-        from rich.live import Live
+        from runtime.cli.drawing import begin_drawing, table_console
 
-        self._console = Console(file=stdout(), highlight=False, markup=False, emoji=False)
+        self._console = table_console()
         self._clock, self._began = time.monotonic, time.monotonic()
         self._picture: Picture | None = None
-        self._live = Live(
-            console=self._console,
-            refresh_per_second=2,
-            transient=True,
-            get_renderable=self._drawn,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._live.start()
+        self._live = begin_drawing(self._console, self._drawn, 2)
 
     def show(self, picture: Picture) -> None:
         self._picture = picture

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import RPCError
 
 from runtime.archive.catalog import all_jobs
 from runtime.archive.job import JobArchive
@@ -22,6 +22,7 @@ from runtime.base.kinds_of_error import kind_of_error
 from runtime.base.standings import DAMAGED, OPEN, QUEUED
 from runtime.base.values import JobKey
 from runtime.client.control import Control, Standing
+from runtime.client.watch import PASSING
 from runtime.job.stops import JobStatus
 from workflows.messages import BatchEnd, BatchNews
 
@@ -34,13 +35,6 @@ WINDOW_SECONDS = 60.0
 
 SHOWN = 20
 """Jobs and errors that a picture has at most."""
-
-_PASSING = {
-    RPCStatusCode.UNAVAILABLE,
-    RPCStatusCode.DEADLINE_EXCEEDED,
-    RPCStatusCode.RESOURCE_EXHAUSTED,
-    RPCStatusCode.CANCELLED,
-}
 
 
 @dataclass(frozen=True)
@@ -163,7 +157,7 @@ class BatchWatch:
                 return await self._final(control)
             await self._ask(control, news.open)
         except RPCError as error:
-            if error.status not in _PASSING:
+            if error.status not in PASSING:
                 raise
             return self._unanswered(f"the Temporal server does not answer: {error.message}")
         counts = {QUEUED: news.waiting, JobStatus.RUNNING.value: len(news.open)}

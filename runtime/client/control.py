@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from temporalio.client import (
     Client,
@@ -74,6 +74,8 @@ from workflows.messages import (
     job_key,
     job_workflow_id,
 )
+
+Answer = TypeVar("Answer", BatchState, BatchNews)
 
 SUBMIT_BYTES = 500_000
 """Jobs of more bytes go to a batch in pages: a payload may have 2 MiB."""
@@ -295,33 +297,29 @@ class Control:
         """What the batch says of its jobs; None if it does not run, nothing if no worker answers
         for it.
         """
-        handle = self.client.get_workflow_handle(batch_workflow_id(batch))
-        description = await describe(self.client, handle.id)
-        if description is None or description.status is not WorkflowExecutionStatus.RUNNING:
-            return None
-        try:
-            state: BatchState = await handle.query(
-                "state", result_type=BatchState, rpc_timeout=_SHORT
-            )
-            return state
-        except (RPCError, WorkflowQueryFailedError, NotSigned):
-            return BatchState()
+        return await self._asked(batch, BatchState, "state")
 
     async def batch_news(self, batch: str, known: int) -> BatchNews | None:
         """What has happened in a batch since ``known`` runs of its jobs had ended; None if it does
         not run, nothing if no worker answers for it.
         """
+        return await self._asked(batch, BatchNews, "news", known)
+
+    async def _asked(
+        self, batch: str, answer: type[Answer], query: str, *arguments: int
+    ) -> Answer | None:
+        """What a batch answers; None if it does not run, an empty one if no worker does for it."""
         handle = self.client.get_workflow_handle(batch_workflow_id(batch))
         description = await describe(self.client, handle.id)
         if description is None or description.status is not WorkflowExecutionStatus.RUNNING:
             return None
         try:
-            news: BatchNews = await handle.query(
-                "news", known, result_type=BatchNews, rpc_timeout=_SHORT
+            told: Answer = await handle.query(
+                query, args=arguments, result_type=answer, rpc_timeout=_SHORT
             )
-            return news
+            return told
         except (RPCError, WorkflowQueryFailedError, NotSigned):
-            return BatchNews()
+            return answer()
 
     async def send(self, key: JobKey, text: str) -> None:
         """Give a running job a message.
@@ -329,12 +327,9 @@ class Control:
         Raises:
             NotFound: if the job does not run.
         """
-        try:
-            archive = JobArchive.of(self.store, key)
-            masked = await asyncio.to_thread(masked_message, archive, text)
-            await self._job(key).signal("message", Note.of(masked))
-        except RPCError as error:
-            raise _not_running(key, error) from error
+        archive = JobArchive.of(self.store, key)
+        masked = await asyncio.to_thread(masked_message, archive, text)
+        await self._signal(key, "message", Note.of(masked))
 
     async def decide(
         self,
@@ -364,10 +359,7 @@ class Control:
             arguments=arguments,
             kept=kept,
         )
-        try:
-            await self._job(key).signal("decide", decision)
-        except RPCError as error:
-            raise _not_running(key, error) from error
+        await self._signal(key, "decide", decision)
 
     async def condense(self, key: JobKey) -> None:
         """Ask a running job to forget older turns before its next model call.
@@ -375,10 +367,7 @@ class Control:
         Raises:
             NotFound: if the job does not run.
         """
-        try:
-            await self._job(key).signal("condense", Note.of())
-        except RPCError as error:
-            raise _not_running(key, error) from error
+        await self._signal(key, "condense", Note.of())
 
     async def waits(self, key: JobKey) -> bool:
         """Whether the job waits for its place in a batch that runs.
@@ -406,7 +395,7 @@ class Control:
         Raises:
             NotFound: if the job does not run.
         """
-        await self._note(key, "pause")
+        await self._signal(key, "pause", Note.of())
 
     async def resume(self, key: JobKey) -> None:
         """Have a paused job go on.
@@ -414,7 +403,7 @@ class Control:
         Raises:
             NotFound: if the job does not run.
         """
-        await self._note(key, "resume")
+        await self._signal(key, "resume", Note.of())
 
     async def hold_batch(self, batch: str, wish: Literal["pause", "resume"]) -> None:
         """Have no job of a running batch begin, or have them begin again; those that run are asked
@@ -433,9 +422,9 @@ class Control:
                 f"batch {batch!r} does not run: it has ended, or was never started"
             ) from error
 
-    async def _note(self, key: JobKey, signal: str) -> None:
+    async def _signal(self, key: JobKey, name: str, argument: Note | Decision) -> None:
         try:
-            await self._job(key).signal(signal, Note.of())
+            await self._job(key).signal(name, argument)
         except RPCError as error:
             raise _not_running(key, error) from error
 

@@ -14,8 +14,7 @@ from runtime.base.spec.limits import Routes, limited_by
 from runtime.base.spec.models import Limit, Limits
 from runtime.server.authentic import NotSigned
 from runtime.server.rates import Account, account_of, keep_rate
-
-OPEN_BATCHES = "WorkflowType = 'BatchWorkflow' AND ExecutionStatus = 'Running'"
+from workflows.messages import OPEN_BATCHES
 
 
 def routes_of(limits: Limits, priority: int | None, archive: str) -> Routes | None:

@@ -13,7 +13,6 @@ from temporalio.service import RPCError
 
 from runtime.archive.catalog import all_jobs
 from runtime.archive.job import JobArchive
-from runtime.archive.pages import read_page
 from runtime.archive.reading import read_ahead
 from runtime.archive.standings import ResultRow, result_row
 from runtime.archive.stores import ObjectStore
@@ -53,9 +52,9 @@ class Results:
         begun = await asyncio.to_thread(all_jobs, self.store, self.batch)
         ids = {key.job for key in begun}
         state = await self._state()
-        if state is None:
+        if state is None or self.control is None:
             return Known(sorted(ids))
-        paged = await asyncio.to_thread(self._paged, state)
+        paged = frozenset(await self.control.paged_names(state.pages))
         return Known(
             ids=sorted(ids.union(state.waiting, paged)),
             open=frozenset(state.open),
@@ -69,10 +68,6 @@ class Results:
         while rows := await asyncio.to_thread(lambda: list(islice(read, PORTION))):
             for row in await asyncio.gather(*(self._live(row, known) for row in rows)):
                 yield row
-
-    def _paged(self, state: BatchState) -> frozenset[str]:
-        pages = (read_page(self.store, page.digest) for page in state.pages)
-        return frozenset(str(order["key"]["job"]) for page in pages for order in page)
 
     async def _state(self) -> BatchState | None:
         """What the batch says of its jobs; None where nobody can be asked."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
+from runtime.archive.standings import ArchivedStanding
 from runtime.base.durations import format_duration
 from runtime.base.standings import OPEN, PAUSED, QUEUED, RUNNING, WAITING
 from runtime.base.values import JobKey
@@ -61,29 +60,11 @@ async def told_of(control: Control, keys: Sequence[JobKey]) -> dict[JobKey, tupl
     return {key: told for key, told in zip(keys, found, strict=True) if told[0] != OPEN}
 
 
-def queued(batch: str, state: BatchState, known: set[str]) -> list[dict[str, Any]]:
-    """Rows of the jobs that wait for their places, as ``holdfast ls`` has them."""
+def queued(batch: str, state: BatchState, known: set[str]) -> list[ArchivedStanding]:
+    """The jobs that wait for their places, but for those that are ``known``."""
     why = "the batch is paused" if state.paused else "waits for a place in its batch"
     return [
-        {
-            **dataclasses.asdict(Row(f"{batch}/{name}", batch, name, QUEUED, why)),
-            "damaged": [],
-        }
+        ArchivedStanding(JobKey(batch=batch, job=name), run=None, status=QUEUED, reason=why)
         for name in state.waiting
         if name not in known
     ]
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """A job that has not begun."""
-
-    job: str
-    batch: str
-    id: str
-    status: str
-    reason: str
-    run: str | None = None
-    turns: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0

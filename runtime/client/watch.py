@@ -29,7 +29,7 @@ _FEW = 4
 long, and one that sleeps.
 """
 
-_PASSING = {
+PASSING = {
     RPCStatusCode.UNAVAILABLE,
     RPCStatusCode.DEADLINE_EXCEEDED,
     RPCStatusCode.RESOURCE_EXHAUSTED,
@@ -130,7 +130,7 @@ class Watch:
             try:
                 found = await self._round()
             except RPCError as error:
-                if error.status not in _PASSING:
+                if error.status not in PASSING:
                     raise
                 found = [] if self._silent else [Silent(error.message)]
                 self._silent = True

@@ -25,6 +25,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.home import Home
+from workflows.messages import OPEN_JOBS
 
 LOOK_SECONDS = 1.0
 """How often workers that have died are looked for."""
@@ -32,7 +33,6 @@ LOOK_SECONDS = 1.0
 AT_A_TIME = 16
 """Jobs that are asked for their activities at a time."""
 
-OPEN_JOBS = "WorkflowType = 'JobWorkflow' AND ExecutionStatus = 'Running'"
 _SUFFIX = ".lock"
 _log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from runtime.worker.limited import LimitedQueues
 from runtime.worker.presence import present
 from runtime.worker.tidying import tidied
 from runtime.worker.worker import limited_queues, make_worker, warm_up
-from workflows.messages import batch_queue, job_key
+from workflows.messages import OPEN_BATCHES, OPEN_JOBS, batch_queue, job_key
 
 LOOK_SECONDS = 2.0
 """How often new batches are looked for."""
@@ -38,9 +38,6 @@ WORKFLOW_TASKS = 2
 
 MOST_REFUSED = 256
 """Batches that are told to be refused; anybody who reaches a server can start some."""
-
-OPEN_BATCHES = "WorkflowType = 'BatchWorkflow' AND ExecutionStatus = 'Running'"
-OPEN_JOBS = "WorkflowType = 'JobWorkflow' AND ExecutionStatus = 'Running'"
 
 
 @dataclass(frozen=True)

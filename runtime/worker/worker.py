@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -283,18 +283,9 @@ def limited_queues(
 ) -> LimitedQueues:
     """What works on the queues of accounts and tools that have a limit."""
 
-    def make(queue: str, concurrent: int | None, metered: Interceptor) -> Worker:
-        return make_limited_worker(
-            client,
-            store,
-            queue,
-            concurrent,
-            metered,
-            grace=grace,
-            allowed=allowed,
-            identity=identity,
-        )
-
+    make = partial(
+        make_limited_worker, client, store, grace=grace, allowed=allowed, identity=identity
+    )
     return LimitedQueues(client, make)
 
 

@@ -21,6 +21,8 @@ from runtime.workspace.glob import Listed, listed_entries
 from runtime.workspace.scan import Child, Scan, ScanLimits, sorted_children
 from runtime.workspace.walk import (
     OUTSIDE,
+    READ,
+    SPECIAL_KINDS,
     Absent,
     Entry,
     entry_at,
@@ -29,15 +31,8 @@ from runtime.workspace.walk import (
     naming,
 )
 
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _LIST = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_DIRECTORY
 _CHUNK = 64 * 1024
-_KINDS = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
 
 
 @dataclass(frozen=True)
@@ -291,7 +286,7 @@ class Workspace:
         """A regular file, open for reading, and its status."""
         with self._entry(path) as entry, naming(path):
             _check_readable(entry.status, path)
-            file = os.open(entry.name, _READ, dir_fd=entry.directory)
+            file = os.open(entry.name, READ, dir_fd=entry.directory)
             try:
                 before = os.fstat(file)
                 _check_readable(before, path)
@@ -334,7 +329,7 @@ def _check_readable(status: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(status.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
+        kind = SPECIAL_KINDS.get(stat.S_IFMT(status.st_mode), "something else")
         raise PermissionError(errno.EACCES, f"Not a regular file but {kind}", path)
 
 

@@ -26,6 +26,17 @@ from pathlib import Path
 
 from runtime.base.os_values import workspace_path
 
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+"""How a file is opened that may be anything by now: neither a link nor a pipe holds us up."""
+
+SPECIAL_KINDS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+"""What is neither a file nor a directory nor a link, by its bits."""
+
 MAX_LINKS = 40
 """Links that one path may lead through, as in Linux."""
 

@@ -2,14 +2,19 @@
 commands are quick.
 """
 
+import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from temporalio.testing import WorkflowEnvironment
 
 from runtime.cli.main import main
+from runtime.server.binary import installed_binary
 from tests.cli.command_line import CommandLine
+from tests.servers.temporal_server import START
 
 
 @pytest.fixture(scope="session")
@@ -65,3 +70,23 @@ def own_cli(
     yield made
     made.end()
     assert main(["down"]) == 0
+
+
+@asynccontextmanager
+async def _a_server() -> AsyncIterator[str]:
+    """The address of a Temporal dev server that is nobody's embedded one."""
+    binary = installed_binary()
+    assert binary is not None
+    async with await WorkflowEnvironment.start_local(
+        dev_server_existing_path=str(binary), dev_server_startup_timeout=START
+    ) as environment:
+        yield environment.client.service_client.config.target_host
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """The address of a Temporal server that belongs to no state directory."""
+    with asyncio.Runner() as runner:
+        server = _a_server()
+        yield runner.run(server.__aenter__())
+        runner.run(server.__aexit__(None, None, None))

@@ -13,7 +13,7 @@ from runtime.archive.stores import MemoryStore
 from runtime.base.errors import NotFound
 from runtime.base.values import JobKey, Usage
 from runtime.cli.batch_board import drawn
-from runtime.cli.watch import exit_code
+from runtime.cli.exit_codes import exit_code
 from runtime.client.batch_watch import ASKED, BatchWatch, ErrorKind, OpenJob, Picture
 from runtime.client.control import Standing, Trouble
 from runtime.job.phases import Phase
@@ -117,7 +117,7 @@ async def test_each_end_is_read_once_and_its_failure_grouped(
     assert last.ended
     assert last.counts == {"succeeded": 2, "failed": 1, "budget": 1}
     assert [error.count for error in last.errors] == [1, 3, 1]
-    assert exit_code(last) == 1
+    assert exit_code(last.counts) == 1
     with pytest.raises(StopAsyncIteration):
         await anext(following)
 
@@ -138,7 +138,7 @@ async def test_without_a_server_a_batch_is_seen_as_it_was_left() -> None:
     store = MemoryStore()
     end(store, "a", "succeeded")
     (picture,) = [one async for one in watch(store, None, 0.0).pictures()]
-    assert (picture.counts, exit_code(picture)) == ({"succeeded": 1}, 0)
+    assert (picture.counts, exit_code(picture.counts)) == ({"succeeded": 1}, 0)
     with pytest.raises(NotFound):
         await anext(watch(MemoryStore(), None).pictures())
 
@@ -171,4 +171,4 @@ def test_the_table_never_has_more_lines_than_the_terminal(width: int, height: in
 )
 def test_the_exit_code_tells_how_it_ended(counts: dict[str, int], code: int) -> None:
     """As that of ``run`` does."""
-    assert exit_code(Picture("night", counts=counts)) == code
+    assert exit_code(Picture("night", counts=counts).counts) == code

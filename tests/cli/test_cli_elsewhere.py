@@ -1,45 +1,21 @@
 """A server that was started separately, and workers of other processes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
 from temporalio.service import RPCError, RPCStatusCode
-from temporalio.testing import WorkflowEnvironment
 
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.client.control import Control
 from runtime.client.watch import Ended, Watch
 from runtime.jobsfile.load import load_jobs_file
-from runtime.server.binary import installed_binary
 from runtime.server.connection import Target, connect
 from tests.cli.command_line import CommandLine, script, wait_for
-from tests.servers.temporal_server import START
 
 pytestmark = pytest.mark.server
-
-
-@asynccontextmanager
-async def a_server() -> AsyncIterator[str]:
-    """The address of a Temporal dev server that is nobody's embedded one."""
-    binary = installed_binary()
-    assert binary is not None
-    async with await WorkflowEnvironment.start_local(
-        dev_server_existing_path=str(binary), dev_server_startup_timeout=START
-    ) as environment:
-        yield environment.client.service_client.config.target_host
-
-
-@pytest.fixture
-def address() -> Iterator[str]:
-    with asyncio.Runner() as runner:
-        server = a_server()
-        yield runner.run(server.__aenter__())
-        runner.run(server.__aexit__(None, None, None))
 
 
 async def submitted_and_watched(file: Path, address: str, store: str) -> list[str]:

@@ -26,7 +26,6 @@ from runtime.jobsfile.load import load_jobs_file
 from runtime.server.connection import Target, connect
 from tests.archive.s3_server import KEY, SECRET, S3Server
 from tests.cli.command_line import CommandLine, script, wait_for
-from tests.cli.test_cli_elsewhere import a_server
 
 pytestmark = [
     pytest.mark.server,
@@ -47,15 +46,6 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.start()
     yield server.url("hosts")
     server.kill()
-
-
-@pytest.fixture
-def address() -> Iterator[str]:
-    """The address of a Temporal server that is on neither host."""
-    with asyncio.Runner() as runner:
-        server = a_server()
-        yield runner.run(server.__aenter__())
-        runner.run(server.__aexit__(None, None, None))
 
 
 HERE = 'test "$(cat host)" = "$(cat /env/host)"'

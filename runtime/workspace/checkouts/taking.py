@@ -26,14 +26,7 @@ from runtime.trees.entries import (
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.excluded import Excluded
 from runtime.workspace.fingerprints import FingerprintCache, Identity
-
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-_KINDS = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+from runtime.workspace.walk import READ, SPECIAL_KINDS
 
 
 @dataclass(frozen=True)
@@ -118,7 +111,7 @@ def read_file(path: Path) -> tuple[bytes, os.stat_result, os.stat_result]:
     Raises:
         OSError: if it is none, or cannot be read.
     """
-    file = os.open(path, _READ)
+    file = os.open(path, READ)
     try:
         before = os.fstat(file)
         if not stat.S_ISREG(before.st_mode):
@@ -150,7 +143,7 @@ def take(root: Path, leave: Excluded, digests: Digests) -> Taken:
             entries[path] = digests.entry(place, status)
         else:
             left.append(path)
-            dropped.append(dropped_line(path, _KINDS.get(stat.S_IFMT(mode), "no file")))
+            dropped.append(dropped_line(path, SPECIAL_KINDS.get(stat.S_IFMT(mode), "no file")))
     return Taken(Tree().changed(entries), tuple(dropped), tuple(left))
 
 
