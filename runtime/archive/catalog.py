@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 from uuid import uuid4
 
 from runtime.archive import keys
 from runtime.archive.job import JobArchive
+from runtime.archive.lifecycle.tombstones import deleted_jobs, tombstones_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.digests import canonical_json
 from runtime.base.errors import NotFound, ObjectMissing
@@ -21,7 +23,17 @@ _ID = "_holdfast/id"
 def all_jobs(store: ObjectStore, batch: str | None = None) -> list[JobKey]:
     """Every job that has anything in the archive, sorted. Looks at no job's objects."""
     batches = store.folders("") if batch is None else [keys.name(batch)]
+    # Some stores keep a folder of which all objects were removed.
+    gone = {job for job in deleted_jobs(store) if batch in {None, job.batch}}
     return sorted(
+        found
+        for found in _listed(store, batches)
+        if found not in gone or any(store.list(f"{keys.job_prefix(found.batch, found.job)}/"))
+    )
+
+
+def _listed(store: ObjectStore, batches: Iterable[str]) -> Iterator[JobKey]:
+    return (
         JobKey(batch=unquote(folder), job=unquote(job))
         for folder in batches
         if not folder.startswith("_holdfast")
@@ -49,6 +61,9 @@ def find_job(store: ObjectStore, given: str) -> JobKey:
             raise NotFound(
                 f"no job is called {given!r}: this takes a job without a turn, as in {name!r}"
             )
+        batch, _, job = given.partition("/")
+        if graves := tombstones_of(store, keys.job_prefix(batch, job)) if batch and job else []:
+            raise NotFound(f"{given} {graves[-1].told}")
         raise NotFound(f"no job is called {given!r}: 'holdfast ls' lists the jobs")
     if len(matching) == 1:
         return matching[0]

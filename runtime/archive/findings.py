@@ -33,6 +33,7 @@ class Fault(StrEnum):
     HANDED_OVER = "handed-over"
     HISTORY = "history"
     UNANCHORED = "unanchored"
+    DELETED = "deleted"
 
 
 class Finding(Value):

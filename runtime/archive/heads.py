@@ -16,6 +16,10 @@ from pydantic import ValidationError
 
 from runtime.archive import keys
 from runtime.archive.forms import Signature
+from runtime.archive.lifecycle.holds import FOLDER as HOLDS
+from runtime.archive.lifecycle.holds import hold_of
+from runtime.archive.lifecycle.tombstones import FOLDER as TOMBSTONES
+from runtime.archive.lifecycle.tombstones import Tombstones, read_tombstone
 from runtime.archive.pages import FOLDER, read_page
 from runtime.archive.references import SHARED, shared_references
 from runtime.archive.signing import Signer, fingerprint, is_valid
@@ -119,6 +123,16 @@ def altered_shared(store: ObjectStore) -> Iterator[tuple[str, str]]:
             read_page(store, key.rpartition("/")[2])
         except ArchiveError as error:
             yield key, f"cannot be read: {error}"
+    for key in store.list(TOMBSTONES):
+        try:
+            read_tombstone(store, key)
+        except ArchiveError as error:
+            yield key, f"cannot be read: {error}"
+    for job in sorted({key.removeprefix(HOLDS).rpartition("/")[0] for key in store.list(HOLDS)}):
+        try:
+            hold_of(store, job)
+        except ArchiveError as error:
+            yield f"{HOLDS}{job}", f"cannot be read: {error}"
     for key in store.list(f"{SHARED}summaries/"):
         if key.count("/") == 2 and not list(shared_references(store.get(key))):
             yield key, "is no summary"
@@ -126,15 +140,17 @@ def altered_shared(store: ObjectStore) -> Iterator[tuple[str, str]]:
 
 def lost_shared(store: ObjectStore, head: ArchiveHead) -> Iterator[tuple[str, str]]:
     """What a head covers of that which all jobs share and is gone or altered, with what is
-    wrong.
+    wrong. What was deleted with a job is not lost.
     """
+    graves = Tombstones(store)
     for key, digest in head.tips.items():
         if not key.startswith(SHARED):
             continue
         try:
             found = digest_bytes(store.get(key))
         except ObjectMissing:
-            yield key, "is not there, but the head that was kept names it"
+            if graves.covering(key, digest) is None:
+                yield key, "is not there, but the head that was kept names it"
             continue
         if found != digest:
             yield key, f"has digest {found}, but the head that was kept names it as {digest}"

@@ -129,8 +129,11 @@ class Trees:
     def write_base(self, tree: Tree, read: Callable[[str], bytes]) -> Version:
         """Archive a whole tree. ``read`` gives the bytes of the file at a path."""
         version = tree.version
-        if version in self:
+        if self._stored(tree_key(version)):
             return self.version(version)
+        if self._versions.get(version) is not None:
+            # It was here, and was deleted with the last job that used it: so was what it leans on.
+            self._forget()
         spots: dict[str, Spot] = {}
         packs: dict[str, str] = {}
         for pack in _packed(tree, spots):
@@ -159,7 +162,8 @@ class Trees:
         """
         before = self.version(parent)
         tree = before.tree.changed(changes)
-        if (known := self._versions.get(tree.version)) is not None:
+        known = self._versions.get(tree.version)
+        if known is not None and self._stored(tree_key(tree.version)):
             return known
         key, depth = tree_key(tree.version), before.depth + 1
         spots, new, offset = dict(before.spots), list[bytes](), 0
@@ -225,6 +229,14 @@ class Trees:
             found = digest_bytes(self._store.get(key))
             self._digests.put(key, found)
         return found
+
+    def _stored(self, key: str) -> bool:
+        """Whether the store has an object now, whatever is remembered of it."""
+        return key in self._store.list(key)
+
+    def _forget(self) -> None:
+        self._versions, self._data = Recent(_REMEMBERED), Recent(_OPEN)
+        self._spots, self._digests = Recent(8), Recent(4096)
 
     def _known(self, before: Version, entry: Entry, spots: Mapping[str, Spot]) -> bool:
         found = entry.size == 0 or entry.content in spots

@@ -20,6 +20,7 @@ from runtime.archive.findings import Fault, Finding, Severity
 from runtime.archive.forms import Signature, check_header
 from runtime.archive.job import JobArchive
 from runtime.archive.keys import TurnKey
+from runtime.archive.lifecycle.tombstones import Tombstones
 from runtime.archive.references import SHARED, references, shared_references
 from runtime.archive.signing import is_valid, signed_text
 from runtime.archive.verify_content import Contents
@@ -79,6 +80,7 @@ class _Verifier:
         self._covered: set[str] = set()
         self._named: set[str] = set()
         self._shared: dict[str, str | None] = {}
+        self._graves = Tombstones(self._store)
 
     def examination(self, witnesses: Iterable[StepRef]) -> Examination:
         names = list(self._store.list(f"{self._prefix}/"))
@@ -501,6 +503,8 @@ class _Verifier:
                     self._covered.add(reference.key)
                     self._referred(reference.key, reference.digest, key)
         found = self._shared[key]
+        if found is None and self._was_deleted(key, digest, by):
+            return
         if found is None:
             self._add(Fault.MISSING, key, f"is not there, but {by} refers to it")
         elif found != digest:
@@ -513,6 +517,8 @@ class _Verifier:
         """
         if key.startswith(SHARED) and digest is not None:
             self._look_at_shared(key, digest, by)
+            return
+        if not self._is_there(key) and self._was_deleted(key, digest, by):
             return
         try:
             archived = self._object(key)
@@ -527,6 +533,17 @@ class _Verifier:
                 key,
                 f"has digest {archived.digest}, but {by} refers to it as {digest}",
             )
+
+    def _is_there(self, key: str) -> bool:
+        return self._objects.get(key) is not None or key in self._store.list(key)
+
+    def _was_deleted(self, key: str, digest: str | None, by: str) -> bool:
+        """Whether a tombstone covers what is not there, which is then told."""
+        grave = self._graves.covering(key, digest)
+        if grave is not None:
+            message = f"{grave.told} (with {grave.job}); {by} refers to it"
+            self._add(Fault.DELETED, key, message, note=True)
+        return grave is not None
 
     def _add(self, fault: Fault, key: str, message: str, *, note: bool = False) -> None:
         found: TurnKey | None = keys.parse_turn_key(key)

@@ -55,6 +55,11 @@ from runtime.cli import (
     why,
     worker,
 )
+from runtime.cli.archive import copy as archive_copy
+from runtime.cli.archive import delete as archive_delete
+from runtime.cli.archive import hold as archive_hold
+from runtime.cli.archive import prune as archive_prune
+from runtime.cli.archive import release as archive_release
 from runtime.cli.logs import DEBUG
 from runtime.cli.options import with_connection_options
 from runtime.cli.output import note
@@ -115,6 +120,16 @@ for _module in (
 ):
     _workspace.command(_module.__name__.rpartition(".")[2])(_module.command)
 app.add_typer(_workspace)
+
+_archive = typer.Typer(
+    name="archive",
+    help="What becomes of archived jobs: copies, legal holds, retention, deletion.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+for _module in (archive_copy, archive_prune, archive_delete, archive_hold, archive_release):
+    _archive.command(_module.__name__.rpartition(".")[2])(with_connection_options(_module.command))
+app.add_typer(_archive)
 
 
 def _print_version(context: typer.Context, asked: bool) -> None:

@@ -175,8 +175,8 @@ class _Verification:
                     _report(self.done[name])
 
     async def _named(self, client: Any) -> JobKey:
-        """The job that was named: also one of which the archive has nothing any more, and Temporal
-        knows.
+        """The job that was named: also one of which the archive has nothing any more, and which
+        was deleted, or Temporal knows.
         """
         from runtime.archive.catalog import LAST, find_job
         from runtime.base.errors import NotFound
@@ -187,10 +187,9 @@ class _Verification:
             return find_job(self.objects, self.job or LAST)
         except NotFound:
             batch, _, id = (self.job or "").partition("/")
-            if client is not None and JobKey(batch=batch, job=id) in await jobs_to_verify(
-                self.objects, client, None
-            ):
-                return JobKey(batch=batch, job=id)
+            key = JobKey(batch=batch, job=id)
+            if batch and id and key in await jobs_to_verify(self.objects, client, None):
+                return key
             raise
 
     async def _shared(self) -> list[JobVerdict]:

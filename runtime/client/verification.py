@@ -11,15 +11,18 @@ from urllib.parse import unquote
 
 from temporalio.client import Client
 
+from runtime.archive import keys
 from runtime.archive.anchors import RunAnchors, run_anchors
 from runtime.archive.catalog import all_jobs, known_archive_id
 from runtime.archive.findings import Fault, Finding, Severity
 from runtime.archive.heads import ArchiveHead, altered_shared, lost_shared, unnamed_shared
 from runtime.archive.job import JobArchive
+from runtime.archive.lifecycle.tombstones import Tombstone, deleted_jobs, tombstones_of
+from runtime.archive.signing import fingerprint
 from runtime.archive.stores import ObjectStore
 from runtime.archive.verify import Examination, examine_job
 from runtime.base.plurals import counted
-from runtime.base.values import JobKey
+from runtime.base.values import JobKey, StepRef
 from runtime.client.witness import Witness, disagreements, jobs_of, runs_of, witness_of
 
 
@@ -53,14 +56,15 @@ class Demands:
 async def jobs_to_verify(
     store: ObjectStore, client: Client | None, head: ArchiveHead | None
 ) -> list[JobKey]:
-    """All jobs that should be there: those of the archive, of Temporal's list, and of a head that
-    was kept.
+    """All jobs that should be there or were deleted: those of the archive, of Temporal's list, and
+    of a head that was kept.
 
     Raises:
         ArchiveError: if the store cannot be read.
         RPCError: if the server fails.
     """
     names = set(await asyncio.to_thread(all_jobs, store))
+    names |= set(await asyncio.to_thread(deleted_jobs, store))
     if client is not None:
         archive = await asyncio.to_thread(known_archive_id, store)
         names |= set(await jobs_of(client, archive))
@@ -84,6 +88,11 @@ async def verified(
         runs = dict.fromkeys([*_runs(store, archive.prefix), *await runs_of(client, name)])
         witness = await witness_of(client, name, runs)
     kept = [] if demands.head is None else demands.head.of_job(archive.prefix)
+    graves = await asyncio.to_thread(tombstones_of, store, archive.prefix)
+    if graves:
+        if left := graves[-1].left(store):
+            return _half_deleted(name, graves[-1], len(left))
+        witness, kept = _since(witness, kept, graves)
 
     def verify() -> JobVerdict:
         # Another reader may follow a run that goes on: what comes after the witness was asked is
@@ -93,7 +102,8 @@ async def verified(
         found = [
             *examined.findings,
             *disagreements(archive, witness),
-            *_missed(anchors, archive.prefix, demands),
+            *(_missed(anchors, archive.prefix, demands) if anchors or not graves else ()),
+            *_deletions(graves, demands),
         ]
         findings = list(dict.fromkeys(found))
         return JobVerdict(
@@ -106,6 +116,48 @@ async def verified(
         )
 
     return await asyncio.to_thread(verify)
+
+
+def _since(
+    witness: Witness, kept: Sequence[StepRef], graves: Sequence[Tombstone]
+) -> tuple[Witness, list[StepRef]]:
+    """What is vouched for and was not deleted, by key and digest: of a job that was begun anew."""
+    covered = {ref for grave in graves for ref in grave.own.items()}
+    gone = {key.rpartition("/")[2] for key, _ in covered if "/runs/" in key}
+
+    def stays(ref: StepRef) -> bool:
+        return (ref.key, ref.digest) not in covered
+
+    left = Witness(
+        begun=[run for run in witness.begun if keys.name(run) not in gone],
+        runs=[run for run in witness.runs if keys.name(run) not in gone],
+        replies=[reply for reply in witness.replies if stays(reply.step)],
+        ends=[ref for ref in witness.ends if stays(ref)],
+    )
+    return left, [ref for ref in kept if stays(ref)]
+
+
+def _deletions(graves: Sequence[Tombstone], demands: Demands) -> Iterator[Finding]:
+    """That the job was deleted; and where nobody who is trusted says so, though that is asked."""
+    for grave in graves:
+        trusted = grave.signed_by in demands.trusted
+        signed = (
+            "not signed" if grave.signed_by is None else f"signed by {fingerprint(grave.signed_by)}"
+        )
+        words = f"{counted(grave.form.objects, 'object')} of {grave.job} {grave.told} ({signed})"
+        yield _finding(Fault.DELETED, grave.key, words, note=True)
+        if not trusted and (demands.signed or demands.anchored):
+            why = "a key to trust was given" if demands.signed else "an anchor is required"
+            yield _finding(Fault.UNANCHORED, grave.key, f"the tombstone is {signed}, and {why}")
+
+
+def _half_deleted(name: JobKey, grave: Tombstone, left: int) -> JobVerdict:
+    words = (
+        f"{grave.told}; {counted(left, 'object')} of it are left:"
+        f" 'holdfast archive delete {name}' goes on"
+    )
+    note = _finding(Fault.DELETED, grave.key, words, note=True)
+    return JobVerdict(job=str(name), damage=(), notes=(note,))
 
 
 _LOOSE = frozenset({Fault.UNCOVERED, Fault.UNFINISHED})

@@ -162,9 +162,9 @@ def test_the_servers_documents_have_their_pinned_shapes(own_cli: CommandLine) ->
 def test_each_command_with_json_is_pinned() -> None:
     """Also those whose documents no other test here sees; nothing is pinned that there is not."""
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    commands |= {
-        f"workspace {name}": one for name, one in commands.pop("workspace").commands.items()
-    }
+    for group in ("workspace", "archive"):
+        inner = commands.pop(group).commands
+        commands |= {f"{group} {name}": one for name, one in inner.items()}
     with_json = {
         name
         for name, command in commands.items()
@@ -177,7 +177,7 @@ def test_each_command_with_json_is_pinned() -> None:
 def command_of(document: str) -> str:
     """The command that prints a document: its name's first word, of a group's the first two."""
     words = document.replace(":", "").split()
-    return " ".join(words[: 2 if words[0] == "workspace" else 1])
+    return " ".join(words[: 2 if words[0] in {"workspace", "archive"} else 1])
 
 
 def compare_with_the_pinned(documents: dict[str, list[Any]]) -> None:

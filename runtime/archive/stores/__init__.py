@@ -3,5 +3,14 @@
 from runtime.archive.stores.memory import MemoryStore
 from runtime.archive.stores.opening import check_store, open_existing, open_store
 from runtime.archive.stores.protocol import ObjectStore
+from runtime.archive.stores.removal import Removing, removing
 
-__all__ = ["MemoryStore", "ObjectStore", "check_store", "open_existing", "open_store"]
+__all__ = [
+    "MemoryStore",
+    "ObjectStore",
+    "Removing",
+    "check_store",
+    "open_existing",
+    "open_store",
+    "removing",
+]

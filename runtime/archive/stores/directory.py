@@ -57,12 +57,7 @@ class DirectoryStore:
         """
         path = self._path(key)
         try:
-            self._make_directory(path.parent)
-            try:
-                self._write(path, data)
-                created = True
-            except FileExistsError:
-                created = False
+            created = self._created(path, data)
             # Also when the name was taken: another process may have linked it and not yet synced
             # the directory, and what our caller reads from it must not be lost afterwards.
             failpoint("store.directory.before_sync")
@@ -75,6 +70,22 @@ class DirectoryStore:
             )
             raise ArchiveError(f"cannot write {path}: {error.strerror}{advice}") from error
         return created
+
+    def _created(self, path: Path, data: bytes) -> bool:
+        for again in (True, False):
+            self._make_directory(path.parent)
+            try:
+                self._write(path, data)
+            except FileExistsError:
+                return False
+            except FileNotFoundError:
+                # Another process deleted a job, and its directories with it.
+                if not again or path.parent.is_dir():
+                    raise
+                self._known.clear()
+                continue
+            break
+        return True
 
     def get(self, key: str) -> bytes:
         """See ``ObjectStore``."""
@@ -111,6 +122,23 @@ class DirectoryStore:
         check_try(key)
         with suppress(OSError):
             self._path(key).unlink(missing_ok=True)
+
+    def remove(self, key: str) -> None:
+        """See ``Removing``. Directories that it leaves empty go too: they would be listed."""
+        path = self._path(key)
+        try:
+            path.unlink(missing_ok=True)
+            folder = path.parent
+            while folder != self.root and _is_empty(folder):
+                # Somebody may write into it in between: then it stays.
+                with suppress(OSError):
+                    folder.rmdir()
+                self._known.discard(folder)
+                folder = folder.parent
+            if folder.is_dir():
+                _sync_directory(folder)
+        except OSError as error:
+            raise ArchiveError(f"cannot remove {path}: {error.strerror}") from error
 
     def __str__(self) -> str:
         return str(self.root)
@@ -173,7 +201,7 @@ class DirectoryStore:
                 path.parent, _O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, _PRIVATE_FILE
             )
         except OSError as error:
-            if error.errno not in _UNSUPPORTED:
+            if error.errno not in _UNSUPPORTED or not path.parent.is_dir():
                 raise
             self._unnamed = False
             self._write_named(path, data)
@@ -209,6 +237,14 @@ class DirectoryStore:
                 with suppress(FileNotFoundError):
                     if path.stat().st_mtime < oldest:
                         path.unlink()
+
+
+def _is_empty(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as found:
+            return next(found, None) is None
+    except FileNotFoundError:
+        return True
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

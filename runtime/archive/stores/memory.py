@@ -41,6 +41,11 @@ class MemoryStore:
         rests = (key[len(prefix) :] for key in self.list(prefix))
         return iter(sorted({rest.partition("/")[0] for rest in rests if "/" in rest}))
 
+    def remove(self, key: str) -> None:
+        """See ``Removing``."""
+        with self._lock:
+            self._objects.pop(key, None)
+
     def __str__(self) -> str:
         return "memory"
 

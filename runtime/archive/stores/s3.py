@@ -163,6 +163,27 @@ class S3Store:
         with suppress(BotoCoreError, ClientError):
             self._client.delete_object(Bucket=self._bucket, Key=self._prefix + key)
 
+    def remove(self, key: str) -> None:
+        """See ``Removing``.
+
+        In a bucket with versions each of them goes: a mark of deletion alone would keep the bytes.
+        """
+
+        def versions() -> list[str | None]:
+            listed = self._client.list_object_versions(
+                Bucket=self._bucket, Prefix=self._prefix + key
+            )
+            told = (*listed.get("Versions", ()), *listed.get("DeleteMarkers", ()))
+            return [one.get("VersionId") for one in told if one["Key"] == self._prefix + key]
+
+        for version in self._try(f"read {key} from", versions):
+            which = {"VersionId": version} if version else {}
+
+            def delete(which: dict[str, Any] = which) -> None:
+                self._client.delete_object(Bucket=self._bucket, Key=self._prefix + key, **which)
+
+            self._try(f"remove {key} from", delete)
+
     def __str__(self) -> str:
         return f"s3://{self._bucket}/{self._prefix}".rstrip("/")
 

@@ -1,0 +1,1 @@
+"""What becomes of archived jobs: copies, legal holds, retention, deletion."""

@@ -1,0 +1,276 @@
+"""Copying an archive to another store, so that the copy is an archive at every moment.
+
+Whatever an object names is copied before it: content first, what points to it last. So a copy that
+was broken off lacks what came last, as the archive of a job that was killed does, and whatever the
+copy has is whole; the same command goes on. Each object is checked against the digest that it
+carries before it is written, and read back afterwards.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from runtime.archive import keys
+from runtime.archive.catalog import known_archive_id
+from runtime.archive.container import is_sealed, unseal
+from runtime.archive.lifecycle.holds import FOLDER as HOLDS
+from runtime.archive.lifecycle.tombstones import FOLDER as TOMBSTONES
+from runtime.archive.lifecycle.tombstones import Tombstones
+from runtime.archive.references import SHARED, references, shared_references
+from runtime.archive.stores import ObjectStore
+from runtime.base.digests import digest_bytes
+from runtime.base.errors import ArchiveError, InputError, ObjectCorrupt, ObjectMissing
+from runtime.base.failpoints import failpoint
+from runtime.base.values import JobKey
+
+AT_A_TIME = 8
+_ID = f"{SHARED}id"
+_RANK = {
+    "attempt": 0,
+    "failure": 1,
+    "exchange": 1,
+    "step": 2,
+    "checkpoint": 3,
+    "effect": 3,
+}
+
+
+@dataclass(frozen=True)
+class CopiedJob:
+    """A job that was copied: its objects, those that were there already, and bytes written."""
+
+    job: JobKey
+    objects: int
+    present: int
+    bytes: int
+
+
+@dataclass
+class Copied:
+    """What a copy came to.
+
+    ``objects`` were written, with so many ``bytes``; ``present`` were there. ``damaged`` are those
+    of the source that are not what they should be, and ``different`` those of the target that are
+    not the source's, each with what is wrong. ``deleted`` are jobs that were deleted in one of the
+    two stores and have objects in the other.
+    """
+
+    jobs: int = 0
+    objects: int = 0
+    present: int = 0
+    bytes: int = 0
+    damaged: dict[str, str] = field(default_factory=dict)
+    different: dict[str, str] = field(default_factory=dict)
+    deleted: list[JobKey] = field(default_factory=list)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all that was to be copied is there."""
+        return not self.damaged and not self.different
+
+
+def copy_archive(
+    source: ObjectStore,
+    target: ObjectStore,
+    jobs: Collection[JobKey],
+    *,
+    everything: bool,
+    compare: bool = False,
+    tell: Callable[[CopiedJob], None],
+) -> Copied:
+    """Copy jobs, with what they lean on; with ``everything`` all that the archive has beside them.
+
+    ``compare``: also what is there already is read and compared.
+
+    Raises:
+        InputError: if the target is another archive.
+        ArchiveError: if a store fails.
+    """
+    id = known_archive_id(source)
+    there = known_archive_id(target)
+    if there is not None and there != id:
+        raise InputError(f"{target} is another archive ({there}) than {source} ({id})")
+    copier = _Copier(source, target, compare=compare)
+    wanted = [job for job in jobs if copier.may_copy(job)]
+    with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="holdfast-copy") as threads:
+        for done in threads.map(copier.job, wanted):
+            copier.result.jobs += 1
+            tell(done)
+    copier.beside(everything)
+    copier.words_on({keys.job_prefix(job.batch, job.job) for job in jobs}, everything)
+    if id is not None and copier.result.whole:
+        copier.put(_ID, source.get(_ID))
+    return copier.result
+
+
+class _Copier:
+    def __init__(self, source: ObjectStore, target: ObjectStore, *, compare: bool) -> None:
+        self._source, self._target, self._compare = source, target, compare
+        self._graves = Tombstones(source), Tombstones(target)
+        self._lock = threading.Lock()
+        self._shared = set(target.list(SHARED))
+        self._gone: set[str] = set()
+        self.result = Copied()
+
+    def may_copy(self, job: JobKey) -> bool:
+        """Whether the job was deleted in neither store: a copy brings nothing back."""
+        prefix = keys.job_prefix(job.batch, job.job)
+        ours, theirs = (graves.of_job(prefix) for graves in self._graves)
+        halves = [
+            *(one for one in ours if one.left(self._target) or one.left(self._source)),
+            *(one for one in theirs if one.left(self._source)),
+        ]
+        if halves:
+            self.result.deleted.append(job)
+            self._gone.add(prefix)
+        return not halves
+
+    def job(self, job: JobKey) -> CopiedJob:
+        """Copy a job."""
+        prefix = keys.job_prefix(job.batch, job.job)
+        there = set(self._target.list(f"{prefix}/"))
+        names = list(self._source.list(f"{prefix}/"))
+        counts = _Counts()
+        for key in sorted(names, key=_older_first):
+            if self._has(key, there):
+                counts.present += 1
+            else:
+                self._with_what_it_names(key, there, counts)
+        with self._lock:
+            self.result.objects += counts.objects
+            self.result.present += counts.present
+            self.result.bytes += counts.bytes
+        return CopiedJob(job, counts.objects, counts.present, counts.bytes)
+
+    def beside(self, everything: bool) -> None:
+        """Copy what jobs share and no job names: with ``everything`` alone."""
+        if not everything:
+            return
+        for key in self._source.list(SHARED):
+            if key.startswith((TOMBSTONES, HOLDS)) or key in {_ID, f"{SHARED}archive"}:
+                continue
+            if self._graves[1].covering(key) is not None:
+                continue
+            counts = _Counts()
+            self._with_what_it_names(key, set(), counts)
+            self.result.objects += counts.objects
+            self.result.present += counts.present
+            self.result.bytes += counts.bytes
+
+    def words_on(self, jobs: Collection[str], everything: bool) -> None:
+        """Copy tombstones and holds: what is said of jobs comes after the jobs."""
+        for folder in (HOLDS, TOMBSTONES):
+            for key in self._source.list(folder):
+                if everything or key.removeprefix(folder).rpartition("/")[0] in jobs:
+                    self.put(key, self._source.get(key))
+
+    def _with_what_it_names(self, first: str, there: set[str], counts: _Counts) -> None:
+        """Copy an object, what it names before it."""
+        stack: list[tuple[str, bytes | None, Iterator[str]]] = [(first, None, iter(()))]
+        seen = {first}
+        while stack:
+            key, data, named = stack[-1]
+            if data is None:
+                if self._has(key, there):
+                    stack.pop()
+                    continue
+                data = self._read(key)
+                if data is None:
+                    stack.pop()
+                    continue
+                named = iter(_named(key, data))
+                stack[-1] = (key, data, named)
+            below = next((one for one in named if one not in seen), None)
+            if below is not None:
+                seen.add(below)
+                stack.append((below, None, iter(())))
+                continue
+            stack.pop()
+            self._count(self.put(key, data), data, counts)
+            (self._shared if key.startswith(SHARED) else there).add(key)
+
+    def _has(self, key: str, there: set[str]) -> bool:
+        """Whether the target has an object, with all that it names, and nobody wants that
+        compared.
+        """
+        return not self._compare and (key in there or key in self._shared)
+
+    def _read(self, key: str) -> bytes | None:
+        """An object's bytes; None if it is gone or damaged, which is told, or of a job that was
+        deleted.
+        """
+        if keys.job_prefix_in(key) in self._gone:
+            return None
+        try:
+            data = self._source.get(key)
+            _check(key, data)
+        except ObjectMissing:
+            # Who names it is told by ``verify``, or it was deleted.
+            return None
+        except ObjectCorrupt as error:
+            self.result.damaged[key] = str(error)
+            return None
+        return data
+
+    def put(self, key: str, data: bytes) -> bool:
+        """Write an object and read it back; False if it was there."""
+        failpoint("archive.copy.before_put")
+        written = self._target.put_if_absent(key, data)
+        failpoint("archive.copy.after_put")
+        found = self._target.get(key)
+        if found != data:
+            self.result.different[key] = (
+                f"{key}: has digest {digest_bytes(found)} in {self._target}, and"
+                f" {digest_bytes(data)} in {self._source}"
+            )
+            if written:
+                raise ArchiveError(f"{self._target} does not hold what was written to it: {key}")
+        return written
+
+    def _count(self, written: bool, data: bytes, counts: _Counts) -> None:
+        counts.objects += written
+        counts.present += not written
+        counts.bytes += len(data) if written else 0
+
+
+@dataclass
+class _Counts:
+    objects: int = 0
+    present: int = 0
+    bytes: int = 0
+
+
+def _named(key: str, data: bytes) -> list[str]:
+    """What an object names."""
+    if key.startswith(SHARED):
+        return [one.key for one in shared_references(data)]
+    try:
+        return [one.key for one in references(unseal(key, data))]
+    except (KeyError, TypeError, AttributeError):
+        return []
+
+
+def _check(key: str, data: bytes) -> None:
+    """See that an object is what its own words, or its name, say.
+
+    Raises:
+        ObjectCorrupt: if it is not.
+    """
+    if not key.startswith(SHARED) or is_sealed(data):
+        unseal(key, data)
+        return
+    material = key.startswith(f"{SHARED}material/")
+    if material and digest_bytes(data) != f"sha256:{key.rpartition('/')[2]}":
+        raise ObjectCorrupt(f"{key}: is not the material that its key names")
+
+
+def _older_first(key: str) -> tuple[int, str, int, str]:
+    """An order in which an object mostly comes after what it names; the rest is looked up."""
+    found = keys.parse_turn_key(key)
+    if found is not None:
+        return 2, f"{found.turn:07d}", _RANK[found.kind], key
+    folder = key.split("/")[2] if key.count("/") > 1 else ""
+    return {"definition": 0, "replays": 0, "runs": 1, "ends": 3}.get(folder, 4), "", 0, key

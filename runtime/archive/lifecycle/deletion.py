@@ -1,0 +1,259 @@
+"""Deleting jobs from an archive, so that the rest stays whole.
+
+A tombstone is written first, with the digest of all that will be gone; then what points goes, then
+what it points to. A process that dies in between leaves a job that ``verify`` calls half deleted,
+and the same deletion goes on with it. What other jobs use too, by content, stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from runtime.archive import keys
+from runtime.archive.anchors import RetainingStore
+from runtime.archive.container import unseal
+from runtime.archive.lifecycle.holds import hold_of
+from runtime.archive.lifecycle.leaning import (
+    leaning_on,
+    other_jobs,
+    shared_by,
+)
+from runtime.archive.lifecycle.tombstones import (
+    FOLDER,
+    Tombstone,
+    Tombstones,
+    read_tombstone,
+    write_tombstone,
+)
+from runtime.archive.pages import FOLDER as PAGES
+from runtime.archive.pages import read_page
+from runtime.archive.references import SHARED
+from runtime.archive.signing import Signer
+from runtime.archive.stores import ObjectStore, removing
+from runtime.base.digests import digest_bytes
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.failpoints import failpoint
+from runtime.base.values import JobKey
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Who wants jobs deleted, and why; ``at`` is when, in ISO 8601, UTC."""
+
+    by: str
+    at: str
+    reason: str
+    signer: Signer | None = None
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """A job that was deleted, with the number of its ``objects`` that this deletion removed."""
+
+    job: JobKey
+    objects: int
+    tombstone: Tombstone
+
+
+def refusals(store: ObjectStore, jobs: Collection[str], known: Mapping[str, str]) -> dict[str, str]:
+    """Why some of the jobs (by prefix) cannot be deleted, if all the others are.
+
+    ``known`` are those of which it is known already. A job whose deletion has begun is not asked
+    again.
+    """
+    graves = Tombstones(store)
+    asked = [job for job in jobs if not _begun(store, graves, job)]
+    found = {job: why for job, why in known.items() if job in asked}
+    for job in asked:
+        if job in found:
+            continue
+        hold = hold_of(store, job)
+        if hold is not None:
+            found[job] = f"is held: {hold.told}"
+        elif (until := _locked_until(store, job)) is not None:
+            found[job] = f"is locked by the bucket until {until.isoformat()}"
+    leaning = leaning_on(store, set(jobs))
+    # What leans on a job that stays, stays readable; what leans on one that goes must go too.
+    for job in asked:
+        if others := sorted(leaning.get(job, set())):
+            names = ", ".join(str(keys.job_of(other)) for other in others)
+            found.setdefault(job, f"{names} was forked from it, and cannot be read without it")
+    _keep_what_kept_jobs_need(store, found, jobs)
+    return found
+
+
+def delete_jobs(
+    store: ObjectStore,
+    jobs: Sequence[str],
+    wish: Wish,
+    *,
+    tell: Callable[[Deleted], None],
+) -> list[Deleted]:
+    """Delete the jobs under some prefixes, which nothing refuses.
+
+    Raises:
+        InputError: if the store removes nothing.
+        ArchiveError: if it cannot be written, or keeps what should go.
+    """
+    removing(store)
+    graves = Tombstones(store)
+    alone = _used_by_these_alone(store, jobs)
+    done: list[Deleted] = []
+    for job in jobs:
+        begun = _begun(store, graves, job)
+        if begun is None:
+            failpoint("archive.delete.before_tombstone")
+            own = {key: _digest(key, store.get(key)) for key in store.list(f"{job}/")}
+            if not own:
+                continue
+            begun = write_tombstone(
+                store,
+                job,
+                own,
+                alone[job],
+                by=wish.by,
+                at=wish.at,
+                reason=wish.reason,
+                signer=wish.signer,
+            )
+            failpoint("archive.delete.after_tombstone")
+        left = sorted(begun.left(store), key=_pointers_first, reverse=True)
+        for key in left:
+            removing(store).remove(key)
+            failpoint("archive.delete.mid_job")
+        done.append(Deleted(keys.job_of(job), len(left), begun))
+        tell(done[-1])
+    return done
+
+
+def sweep(store: ObjectStore) -> list[str]:
+    """Remove of what jobs share what tombstones list and no job names any more; the keys.
+
+    No job may be open meanwhile: one that begins may take what is there for its own.
+    """
+    listed = {
+        key: digest
+        for name in store.list(FOLDER)
+        for key, digest in read_tombstone(store, name).shared.items()
+    }
+    there = [key for key in store.list(SHARED) if key in listed]
+    pages = list(_pages_of_deleted(store))
+    used = shared_by(store, other_jobs(store, ())) if there else set()
+    removed = []
+    # A tree goes before the packs that it names.
+    for key in sorted({*(key for key in there if key not in used), *pages}, key=_trees_first):
+        removing(store).remove(key)
+        removed.append(key)
+        failpoint("archive.delete.mid_sweep")
+    return removed
+
+
+def now() -> str:
+    """The time, as tombstones and holds have it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _keep_what_kept_jobs_need(
+    store: ObjectStore, found: dict[str, str], jobs: Collection[str]
+) -> None:
+    """A job from which one was forked that is refused is refused too, and so on."""
+    leaning = _forks_among(store, jobs) if found else {}
+    while True:
+        more = {
+            job: sorted(others & found.keys())
+            for job, others in leaning.items()
+            if job in jobs and job not in found and others & found.keys()
+        }
+        if not more:
+            return
+        for job, others in more.items():
+            names = ", ".join(str(keys.job_of(other)) for other in others)
+            found[job] = f"{names} was forked from it, and stays"
+
+
+def _forks_among(store: ObjectStore, jobs: Collection[str]) -> dict[str, set[str]]:
+    """For each of the jobs those among them that were forked from it."""
+    leaning: dict[str, set[str]] = {}
+    for job in jobs:
+        for key in store.list(f"{job}/runs/"):
+            try:
+                parent = unseal(key, store.get(key), "run").header.get("parent")
+            except (ObjectCorrupt, ObjectMissing):
+                continue
+            if parent is not None and (of := keys.job_prefix_in(parent["key"])) != job:
+                leaning.setdefault(of, set()).add(job)
+    return leaning
+
+
+def _begun(store: ObjectStore, graves: Tombstones, job: str) -> Tombstone | None:
+    """The deletion of a job that was begun and broken off."""
+    return next((one for one in graves.of_job(job)[-1:] if one.left(store)), None)
+
+
+def _used_by_these_alone(
+    store: ObjectStore, jobs: Collection[str]
+) -> Mapping[str, Mapping[str, str]]:
+    """The digests of what each of these jobs uses and no other job does."""
+    used = {job: shared_by(store, [job]) for job in jobs}
+    others = shared_by(store, other_jobs(store, jobs)) if any(used.values()) else set()
+    return {job: _digests(store, used[job] - others) for job in jobs}
+
+
+def _digests(store: ObjectStore, shared: Collection[str]) -> dict[str, str]:
+    claims = {
+        key
+        for one in shared
+        if one.startswith(f"{SHARED}summaries/")
+        for key in store.list(f"{one}.claims/")
+    }
+    found: dict[str, str] = {}
+    for key in sorted({*shared, *claims}):
+        try:
+            found[key] = digest_bytes(store.get(key))
+        except ObjectMissing:
+            continue
+    return found
+
+
+def _digest(key: str, data: bytes) -> str:
+    """An object's digest, by which others name it; of one that is damaged that of its bytes."""
+    try:
+        return unseal(key, data).digest
+    except ObjectCorrupt:
+        return digest_bytes(data)
+
+
+def _pointers_first(key: str) -> tuple[int, str]:
+    """Larger for what goes first: ends, then the turns from the last on, runs, definitions."""
+    folders = ("definition", "replays", "runs", "turns", "ends")
+    folder = key.split("/")[2]
+    return (folders.index(folder) if folder in folders else len(folders)), key
+
+
+def _trees_first(key: str) -> tuple[bool, str]:
+    return not key.startswith(f"{SHARED}trees/"), key
+
+
+def _pages_of_deleted(store: ObjectStore) -> Iterator[str]:
+    """Pages of definitions of which no job is left."""
+    graves, here = Tombstones(store), set(other_jobs(store, ()))
+    for key in store.list(PAGES):
+        try:
+            orders = read_page(store, key.rpartition("/")[2])
+        except ObjectCorrupt:
+            continue
+        named = {keys.job_prefix(one["key"]["batch"], one["key"]["job"]) for one in orders}
+        if named and not named & here and all(graves.of_job(job) for job in named):
+            yield key
+
+
+def _locked_until(store: ObjectStore, job: str) -> datetime | None:
+    """Until when the bucket keeps the job's newest objects, if it does."""
+    if not isinstance(store, RetainingStore):
+        return None
+    newest = list(store.list(f"{job}/ends/")) or list(store.list(f"{job}/"))[-1:]
+    dates = [store.retained_until(key) for key in newest]
+    locked = [date for date in dates if date is not None and date > datetime.now(UTC)]
+    return max(locked, default=None)

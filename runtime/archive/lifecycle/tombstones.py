@@ -1,0 +1,178 @@
+"""What stays of jobs that were deleted: who did it, when, why, and the digests of all that is gone.
+
+::
+
+    _holdfast/tombstones/BATCH/JOB/0001
+
+So ``verify`` tells a deletion from a loss: what a record, a kept head or Temporal's history names
+and a tombstone covers, by key and digest, was deleted. A job may be run and deleted again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from runtime.archive import keys
+from runtime.archive.container import Part, header, seal, unseal
+from runtime.archive.forms.tombstone import TombstoneForm
+from runtime.archive.frames import compress
+from runtime.archive.references import SHARED
+from runtime.archive.signing import Signer, is_valid
+from runtime.archive.stores.protocol import ObjectStore
+from runtime.base.digests import canonical_json, digest_bytes
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.values import JobKey
+
+FOLDER = f"{SHARED}tombstones/"
+_SIGNED = b"holdfast archive tombstone 1\0"
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """A tombstone as read: ``own`` and ``shared`` are digests by key of what was deleted."""
+
+    key: str
+    form: TombstoneForm
+    own: Mapping[str, str]
+    shared: Mapping[str, str]
+
+    @property
+    def job(self) -> JobKey:
+        """The job."""
+        return keys.job_of(self.form.job)
+
+    @property
+    def told(self) -> str:
+        """The deletion in a sentence."""
+        return f"was deleted by {self.form.by} at {self.form.at}: {self.form.reason}"
+
+    @property
+    def signed_by(self) -> str | None:
+        """The public key that signed it, None if it is not signed."""
+        return None if self.form.signature is None else self.form.signature.public_key
+
+    def left(self, store: ObjectStore) -> list[str]:
+        """What should be gone and is there: the job's own objects, if its deletion was broken off.
+
+        Of a job that was begun anew since, none: it has what the tombstone does not cover.
+        """
+        there = list(store.list(f"{self.form.job}/"))
+        anew = any(
+            key not in self.own or ("/definition/" in key and self._is_another(store, key))
+            for key in there
+        )
+        return [] if anew else there
+
+    def _is_another(self, store: ObjectStore, key: str) -> bool:
+        """Whether the object at a key, which runs share, is not the one that was deleted."""
+        try:
+            return unseal(key, store.get(key)).digest != self.own[key]
+        except (ObjectCorrupt, ObjectMissing):
+            return False
+
+
+def write_tombstone(
+    store: ObjectStore,
+    job: str,
+    own: Mapping[str, str],
+    shared: Mapping[str, str],
+    *,
+    by: str,
+    at: str,
+    reason: str,
+    signer: Signer | None,
+) -> Tombstone:
+    """Archive the next tombstone of the job under a prefix."""
+    listed = canonical_json({"own": dict(own), "shared": dict(shared)})
+    parts = (Part("objects", compress(listed), len(listed)),)
+    form = TombstoneForm(
+        job=job, by=by, at=at, reason=reason, objects=len(own), digest=digest_bytes(listed)
+    )
+    number = len(list(store.list(f"{FOLDER}{job}/"))) + 1
+    while True:
+        key = f"{FOLDER}{job}/{number:04d}"
+        if signer is not None:
+            form = form.model_copy(update={"signature": signer(_text(key, form))})
+        sealed, _ = seal(key, header(form.header(), parts), parts)
+        if store.put_if_absent(key, sealed):
+            return read_tombstone(store, key)
+        number += 1
+
+
+def read_tombstone(store: ObjectStore, key: str) -> Tombstone:
+    """The tombstone at a key.
+
+    Raises:
+        ObjectCorrupt: if it is not what was written.
+    """
+    archived = unseal(key, store.get(key), "tombstone")
+    try:
+        form = TombstoneForm.read(archived)
+        listed = archived.frame("objects")
+        found = json.loads(listed)
+        own, shared = dict(found["own"]), dict(found["shared"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ObjectCorrupt(f"{key}: its contents are malformed: {error!r}") from None
+    if digest_bytes(listed) != form.digest or not key.startswith(f"{FOLDER}{form.job}/"):
+        raise ObjectCorrupt(f"{key}: is not the tombstone that its key or digest names")
+    if form.signature is not None and not is_valid(form.signature, _text(key, form)):
+        raise ObjectCorrupt(f"{key}: its signature is not one of what it says")
+    return Tombstone(key, form, own, shared)
+
+
+def _text(key: str, form: TombstoneForm) -> bytes:
+    fields = form.model_dump(mode="json", exclude={"signature", "parts"})
+    return _SIGNED + key.encode() + b"\0" + canonical_json(fields)
+
+
+def deleted_jobs(store: ObjectStore) -> list[JobKey]:
+    """The jobs that have tombstones, sorted."""
+    found = (key.removeprefix(FOLDER).rpartition("/")[0] for key in store.list(FOLDER))
+    return [keys.job_of(job) for job in sorted(set(found))]
+
+
+def tombstones_of(store: ObjectStore, job: str) -> list[Tombstone]:
+    """Those of the job under a prefix, oldest first."""
+    return [read_tombstone(store, key) for key in store.list(f"{FOLDER}{job}/")]
+
+
+class Tombstones:
+    """Looks for what deleted objects are covered by; reads what it needs, once."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._jobs: dict[str, list[Tombstone]] = {}
+
+    def of_job(self, job: str) -> list[Tombstone]:
+        """Those of a job."""
+        if job not in self._jobs:
+            self._jobs[job] = tombstones_of(self._store, job)
+        return self._jobs[job]
+
+    def covering(self, key: str, digest: str | None = None) -> Tombstone | None:
+        """The tombstone that covers an object, by its digest if one is given."""
+        return next(
+            (one for one, found in self._covering(key) if digest in {None, found}),
+            None,
+        )
+
+    def _covering(self, key: str) -> Iterator[tuple[Tombstone, str]]:
+        if key.startswith(SHARED):
+            if key in self._shared:
+                yield from self._shared[key]
+            return
+        for one in self.of_job(keys.job_prefix_in(key)):
+            if key in one.own:
+                yield one, one.own[key]
+
+    @cached_property
+    def _shared(self) -> dict[str, list[tuple[Tombstone, str]]]:
+        found: dict[str, list[tuple[Tombstone, str]]] = {}
+        for name in self._store.list(FOLDER):
+            one = read_tombstone(self._store, name)
+            for key, digest in one.shared.items():
+                found.setdefault(key, []).append((one, digest))
+        return found

@@ -1,0 +1,1 @@
+"""``holdfast archive``: what becomes of archived jobs."""

@@ -1,0 +1,66 @@
+"""``holdfast archive hold``: jobs that may not be deleted."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from runtime.base.errors import InputError
+from runtime.cli.archive.deleting import By, who
+from runtime.cli.completion import job_names
+from runtime.cli.options import Json, Store
+from runtime.cli.output import json_document, say
+
+
+def command(
+    job: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[JOB]",
+            help="BATCH/ID, any unique prefix of the id, or 'last'.",
+            show_default=False,
+            autocompletion=job_names,
+        ),
+    ] = None,
+    reason: Annotated[
+        str | None,
+        typer.Option("--reason", metavar="TEXT", help="Why; kept with it.", show_default=False),
+    ] = None,
+    by: By = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Put a job under legal hold, or, without JOB, list those that are.
+
+    'archive delete' and 'archive prune' refuse a job that is held, until 'archive release'. Who
+    held and released it stays to be read in the archive. (A bucket's own lock keeps objects from
+    all other programs too: docs/deploying.md.)
+    """
+    from runtime.archive import keys
+    from runtime.archive.catalog import find_job
+    from runtime.archive.lifecycle.deletion import now
+    from runtime.archive.lifecycle.holds import Hold, held_jobs, hold_of, write_hold
+    from runtime.cli.stores import archive_of, archive_to_read
+
+    if job is None:
+        held = held_jobs(archive_to_read(store))
+        if json:
+            json_document(
+                [{"job": str(key), **one.model_dump(mode="json")} for key, one in held.items()]
+            )
+        for key, one in held.items() if not json else ():
+            say(f"{key}: {one.told}")
+        return
+    if reason is None or not reason.strip():
+        raise InputError("--reason: say why the job is held; it is kept with it")
+    objects = archive_of(store)
+    name = find_job(objects, job)
+    prefix = keys.job_prefix(name.batch, name.job)
+    if (known := hold_of(objects, prefix)) is None:
+        known = Hold(by=who(by), at=now(), reason=reason.strip())
+        write_hold(objects, prefix, known)
+    if json:
+        json_document([{"job": str(name), **known.model_dump(mode="json")}])
+    else:
+        say(f"{name}: {known.told}")

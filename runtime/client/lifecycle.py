@@ -1,0 +1,69 @@
+"""Which jobs may be deleted: those that nobody works for any more, as far as anybody knows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+from temporalio.client import Client, WorkflowExecutionStatus
+
+from runtime.archive.catalog import all_jobs
+from runtime.archive.job import JobArchive
+from runtime.archive.lifecycle.leaning import each
+from runtime.archive.standings import standing_of
+from runtime.archive.stores import ObjectStore
+from runtime.base.values import JobKey
+from runtime.client.own_runs import describe
+from workflows.messages import batch_workflow_id, job_workflow_id
+
+AT_A_TIME = 16
+
+
+async def still_open(
+    store: ObjectStore, client: Client | None, jobs: Collection[JobKey], *, unfinished: bool
+) -> dict[JobKey, str]:
+    """Why some of the jobs may not be deleted: they run, or may yet.
+
+    ``client`` is None where no server is in reach: then the archive's word is all there is.
+    ``unfinished``: jobs without an end may go too, if no server works for them.
+
+    Raises:
+        RPCError: if the server fails.
+    """
+    found: dict[JobKey, str] = {}
+    if client is not None:
+        found |= await _running(client, jobs)
+    if not unfinished:
+        for job in await asyncio.to_thread(open_jobs, store, [j for j in jobs if j not in found]):
+            found[job] = "has no end in the archive (--unfinished: delete it all the same)"
+    return found
+
+
+def open_jobs(store: ObjectStore, jobs: Collection[JobKey] | None = None) -> list[JobKey]:
+    """Those of the jobs (all, where none are given) that have not ended, as the archive has it."""
+    by_name = {str(job): job for job in (all_jobs(store) if jobs is None else jobs)}
+
+    def look(name: str) -> JobKey | None:
+        archive = JobArchive.of(store, by_name[name])
+        ended = standing_of(archive).end is not None
+        return None if ended else by_name[name]
+
+    return [job for job in each(look, sorted(by_name)) if job is not None]
+
+
+async def _running(client: Client, jobs: Collection[JobKey]) -> dict[JobKey, str]:
+    limit = asyncio.Semaphore(AT_A_TIME)
+
+    async def runs(workflow_id: str) -> bool:
+        async with limit:
+            told = await describe(client, workflow_id)
+        return told is not None and told.status is WorkflowExecutionStatus.RUNNING
+
+    batches = sorted({job.batch for job in jobs})
+    open_batches = await asyncio.gather(*(runs(batch_workflow_id(batch)) for batch in batches))
+    busy = {batch for batch, open in zip(batches, open_batches, strict=True) if open}
+    left = sorted(jobs)
+    open_jobs = await asyncio.gather(*(runs(job_workflow_id(job)) for job in left))
+    found = {job: f"its batch {job.batch} runs" for job in left if job.batch in busy}
+    running = (job for job, open in zip(left, open_jobs, strict=True) if open)
+    return found | dict.fromkeys(running, "is open: it runs, or waits for a worker")

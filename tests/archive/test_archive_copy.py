@@ -1,0 +1,175 @@
+"""A copy of an archive is an archive at every moment, and what was deleted stays deleted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+from archive_jobs import rich_archive
+
+from runtime.archive.catalog import all_jobs, archive_id
+from runtime.archive.job import JobArchive
+from runtime.archive.lifecycle.copying import Copied, copy_archive
+from runtime.archive.lifecycle.deletion import Wish, delete_jobs, sweep
+from runtime.archive.stores import MemoryStore, ObjectStore, check_store, open_store
+from runtime.archive.verify import Fault, damage, examine_job
+from runtime.base.errors import InputError
+from runtime.base.values import JobKey
+
+WISH = Wish("alice", "2026-05-01T00:00:00+00:00", "asked for")
+
+
+def copied(source: ObjectStore, target: ObjectStore, **options: bool) -> Copied:
+    jobs = all_jobs(source)
+    return copy_archive(source, target, jobs, everything=True, tell=lambda _: None, **options)
+
+
+def filled() -> MemoryStore:
+    store = MemoryStore()
+    check_store(store, "memory")
+    rich_archive(store)
+    archive_id(store)
+    return store
+
+
+def test_a_copy_has_every_object_byte_for_byte(store: ObjectStore) -> None:
+    """To any kind of store; a second one finds all of it there."""
+    source = filled()
+    check_store(store, "here")
+    first = copied(source, store)
+    names = list(source.list(""))
+    assert sorted(store.list("")) == sorted(names)
+    assert all(store.get(key) == source.get(key) for key in names)
+    assert (first.whole, first.jobs) == (True, 2)
+    again = copied(source, store, compare=True)
+    assert (again.objects, again.bytes, again.whole) == (0, 0, True)
+
+
+class Ordered(MemoryStore):
+    """Remembers in which order objects came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order: list[str] = []
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        written = super().put_if_absent(key, data)
+        if written:
+            self.order.append(key)
+        return written
+
+
+def test_a_copy_that_was_broken_off_is_whole_as_far_as_it_came() -> None:
+    """After each object that is written, what is there names nothing that is not."""
+    source, target = filled(), Ordered()
+    copied(source, target)
+    half = MemoryStore()
+    checked = 0
+    for key in target.order:
+        half.put_if_absent(key, source.get(key))
+        if key.endswith((".step", ".checkpoint")) or "/ends/" in key:
+            checked += 1
+            for job in all_jobs(half):
+                found = damage(examine_job(JobArchive.of(half, job)).findings)
+                assert [one for one in found if one.fault is not Fault.UNCOVERED] == [], key
+    assert checked > 10
+
+
+def test_what_is_damaged_is_told_and_not_copied() -> None:
+    """The rest is; and where the target holds other bytes, that is told when it is asked."""
+    source, target = filled(), MemoryStore()
+    key = next(key for key in source.list("nightly/licences/") if key.endswith(".step"))
+    whole = source.get(key)
+    source.replace(key, whole[:-1] + bytes([whole[-1] ^ 1]))
+    found = copied(source, target)
+    assert list(found.damaged) == [key]
+    assert key not in target.list("")
+    assert len(list(target.list(""))) == len(list(source.list(""))) - 3
+    source.replace(key, whole)
+    assert copied(source, target).whole
+    target.replace(key, b"something else")
+    assert copied(source, target).different == {}
+    assert list(copied(source, target, compare=True).different) == [key]
+
+
+def test_another_archive_is_no_target() -> None:
+    """An archive is copied to one of the same id, or to one that has none yet."""
+    source, other = filled(), filled()
+    with pytest.raises(InputError, match="another archive"):
+        copied(source, other)
+
+
+def test_some_jobs_bring_what_they_lean_on() -> None:
+    """A fork comes with the turns that it has of another job, and verifies."""
+    source, target = filled(), MemoryStore()
+    short = JobKey(batch="nightly", job="short")
+    copy_archive(source, target, [short], everything=False, tell=lambda _: None)
+    assert damage(examine_job(JobArchive.of(target, short)).findings) == []
+    assert list(target.list("nightly/licences/ends/")) == []
+
+
+def test_a_copy_brings_nothing_back(store: ObjectStore) -> None:
+    """What was deleted here and is in the copy, or the other way round, is told and left."""
+    source, backup = filled(), MemoryStore()
+    copied(source, backup)
+    delete_jobs(source, ["nightly/short"], WISH, tell=lambda _: None)
+    sweep(source)
+    restored = copied(backup, source)
+    assert restored.deleted == [JobKey(batch="nightly", job="short")]
+    assert list(source.list("nightly/short/")) == []
+    assert copied(source, backup).jobs == 1
+    (done,) = delete_jobs(backup, ["nightly/short"], WISH, tell=lambda _: None)
+    assert done.objects > 0
+    assert list(backup.list("nightly/short/")) == []
+
+
+_COPY = """
+import sys
+from runtime.archive.catalog import all_jobs
+from runtime.archive.lifecycle.copying import copy_archive
+from runtime.archive.stores import open_store
+source, target = map(open_store, sys.argv[1:])
+copy_archive(source, target, all_jobs(source), everything=True, tell=lambda _: None)
+"""
+
+
+@pytest.mark.kill
+@pytest.mark.parametrize("point", ["before_put:7", "after_put:23", "after_put:41"])
+def test_a_copy_that_is_killed_goes_on(tmp_path: Path, point: str) -> None:
+    """The same command ends with all that the archive has."""
+    source = open_store(str(tmp_path / "from"))
+    rich_archive(source)
+    archive_id(source)
+    command = [sys.executable, "-c", _COPY, str(tmp_path / "from"), str(tmp_path / "to")]
+
+    def copy(**environment: str) -> int:
+        return subprocess.run(command, env={**os.environ, **environment}, timeout=60).returncode
+
+    assert copy(HOLDFAST_FAILPOINT=f"archive.copy.{point}") == -signal.SIGKILL
+    target = open_store(str(tmp_path / "to"))
+    for job in all_jobs(target):
+        assert damage(examine_job(JobArchive.of(target, job)).findings) == []
+    assert copy() == 0
+    assert list(target.list("")) == list(source.list(""))
+    assert all(target.get(key) == source.get(key) for key in source.list(""))
+
+
+@pytest.mark.s3
+@pytest.mark.usefixtures("aws")
+def test_an_archive_goes_to_a_bucket_and_back(s3_server: object, tmp_path: Path) -> None:
+    """A directory, a bucket, a directory: the same objects."""
+    source = open_store(str(tmp_path / "from"))
+    rich_archive(source)
+    archive_id(source)
+    bucket = open_store(s3_server.url(uuid.uuid4().hex))  # type: ignore[attr-defined]
+    back = open_store(str(tmp_path / "back"))
+    assert copied(source, bucket).whole
+    assert copied(bucket, back).whole
+    assert [(key, back.get(key)) for key in back.list("")] == [
+        (key, source.get(key)) for key in source.list("")
+    ]

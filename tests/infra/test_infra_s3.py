@@ -1,0 +1,61 @@
+"""The bucket's settings are what S3's own model of the calls takes, and never remove an object that
+the archive holds.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.validate import ParamValidator
+
+from runtime.archive.stores.tries import TRIES
+
+FOLDER = Path(__file__).parents[2] / "infra" / "s3"
+CALLS = {
+    "object-lock.json": ("PutObjectLockConfiguration", "ObjectLockConfiguration"),
+    "lifecycle.json": ("PutBucketLifecycleConfiguration", "LifecycleConfiguration"),
+}
+
+
+def misfits(name: str, settings: dict[str, Any]) -> str:
+    """What botocore says of some settings."""
+    operation, parameter = CALLS[name]
+    model = botocore.session.get_session().get_service_model("s3").operation_model(operation)
+    found = ParamValidator().validate({"Bucket": "b", parameter: settings}, model.input_shape)
+    return str(found.generate_report())
+
+
+def enums(shape: Any, value: Any) -> list[str]:
+    """The values that are none of those that the model lists, which botocore does not check."""
+    if shape.type_name == "structure":
+        return [one for key, inner in value.items() for one in enums(shape.members[key], inner)]
+    if shape.type_name == "list":
+        return [one for inner in value for one in enums(shape.member, inner)]
+    return [str(value)] if getattr(shape, "enum", None) and value not in shape.enum else []
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_the_settings_are_s3_s(name: str) -> None:
+    """Each file is the argument of its call; a name or a value that S3 does not know fails."""
+    settings = json.loads((FOLDER / name).read_text())
+    assert misfits(name, settings) == ""
+    assert misfits(name, {**settings, "Colour": "red"}) != ""
+    operation, parameter = CALLS[name]
+    model = botocore.session.get_session().get_service_model("s3").operation_model(operation)
+    assert enums(model.input_shape.members[parameter], settings) == []
+
+
+def test_every_file_is_looked_at() -> None:
+    """There is none that nothing checks."""
+    assert {path.name for path in FOLDER.iterdir()} == set(CALLS)
+
+
+def test_no_rule_expires_what_an_archive_holds() -> None:
+    """Current objects expire below the prefix of tries alone."""
+    rules = json.loads((FOLDER / "lifecycle.json").read_text())["Rules"]
+    expiring = [rule["Filter"] for rule in rules if "Expiration" in rule]
+    assert expiring == [{"Prefix": f"holdfast/{TRIES}/"}]
