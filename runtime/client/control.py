@@ -55,7 +55,7 @@ from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.submission import masked_message, masked_spec
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import changes, definition_digest
-from runtime.server.authentic import NotSigned, Refusal, in_activity, in_workflow
+from runtime.server.authentic import NotSigned, in_activity, in_workflow
 from runtime.workspace.left import LeftWorkspace, left_by
 from workflows.messages import (
     BATCH_WORKFLOW,
@@ -496,7 +496,7 @@ class Control:
         try:
             other = await description.memo_value("archive", default="")
         except NotSigned as error:
-            if error.refusal is Refusal.OTHER_KEY:
+            if error.refusal.may_be_ours:
                 raise
             return
         # Whoever started a workflow of that name without it was none of Holdfast's clients.
@@ -621,7 +621,7 @@ class Control:
         try:
             outcome: JobOutcome = await ended.result()
         except NotSigned as error:
-            if error.refusal is Refusal.OTHER_KEY:
+            if error.refusal.may_be_ours:
                 raise
             return JobOutcome(
                 key=key,

@@ -33,8 +33,8 @@ class OwnRuns:
         """The newest run that is the job's own; None if Temporal knows of none.
 
         Raises:
-            NotSigned: if there is none, and one is signed with another key: it may be this user's,
-                of another state directory.
+            NotSigned: if there is none, and one is signed or encrypted with another key: it may be
+                this user's, of another state directory.
         """
         workflow_id = job_workflow_id(key)
         found = await describe(self._client, workflow_id)
@@ -48,8 +48,8 @@ class OwnRuns:
             why = await self._refusal(key, other.run_id)
             if why is None:
                 return other
-            refused = why if why.refusal is Refusal.OTHER_KEY else refused
-        if refused.refusal is Refusal.OTHER_KEY:
+            refused = why if why.refusal.may_be_ours else refused
+        if refused.refusal.may_be_ours:
             raise refused
         return None
 

@@ -32,6 +32,7 @@ from runtime.base.errors import InputError, NotFound, ServerError
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
 from runtime.job.stops import JobStatus
+from runtime.server.authentic import KEYS, encryption_keys, missing_keys
 from workflows.messages import JobOutcome, job_workflow_id
 
 ORDER_BYTES = 500_000
@@ -57,13 +58,14 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
 
     Raises:
         NotFound: if the run has no such turn, or Temporal has deleted the run; nothing is changed.
-        InputError: if the turn belongs to another job, or the order is too large; nothing is
-            changed.
+        InputError: if the turn belongs to another job, the order is too large, or the history is
+            encrypted with a key that is not here; nothing is changed.
         ServerError: if the server refuses the reset.
     """
     archive = JobArchive.of(store, key)
     point = await _point(client, archive, key, order)
     described = await _described(client, key, point.run, point.turn)
+    await _check_keys(client, key, point)
     text = order.model_dump(mode="json", exclude_defaults=True)
     if len(order.model_dump_json()) > ORDER_BYTES:
         raise InputError(
@@ -174,6 +176,24 @@ async def _stop_of(client: Client, archive: JobArchive, key: JobKey, order: Repl
     raise NotFound(
         f"run {run} of {key} has not come to statement {turn}: they are numbered 1 to {last}"
     )
+
+
+async def _check_keys(client: Client, key: JobKey, point: _Point) -> None:
+    """See that what would be executed again can be read: without its keys a worker could not, and
+    the new run would wait for one that can.
+    """
+    keys, missing = encryption_keys(), set[str]()
+    handle = client.get_workflow_handle(job_workflow_id(key), run_id=point.run)
+    async for event in handle.fetch_history_events():
+        if event.event_id > point.event:
+            break
+        missing |= missing_keys(event, keys)
+    if missing:
+        raise InputError(
+            f"the history of run {point.run} of {key} is encrypted with a key that is not here"
+            f" ({', '.join(sorted(missing))}): add it to {KEYS}. 'holdfast fork' needs the archive"
+            " alone"
+        )
 
 
 async def _described(

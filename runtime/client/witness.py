@@ -21,7 +21,7 @@ from runtime.archive.job import JobArchive
 from runtime.base.errors import ArchiveError
 from runtime.base.plurals import counted
 from runtime.base.values import JobKey, ModelReply, StepRef
-from runtime.server.authentic import NotSigned, Refusal, in_activity
+from runtime.server.authentic import NotSigned, in_activity
 from workflows.messages import batch_workflow_id, job_key, job_workflow_id
 
 _SCHEDULED = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
@@ -151,7 +151,7 @@ async def _take(
                 case "end_job":
                     witness.ends += await converter.decode(completed.result.payloads, [StepRef])
         except NotSigned as error:
-            if error.refusal is Refusal.OTHER_KEY:
+            if error.refusal.may_be_ours:
                 raise
 
 

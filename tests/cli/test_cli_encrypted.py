@@ -58,6 +58,14 @@ def test_nothing_of_a_job_stands_in_the_database(
     again = own_cli("replay", "secret/a", "--from", "2", "--mode", "reexecute", "--frozen")
     assert again.code == 0, again.err
     assert found(own_cli.home) == set()
+    monkeypatch.setenv(KEYS, f"two {base64.b64encode(b'l' * 32).decode()}")
+    runs = own_cli("log", "secret/a", "--graph", "--json").json()["runs"]
+    for command in (["replay", "secret/a", "--from", "2"], ["run", own_cli.path / "jobs.yaml"]):
+        refused = own_cli(*command)
+        assert refused.code != 0
+        assert "encrypted with a key that is not here" in refused.err
+        assert "'one'" in refused.err or "(one)" in refused.err
+    assert own_cli("log", "secret/a", "--graph", "--json").json()["runs"] == runs
     monkeypatch.delenv(KEYS)
     run(own_cli, "open")
     assert found(own_cli.home) >= {STATEMENT}

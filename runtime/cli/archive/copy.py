@@ -21,7 +21,7 @@ def command(
     source: Annotated[
         str, typer.Argument(metavar="FROM", help="The archive: a directory or s3://BUCKET/PREFIX.")
     ],
-    target: Annotated[
+    to: Annotated[
         str, typer.Argument(metavar="TO", help="Where to; it may hold a part of it already.")
     ],
     batch: Annotated[
@@ -46,7 +46,7 @@ def command(
     from runtime.archive.lifecycle.copying import copy_archive
     from runtime.archive.stores import open_existing, open_store
 
-    if source.rstrip("/") == target.rstrip("/"):
+    if source.rstrip("/") == to.rstrip("/"):
         raise InputError("FROM and TO are the same archive")
     objects = open_existing(source)
     names = all_jobs(objects)
@@ -62,13 +62,13 @@ def command(
 
     copied = copy_archive(
         objects,
-        open_store(target),
+        open_store(to),
         names,
         everything=batch is None,
         compare=compare,
         tell=tell,
     )
-    _report(copied, target, json)
+    _report(copied, to, json)
     if not copied.whole:
         raise typer.Exit(DIFFERENCE)
 

@@ -9,11 +9,17 @@ another workflow, is refused by name.
 
 from runtime.server.authentic.codec import Refusal, SigningCodec
 from runtime.server.authentic.converter import NotSigned, in_activity, in_workflow, signed_converter
-from runtime.server.authentic.encryption import EncryptionKeys, encryption_keys
+from runtime.server.authentic.encryption import (
+    KEYS,
+    EncryptionKeys,
+    encryption_keys,
+    missing_keys,
+)
 from runtime.server.authentic.key import KEY, PayloadKey, key_of
 
 __all__ = [
     "KEY",
+    "KEYS",
     "EncryptionKeys",
     "NotSigned",
     "PayloadKey",
@@ -23,5 +29,6 @@ __all__ = [
     "in_activity",
     "in_workflow",
     "key_of",
+    "missing_keys",
     "signed_converter",
 ]

@@ -40,6 +40,7 @@ from runtime.server.authentic.encryption import (
     NoKey,
     NotDecrypted,
     is_encrypted,
+    key_id,
 )
 from runtime.server.authentic.key import KEY, PayloadKey
 
@@ -81,6 +82,11 @@ class Refusal(StrEnum):
         f"is encrypted with a key that is not here: set {KEYS} to the keys that the jobs were"
         " started with, and those that came since"
     )
+
+    @property
+    def may_be_ours(self) -> bool:
+        """Whether who gave the payload may be this user, with a key that is not here."""
+        return self in {Refusal.OTHER_KEY, Refusal.OTHER_CIPHER}
 
 
 class SigningCodec(PayloadCodec, WithSerializationContext):
@@ -158,7 +164,7 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
                 return self._encryption.decrypted(payload)
         except (NoKey, NotDecrypted):
             pass
-        return self._refused(Refusal.OTHER_CIPHER)
+        return self._refused(Refusal.OTHER_CIPHER, f" (the key {key_id(payload)!r})")
 
     def _signed(self, payload: Payload) -> Payload:
         signature = self._key.name + self._mac(payload, payload.data)
@@ -193,8 +199,8 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
         mac.update(data)
         return mac.digest()[:_MAC_BYTES]
 
-    def _refused(self, refusal: Refusal) -> Payload:
-        message = f"{self._about} {refusal}"
+    def _refused(self, refusal: Refusal, more: str = "") -> Payload:
+        message = f"{self._about} {refusal}{more}"
         if message not in _told and len(_told) < _TOLD:
             _told.add(message)
             _log.warning("refused: %s", message)

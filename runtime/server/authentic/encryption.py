@@ -16,13 +16,13 @@ import hmac
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from temporalio.api.common.v1 import Payload
 
 from runtime.base.errors import InputError
@@ -73,7 +73,7 @@ class EncryptionKeys:
             NoKey: if its key is none of these.
             NotDecrypted: if the key is another of that id, or the bytes were changed.
         """
-        name = payload.metadata.get(KEY_ID, b"").decode("utf-8", "replace")
+        name = key_id(payload)
         key = dict(self.keys).get(name)
         if key is None:
             raise NoKey(name)
@@ -87,6 +87,32 @@ class EncryptionKeys:
 def is_encrypted(payload: Payload) -> bool:
     """Whether it is one that ``EncryptionKeys`` made."""
     return payload.metadata.get("encoding") == ENCRYPTED
+
+
+def key_id(payload: Payload) -> str:
+    """The id of the key that an encrypted payload needs."""
+    return payload.metadata.get(KEY_ID, b"").decode("utf-8", "replace")
+
+
+def missing_keys(message: Message, keys: EncryptionKeys | None) -> set[str]:
+    """The ids of keys that some payload within ``message`` needs and that are not there."""
+    known = set() if keys is None else {name for name, _ in keys.keys}
+    return {key_id(one) for one in _payloads(message) if is_encrypted(one)} - known
+
+
+def _payloads(message: Message) -> Iterator[Payload]:
+    if isinstance(message, Payload):
+        yield message
+        return
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            values = [one for one in value.values() if isinstance(one, Message)]
+        else:
+            values = [value] if isinstance(value, Message) else list(value)
+        for one in values:
+            yield from _payloads(one)
 
 
 def encryption_keys(environment: Mapping[str, str] | None = None) -> EncryptionKeys | None:
