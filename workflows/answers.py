@@ -24,8 +24,13 @@ with workflow.unsafe.imports_passed_through():
     )
     from runtime.context.interim import Interim
     from runtime.context.sub_jobs import SubJobEnd
+    from runtime.interpreter.run import Verdict, VerdictStatus
+    from runtime.interpreter.verdicts import Checked
     from workflows.calling import result_of
     from workflows.limits import RECORD_TRIES
+
+REFUSALS = frozenset({"TypeCheckError", "SyntaxError"})
+"""Exceptions of statements that the type checker refused."""
 
 
 class Live:
@@ -41,6 +46,8 @@ class Live:
     """What the turn's statement is known to come to."""
     given: Given | None = None
     """Where the reply is taken from, if no model is called for it."""
+    model: dict[str, Any] | None = None
+    """What litellm is called with in place of the job's own model."""
     restored: TurnReply | None = None
     """The reply of a turn that has its step already, and gets no other."""
     shown: tuple[str, ...] | None = None
@@ -65,6 +72,22 @@ class Live:
     def clock(self, reply: TurnReply, now: float) -> float:
         """The time at which the clock of the turn's statement stands."""
         return reply.at or now
+
+    def foreseen(self, effects: int) -> Verdict | None:
+        """The verdict of the stretch after so many effects, if it is known to have been run before:
+        its time is not measured again.
+        """
+        if self.execution is None:
+            return None
+        last = effects == len(self.execution.get("effects", ()))
+        if last and self.execution.get("status") == "timeout":
+            return Verdict(status=VerdictStatus.TIMEOUT)
+        kind = (self.execution.get("exception") or {}).get("type")
+        if kind is None:
+            return Verdict(checked=Checked.PASSED)
+        # Other exceptions may be the interpreter's: then the checker is asked again, and need not
+        # answer.
+        return Verdict(checked=Checked.REFUSED if kind in REFUSALS else Checked.UNKNOWN)
 
     def tick_at(self, now: float) -> float:
         """The time at which the turn's tick stands."""

@@ -18,7 +18,6 @@ with workflow.unsafe.imports_passed_through():
         compare_nodes,
         summed_up,
     )
-    from runtime.job.job import Job
     from runtime.job.stops import JobFailed
     from workflows.messages import Origin
 
@@ -56,29 +55,30 @@ class Comparison:
         """Another record is followed from here on."""
         self.divergences, self.nodes, self.events = (), None, None
 
-    def statement(self, job: Job, record: RecordedTurn, *, restoring: bool) -> None:
-        """Compare the statement with its record.
+    def statement(
+        self, turn: int, now: dict[str, Any] | None, record: RecordedTurn, *, restoring: bool
+    ) -> None:
+        """Compare what the statement of ``turn`` came to ``now`` with its record.
 
         Raises:
             JobFailed: if a turn that is to be restored came to something else.
         """
         if record.execution is None and record.nodes is None:
             return
-        now = job.execution.archived() if job.execution is not None else None
-        self._found(compare_executions(job.turn, record.execution, now), restoring=restoring)
+        self._add(compare_executions(turn, record.execution, now), restoring=restoring)
         self.nodes, self.nodes_at_end, self.events = record.nodes, record.ended, record.events
 
     def context(
         self,
-        job: Job,
-        changed: tuple[dict[str, Any], ...],
         turn: int,
+        changed: tuple[dict[str, Any], ...],
+        happened: tuple[dict[str, Any], ...],
         *,
         restoring: bool,
         at_end: bool = False,
-    ) -> None:
-        """Compare what the statement of ``turn`` made of the nodes, and the tick after it, which
-        there is not ``at_end``; then how.
+    ) -> tuple[Delta, ...]:
+        """Compare what the statement of ``turn`` made of the nodes, what ``happened`` to the
+        context, and the tick after it, which there is not ``at_end``; what to tell the model.
 
         Where only one of both timelines ends after the turn, it is not known what the other's nodes
         were there.
@@ -89,16 +89,12 @@ class Comparison:
         expected, self.nodes = self.nodes, None
         events, self.events = self.events, None
         if expected is not None and self.nodes_at_end is at_end:
-            found = compare_nodes(turn, expected, changed)
-            self._found(found, restoring=restoring)
+            of_nodes = compare_nodes(turn, expected, changed)
+            self._add(of_nodes, restoring=restoring)
             if events is not None:
-                known = {divergence.subject for divergence in found} | summed_up(expected, changed)
-                self._found(
-                    compare_events(turn, events, job.happenings.records, known), restoring=restoring
-                )
-        job.add_deltas(
-            tuple(Delta("replay", "replay", "replay", found.line()) for found in self.divergences)
-        )
+                known = {one.subject for one in of_nodes} | summed_up(expected, changed)
+                self._add(compare_events(turn, events, happened, known), restoring=restoring)
+        return tuple(Delta("replay", "replay", "replay", one.line()) for one in self.divergences)
 
     def told_in(self, execution: dict[str, Any] | None) -> dict[str, Any] | None:
         """The record of the last statement's execution, with its divergences."""
@@ -106,14 +102,14 @@ class Comparison:
             return execution
         return {
             **(execution or {}),
-            "divergences": [found.model_dump(mode="json") for found in self.divergences],
+            "divergences": [one.model_dump(mode="json") for one in self.divergences],
         }
 
     def archived(self) -> None:
         """The divergences so far are archived."""
         self.divergences = ()
 
-    def _found(self, divergences: tuple[Divergence, ...], *, restoring: bool) -> None:
+    def _add(self, divergences: tuple[Divergence, ...], *, restoring: bool) -> None:
         if divergences and restoring:
             raise JobFailed(f"the record cannot be restored: {divergences[0].line()}")
         self.divergences += divergences

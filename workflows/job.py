@@ -287,8 +287,8 @@ class JobWorkflow(Ordered):
     def ingest(self) -> None:
         """Begin a turn with the messages that arrived."""
         moment = self.moment
-        arrived, moment.inbox = self.replaying.messages(moment.inbox)
-        self.job.ingest(arrived, self.moment.now, self.sub_jobs.take())
+        moment.heard, moment.inbox = moment.answers.messages(moment.inbox)
+        self.job.ingest(moment.heard, moment.now, self.sub_jobs.take())
         asked, moment.condense_asked = moment.answers.wish(moment.condense_asked)
         if asked:
             self.job.request_condensation(RequestSource.USER)
@@ -341,7 +341,7 @@ class JobWorkflow(Ordered):
                 condensations=prompt.condensations,
                 events=prompt.events,
                 interim=prompt.interim,
-                given=self.replaying.given,
+                given=self.moment.answers.given,
                 moved=prompt.moved,
                 booked=self.job.ledger.failed,
                 accepted=self.job.fitter.accepted if doubted is None else 0,
@@ -523,7 +523,7 @@ class JobWorkflow(Ordered):
             stretch: Stretch | None = None
             made: Verdict | None = None
             if not workflow.unsafe.is_replaying():
-                made = self.replaying.foreseen(statement)
+                made = self.moment.answers.foreseen(len(statement.effects))
                 if made is None or made.status is VerdictStatus.OK:
                     stretch = statement.advance(answer, made)
                     made = stretch.verdict
@@ -758,8 +758,8 @@ class JobWorkflow(Ordered):
 
     def model(self, other: ModelSettings | None = None) -> dict[str, Any]:
         """What litellm is called with: the job's model, or the one that writes its summaries."""
-        if other is None and (replayed := self.replaying.model) is not None:
-            return replayed
+        if other is None and (ordered := self.moment.answers.model) is not None:
+            return ordered
         settings = other or self.order.spec.model
         return {"name": settings.name, **settings.options}
 

@@ -33,8 +33,8 @@ class Moment:
 
     ``idle`` are the seconds of the last wait in which nobody worked for it. ``inbox`` and
     ``condense_asked`` are what users sent until the last look, ``arrived`` and ``condense_arrived``
-    what came since. ``looking`` are told of each look. ``answers``: the turn's come from the world,
-    or from a record.
+    what came since; ``heard`` is what the turn began with. ``looking`` are told of each look.
+    ``answers``: the turn's come from the world, or from a record.
     """
 
     def __init__(self, job: Job, origin: Origin | None) -> None:
@@ -44,6 +44,7 @@ class Moment:
         self.parent: StepRef | None = origin.parent if origin is not None else None
         self.inbox: list[str] = list(origin.inbox) if origin is not None else []
         self.arrived: list[str] = []
+        self.heard: list[str] = []
         self.condense_asked = origin.condense if origin is not None else False
         self.condense_arrived = False
         self.looking: list[Callable[[], None]] = []

@@ -25,19 +25,12 @@ with workflow.unsafe.imports_passed_through():
         ReplayOrder,
     )
     from runtime.base.values import JobKey
-    from runtime.interpreter.run import Verdict, VerdictStatus
-    from runtime.interpreter.verdicts import Checked
-    from runtime.job.statement import JobStatement
     from runtime.job.stops import JobStatus, Stop
     from workflows.answers import Live, Recorded, ask, without
     from workflows.calling import call_within
     from workflows.comparing import Comparison
     from workflows.messages import Origin
     from workflows.moment import Moment
-
-
-REFUSALS = frozenset({"TypeCheckError", "SyntaxError"})
-"""Exceptions of statements that the type checker refused."""
 
 
 class Replaying:
@@ -53,7 +46,6 @@ class Replaying:
         self.order: ReplayOrder | None = None
         self._next: ReplayOrder | None = None
         self._redone: tuple[int, dict[str, Any]] | None = None
-        self._heard: list[str] = []
         self._told = False
         self._was_reset = False
         workflow.register_random_seed_callback(self._reset)
@@ -108,12 +100,15 @@ class Replaying:
             moment.answers = Live()
             self._told = False
             self._take(claim.replay)
+        self._answer_again()
 
     async def begin_turn(self) -> Stop | None:
         """Look up the next turn in the record that is followed.
 
         A stop, if the record has ended and the replay with it.
         """
+        # What was known of a statement was of the turn before.
+        self._redone = None
         self._follow(None)
         turn = self._moment.job.turn + 1
         if self._restoring and not self._follows(turn):
@@ -123,11 +118,6 @@ class Replaying:
         record = await self._recorded(turn)
         self._follow(record)
         return None if record is not None else self._ended()
-
-    def messages(self, arrived: list[str]) -> tuple[list[str], list[str]]:
-        """What the turn begins with of what has arrived, and what waits."""
-        self._heard, waiting = self._moment.answers.messages(arrived)
-        return self._heard, waiting
 
     async def begin_call(self) -> bool:
         """Before each prompt of a turn: the gate; at turn N of a replay its message, and after a
@@ -149,7 +139,7 @@ class Replaying:
                 break
             # The turn began before the reset: of the record's messages those come now that it did
             # not begin with.
-            for text in without(record.messages, self._heard):
+            for text in without(record.messages, self._moment.heard):
                 self._hear(text)
             await self.gate()
         order = self.order
@@ -161,49 +151,8 @@ class Replaying:
         ):
             self._told = True
             self._hear(order.message)
+        self._order_of_the_call()
         return was_reset
-
-    @property
-    def model(self) -> dict[str, Any] | None:
-        """What litellm is called with in place of the job's own model."""
-        return (
-            self.order.model
-            if self.order is not None and self._moment.job.turn >= self.order.start
-            else None
-        )
-
-    @property
-    def given(self) -> Given | None:
-        """The reply of this turn, if no model is called for it."""
-        if (
-            self.order is not None
-            and self.order.statement is not None
-            and self._starts_at(self._moment.job.turn)
-        ):
-            return Given(statement=self.order.statement)
-        return self._moment.answers.given
-
-    def foreseen(self, statement: JobStatement) -> Verdict | None:
-        """The verdict of a stretch that is known to have been run before: its time is not measured
-        again.
-        """
-        redone = self._redone is not None and self._redone[0] == self._moment.job.turn
-        expected = (
-            self._redone[1]
-            if self._redone is not None and redone
-            else self._moment.answers.execution
-        )
-        if expected is None:
-            return None
-        last = len(statement.effects) == len(expected.get("effects", ()))
-        if last and expected.get("status") == "timeout":
-            return Verdict(status=VerdictStatus.TIMEOUT)
-        kind = (expected.get("exception") or {}).get("type")
-        if kind is None:
-            return Verdict(checked=Checked.PASSED)
-        # Other exceptions may be the interpreter's: then the checker is asked again, and need not
-        # answer.
-        return Verdict(checked=Checked.REFUSED if kind in REFUSALS else Checked.UNKNOWN)
 
     def compare(self) -> None:
         """Compare the statement with its record, unless it is an edited one.
@@ -215,7 +164,8 @@ class Replaying:
         self._redone = None
         edited = order is not None and order.statement is not None and self._starts_at(job.turn)
         if record is not None and not edited:
-            self._comparison.statement(job, record, restoring=self._restoring)
+            now = None if job.execution is None else job.execution.archived()
+            self._comparison.statement(job.turn, now, record, restoring=self._restoring)
 
     def compare_context(
         self, changed: tuple[dict[str, Any], ...], turn: int, *, at_end: bool = False
@@ -223,8 +173,11 @@ class Replaying:
         """Compare the nodes after the statement of ``turn``, and tell the model what differs; see
         ``Comparison.context``.
         """
-        self._comparison.context(
-            self._moment.job, changed, turn, restoring=self._restoring, at_end=at_end
+        job = self._moment.job
+        job.add_deltas(
+            self._comparison.context(
+                turn, changed, job.happenings.records, restoring=self._restoring, at_end=at_end
+            )
         )
 
     def told_in(self, execution: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -241,7 +194,7 @@ class Replaying:
 
     def _hear(self, text: str) -> None:
         self._moment.job.hear(text)
-        self._heard = [*self._heard, text]
+        self._moment.heard = [*self._moment.heard, text]
 
     def _starts_at(self, turn: int) -> bool:
         return self.order is not None and self.order.start == turn
@@ -260,6 +213,23 @@ class Replaying:
             Recorded(record, order) if record is not None and order is not None else Live()
         )
         self._moment.job.ledger.repeats = following and order is not None and order.answers
+        self._answer_again()
+
+    def _answer_again(self) -> None:
+        """A statement that a reset interrupted comes to what it came to before the reset."""
+        if self._redone is not None and self._redone[0] == self._moment.job.turn:
+            self._moment.answers.execution = self._redone[1]
+
+    def _order_of_the_call(self) -> None:
+        """An edited statement takes the place of the model's reply at the turn that the order
+        begins with; another model is for that turn and all that follow.
+        """
+        order, answers, turn = self.order, self._moment.answers, self._moment.job.turn
+        if order is None or turn < order.start:
+            return
+        answers.model = order.model
+        if order.statement is not None and turn == order.start:
+            answers.given = Given(statement=order.statement)
 
     def _follows(self, turn: int) -> bool:
         order = self.order

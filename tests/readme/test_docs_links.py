@@ -23,6 +23,12 @@ SOURCES = [
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _QUOTED = re.compile(r"(?<![\w/\"'])docs/[\w/.-]*\w\.(?:md|txt)(?: sections? ([\d., and]*\d))?")
+_PATH = re.compile(
+    r"`((?:activities|benchmarks|docs|docs_tools|examples|holdfast|infra|runtime|tests|workflows)"
+    r"/[\w./*-]+)`"
+)
+_WRAPPED = re.compile(r"\n\s*(?:#:? )?")
+"""Where a docstring or a comment goes on in its next line."""
 _ELSEWHERE = re.compile(
     r"\b(?:DESIGN|FACTS|STYLE)\.md|shared/spec|(?<!docs/contract/)executable-context\.md"
 )
@@ -61,12 +67,40 @@ def test_every_link_leads_somewhere(page: str) -> None:
 def test_every_section_that_is_quoted_is_there(source: str) -> None:
     """A docstring or comment quotes a document of this repository, and a section that it has."""
     missing = []
-    for found in _QUOTED.finditer((ROOT / source).read_text()):
+    for found in _QUOTED.finditer(_WRAPPED.sub(" ", (ROOT / source).read_text())):
         page = ROOT / found[0].partition(" ")[0]
         quoted = re.findall(r"\d+(?:\.\d+)*", found[1] or "")
         if not page.is_file() or not set(quoted) <= sections(page):
             missing.append(found[0])
     assert missing == []
+
+
+def test_a_section_is_checked_where_its_line_is_wrapped() -> None:
+    """A number that stands in the next line of a docstring or a comment is seen."""
+    for text in ("docs/a.md section\n    3).", "# docs/a.md\n# section 3", "docs/a.md section 3"):
+        assert [found[1] for found in _QUOTED.finditer(_WRAPPED.sub(" ", text))] == ["3"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_path_that_is_named_is_there(page: str) -> None:
+    """A page names files and rooms by where they lie now; those that a walk-through adds, and
+    places for a name, are none of them.
+    """
+    named = set(_PATH.findall((ROOT / page).read_text()))
+    if page == "docs/contributing/README.md":
+        named -= {
+            path
+            for patch in (ROOT / "docs" / "contributing").glob("*.patch")
+            for path in re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE)
+        }
+    assert [path for path in sorted(named) if not list(ROOT.glob(path.rstrip("/")))] == []
+
+
+def test_the_site_has_every_page() -> None:
+    """What lies below ``docs/`` is in the navigation of ``mkdocs.yml``."""
+    site = (ROOT / "mkdocs.yml").read_text()
+    pages = [name.removeprefix("docs/") for name in FILES if re.match(r"docs/.*\.md$", name)]
+    assert [page for page in pages if not re.search(rf" {re.escape(page)}$", site, re.M)] == []
 
 
 def test_nothing_refers_to_documents_that_a_clone_lacks() -> None:
