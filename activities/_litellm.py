@@ -106,14 +106,7 @@ async def ask(
     except Exception as error:
         if is_whole(recorder) and not options.stream and _is_litellms_own(error):
             recorder.failure = recorder.failure or fault_in(recorder) or unread(recorder)
-        ended_early = (
-            _is_cut(recorder)
-            and "before any terminal event" in str(error)
-            and not _ERROR.search(recorder.body)
-        )
-        if recorder.failure is not None or not (
-            ended_early or (options.stream and is_whole(recorder))
-        ):
+        if recorder.failure is not None or not _can_be_read(recorder, options, error):
             raise
     finally:
         current.reset(token)
@@ -123,6 +116,18 @@ async def ask(
     if builder.is_empty and recorder.status == 200 and recorder.headers:
         builder = await _reread(lite, arguments, recorder)
     return _as_received(builder.answer(), options, recorder)
+
+
+def _can_be_read(recorder: CallRecorder, options: ModelOptions, error: Exception) -> bool:
+    """Whether the reply is there, although litellm raised: it asks for a last event that some
+    endpoints do not send, and for a stream where some answer as a whole.
+    """
+    ended_early = (
+        _is_cut(recorder)
+        and "before any terminal event" in str(error)
+        and not _ERROR.search(recorder.body)
+    )
+    return ended_early or (options.stream and is_whole(recorder))
 
 
 async def _reread(lite: Any, arguments: dict[str, Any], recorder: CallRecorder) -> AnswerBuilder:

@@ -331,22 +331,7 @@ class JobWorkflow(Ordered):
             if (restored := self.moment.answers.restored) is not None:
                 return self.called(prompt, restored)
             self.phase = Phase.MODEL
-            call = TurnCall(
-                **self.call_fields(),
-                layout=prompt.delta,
-                model=self.model(),
-                retry=self.order.spec.retry,
-                execution=self.replaying.told_in(prompt.execution),
-                nodes=prompt.nodes,
-                condensations=prompt.condensations,
-                events=prompt.events,
-                interim=prompt.interim,
-                given=self.moment.answers.given,
-                moved=prompt.moved,
-                booked=self.job.ledger.failed,
-                accepted=self.job.fitter.accepted if doubted is None else 0,
-                workspace=self.job.desk.workspace,
-            )
+            call = self.turn_call(prompt, self.job.fitter.accepted if doubted is None else 0)
             try:
                 reply = await self.ask_model(call, prompt.suffix)
             except ActivityError as error:
@@ -363,6 +348,25 @@ class JobWorkflow(Ordered):
                 raise
             self.replaying.archived()
             return self.called(prompt, reply)
+
+    def turn_call(self, prompt: Prompt, accepted: int) -> TurnCall:
+        """What the turn's call is made with; a prompt of ``accepted`` tokens is known to fit."""
+        return TurnCall(
+            **self.call_fields(),
+            layout=prompt.delta,
+            model=self.model(),
+            retry=self.order.spec.retry,
+            execution=self.replaying.told_in(prompt.execution),
+            nodes=prompt.nodes,
+            condensations=prompt.condensations,
+            events=prompt.events,
+            interim=prompt.interim,
+            given=self.moment.answers.given,
+            moved=prompt.moved,
+            booked=self.job.ledger.failed,
+            accepted=accepted,
+            workspace=self.job.desk.workspace,
+        )
 
     async def ask_model(self, call: TurnCall, suffix: str) -> TurnReply:
         """The reply of the turn's model, from the one activity that calls it and archives both

@@ -166,6 +166,56 @@ class Trees:
         if known is not None and self._stored(tree_key(tree.version)):
             return known
         key, depth = tree_key(tree.version), before.depth + 1
+        spots, whole = self._brought(before, key, changes, data)
+        placed = {
+            path: entry and replace(self._at(before, entry, spots), depth=depth)
+            for path, entry in before.tree.difference(tree).items()
+        }
+        tree = before.tree.changed(placed)
+        parts = [placed]
+        if depth % KEYFRAME_EVERY == 0:
+            parts.append(self.tree(before.base).difference(tree))
+        numbers = {source: number for number, source in enumerate(_elsewhere(parts, key), 1)}
+        # A keyframe has all since the base: it does not lean on its parent.
+        leans = {tree_key(before.base), *numbers} | (
+            {tree_key(parent)} if len(parts) == 1 else set()
+        )
+        form = TreeForm(
+            version=tree.version,
+            base=before.base,
+            parent=parent,
+            depth=depth,
+            sources=tuple(numbers),
+            uses={name: self.digest(name) for name in sorted(leans)},
+        )
+        written = [
+            _lines(name, part.items(), {key: 0, **numbers})
+            for name, part in zip(("changes", "all"), parts, strict=False)
+        ]
+        if whole:
+            written.append(Part("data", compress(whole), len(whole)))
+        failpoint("tree.before_put")
+        if not self._put(form, written):
+            # It is there by another way, which may have begun with another base.
+            return self.version(tree.version)
+        failpoint("tree.after_put")
+        if whole and len(whole) <= _KEPT_BYTES:
+            self._data.put(key, whole)
+        return self._know(Version(tree, before.base, depth, spots))
+
+    def _know(self, version: Version) -> Version:
+        self._versions.put(version.tree.version, version)
+        return version
+
+    def _brought(
+        self, before: Version, key: str, changes: Changes, data: Mapping[str, bytes]
+    ) -> tuple[dict[str, Spot], bytes]:
+        """Where the content of each file lies once the object ``key`` is written, and the bytes
+        that no object has yet.
+
+        Raises:
+            TooMuch: if these are too many.
+        """
         spots, new, offset = dict(before.spots), list[bytes](), 0
         for entry in changes.values():
             if entry is None or not entry.is_file or self._known(before, entry, spots):
@@ -177,50 +227,7 @@ class Trees:
             raise TooMuch(
                 f"the change brings {offset:,} bytes of new files; at most {CHANGE_BYTES:,} may"
             )
-        placed = {
-            path: entry and replace(self._at(before, entry, spots), depth=depth)
-            for path, entry in before.tree.difference(tree).items()
-        }
-        tree = before.tree.changed(placed)
-        parts = [placed]
-        if depth % KEYFRAME_EVERY == 0:
-            parts.append(self.tree(before.base).difference(tree))
-        elsewhere = {
-            entry.spot.key
-            for part in parts
-            for entry in part.values()
-            if entry is not None and entry.spot is not None and entry.spot.key != key
-        }
-        numbers = {source: number for number, source in enumerate(sorted(elsewhere), 1)}
-        leans = {tree_key(before.base), *numbers}
-        if len(parts) == 1:
-            leans.add(tree_key(parent))
-        form = TreeForm(
-            version=tree.version,
-            base=before.base,
-            parent=parent,
-            depth=depth,
-            sources=tuple(numbers),
-            uses={name: self.digest(name) for name in sorted(leans)},
-        )
-        own = {key: 0, **numbers}
-        written = [
-            _lines(name, part.items(), own)
-            for name, part in zip(("changes", "all"), parts, strict=False)
-        ]
-        whole = b"".join(new)
-        if whole:
-            written.append(Part("data", compress(whole), len(whole)))
-        failpoint("tree.before_put")
-        if not self._put(form, written):
-            # It is there by another way, which may have begun with another base.
-            return self.version(tree.version)
-        failpoint("tree.after_put")
-        if whole and len(whole) <= _KEPT_BYTES:
-            self._data.put(key, whole)
-        made = Version(tree, before.base, depth, spots)
-        self._versions.put(tree.version, made)
-        return made
+        return spots, b"".join(new)
 
     def digest(self, key: str) -> str:
         """The digest of an object's bytes, by which others name it."""
@@ -349,6 +356,18 @@ def _new_spots(changes: Changes) -> dict[str, Spot]:
         for entry in changes.values()
         if entry is not None and entry.spot is not None
     }
+
+
+def _elsewhere(parts: Iterable[Mapping[str, Entry | None]], key: str) -> list[str]:
+    """The other objects that have content of these entries, in the order of their keys."""
+    return sorted(
+        {
+            entry.spot.key
+            for part in parts
+            for entry in part.values()
+            if entry is not None and entry.spot is not None and entry.spot.key != key
+        }
+    )
 
 
 def _lines(

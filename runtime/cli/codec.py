@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from runtime.base.errors import InputError
 from runtime.cli.options import Store
 from runtime.cli.output import note, say
+
+if TYPE_CHECKING:
+    from http.server import HTTPServer
 
 
 def command(
@@ -37,9 +40,6 @@ def command(
     In place of references: 'temporal --codec-endpoint URL workflow show', or the UI's data encoder
     settings.
     """
-    import signal
-    import threading
-
     from runtime.cli._codec_server import make_server
     from runtime.cli.stores import archive_to_read
 
@@ -50,7 +50,14 @@ def command(
         )
     except OSError as error:
         raise InputError(f"{host}:{port} cannot be served: {error.strerror or error}") from error
-    address = f"http://{host}:{server.server_address[1]}"
+    _serve(server, f"http://{host}:{server.server_address[1]}")
+
+
+def _serve(server: HTTPServer, address: str) -> None:
+    """Serve until a signal asks for the end."""
+    import signal
+    import threading
+
     stop = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, lambda *_: stop.set())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +15,9 @@ from runtime.cli.output import json_document, say
 if TYPE_CHECKING:
     from runtime.archive.job import JobArchive
     from runtime.archive.keys import TurnKey
+    from runtime.archive.other_attempts import OtherAttempts
     from runtime.archive.stores import ObjectStore
-    from runtime.base.values import JobKey
+    from runtime.base.values import JobKey, Usage
 
 _COUNTED = (
     *(
@@ -30,6 +32,8 @@ _COUNTED = (
     ),
     *("failed_tokens", "failed_usd", "moved_prefixes", "lost_usd", "commands", "command_seconds"),
 )
+
+_TOKENS = ("prompt", "completion", "cache_read", "cache_write")
 
 
 def command(
@@ -83,89 +87,113 @@ def spent(archive: JobArchive) -> dict[str, Any]:
     are what of it came to nothing; an attempt over which a worker died counts once its turn has a
     reply.
     """
-    from collections import defaultdict
-
     from runtime.archive import keys
-    from runtime.archive.container import unseal
-    from runtime.archive.gaps import UNREADABLE
-    from runtime.archive.other_attempts import OtherAttempts
-    from runtime.base.values import Failed, Usage
 
-    found = dict.fromkeys(_COUNTED, 0)
-
-    def add(usage: Usage) -> None:
-        found["unreported"] += not usage.reported
-        for name in ("prompt", "completion", "cache_read", "cache_write"):
-            found[name] += getattr(usage, name)
-
-    cost = lost = 0.0
-    ran: list[float] = []
-    damaged: list[str] = []
-    asked: set[TurnKey] = set()
-    answered: set[TurnKey] = set()
-    turns: defaultdict[str, OtherAttempts] = defaultdict(OtherAttempts)
+    spending = _Spending(archive)
     for key in archive.store.list(f"{archive.prefix}/turns/"):
-        place = keys.parse_turn_key(key)
-        if place is not None and place.kind in {"attempt", "step"}:
-            (asked if place.kind == "attempt" else answered).add(
-                place._replace(kind="step", number=0)
-            )
-        if place is not None and place.kind == "attempt":
-            turns[keys.turn_prefix_of(place)].numbers.add(place.number)
-        if place is not None and place.kind == "failure":
-            found["failed_attempts"] += 1
-        if place is None or place.kind not in {"step", "exchange", "failure"}:
-            continue
+        if (place := keys.parse_turn_key(key)) is not None:
+            spending.read(key, place)
+    return spending.told()
+
+
+class _Spending:
+    """What the objects of a job's turns say of its calls, as far as they were read."""
+
+    def __init__(self, archive: JobArchive) -> None:
+        from runtime.archive.other_attempts import OtherAttempts
+
+        self._archive = archive
+        self._counted = dict.fromkeys(_COUNTED, 0)
+        self._cost = self._lost = 0.0
+        self._ran: list[float] = []
+        self._damaged: list[str] = []
+        self._asked: set[TurnKey] = set()
+        self._answered: set[TurnKey] = set()
+        self._turns: defaultdict[str, OtherAttempts] = defaultdict(OtherAttempts)
+
+    def read(self, key: str, place: TurnKey) -> None:
+        """Take in one object. That of an attempt is not opened: its key says all that counts."""
+        from runtime.archive import keys
+        from runtime.archive.container import unseal
+        from runtime.archive.gaps import UNREADABLE
+        from runtime.base.values import Failed, Usage
+
+        turn = place._replace(kind="step", number=0)
+        others = self._turns[keys.turn_prefix_of(place)]
+        match place.kind:
+            case "attempt":
+                self._asked.add(turn)
+                others.numbers.add(place.number)
+                return
+            case "step":
+                self._answered.add(turn)
+            case "failure":
+                self._counted["failed_attempts"] += 1
+            case "exchange":
+                pass
+            case _:
+                return
         try:
-            header = unseal(key, archive.store.get(key), place.kind).header
+            header = unseal(key, self._archive.store.get(key), place.kind).header
         except UNREADABLE:
-            damaged.append(key)
-            continue
-        if place.kind == "failure":
-            turns[keys.turn_prefix_of(place)].failed[place.number] = Failed.model_validate(
-                header.get("spent", {})
-            )
-            continue
-        # A reply that lost the race for its turn was paid for, too; a redirect was not.
-        if place.kind == "exchange" and header["reply"] is None:
-            turns[keys.turn_prefix_of(place)].aside.add(place.number)
-            continue
+            self._damaged.append(key)
+            return
         if place.kind == "step":
-            ran += _commands(archive, header)
-        found["calls"] += 1
-        usage = Usage.model_validate(header["usage"])
-        if place.kind == "exchange":
-            lost_race = Failed(attempts=1, usage=usage, cost_usd=header["cost_usd"])
-            turns[keys.turn_prefix_of(place)].beaten[place.number] = lost_race
-            continue
-        add(usage)
-        cost += header["cost_usd"]
-        turn = turns[keys.turn_prefix_of(place)]
-        turn.told = Failed.model_validate(header.get("failed_attempts", {}))
+            self._step(header, others)
+        elif place.kind == "failure":
+            others.failed[place.number] = Failed.model_validate(header.get("spent", {}))
+        elif header["reply"] is None:
+            # A redirect was not paid for; a reply that lost the race for its turn was.
+            others.aside.add(place.number)
+        else:
+            self._counted["calls"] += 1
+            usage = Usage.model_validate(header["usage"])
+            others.beaten[place.number] = Failed(
+                attempts=1, usage=usage, cost_usd=header["cost_usd"]
+            )
+
+    def _step(self, header: Mapping[str, Any], others: OtherAttempts) -> None:
+        from runtime.archive import keys
+        from runtime.base.values import Failed, Usage
+
+        self._ran += _commands(self._archive, header)
+        self._counted["calls"] += 1
+        self._add(Usage.model_validate(header["usage"]), header["cost_usd"])
+        others.told = Failed.model_validate(header.get("failed_attempts", {}))
         if (own := keys.parse_turn_key(header["attempt"]["key"])) is not None:
-            turn.aside.add(own.number)
+            others.aside.add(own.number)
         if (prefix := header.get("prefix")) is not None:
-            found["moved_prefixes"] += bool(prefix["broken"])
-            lost += prefix["lost_usd"]
-    damaged += _lost(asked, answered)
-    for end in _ends(archive, damaged):
-        ran += _commands(archive, end)
-    for race in (race for turn in turns.values() for race in turn.paid_beside()):
-        add(race.usage)
-        cost += race.cost_usd
-    nothing = sum((turn.spent_on_nothing() for turn in turns.values()), Failed())
-    for name in ("prompt", "completion", "cache_read", "cache_write"):
-        found[name] += getattr(nothing.usage, name)
-    spent_on_nothing = {"failed_tokens": nothing.usage.total, "failed_usd": nothing.cost_usd}
-    return {
-        **found,
-        **spent_on_nothing,
-        "commands": len(ran),
-        "command_seconds": round(sum(ran), 3),
-        "cost_usd": round(cost + nothing.cost_usd, 9),
-        "lost_usd": round(lost, 9),
-        "damaged": sorted(damaged),
-    }
+            self._counted["moved_prefixes"] += bool(prefix["broken"])
+            self._lost += prefix["lost_usd"]
+
+    def _add(self, usage: Usage, cost: float) -> None:
+        self._cost += cost
+        self._counted["unreported"] += not usage.reported
+        for name in _TOKENS:
+            self._counted[name] += getattr(usage, name)
+
+    def told(self) -> dict[str, Any]:
+        """The sums, after the last object."""
+        from runtime.base.values import Failed
+
+        self._damaged += _lost(self._asked, self._answered)
+        for end in _ends(self._archive, self._damaged):
+            self._ran += _commands(self._archive, end)
+        for race in (race for turn in self._turns.values() for race in turn.paid_beside()):
+            self._add(race.usage, race.cost_usd)
+        nothing = sum((turn.spent_on_nothing() for turn in self._turns.values()), Failed())
+        for name in _TOKENS:
+            self._counted[name] += getattr(nothing.usage, name)
+        return {
+            **self._counted,
+            "failed_tokens": nothing.usage.total,
+            "failed_usd": nothing.cost_usd,
+            "commands": len(self._ran),
+            "command_seconds": round(sum(self._ran), 3),
+            "cost_usd": round(self._cost + nothing.cost_usd, 9),
+            "lost_usd": round(self._lost, 9),
+            "damaged": sorted(self._damaged),
+        }
 
 
 def _ends(archive: JobArchive, damaged: list[str]) -> Iterator[Mapping[str, Any]]:

@@ -52,21 +52,22 @@ def command(
     """
     import asyncio
 
-    changes = {
-        key: value
-        for key, value in (
-            ("requests_per_minute", requests_per_minute),
-            ("tokens_per_minute", tokens_per_minute),
-            ("concurrent", concurrent),
-        )
-        if value is not None
+    asked = {
+        "requests_per_minute": requests_per_minute,
+        "tokens_per_minute": tokens_per_minute,
+        "concurrent": concurrent,
     }
+    changes = {key: value for key, value in asked.items() if value is not None}
     if changes and name is None:
         raise InputError("name what is to be limited: 'holdfast limits' without options lists it")
     rows = [_row(one) for one in asyncio.run(_limits(target, name, changes))]
     if json:
         json_document(rows)
-        return
+    else:
+        _say_all(rows)
+
+
+def _say_all(rows: list[dict[str, Any]]) -> None:
     if not rows:
         say("no batch that runs has limits")
     width = max((len(row["name"]) for row in rows), default=0)

@@ -227,20 +227,17 @@ def turns_of(archive: JobArchive, run: str, found: Readable) -> list[dict[str, A
     for step in steps:
         after = following.get(step.ref.key)
         source, problem = statement_of(archive, step)
-        unknown = after is None and (found.missing(step.turn + 1) or found.missing_end)
+        if after is None and (found.missing(step.turn + 1) or found.missing_end):
+            outcome = "not known"
+        elif after is None and end is not None:
+            outcome = "not executed"
+        else:
+            outcome = _outcome(step, after, source, problem)
         turns.append(
             {
                 "turn": step.turn,
                 "statement": source,
-                "outcome": (
-                    "not known"
-                    if unknown
-                    else (
-                        "not executed"
-                        if after is None and end is not None
-                        else _outcome(step, after, source, problem)
-                    )
-                ),
+                "outcome": outcome,
                 "capture": str(step.capture),
                 "tokens": {"prompt": step.usage.prompt, "completion": step.usage.completion},
                 "cost_usd": step.cost_usd,
@@ -251,22 +248,25 @@ def turns_of(archive: JobArchive, run: str, found: Readable) -> list[dict[str, A
             }
         )
     flying = _flying(archive, run, found)
-    if flying is not None:
-        turns.append(
-            {
-                "turn": flying.turn,
-                "statement": None,
-                "outcome": "in flight" if end is None else _unanswered(archive.failure(flying.key)),
-                "capture": str(flying.capture),
-                "tokens": {"prompt": 0, "completion": 0},
-                "cost_usd": 0.0,
-                "started_at": flying.started_at,
-                "finished_at": None,
-                "attempts": flying.number,
-                "failed": _failed(_failed_of(archive, run, flying.turn)),
-            }
-        )
-    return turns
+    return turns if flying is None else [*turns, _without_reply(archive, run, flying, end)]
+
+
+def _without_reply(
+    archive: JobArchive, run: str, flying: Attempt, end: End | None
+) -> dict[str, Any]:
+    """The turn of an attempt that no step answers."""
+    return {
+        "turn": flying.turn,
+        "statement": None,
+        "outcome": "in flight" if end is None else _unanswered(archive.failure(flying.key)),
+        "capture": str(flying.capture),
+        "tokens": {"prompt": 0, "completion": 0},
+        "cost_usd": 0.0,
+        "started_at": flying.started_at,
+        "finished_at": None,
+        "attempts": flying.number,
+        "failed": _failed(_failed_of(archive, run, flying.turn)),
+    }
 
 
 def _flying(archive: JobArchive, run: str, found: Readable) -> Attempt | None:

@@ -56,6 +56,26 @@ def command(
     Exit code 0: the job succeeded, or its record was executed to the end with no difference; 4:
     there were divergences ('divergences JOB' tells them); else as for 'run'.
     """
+    wanted = Wanted(mode, frozen, then, edit, message, model, budget)
+    with own_terminal():
+        log_in_lines()
+        raise typer.Exit(
+            _replayed(job, start, run, wanted, target, store, detach=detach, json=json)
+        )
+
+
+def _replayed(
+    job: str,
+    start: int,
+    run: str | None,
+    wanted: Wanted,
+    target: Target,
+    store: str | None,
+    *,
+    detach: bool,
+    json: bool,
+) -> int:
+    """Order the replay and, unless ``detach``, follow it to its end; the exit code."""
     import asyncio
 
     from activities.record import RunName
@@ -67,18 +87,13 @@ def command(
     from runtime.client.resets import reset
     from runtime.server.connection import Connection
 
-    with own_terminal():
-        log_in_lines()
-        objects = archive_of(store)
-        name = find_job(objects, job)
-        archive = JobArchive.of(objects, name)
-        timeline = chosen_run(archive, str(name), run)
-        wanted = Wanted(mode, frozen, then, edit, message, model, budget)
-        order = order_of(
-            wanted, archive, RunName(batch=name.batch, job=name.job, run=timeline), start
-        )
+    objects = archive_of(store)
+    name = find_job(objects, job)
+    archive = JobArchive.of(objects, name)
+    timeline = chosen_run(archive, str(name), run)
+    order = order_of(wanted, archive, RunName(batch=name.batch, job=name.job, run=timeline), start)
 
-        async def begin(connection: Connection) -> list[Started]:
-            return [Started(await reset(connection.client, objects, name, order), order)]
+    async def begin(connection: Connection) -> list[Started]:
+        return [Started(await reset(connection.client, objects, name, order), order)]
 
-        raise typer.Exit(asyncio.run(followed(target, objects, begin, detach=detach, json=json)))
+    return asyncio.run(followed(target, objects, begin, detach=detach, json=json))

@@ -14,6 +14,8 @@ from runtime.history.properties.base import Tracker, ViewProperty
 
 Note = tuple[RepairReason, tuple[str, ...], str]
 
+NO_SUCH_EVENT = "no such event before this condensation"
+
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
@@ -52,13 +54,8 @@ def rule_on(
     nothing. Of ids that nobody knows the rest takes effect, unless there is no rest.
     """
     unknown = tuple(i for i in condensation.forgotten_event_ids if i not in known)
-    if unknown and len(unknown) == len(condensation.forgotten_event_ids):
-        return Rejected(
-            RepairReason.REJECTED_UNKNOWN, unknown, "no such event before this condensation"
-        )
-    if condensation.summary is not None and condensation.summary_event_id in known:
-        taken = (condensation.summary_event_id,)
-        return Rejected(RepairReason.REJECTED_ID_TAKEN, taken, "another event has the summary's id")
+    if (rejected := _rejected_by_ids(condensation, known, unknown)) is not None:
+        return rejected
     asked = {positions[i] for i in condensation.forgotten_event_ids if i in positions}
     pinned = {p for p in asked if any(rule.protects(events[p]) for rule in properties)}
     seeds = asked - pinned
@@ -76,23 +73,27 @@ def rule_on(
         return Rejected(RepairReason.REJECTED_EMPTY, (), "the summary is empty")
     notes: list[Note] = []
     if unknown:
-        notes.append(
-            (RepairReason.UNKNOWN_IGNORED, unknown, "no such event before this condensation")
-        )
+        notes.append((RepairReason.UNKNOWN_IGNORED, unknown, NO_SUCH_EVENT))
     if pinned:
         notes.append((RepairReason.PINNED_KEPT, tuple(events[p].id for p in sorted(pinned)), ""))
-    if gone - seeds:
-        notes.append(
-            (
-                RepairReason.WIDENED,
-                tuple(events[p].id for p in sorted(gone - seeds)),
-                "to whole units",
-            )
-        )
+    if widened := tuple(events[p].id for p in sorted(gone - seeds)):
+        notes.append((RepairReason.WIDENED, widened, "to whole units"))
     offset = condensation.summary_offset
     if offset is None and gone:
         offset = min(gone)
     return Admitted(tuple(sorted(gone)), offset, tuple(notes))
+
+
+def _rejected_by_ids(
+    condensation: Condensation, known: Set[str], unknown: tuple[str, ...]
+) -> Rejected | None:
+    """Why a condensation cannot take effect by the ids that it names, whatever the View shows."""
+    if unknown and len(unknown) == len(condensation.forgotten_event_ids):
+        return Rejected(RepairReason.REJECTED_UNKNOWN, unknown, NO_SUCH_EVENT)
+    if condensation.summary is not None and condensation.summary_event_id in known:
+        taken = (condensation.summary_event_id,)
+        return Rejected(RepairReason.REJECTED_ID_TAKEN, taken, "another event has the summary's id")
+    return None
 
 
 def _whole_units(seeds: Set[int], trackers: Sequence[Tracker]) -> set[int]:

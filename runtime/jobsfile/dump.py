@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
 from runtime.base.durations import format_deadline, format_duration
-from runtime.base.spec.models import BatchBudget, BatchSpec, JobSpec, ToolSpec
+from runtime.base.spec.models import BatchBudget, BatchSpec, Budget, JobSpec, Retry, ToolSpec
 from runtime.base.spec.servers import ServerSpec
 from runtime.jobsfile.condensers import condenser_value
 
@@ -62,26 +62,8 @@ def _job(job: JobSpec) -> dict[str, Any]:
         "workspace": _workspace(job),
         "model": _exact({"name": job.model.name, **job.model.options}),
         "form": job.form,
-        "budget": {
-            "turns": job.budget.turns,
-            "tokens": job.budget.tokens,
-            "usd": job.budget.usd,
-            "wall": format_duration(job.budget.wall_seconds),
-            **(
-                {}
-                if job.budget.deadline is None
-                else {"deadline": format_deadline(job.budget.deadline)}
-            ),
-        },
-        "retry": {
-            "on": list(job.retry.on),
-            "times": job.retry.times,
-            "attempts": job.retry.attempts,
-            **{
-                key: format_duration(getattr(job.retry, key))
-                for key in ("time", "first_byte", "stall")
-            },
-        },
+        "budget": _budget(job.budget),
+        "retry": _retry(job.retry),
         "context_tokens": job.context_tokens,
         "sections": job.sections.model_dump(exclude_none=True),
         "condenser": _exact(condenser_value(job.condenser)),
@@ -115,6 +97,23 @@ def _job(job: JobSpec) -> dict[str, Any]:
     if job.result is not None:
         value["result"] = _exact(job.result)
     return value
+
+
+def _budget(budget: Budget) -> dict[str, Any]:
+    value = {
+        "turns": budget.turns,
+        "tokens": budget.tokens,
+        "usd": budget.usd,
+        "wall": format_duration(budget.wall_seconds),
+    }
+    if budget.deadline is not None:
+        value["deadline"] = format_deadline(budget.deadline)
+    return value
+
+
+def _retry(retry: Retry) -> dict[str, Any]:
+    waits = {key: format_duration(getattr(retry, key)) for key in ("time", "first_byte", "stall")}
+    return {"on": list(retry.on), "times": retry.times, "attempts": retry.attempts, **waits}
 
 
 def _server(server: ServerSpec) -> dict[str, Any]:

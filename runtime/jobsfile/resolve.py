@@ -156,13 +156,10 @@ class Resolver:
                 return getattr(job, key), ("jobs", index, key)
             return getattr(self._defaults, key), ("defaults", key)
 
-        missing = False
-        for key in ("model", "workspace"):
-            if setting(key)[0] is None:
-                missing = True
-                self._problems.add(
-                    ("jobs", index, key), "required key is missing, here and in 'defaults'"
-                )
+        missing = [key for key in ("model", "workspace") if setting(key)[0] is None]
+        for key in missing:
+            place = ("jobs", index, key)
+            self._problems.add(place, "required key is missing, here and in 'defaults'")
         secrets = tuple(setting("secrets")[0])
         tools = self._job_tools(*setting("tools"), secrets)
         servers = self._servers(*setting("mcp"), {tool.name for tool in tools})

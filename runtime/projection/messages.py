@@ -145,21 +145,15 @@ def told(layout: Sequence[Segment], marks: Marks = NO_MARKS, last: Told | None =
     system = [place for place in (last.system if last is not None else ()) if place < same]
     system += [p for p in range(same, len(layout)) if layout[p].role is Role.SYSTEM]
     marked = places.difference(system)
-    opening: list[Message] = []
-    if system:
-        opening.append({"role": "system", "content": text.of([layout[p] for p in system])})
+    told_first = {"role": "system", "content": text.of([layout[p] for p in system])}
+    kept = 0 if last is None else _exchanges_kept(last, same, marked)
     begin, messages, names = 0, list[Message](), list[str]()
     starts: list[int] = []
     before: list[tuple[int, int]] = []
-    if last is not None:
-        # An exchange ends where the next reply begins, and is made again if a mark is put into it,
-        # or was.
-        end = min((same - 1, *marked, *last.marked))
-        kept = max(bisect_right(last.starts, end) - 1, 0)
-        if last.starts and last.starts[kept] <= end:
-            begin, (told_before, named) = last.starts[kept], last.before[kept]
-            messages, names = list(last.rest[:told_before]), list(last.names[:named])
-            starts, before = list(last.starts[:kept]), list(last.before[:kept])
+    if last is not None and kept:
+        begin, (told_before, named) = last.starts[kept - 1], last.before[kept - 1]
+        messages, names = list(last.rest[:told_before]), list(last.names[:named])
+        starts, before = list(last.starts[: kept - 1]), list(last.before[: kept - 1])
     used = set(names)
     for place, reply, answers in _exchanges(layout, begin):
         if reply is not None:
@@ -170,7 +164,7 @@ def told(layout: Sequence[Segment], marks: Marks = NO_MARKS, last: Told | None =
         names += fresh
     return Told(
         layout=layout,
-        opening=tuple(opening),
+        opening=(told_first,) if system else (),
         rest=tuple(messages),
         blocks=text.blocks,
         system=tuple(system),
@@ -179,6 +173,16 @@ def told(layout: Sequence[Segment], marks: Marks = NO_MARKS, last: Told | None =
         names=tuple(names),
         marked=marked,
     )
+
+
+def _exchanges_kept(last: Told, same: int, marked: frozenset[int]) -> int:
+    """Of how many of the last prompt's exchanges the beginning stands where it did, if the first
+    ``same`` segments are those of before; the last of these is made again.
+    """
+    # An exchange ends where the next reply begins, and is made again if a mark is put into it, or
+    # was.
+    end = min((same - 1, *marked, *last.marked))
+    return bisect_right(last.starts, end)
 
 
 def _copy(message: Message) -> Message:

@@ -172,20 +172,19 @@ def make_parts(
         sub_jobs.spawn_job,
         sub_jobs.end_sub_jobs,
     ]
-    through = [
-        HeartbeatInterceptor(),
-        WorkingTime(),
-        Metered(),
-        PlainErrors(),
-        *([Bounds(allowed)] if allowed else []),
-    ]
     of_models: list[Callable[..., Any]] = [
-        model.call_model,
-        model.summarise,
-        summaries.summarise_source,
-        summaries.summarise_group,
+        *(model.call_model, model.summarise),
+        *(summaries.summarise_source, summaries.summarise_group),
     ]
-    return Parts(activities, of_models, [tools.call_tool], through, tools)
+    return Parts(activities, of_models, [tools.call_tool], _through(allowed), tools)
+
+
+def _through(allowed: tuple[Path, ...]) -> list[Interceptor]:
+    """What an activity goes through, the outermost first: so what ``Bounds`` refuses is made plain,
+    and counted, as other errors are.
+    """
+    bounds = [Bounds(allowed)] if allowed else []
+    return [HeartbeatInterceptor(), WorkingTime(), Metered(), PlainErrors(), *bounds]
 
 
 def make_worker(
@@ -212,13 +211,12 @@ def make_worker(
     taken from below the ``allowed`` directories; without any, from wherever an order names.
     """
     parts = make_parts(client, store, allowed, workspaces)
+    versioned = deployment is not None
     worker = Worker(
         client,
         task_queue=task_queue,
         identity=identity,
-        workflows=(
-            [JobWorkflow, BatchWorkflow] if deployment is None else [VersionedJob, VersionedBatch]
-        ),
+        workflows=[VersionedJob, VersionedBatch] if versioned else [JobWorkflow, BatchWorkflow],
         activities=parts.activities,
         workflow_runner=UnsandboxedWorkflowRunner(),
         workflow_task_executor=ThreadPoolExecutor(

@@ -64,15 +64,9 @@ def command(
     writes = [one for one in planned if one.fate in {"take", "merge"}]
     if conflicts:
         writes += [one for one in refused if one.has_markers]
-    done = False
-    if not dry_run:
-        if refused and not conflicts:
-            raise HoldfastError(
-                f"{counted(len(refused), 'path')} changed in {root} where the job changed too:"
-                " nothing was written; --conflicts writes what can be written, with both between"
-                " markers"
-            )
-        done = bool(writes) and _asked(root, len(writes), yes)
+    if refused and not conflicts and not dry_run:
+        raise _conflict(root, len(refused))
+    done = not dry_run and bool(writes) and _asked(root, len(writes), yes)
     if done:
         _write(root, writes)
     if json:
@@ -81,6 +75,13 @@ def command(
         say(f"{counted(len(writes), 'path')} written in {root}")
     if refused:
         raise typer.Exit(1)
+
+
+def _conflict(root: Path, count: int) -> HoldfastError:
+    return HoldfastError(
+        f"{counted(count, 'path')} changed in {root} where the job changed too: nothing was"
+        " written; --conflicts writes what can be written, with both between markers"
+    )
 
 
 def plan(at: At, root: Path, exclude: tuple[str, ...]) -> tuple[Planned, ...]:

@@ -61,16 +61,9 @@ def command(
     first. With --git each commit has its statement as message and its step as a trailer, and comes
     out the same each time, so 'git log -p' and 'git blame' tell what the job did.
     """
-    if directory is None and (git or agent_trace is None):
-        raise InputError("name the DIR to write to, or a FILE with --agent-trace")
-    if kept and (git or directory is None):
-        raise InputError("--kept is of a plain DIR")
+    _check(directory, agent_trace, git=git, kept=kept)
     at = chosen_version(job, run, store)
     tree = _kept(at) if kept else at.of.trees.tree(at.version)
-    if directory is not None:
-        check_empty(directory)
-    if agent_trace is not None and os.path.lexists(agent_trace):
-        raise InputError(f"{agent_trace} is there already: name another file")
     revision = ""
     try:
         if directory is not None:
@@ -80,10 +73,27 @@ def command(
             agent_trace.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{error.filename or directory}: {error.strerror}") from error
-    for place in (directory, agent_trace):
-        if place is not None:
-            told = f"{counted(tree.count, 'file')}, {tree.size:,} bytes in {place}"
-            say(f"{at.of.name}@{at.turn}: {told if place == directory else f'traced in {place}'}")
+    name = f"{at.of.name}@{at.turn}"
+    if directory is not None:
+        say(f"{name}: {counted(tree.count, 'file')}, {tree.size:,} bytes in {directory}")
+    if agent_trace is not None:
+        say(f"{name}: traced in {agent_trace}")
+
+
+def _check(directory: Path | None, agent_trace: Path | None, *, git: bool, kept: bool) -> None:
+    """See that there is something to write, and nothing in its place.
+
+    Raises:
+        InputError: if there is not.
+    """
+    if directory is None and (git or agent_trace is None):
+        raise InputError("name the DIR to write to, or a FILE with --agent-trace")
+    if kept and (git or directory is None):
+        raise InputError("--kept is of a plain DIR")
+    if directory is not None:
+        check_empty(directory)
+    if agent_trace is not None and os.path.lexists(agent_trace):
+        raise InputError(f"{agent_trace} is there already: name another file")
 
 
 def check_empty(directory: Path) -> None:
