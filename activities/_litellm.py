@@ -37,7 +37,8 @@ _lock = Lock()
 _ready: Any = None
 
 _STREAM_ENDS = re.compile(
-    rb"\[DONE\]|message_stop|stop_reason\"\s*:\s*\"|finish_?reason\"\s*:\s*\"|response\.(completed|incomplete|failed)",
+    rb"\[DONE\]|message_stop|stop_reason\"\s*:\s*\"|finish_?reason\"\s*:\s*\""
+    rb"|response\.(completed|incomplete|failed)",
     re.IGNORECASE,
 )
 """What tells that a stream of server-sent events is complete, in the protocols of litellm's

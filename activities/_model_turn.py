@@ -231,7 +231,8 @@ class ModelTurn:
                 answer = await ask(self._in_time(), messages, tools, self._recorder)
             finally:
                 tell(self._recorder.headers)
-        except Exception as error:  # noqa: BLE001 - litellm raises many types; each becomes one of ours
+        # litellm raises many types; each becomes one of ours.
+        except Exception as error:  # noqa: BLE001
             if isinstance(self._recorder.failure, ArchiveError):
                 raise self._recorder.failure from None
             failure = failure_of(error, self._recorder)

@@ -18,7 +18,8 @@ from runtime.base.redaction.shapes import mask_shapes
 MASK = "[masked]"
 
 _NAME = re.compile(
-    r"(key|token|secret|password|passwd|credentials?|authorization|auth|signature|sig|session|cookie)$",
+    r"(key|token|secret|password|passwd|credentials?|authorization|auth|signature|sig"
+    r"|session|cookie)$",
     re.IGNORECASE,
 )
 _SCHEME = re.compile(r"^(bearer|basic|token)\s+", re.IGNORECASE)

@@ -25,7 +25,8 @@ ANTHROPIC_MARKS = 4
 _MILLION = 1_000_000
 
 _PER_TOKEN = re.compile(
-    r"(input_cost|output_cost|cache_creation_input_token_cost)(?:_per_token)?(?:_above_(\d+)k_tokens)?"
+    r"(input_cost|output_cost|cache_creation_input_token_cost)(?:_per_token)?(?:_above_"
+    r"(\d+)k_tokens)?"
 )
 """The table's names for prices of tokens, with the length of prompts from which on some hold."""
 

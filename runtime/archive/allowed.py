@@ -40,7 +40,8 @@ _HEADERS = frozenset(
 )
 _HEADER_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
 _SECRET_NAME = re.compile(
-    r"(^|[_\-.])(key|apikey|token|secret|password|passwd|credentials?|authorization|signature|sig|cookie)$|api_?key"
+    r"(^|[_\-.])(key|apikey|token|secret|password|passwd|credentials?|authorization"
+    r"|signature|sig|cookie)$|api_?key"
     r"|access_key|secret|bearer",
     re.IGNORECASE,
 )

@@ -34,34 +34,41 @@ _DIGEST_BYTES = 32
 HEADER_DICTIONARY = canonical_json(
     [
         {"kind": "definition", "number": 1, "definition": {}},
-        {"kind": "effect", "run": "", "turn": 1, "effect": 0, "value": {"error_type": None, "error_message": ""}},
-        {"kind": "run", "parent": None, "run": "", "started_at": "2026-01-01T00:00:00.000000+00:00", "turn": 1},
+        {"kind": "effect", "run": "", "turn": 1, "effect": 0, "value": {"error_type": None,
+            "error_message": ""}},
+        {"kind": "run", "parent": None, "run": "", "started_at": "2026-01-01T00:00:00.000000+00:00",
+            "turn": 1},
         {
-            "cost_usd": 0.0, "digest": "sha256:", "effects": {}, "ended_at": "2026-01-01T00:00:00.000000+00:00",
-            "execution": None, "kind": "end", "nodes": [], "reason": "finished", "result": None, "status": "succeeded",
+            "cost_usd": 0.0, "digest": "sha256:", "effects": {}, "ended_at":
+            "2026-01-01T00:00:00.000000+00:00", "execution": None, "kind": "end", "nodes": [],
+            "reason": "finished", "result": None, "status": "succeeded",
         },
         {
-            "attempt": {"digest": "sha256:", "key": "/turns/"}, "capture": "wire", "changed": [], "cost_usd": 0.0,
-            "definition": None, "effects": {}, "execution": {"diff": None, "error": None, "result": None, "stderr": "",
-            "stdout": ""}, "finished_at": "2026-01-01T00:00:00.000000+00:00",
-            "headers": {"content-type": "application/json", "date": "", "server": ""}, "keyframe": False, "kind": "step",
-            "nodes": [], "nodes_digest": "sha256:", "parent": {"digest": "sha256:", "key": "/turns/"},
-            "parts": [["response", 1, 1], ["chunks", 1, 1]], "reply": {"finish_reason": "tool_calls", "refusal": None,
-            "response_id": "chatcmpl-", "text": "", "thinking": [], "tokens": 1, "tool_calls": [{"arguments":
-            "{\"code\":\"", "id": "call_", "name": "python"}]}, "reset_event_id": 1, "response": {"bytes": 1, "digest":
-            "sha256:"}, "run": "", "started_at": "2026-01-01T00:00:00.000000+00:00", "status_code": 200, "turn": 1,
-            "usage": {"cache_read": 0, "cache_write": 0, "completion": 1, "prompt": 1, "reported": True},
+            "attempt": {"digest": "sha256:", "key": "/turns/"}, "capture": "wire", "changed": [],
+            "cost_usd": 0.0, "definition": None, "effects": {}, "execution": {"diff": None, "error":
+            None, "result": None, "stderr": "", "stdout": ""}, "finished_at":
+            "2026-01-01T00:00:00.000000+00:00", "headers": {"content-type": "application/json",
+            "date": "", "server": ""}, "keyframe": False, "kind": "step", "nodes": [],
+            "nodes_digest": "sha256:", "parent": {"digest": "sha256:", "key": "/turns/"}, "parts":
+            [["response", 1, 1], ["chunks", 1, 1]], "reply": {"finish_reason": "tool_calls",
+            "refusal": None, "response_id": "chatcmpl-", "text": "", "thinking": [], "tokens": 1,
+            "tool_calls": [{"arguments": "{\"code\":\"", "id": "call_", "name": "python"}]},
+            "reset_event_id": 1, "response": {"bytes": 1, "digest": "sha256:"}, "run": "",
+            "started_at": "2026-01-01T00:00:00.000000+00:00", "status_code": 200, "turn": 1,
+            "usage": {"cache_read": 0, "cache_write": 0, "completion": 1, "prompt": 1, "reported":
+            True},
         },
         {
-            "base": "/turns/", "capture": "wire", "delta": [["keep", 0, 1], ["add", 1], ["reply"]], "depth": 1,
-            "headers": {"accept": "application/json", "content-type": "application/json", "user-agent": ""},
-            "kind": "attempt", "layout": {"bytes": 1, "digest": "sha256:", "segments": 1}, "level": 0, "method": "POST",
-            "model": {"api_base": "https://api.openai.com/v1", "name": "openai/gpt-", "temperature": 0}, "number": 1,
-            "parent": {"digest": "sha256:", "key": "/turns/00000/0000001.step"},
-            "parts": [["recipe", 1, 1], ["wire", 1, 1], ["layout", 1, 1]], "previous": None,
-            "request": {"bytes": 1, "digest": "sha256:"}, "run": "", "sources": None,
-            "started_at": "2026-01-01T00:00:00.000000+00:00", "temporal_attempt": 1, "turn": 1,
-            "url": "https://api.openai.com/v1/chat/completions",
+            "base": "/turns/", "capture": "wire", "delta": [["keep", 0, 1], ["add", 1], ["reply"]],
+            "depth": 1, "headers": {"accept": "application/json", "content-type":
+            "application/json", "user-agent": ""}, "kind": "attempt", "layout": {"bytes": 1,
+            "digest": "sha256:", "segments": 1}, "level": 0, "method": "POST", "model": {"api_base":
+            "https://api.openai.com/v1", "name": "openai/gpt-", "temperature": 0}, "number": 1,
+            "parent": {"digest": "sha256:", "key": "/turns/00000/0000001.step"}, "parts":
+            [["recipe", 1, 1], ["wire", 1, 1], ["layout", 1, 1]], "previous": None, "request":
+            {"bytes": 1, "digest": "sha256:"}, "run": "", "sources": None, "started_at":
+            "2026-01-01T00:00:00.000000+00:00", "temporal_attempt": 1, "turn": 1, "url":
+            "https://api.openai.com/v1/chat/completions",
         },
     ]
 )  # fmt: skip

@@ -41,7 +41,8 @@ from urllib.parse import quote, unquote
 from runtime.base.values import JobKey
 
 _TURN_KEY = re.compile(
-    r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/\d+/(?P<turn>\d+)\.(?P<kind>attempt|step|effect|failure|exchange|checkpoint)(-(?P<number>\d+))?"
+    r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/\d+/(?P<turn>\d+)\.(?P<kind>attempt"
+    r"|step|effect|failure|exchange|checkpoint)(-(?P<number>\d+))?"
 )
 
 

@@ -43,5 +43,6 @@ def _folders(below: str) -> list[str]:
         return sorted(
             one.name for one in os.scandir(root / below) if one.is_dir() and one.name[0] not in "._"
         )
-    except Exception:  # noqa: BLE001 - whatever is wrong is told by the command itself, not while its name is typed
+    # Whatever is wrong is told by the command itself, not while its name is typed.
+    except Exception:  # noqa: BLE001
         return []

@@ -176,7 +176,8 @@ def main(arguments: Sequence[str]) -> int:
     except HoldfastError as error:
         _report(str(error))
         return error.exit_code
-    except Exception as error:  # noqa: BLE001 - the last resort: a user never sees a traceback unasked
+    # The last resort: a user never sees a traceback unasked.
+    except Exception as error:  # noqa: BLE001
         what = one_line(f"unexpected {type(error).__name__}: {error}")
         _report(f"{what} ({DEBUG}=1 shows the traceback)")
         return 1

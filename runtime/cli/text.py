@@ -10,10 +10,13 @@ import re
 
 _UNSAFE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: ECMA-48 section 5.4
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC
+    # OSC, DCS, SOS, PM, APC
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]"  # every other escape sequence
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"  # C0 but for tab and line feed, delete, C1; what is left of broken sequences
-    r"|[\u202a-\u202e\u2066-\u2069]"  # bidirectional embeddings, overrides, isolates: Unicode annex 9
+    # C0 but for tab and line feed, delete, C1; what is left of broken sequences
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+    # bidirectional embeddings, overrides, isolates: Unicode annex 9
+    r"|[\u202a-\u202e\u2066-\u2069]"
 )
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 

@@ -1,4 +1,5 @@
-"""The model-facing functions and methods, defined once: calls are bound by them, stubs and contract are made from them.
+"""The model-facing functions and methods, defined once: calls are bound by them, stubs and contract
+are made from them.
 
 Every method has two spellings, ``SetLod`` and ``set_lod``; the definition holds the first.
 """
@@ -49,7 +50,9 @@ class Signature:
     doc: str
 
     def python(self) -> inspect.Signature:
-        """The signature that binds calls; defaults are the texts' marker ``...``, left to the handler."""
+        """The signature that binds calls; defaults are the texts' marker ``...``, left to the
+        handler.
+        """
         kinds = {
             Kind.NORMAL: inspect.Parameter.POSITIONAL_OR_KEYWORD,
             Kind.KEYWORD: inspect.Parameter.KEYWORD_ONLY,
@@ -92,7 +95,8 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-# Not Literals: a variable of an earlier statement is known to the checker as ``str``, and would be refused.
+# Not Literals: a variable of an earlier statement is known to the checker as ``str``, and would be
+# refused.
 _FREQ = "str | tuple[Any, ...]"
 _MODE = "str | None"
 _LOD = Parameter("lod", "int | None", "None")
@@ -324,7 +328,9 @@ GROUP_ATTRIBUTES: Mapping[str, str] = {**NODE_ATTRIBUTES, "members": f"list[{_NO
 
 @dataclass(frozen=True)
 class Handle:
-    """A kind of node as the model knows it: its handle's class, the attributes with their types, the methods."""
+    """A kind of node as the model knows it: its handle's class, the attributes with their types,
+    the methods.
+    """
 
     name: str
     attributes: Mapping[str, str]
@@ -339,7 +345,9 @@ HANDLES: Mapping[str, Handle] = {
 
 
 NAMES: frozenset[str] = frozenset(s.name for s in (*FUNCTIONS, CONDENSE, FINISH)) | {"All"}
-"""What statements can call or name without importing it, beside Python's builtins and the job's tools."""
+"""What statements can call or name without importing it, beside Python's builtins and the job's
+tools.
+"""
 
 HAND_NAMES: frozenset[str] = frozenset(s.name for s in HANDS)
 """What only statements of such jobs can call."""

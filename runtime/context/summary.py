@@ -41,8 +41,10 @@ LEAST_WRITTEN = 40
 
 _STRUCTURE = re.compile(
     r"""\s*(?:
-        (?:export\s+|public\s+|private\s+|protected\s+|internal\s+|static\s+|abstract\s+|final\s+|async\s+|pub(?:\([^)]*\))?\s+|default\s+)*
-        (?:def|class|function|interface|struct|enum|impl|trait|type|func|fn|mod|module|namespace|package|record)\s+\S
+        (?:export\s+|public\s+|private\s+|protected\s+|internal\s+|static\s+|abstract\s+|final\s+
+           |async\s+|pub(?:\([^)]*\))?\s+|default\s+)*
+        (?:def|class|function|interface|struct|enum|impl|trait|type|func|fn|mod|module|namespace
+           |package|record)\s+\S
         | \#{1,6}\s+\S | [=\-~^]{4,}\s*$ | \[[^\]]+\]\s*$ | [A-Z_][A-Z0-9_]*\s*=\s*\S
     )""",
     re.VERBOSE,

@@ -83,7 +83,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (
         (
             r"No module named"
-            r" '(subprocess|threading|multiprocessing|socket|concurrent|tempfile|shutil|logging|argparse|pickle|sqlite3)(\.\w+)*'.*"
+            r" '(subprocess|threading|multiprocessing|socket|concurrent|tempfile|shutil|logging"
+            r"|argparse|pickle|sqlite3)(\.\w+)*'.*"
         ),
         (
             r"No module named '\1': a statement has no processes, threads, network or files to"

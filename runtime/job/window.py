@@ -13,12 +13,24 @@ MARGIN = 0.95
 _N = r"([\d,]{3,})(?:\.0)?"
 _SIZES = (
     (re.compile(rf"{_N} tokens? ?> ?{_N}", re.I | re.S), (2, 1)),
-    (re.compile(rf"maximum (?:\w+ )?length (?:is|of) {_N}.{{0,80}}?(?:requested|resulted in|contains|has) (?:about )?{_N}",
-                re.I | re.S), (1, 2)),
-    (re.compile(rf"(?:length|count)(?: of| is)? \(?{_N}\)?.{{0,40}}(?:longer than|exceeds|exceed|less than).{{0,60}}?{_N}",
-                re.I | re.S), (2, 1)),
+    (
+        re.compile(
+            rf"maximum (?:\w+ )?length (?:is|of) {_N}.{{0,80}}?(?:requested|resulted in"
+            rf"|contains|has) (?:about )?{_N}",
+            re.I | re.S,
+        ),
+        (1, 2),
+    ),
+    (
+        re.compile(
+            rf"(?:length|count)(?: of| is)? \(?{_N}\)?.{{0,40}}(?:longer than|exceeds|exceed"
+            rf"|less than).{{0,60}}?{_N}",
+            re.I | re.S,
+        ),
+        (2, 1),
+    ),
     (re.compile(rf"(?:total|prompt) length {_N}.{{0,80}}context length {_N}", re.I | re.S), (2, 1)),
-)  # fmt: skip
+)
 """How OpenAI, Anthropic and most servers of open models name the limit and the prompt's size."""
 
 

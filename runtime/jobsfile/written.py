@@ -91,8 +91,10 @@ SET_BY_HOLDFAST = frozenset(
 """Arguments of the litellm call that a jobs file may not give, since the model activity does."""
 
 _SECRET_KEY = re.compile(
-    r"(^|_)(api_?key|apikey|password|secret|credentials?|authorization|access_key|access_key_id|private_key)($|_)"
-    r"|(^|_)(api|auth|access|session|bearer|ad|hf|id|refresh|security)_token$|^token$|^(x_api_key|cookie|proxy_authorization)$"
+    r"(^|_)(api_?key|apikey|password|secret|credentials?|authorization|access_key"
+    r"|access_key_id|private_key)($|_)"
+    r"|(^|_)(api|auth|access|session|bearer|ad|hf|id|refresh|security)_token$|^token$"
+    r"|^(x_api_key|cookie|proxy_authorization)$"
 )
 
 

@@ -111,7 +111,8 @@ def bound(tool: Tool, args: list[Any], kwargs: dict[str, Any]) -> Call | Outcome
         return Call(tool, tool.bind(*args, **kwargs))
     except ValidationError as error:
         return _bad_arguments(tool, error)
-    except Exception as error:  # noqa: BLE001 a validator of the tool's own types may raise anything
+    # A validator of the tool's own types may raise anything.
+    except Exception as error:  # noqa: BLE001
         return failure(error)
 
 

@@ -200,7 +200,8 @@ def _binder(signature: inspect.Signature, target: str) -> Callable[..., Argument
         return Arguments(args, kwargs)
 
     bind.__name__ = bind.__qualname__ = target.partition(":")[2]
-    bind.__signature__ = signature.replace(return_annotation=Arguments)  # type: ignore[attr-defined]
+    made = signature.replace(return_annotation=Arguments)
+    bind.__signature__ = made  # type: ignore[attr-defined]
     bind.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
     try:
         return validate_call(bind)

@@ -91,7 +91,8 @@ class DirectoryStore:
         """See ``ObjectStore``."""
         path = self._name(key)
         try:
-            with open(path, "rb", buffering=0) as file:  # noqa: PTH123 a Path costs as much as reading
+            # A Path costs as much as reading.
+            with open(path, "rb", buffering=0) as file:  # noqa: PTH123
                 return file.readall()
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             raise ObjectMissing(f"the archive has no object {key} (in {self.root})") from None

@@ -54,20 +54,38 @@ _IS = rf"{_QUOTE}\s*[:=]\s*{_QUOTE}"
 """Between a name and its value, in JSON, YAML, headers, Python and shells."""
 
 SHAPES = (
-    _shape("private-key", r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?-----END [A-Z0-9 ]*PRIVATE KEY-----", "PRIVATE KEY-----"),
+    _shape(
+        "private-key",
+        r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?-----END [A-Z0-9 ]*PRIVATE KEY-----",
+        "PRIVATE KEY-----",
+    ),
     # OpenAI, Anthropic, OpenRouter and others. A digit is asked for: "sk-" begins names in style
     # sheets too.
     _shape("api-key", rf"\bsk-[A-Za-z_-]*[0-9]{_BASE}*", "sk-"),
     _shape("api-key", rf"\b(?:gsk_|xai-){_BASE}{{32,}}", "gsk_", "xai-"),
     _shape("aws-access-key-id", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", "AKIA", "ASIA"),
-    _shape("aws-secret-key", rf"(?i)secret_?access_?key{_IS}([A-Za-z0-9/+]{{40}})", "ecret", "ECRET"),
-    _shape("github-token", r"\bgh[pousr]_[A-Za-z0-9]{36,}\b", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    _shape(
+        "aws-secret-key", rf"(?i)secret_?access_?key{_IS}([A-Za-z0-9/+]{{40}})", "ecret", "ECRET"
+    ),
+    _shape(
+        "github-token", r"\bgh[pousr]_[A-Za-z0-9]{36,}\b", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"
+    ),
     _shape("github-token", r"\bgithub_pat_[A-Za-z0-9_]{50,}", "github_pat_"),
     _shape("gitlab-token", rf"\bglpat-{_BASE}{{20,}}", "glpat-"),
     _shape("slack-token", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}", "xox"),
-    _shape("slack-webhook", r"\bhooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]{20,})", "hooks.slack.com/"),
-    _shape("discord-webhook", rf"\bdiscord(?:app)?\.com/api/(?:v[0-9]+/)?webhooks/([0-9]+/{_BASE}{{20,}})", "/webhooks/"),
-    _shape("teams-webhook", r"\bwebhook\.office\.com/([A-Za-z0-9/@_-]{20,})", "webhook.office.com/"),
+    _shape(
+        "slack-webhook",
+        r"\bhooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]{20,})",
+        "hooks.slack.com/",
+    ),
+    _shape(
+        "discord-webhook",
+        rf"\bdiscord(?:app)?\.com/api/(?:v[0-9]+/)?webhooks/([0-9]+/{_BASE}{{20,}})",
+        "/webhooks/",
+    ),
+    _shape(
+        "teams-webhook", r"\bwebhook\.office\.com/([A-Za-z0-9/@_-]{20,})", "webhook.office.com/"
+    ),
     _shape("google-api-key", rf"\bAIza{_BASE}{{35,}}", "AIza"),
     _shape("google-token", rf"\bya29\.{_BASE}{{20,}}", "ya29."),
     _shape("huggingface-token", r"\bhf_[A-Za-z0-9]{30,}\b", "hf_"),
@@ -76,12 +94,41 @@ SHAPES = (
     _shape("npm-token", r"\bnpm_[A-Za-z0-9]{36}\b", "npm_"),
     _shape("pypi-token", rf"\bpypi-AgEI{_BASE}{{50,}}", "pypi-AgEI"),
     _shape("jwt", rf"\beyJ{_BASE}{{10,}}\.eyJ{_BASE}{{10,}}\.{_BASE}{{10,}}", "eyJ"),
-    _shape("url-password", r"""\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>\[\]]*:([^\s/@"'<>{}$%][^\s/@"'<>]*)@""", "://"),
-    _shape("url-token", r"""(?i)[?&](?:[a-z]+[_-])*(?:token|api_?key|secret|password|passwd|signature|sig)=([^\s&#"'<>`\\]{8,})""", "=",),
-    _shape("authorization", rf"(?i)\bauthorization{_IS}(?:bearer|basic|token|bot)\s+([a-z0-9._~+/=-]{{8,}})", "uthorization", "UTHORIZATION"),
-    _shape("x-api-key", rf"""(?i)(?:^|[\s"'{{,])(?:x-api-key|api-key|x-auth-token){_IS}([a-z0-9._~+/=-]{{16,}})""", "-key", "-Key", "-KEY", "-oken", "-Token", "-token"),
-    _shape("cookie", r"""(?i)\b(?:set-)?cookie\\?["']?\s*:\s*\\?["']?([^\s=;:"',\\]+=[^\r\n"'\\]{8,})""", "ookie", "OOKIE"),
-)  # fmt: skip
+    _shape(
+        "url-password",
+        r"""\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>\[\]]*:([^\s/@"'<>{}$%][^\s/@"'<>]*)@""",
+        "://",
+    ),
+    _shape(
+        "url-token",
+        r"""(?i)[?&](?:[a-z]+[_-])*(?:token|api_?key|secret|password|passwd|signature"""
+        r"""|sig)=([^\s&#"'<>`\\]{8,})""",
+        "=",
+    ),
+    _shape(
+        "authorization",
+        rf"(?i)\bauthorization{_IS}(?:bearer|basic|token|bot)\s+([a-z0-9._~+/=-]{{8,}})",
+        "uthorization",
+        "UTHORIZATION",
+    ),
+    _shape(
+        "x-api-key",
+        rf"""(?i)(?:^|[\s"'{{,])(?:x-api-key|api-key"""
+        rf"""|x-auth-token){_IS}([a-z0-9._~+/=-]{{16,}})""",
+        "-key",
+        "-Key",
+        "-KEY",
+        "-oken",
+        "-Token",
+        "-token",
+    ),
+    _shape(
+        "cookie",
+        r"""(?i)\b(?:set-)?cookie\\?["']?\s*:\s*\\?["']?([^\s=;:"',\\]+=[^\r\n"'\\]{8,})""",
+        "ookie",
+        "OOKIE",
+    ),
+)
 _LEAST = {"api-key": 23}
 """The fewest characters of what is a key, where the pattern does not say."""
 

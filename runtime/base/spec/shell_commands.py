@@ -15,7 +15,8 @@ MOST_PARTS = 1_000
 _REDIRECTION = re.compile(r"\d*[<>]&[\d-]|&>+")
 _BETWEEN = re.compile(r"[;&|\n()`]")
 _BEFORE = re.compile(
-    r"""^(?:(?:\$|!|\{|then|do|else|elif|if|while|until|time|exec|command|builtin|nohup|env|sudo)\s+"""
+    r"""^(?:(?:\$|!|\{|then|do|else|elif|if|while|until|time|exec|command|builtin"""
+    r"""|nohup|env|sudo)\s+"""
     r"""|[A-Za-z_]\w*=(?:"[^"]*"|'[^']*'|[^\s"'])*\s+)+"""
 )
 """What may stand before the name of what is run."""

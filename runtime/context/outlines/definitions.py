@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from runtime.context.outlines.items import VALUE_CHARS, Item, one_line
 
 _DEFINITION = re.compile(
-    r"\s{0,12}(?:(?:export|default|public|private|protected|internal|static|final|abstract|async|pub(?:\([a-z]{1,9}\))?"
+    r"\s{0,12}(?:(?:export|default|public|private|protected|internal|static|final"
+    r"|abstract|async|pub(?:\([a-z]{1,9}\))?"
     r"|unsafe|extern|virtual|override|sealed|partial|declare|inline|const)\s+){0,6}"
-    r"(?:class|interface|struct|enum|trait|impl|fn|func|function|def|module|namespace|type|record|protocol|object"
+    r"(?:class|interface|struct|enum|trait|impl|fn|func|function|def|module|namespace"
+    r"|type|record|protocol|object"
     r"|macro_rules!|package|union)\b\s*[\w$(<*]"
 )
 _C_FUNCTION = re.compile(r"[A-Za-z_][\w:<>,*&~\[\] ]{0,120}\([^;]{0,160}$")

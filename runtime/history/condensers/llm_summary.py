@@ -32,10 +32,11 @@ CACHE_READ_PRICE = 0.1
 INSTRUCTION_TOKENS = 200
 SMALLEST_BUDGET = 256
 INSTRUCTION = """\
-Write a summary of the stretch of an agent's work that is given {where}. It will stand in the agent's context in place \
-of that stretch, so say all that the work needs from here on: what the user asked and decided, what was found out, \
-which files and names matter and what state they are in, what was tried and how it ended, what is still to be done. \
-Keep exact names, paths, numbers and error messages. Write at most {tokens} tokens, plain text, and nothing else."""
+Write a summary of the stretch of an agent's work that is given {where}. It will stand in the \
+agent's context in place of that stretch, so say all that the work needs from here on: what the \
+user asked and decided, what was found out, which files and names matter and what state they are \
+in, what was tried and how it ended, what is still to be done. Keep exact names, paths, numbers \
+and error messages. Write at most {tokens} tokens, plain text, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
