@@ -498,12 +498,15 @@ again."""
 _SUB_JOBS = """\
 # Sub-jobs
 {name}({shape}) -> ViewHandle: {doc}
-    A sub-job works by itself, beside this job, with the same tools and {files}. It knows nothing of this conversation: \
-goal says all that it needs. result is the JSON Schema of what it is to finish with.
-    turns, tokens and usd are lent to it from this job's budget: {turns} turns, {tokens:,} tokens and ${usd:.2f} where less is not left, or what \
-the call says; what it has not spent when it ends comes back. A tenth of the budget, and two turns, cannot be lent.
-    The view shows its status, result and turns. It is read every two minutes and when the sub-job ends, and is paused from then on. \
-wait_for(a, b) sleeps until one of them ends, and returns at once if all have. At most {most}; those that are still open when this job ends are cancelled."""
+    A sub-job works by itself, beside this job, with the same tools and {files}. It knows nothing \
+of this conversation: goal says all that it needs. result is the JSON Schema of what it is to \
+finish with.
+    turns, tokens and usd are lent to it from this job's budget: {turns} turns, {tokens:,} tokens \
+and ${usd:.2f} where less is not left, or what the call says; what it has not spent when it ends \
+comes back. A tenth of the budget, and two turns, cannot be lent.
+    The view shows its status, result and turns. It is read every two minutes and when the sub-job \
+ends, and is paused from then on. wait_for(a, b) sleeps until one of them ends, and returns at \
+once if all have. At most {most}; those that are still open when this job ends are cancelled."""
 
 
 def _sub_jobs(spawn: Spawn, *, own_files: bool) -> str:

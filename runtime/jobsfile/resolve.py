@@ -172,7 +172,6 @@ class Resolver:
         if writable is None:
             self._check_files(tools, setting("tools")[1])
         approvals = self._approvals(*setting("approvals"), tools, servers, writable)
-        redact = _redaction(setting("redact")[0], writable, secrets)
         form = setting("form")[0]
         return JobSpec(
             id=job.id,
@@ -195,7 +194,7 @@ class Resolver:
             summary_model=self._summary_model(*setting("summary_model")),
             urls=tuple(setting("urls")[0]),
             projection=ProjectionPolicy(setting("projection")[0]),
-            redact=self._same(redact),
+            redact=self._same(_redaction(setting("redact")[0], writable, secrets)),
             check=self._check(*setting("check"), secrets),
             spawn=self._spawn(*setting("spawn")),
         )

@@ -137,8 +137,7 @@ def make_parts(
     What jobs change is laid out below ``workspaces``, by default in the state directory.
     """
     versions = Versions(Checkouts(workspaces or state_home().workspaces, Trees(store)))
-    model = ModelActivities(store, versions.forget)
-    tools = ToolActivities(store)
+    model, tools = ModelActivities(store, versions.forget), ToolActivities(store)
     workspace = WorkspaceActivities(store=store, versions=versions, hosts=tools.hosts)
     hands = HandsActivities(store, versions, tools.hosts)
     summaries = SummaryActivities(store, workspace, model)
