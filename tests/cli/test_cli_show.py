@@ -178,12 +178,18 @@ def test_a_job_in_flight_is_shown_told_and_cancelled(cli: CommandLine) -> None:
 
 
 def test_a_scripted_model_has_no_wire(cli: CommandLine) -> None:
-    """Its record is the request as handed over, and a note on stderr says so."""
+    """Its record is the request as handed over, and each command that tells of it says so."""
     cli.write("one.yaml", script("finish(1)"))
     assert cli("run", cli.jobs("id: handed, model: scripted/one.yaml", batch="nowire")).code == 0
     shown = cli("show", "handed@1", "--part", "wire")
     assert json.loads(shown.out)["model"] == f"scripted/{cli.path}/one.yaml"
     assert shown.err.startswith("these bytes went over no wire")
+    compared = cli("diff", "handed@1", "handed@1", "--wire")
+    assert compared.err.startswith("the bytes of nowire/handed@1 went over no wire")
+    logged = cli("log", "handed")
+    assert logged.err == "not captured on the wire: 1 turn (handed-over)\n"
+    assert cli("log", "handed", "--json").json()["turns"][0]["capture"] == "handed-over"
+    assert "holds the request as handed over" in cli("verify", "handed").out
 
 
 @pytest.mark.parametrize(
