@@ -24,7 +24,7 @@ from tests.kill.oracle import differences
 from tests.kill.scene import Plot
 
 BLOCK = "kills"
-KILLS, JOBS, SEED = 1_000, 8, 1_000
+KILLS, JOBS, SEED = 1_000, 20, 1_000
 ANYWHERE = 10
 """One strike of so many hits anywhere."""
 
@@ -54,7 +54,7 @@ def cells(name: str, made: Survived, differing: int) -> tuple[str, ...]:
 def measure(path: Path, kills: int, jobs: int) -> str:
     """Strike the jobs; the table."""
     each = kills // jobs
-    plot = Plot(each * 3 + 20, context_tokens=8_000, run_events=400)
+    plot = Plot(each * 2 + 40, context_tokens=8_000, run_events=400)
     with ThreadPoolExecutor(jobs + 1) as pool:
         alone = pool.submit(experiments.undisturbed, path / "alone", plot)
         struck = [

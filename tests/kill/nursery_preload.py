@@ -1,11 +1,35 @@
-"""What the process loads from which commands are forked: all that a worker imports."""
+"""What the process loads from which commands are forked: all that a worker imports and makes as it
+starts, with what litellm loads in the first call.
 
-import runtime.cli.main
-import runtime.cli.run
-import runtime.cli.running
-import runtime.worker.worker
+The garbage collector looks through none of it again, in any fork.
+"""
+
+import gc
+from importlib import import_module
+
+import typer
+
 from activities.model import warm
+from activities.prices import mode_of
+from runtime.base.tokens import DEFAULT_ENCODING, encoding
+from runtime.cli.main import app
 
-__all__ = ["runtime"]
+LOADED = (
+    "benchmarks.kills",
+    "litellm.llms.openai.common_utils",
+    "litellm.proxy.openai_files_endpoints.common_utils",
+    "openai.resources",
+    "runtime.cli.running",
+    "runtime.client.preflight",
+    "runtime.jobsfile.load",
+    "runtime.worker.worker",
+)
 
 warm()
+for module in LOADED:
+    import_module(module)
+typer.main.get_command(app)
+mode_of("openai/local")
+encoding(DEFAULT_ENCODING).count("")
+gc.collect()
+gc.freeze()

@@ -212,6 +212,11 @@ class Scene:
         found = [int(path.name[:7]) for bucket in buckets[-2:] for path in bucket.glob("*.step")]
         return max(found, default=0)
 
+    def turn_folders(self) -> list[Path]:
+        """The folders of the job's runs, in which its turns are archived."""
+        turns = self.home.archive / BATCH / JOB / "turns"
+        return list(turns.iterdir()) if turns.exists() else []
+
     def tool_runs(self) -> list[int]:
         """The turns whose statement's tool ran, in order, once for each run."""
         path = self.path / "tool-runs"

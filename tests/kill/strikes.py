@@ -98,9 +98,8 @@ class Strike:
             case Mark.ATTEMPT | Mark.STEP:
                 ending = "attempt-001" if self.mark is Mark.ATTEMPT else "step"
                 return any(
-                    scene.home.archive.glob(
-                        f"*/*/turns/*/{self.turn // 100:05d}/{self.turn:07d}.{ending}"
-                    )
+                    (run / f"{self.turn // 100:05d}" / f"{self.turn:07d}.{ending}").exists()
+                    for run in scene.turn_folders()
                 )
             case Mark.CONTINUES:
                 folders = scene.home.archive.glob("*/*/turns/*/*")
