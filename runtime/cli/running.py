@@ -34,6 +34,7 @@ from runtime.client.forks import resume_lost
 from runtime.client.limits import routes_of
 from runtime.client.lost import refuse_lost
 from runtime.client.plans import JobPlan, Plan, Start
+from runtime.client.restarts import through_restarts
 from runtime.client.watch import POLL_SECONDS, Ended, Retried, Silent, Watch
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
@@ -261,7 +262,10 @@ async def _run(
             # From here on jobs run: an interrupt lets the calls in flight end.
             interrupts.patient = True
             reporter.waiting("submitting the jobs and waiting for their first turn")
-            await control.submit(plan)
+            if connection.embedded is None:
+                await control.submit(plan)
+            else:
+                await through_restarts(lambda: control.submit(plan))
             watching = asyncio.create_task(
                 tell_of_full_disks(_written(connection, store), note, request.again), name="disks"
             )
