@@ -19,7 +19,6 @@ from pathlib import Path
 from benchmarks.blocks import hand_over
 from tests.kill import experiments, strikes
 from tests.kill.experiments import Survived
-from tests.kill.nursery import forked
 from tests.kill.oracle import differences
 from tests.kill.scene import Plot
 
@@ -63,7 +62,6 @@ def measure(path: Path, kills: int, jobs: int) -> str:
                 path / f"struck-{number}",
                 strikes.many_strikes(SEED + number, each, ANYWHERE),
                 plot,
-                forked,
             )
             for number in range(1, jobs + 1)
         ]

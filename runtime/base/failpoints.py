@@ -3,8 +3,8 @@
 ``HOLDFAST_FAILPOINT="name"`` or ``"name:3"`` kills at the first or third time that ``name`` is
 passed. ``HOLDFAST_FAILPOINT_ONCE=PATH`` makes it happen once across restarts: the file is created
 before the kill, and a process that finds it does nothing. Without the variable a fail point costs
-one comparison. The environment is read once, when this module is imported. The idea is from
-dbos-inc/dbos-transact-py.
+one comparison. The environment is read when this module is imported, and by ``arm``. The idea is
+from dbos-inc/dbos-transact-py.
 """
 
 from __future__ import annotations
@@ -12,12 +12,24 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
-_name, _, _nth = os.environ.get("HOLDFAST_FAILPOINT", "").partition(":")
-_remaining = int(_nth) if _nth else 1
-_once = os.environ.get("HOLDFAST_FAILPOINT_ONCE")
+_name = ""
+_remaining = 0
+_once: str | None = None
 _lock = threading.Lock()
+
+
+def arm(environment: Mapping[str, str]) -> None:
+    """Arm the fail point that the environment names, and no other."""
+    global _name, _remaining, _once
+    _name, _, nth = environment.get("HOLDFAST_FAILPOINT", "").partition(":")
+    _remaining = int(nth) if nth else 1
+    _once = environment.get("HOLDFAST_FAILPOINT_ONCE")
+
+
+arm(os.environ)
 
 
 def failpoint(name: str) -> None:

@@ -1,11 +1,10 @@
-"""The S3 server is away for half a minute in mid-job: Temporal tries again, and the job goes on as
-if nothing had been.
+"""The S3 server is away in mid-job: Temporal tries again and again, and the job goes on as if
+nothing had been.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
 from pathlib import Path
 
@@ -25,7 +24,9 @@ from tests.workflow.stage import Stage
 
 pytestmark = [pytest.mark.s3, pytest.mark.server, pytest.mark.kill]
 
-AWAY_SECONDS = 30.0
+FAILURES = 3
+"""How often what needs the archive fails until the server is back."""
+
 TURNS = 6
 
 
@@ -36,11 +37,9 @@ async def failed_attempts(handle: WorkflowHandle) -> int:
 
 
 @pytest.mark.usefixtures("aws")
-async def test_a_job_outlives_thirty_seconds_without_its_archive(
-    s3_server: S3Server, tmp_path: Path
-) -> None:
-    """Killed while a job runs and started again after half a minute: the job ends as it would have,
-    and verifies clean.
+async def test_a_job_outlives_an_outage_of_its_archive(s3_server: S3Server, tmp_path: Path) -> None:
+    """Killed while a job runs and started again when calls have failed: the job ends as it would
+    have, and verifies clean.
     """
     binary = installed_binary()
     assert binary is not None
@@ -61,10 +60,7 @@ async def test_a_job_outlives_thirty_seconds_without_its_archive(
                 await asyncio.sleep(0.05)
             s3_server.kill()
             try:
-                stopped = time.monotonic()
-                while (  # noqa: ASYNC110 no event tells
-                    time.monotonic() - stopped < AWAY_SECONDS or not await failed_attempts(handle)
-                ):
+                while await failed_attempts(handle) < FAILURES:  # noqa: ASYNC110 no event tells
                     await asyncio.sleep(0.5)
             finally:
                 await asyncio.to_thread(s3_server.start)

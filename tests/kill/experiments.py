@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.kill import failpoints, strikes
 from tests.kill.failpoints import GROUPS
+from tests.kill.nursery import forked
 from tests.kill.oracle import (
     Moment,
     between_runs,
@@ -23,13 +24,15 @@ from tests.kill.oracle import (
     record,
 )
 from tests.kill.policy import FAILS_AT
-from tests.kill.processes import Launch, holdfast
 from tests.kill.scene import HistorySize, Plot, Scene
 from tests.kill.strikes import Later, Strike, Victim
 
-AT_ONCE = 4
+AT_ONCE = 8
 """Experiments at a time: they mostly wait for the timeouts by which the server learns of a
 death.
+
+Commands that are killed are forked; jobs that nobody kills, to which they are compared, are those
+of the command itself.
 """
 
 UNDISTURBED = "undisturbed"
@@ -154,7 +157,7 @@ def undisturbed(
 
 def fail_points(path: Path, points: Sequence[str], plot: Plot) -> Survived:
     """A job that dies at each of the fail points in turn."""
-    with Scene.open(path, plot) as scene:
+    with Scene.open(path, plot, forked) as scene:
         moments = []
         for point in points:
             process = scene.start(failpoint=point)
@@ -168,13 +171,11 @@ def fail_points(path: Path, points: Sequence[str], plot: Plot) -> Survived:
         return _survived(scene, moments, kills=len(moments))
 
 
-def struck(
-    path: Path, planned: Sequence[Strike | Later], plot: Plot, launch: Launch = holdfast
-) -> Survived:
+def struck(path: Path, planned: Sequence[Strike | Later], plot: Plot) -> Survived:
     """A job that is struck again and again; the command is given anew whenever its process was
     killed.
     """
-    with Scene.open(path, plot, launch) as scene:
+    with Scene.open(path, plot, forked) as scene:
         moments = []
         scene.start()
         for plan in planned:

@@ -1,16 +1,19 @@
-"""Commands forked from a process that has loaded everything, for experiments of very many kills.
+"""Commands forked from a process that has loaded everything, for experiments of many kills.
 
-Half of what a killed worker costs this machine is the import of libraries, which is the same each
+Most of what a killed worker costs a machine is the import of libraries, which is the same each
 time. A forked command is a process of its own all the same: it has its own server connection,
 interpreters and threads, none of which exist before the fork.
 """
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -19,6 +22,11 @@ from tests.kill.processes import environment, wait_for
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["tests.kill.nursery_preload"])
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Who starts a process looks after all others; of two who look after one at a time, one would be
+told a wrong exit code.
+"""
 
 
 class Forked:
@@ -32,11 +40,12 @@ class Forked:
     @property
     def returncode(self) -> int | None:
         """The exit code; negative for the signal that killed it, None while it lives."""
-        return self._process.exitcode
+        return self.poll()
 
     def poll(self) -> int | None:
         """The same."""
-        return self._process.exitcode
+        with _ONE_AT_A_TIME:
+            return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end; returns the exit code.
@@ -44,9 +53,11 @@ class Forked:
         Raises:
             subprocess.TimeoutExpired: if it does not come in time.
         """
-        self._process.join(timeout)
-        if (code := self._process.exitcode) is None:
-            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+            time.sleep(0.01)
         return code
 
 
@@ -55,7 +66,8 @@ def forked(home: Path, arguments: Sequence[str], log: Path, extra: Mapping[str, 
     process = _FORKS.Process(
         target=_command, args=(str(home), list(arguments), str(log), environment(home, extra))
     )
-    process.start()
+    with _ONE_AT_A_TIME:
+        process.start()
     made = Forked(process)
     # A kill of its group must not come before the group is there.
     wait_for(
@@ -76,7 +88,9 @@ def _command(home: str, arguments: list[str], log: str, variables: dict[str, str
         opened = os.open(Path(log).with_suffix(suffix), os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
         os.dup2(opened, descriptor)
         os.close(opened)
+    from runtime.base import failpoints
     from runtime.cli.main import entry
 
+    failpoints.arm(os.environ)
     sys.argv = ["holdfast", *arguments]
     entry()

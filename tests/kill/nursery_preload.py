@@ -15,7 +15,7 @@ from runtime.base.tokens import DEFAULT_ENCODING, encoding
 from runtime.cli.main import app
 
 LOADED = (
-    "benchmarks.kills",
+    "benchmarks.blocks",
     "litellm.llms.openai.common_utils",
     "litellm.proxy.openai_files_endpoints.common_utils",
     "openai.resources",
@@ -23,6 +23,7 @@ LOADED = (
     "runtime.client.preflight",
     "runtime.jobsfile.load",
     "runtime.worker.worker",
+    "tests.kill.experiments",
 )
 
 warm()

@@ -99,7 +99,7 @@ class Scene:
         self._launch = launch
         self.path = path
         self.plot = plot
-        self.patience = max(DEADLINE, 2.0 * plot.turns)
+        self.patience = max(DEADLINE, 10.0 * plot.turns)
         self._received: dict[str, Received] = {}
         self.home: Home = state_home({"HOLDFAST_HOME": str(path / "home")})
         self.requests = path / "requests"
@@ -207,9 +207,9 @@ class Scene:
         return list(self._received.values())
 
     def newest_turn(self) -> int:
-        """The last turn that is archived; 0 if none is."""
-        buckets = sorted(self.home.archive.glob("*/*/turns/*/*"), key=lambda path: path.name)
-        found = [int(path.name[:7]) for bucket in buckets[-2:] for path in bucket.glob("*.step")]
+        """The last turn of any run that is archived; 0 if none is."""
+        buckets = [bucket for run in self.turn_folders() for bucket in run.iterdir()]
+        found = [int(path.name[:7]) for bucket in buckets for path in bucket.glob("*.step")]
         return max(found, default=0)
 
     def turn_folders(self) -> list[Path]:

@@ -22,10 +22,10 @@ from runtime.archive.workspaces import workspace_after
 from runtime.base.home import Home, state_home
 from runtime.server.process import is_alive, read_info
 from tests.kill.failpoints import HANDS
+from tests.kill.nursery import forked
 from tests.kill.processes import (
     DEADLINE,
     Process,
-    holdfast,
     kill_group,
     processes_of,
     wait_for,
@@ -106,7 +106,7 @@ class Hands:
             once = str(self.path / f"fired-{self.given}")
             extra = {"HOLDFAST_FAILPOINT": point, "HOLDFAST_FAILPOINT_ONCE": once}
         arguments = ["run", str(self.path / "jobs.yaml"), "--json"]
-        return holdfast(self.home.path, arguments, self.path / f"said-{self.given}", extra)
+        return forked(self.home.path, arguments, self.path / f"said-{self.given}", extra)
 
     def ends(self, process: Process) -> int:
         """The exit code of a command that is waited for."""

@@ -15,7 +15,8 @@ from runtime.archive.stores import open_store
 from runtime.archive.verify import damage, verify_job
 from runtime.base.home import state_home
 from runtime.server.process import is_alive, read_info
-from tests.kill.processes import DEADLINE, holdfast, processes_of
+from tests.kill.nursery import forked
+from tests.kill.processes import DEADLINE, kill_group, processes_of
 
 TOOLS = '''
 import os, signal
@@ -121,11 +122,11 @@ def _given(path: Path, batch: str, point: str) -> int:
 
 
 def _run(path: Path, arguments: list[str], extra: dict[str, str] | None = None) -> int:
-    process = holdfast(path / "home", arguments, path / "said", extra or {})
+    process = forked(path / "home", arguments, path / "said", extra or {})
     try:
         return process.wait(timeout=DEADLINE)
     except subprocess.TimeoutExpired:
-        process.kill()
+        kill_group(process)
         raise
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.kill.failpoints import SUBMISSION
+from tests.kill.nursery import forked
 from tests.kill.processes import holdfast
 
 pytestmark = [pytest.mark.kill, pytest.mark.server, pytest.mark.slow]
@@ -44,7 +45,7 @@ def test_no_job_is_lost_or_runs_twice(place: Path) -> None:
     """
     command = ["run", "jobs.yaml", "--json"]
     for point in SUBMISSION:
-        killed = holdfast(place, command, place / "killed", {"HOLDFAST_FAILPOINT": point})
+        killed = forked(place, command, place / "killed", {"HOLDFAST_FAILPOINT": point})
         assert killed.wait(240) == -signal.SIGKILL, point
     assert holdfast(place, command, place / "run", {}).wait(240) == 0
     summary = json.loads((place / "run.out").read_text().splitlines()[-1])
