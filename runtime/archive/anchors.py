@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
 from urllib.parse import unquote
 
 from runtime.archive import keys
@@ -18,6 +17,7 @@ from runtime.archive.container import ArchivedObject, unseal
 from runtime.archive.forms import Signature
 from runtime.archive.job import JobArchive
 from runtime.archive.signing import fingerprint, is_valid, signed_text
+from runtime.archive.stores.removal import RetainingStore
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.values import StepRef, Value
 
@@ -59,15 +59,6 @@ class RunAnchors(Value):
     def anchored(self) -> bool:
         """Whether the whole chain is vouched for."""
         return any(anchor.whole for anchor in self.anchors)
-
-
-@runtime_checkable
-class RetainingStore(Protocol):
-    """A store that can say until when an object can neither be overwritten nor removed."""
-
-    def retained_until(self, key: str) -> datetime | None:
-        """When the object's retention ends; None if it has none."""
-        ...
 
 
 def run_anchors(

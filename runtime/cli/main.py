@@ -56,6 +56,7 @@ from runtime.cli import (
     worker,
 )
 from runtime.cli.archive import copy as archive_copy
+from runtime.cli.archive import create as archive_create
 from runtime.cli.archive import delete as archive_delete
 from runtime.cli.archive import hold as archive_hold
 from runtime.cli.archive import prune as archive_prune
@@ -127,7 +128,10 @@ _archive = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-for _module in (archive_copy, archive_prune, archive_delete, archive_hold, archive_release):
+for _module in (
+    *(archive_create, archive_copy, archive_prune),
+    *(archive_delete, archive_hold, archive_release),
+):
     _archive.command(_module.__name__.rpartition(".")[2])(with_connection_options(_module.command))
 app.add_typer(_archive)
 

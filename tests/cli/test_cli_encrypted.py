@@ -69,3 +69,27 @@ def test_nothing_of_a_job_stands_in_the_database(
     monkeypatch.delenv(KEYS)
     run(own_cli, "open")
     assert found(own_cli.home) >= {STATEMENT}
+
+
+def test_nothing_of_a_job_stands_on_the_disk(
+    own_cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in Temporal's database nor in an archive that was made encrypted, where no frame of
+    zstd is found either; it is verified, and read by those who have the keys alone.
+    """
+    assert main(["up"]) == 0
+    monkeypatch.setenv(KEYS, f"one {base64.b64encode(b'k' * 32).decode()}")
+    archive = own_cli.home / "archive"
+    assert own_cli("archive", "create", archive).code == 0
+    run(own_cli, "hidden")
+    assert found(own_cli.home) == set()
+    objects = [path.read_bytes() for path in archive.rglob("*") if path.is_file()]
+    assert len(objects) > 6
+    words = (GOAL, STATEMENT, RESULT, TOLD)
+    assert not any(word.encode() in data for data in objects for word in words)
+    assert not any(b"\x28\xb5\x2f\xfd" in data for data in objects)
+    assert own_cli("verify", "--all").code == 0
+    assert STATEMENT in own_cli("show", "hidden/a@1", "--part", "statement").out
+    monkeypatch.delenv(KEYS)
+    refused = own_cli("log", "hidden/a")
+    assert (refused.code, "is encrypted, at first with the key 'one'" in refused.err) == (2, True)

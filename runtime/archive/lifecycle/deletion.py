@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from runtime.archive import keys
-from runtime.archive.anchors import RetainingStore
 from runtime.archive.container import unseal
 from runtime.archive.lifecycle.holds import hold_of
 from runtime.archive.lifecycle.leaning import (
@@ -32,6 +31,7 @@ from runtime.archive.pages import read_page
 from runtime.archive.references import SHARED
 from runtime.archive.signing import Signer
 from runtime.archive.stores import ObjectStore, removing
+from runtime.archive.stores.removal import RetainingStore
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint

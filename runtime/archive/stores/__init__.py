@@ -1,7 +1,7 @@
 """Object stores: put if absent, get, list. A directory, S3, or memory."""
 
 from runtime.archive.stores.memory import MemoryStore
-from runtime.archive.stores.opening import check_store, open_existing, open_store
+from runtime.archive.stores.opening import check_store, create_encrypted, open_existing, open_store
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.archive.stores.removal import Removing, removing
 
@@ -10,6 +10,7 @@ __all__ = [
     "ObjectStore",
     "Removing",
     "check_store",
+    "create_encrypted",
     "open_existing",
     "open_store",
     "removing",

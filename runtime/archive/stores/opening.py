@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -12,7 +13,8 @@ from runtime.base.digests import canonical_json
 from runtime.base.errors import ArchiveError, InputError, NotFound, ObjectMissing
 
 _MARKER = "_holdfast/archive"
-_MARKER_TEXT = canonical_json({"archive": "holdfast", "format": 1})
+_MARKER_FIELDS = {"archive": "holdfast", "format": 1}
+_MARKER_TEXT = canonical_json(_MARKER_FIELDS)
 
 
 def open_store(url: str) -> ObjectStore:
@@ -25,7 +27,29 @@ def open_store(url: str) -> ObjectStore:
     """
     store = _store_at(url)
     check_store(store, url)
-    return store
+    return _decrypted(store, url)
+
+
+def create_encrypted(url: str) -> ObjectStore:
+    """An archive at ``url`` whose objects are encrypted; one that is there stays as it is.
+
+    Raises:
+        InputError: if there are no keys, or another archive is there.
+        ArchiveError: as ``open_store``.
+    """
+    from runtime.server.authentic.encryption import KEYS, encryption_keys
+
+    keys = encryption_keys()
+    if keys is None:
+        raise InputError(f"an encrypted archive needs keys: set {KEYS}")
+    store = _store_at(url)
+    store.put_if_absent(_MARKER, canonical_json({**_MARKER_FIELDS, "key": keys.keys[0][0]}))
+    if store.get(_MARKER) == _MARKER_TEXT:
+        raise InputError(
+            f"there is an archive at {url} already, which is not encrypted: 'holdfast archive copy'"
+            " takes it over into one that is"
+        )
+    return open_store(url)
 
 
 def open_existing(url: str) -> ObjectStore:
@@ -46,7 +70,24 @@ def open_existing(url: str) -> ObjectStore:
     except ObjectMissing:
         raise NotFound(f"there is no archive at {url}: it has no object {_MARKER}") from None
     _check_marker(found, url)
-    return store
+    return _decrypted(store, url)
+
+
+def _decrypted(store: ObjectStore, url: str) -> ObjectStore:
+    """The store, or what decrypts it where its mark says that it is encrypted."""
+    found = store.get(_MARKER)
+    if found == _MARKER_TEXT:
+        return store
+    from runtime.archive.stores.encrypted import EncryptedStore
+    from runtime.server.authentic.encryption import KEYS, encryption_keys
+
+    keys = encryption_keys()
+    if keys is None:
+        name = json.loads(found)["key"]
+        raise InputError(
+            f"the archive {url} is encrypted, at first with the key {name!r}: set {KEYS}"
+        )
+    return EncryptedStore(store, keys, plain=_MARKER)
 
 
 def _folder(url: str) -> Path | None:
@@ -92,7 +133,12 @@ def check_store(store: ObjectStore, url: str) -> None:
 
 
 def _check_marker(found: bytes, url: str) -> None:
-    if found != _MARKER_TEXT:
+    try:
+        fields = dict(json.loads(found))
+        encrypted = isinstance(fields.pop("key", ""), str)
+    except (ValueError, TypeError):
+        fields, encrypted = {}, False
+    if fields != _MARKER_FIELDS or not encrypted:
         raise ArchiveError(
             f"{url} holds something else than a Holdfast archive of format 1 at {_MARKER}"
         )

@@ -1,7 +1,8 @@
-"""Removing objects: what deleting a job does, and nothing else."""
+"""Removing objects, which deleting a job does and nothing else, and what keeps them."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from runtime.archive.stores.protocol import ObjectStore
@@ -19,6 +20,15 @@ class Removing(Protocol):
         Raises:
             ArchiveError: if the store may not be written, or keeps the object for a time.
         """
+        ...
+
+
+@runtime_checkable
+class RetainingStore(Protocol):
+    """A store that can say until when an object can neither be overwritten nor removed."""
+
+    def retained_until(self, key: str) -> datetime | None:
+        """When the object's retention ends; None if it has none."""
         ...
 
 

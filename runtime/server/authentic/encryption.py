@@ -58,12 +58,7 @@ class EncryptionKeys:
 
     def encrypted(self, payload: Payload, scope: bytes) -> Payload:
         """The payload, metadata and data, in another that says nothing of it but its length."""
-        name, key = self.keys[0]
-        text = payload.SerializeToString(deterministic=True)
-        mac = hmac.new(key, b"holdfast nonce\0" + scope, hashlib.sha256)
-        mac.update(text)
-        nonce = mac.digest()[:_NONCE]
-        data = nonce + AESGCMSIV(key).encrypt(nonce, text, name.encode())
+        name, data = self.sealed(payload.SerializeToString(deterministic=True), scope)
         return Payload(metadata={"encoding": ENCRYPTED, KEY_ID: name.encode()}, data=data)
 
     def decrypted(self, payload: Payload) -> Payload:
@@ -74,13 +69,35 @@ class EncryptionKeys:
             NotDecrypted: if the key is another of that id, or the bytes were changed.
         """
         name = key_id(payload)
+        try:
+            return Payload.FromString(self.opened(name, payload.data))
+        except DecodeError as error:
+            raise NotDecrypted(name) from error
+
+    def sealed(self, text: bytes, scope: bytes, about: bytes = b"") -> tuple[str, bytes]:
+        """The id of the first key, and the text encrypted with it: the same bytes for the same text
+        and ``scope``, the place where it belongs. ``about`` is what it is opened with.
+        """
+        name, key = self.keys[0]
+        mac = hmac.new(key, b"holdfast nonce\0" + scope, hashlib.sha256)
+        mac.update(text)
+        nonce = mac.digest()[:_NONCE]
+        return name, nonce + AESGCMSIV(key).encrypt(nonce, text, name.encode() + about)
+
+    def opened(self, name: str, data: bytes, about: bytes = b"") -> bytes:
+        """The text that was encrypted with the key of an id.
+
+        Raises:
+            NoKey: if that is none of these.
+            NotDecrypted: if the key is another of that id, or the bytes were changed.
+        """
         key = dict(self.keys).get(name)
         if key is None:
             raise NoKey(name)
-        nonce, data = payload.data[:_NONCE], payload.data[_NONCE:]
+        nonce, rest = data[:_NONCE], data[_NONCE:]
         try:
-            return Payload.FromString(AESGCMSIV(key).decrypt(nonce, data, name.encode()))
-        except (InvalidTag, DecodeError, ValueError) as error:
+            return AESGCMSIV(key).decrypt(nonce, rest, name.encode() + about)
+        except (InvalidTag, ValueError) as error:
             raise NotDecrypted(name) from error
 
 
