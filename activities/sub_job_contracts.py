@@ -41,7 +41,7 @@ class Spawned(Worked):
 
 
 class OpenSubJobs(Contract):
-    """Cancel these jobs, and wait for their ends."""
+    """Sub-jobs of whose ends their job does not know."""
 
     jobs: tuple[JobKey, ...]
 

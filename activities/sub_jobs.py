@@ -35,7 +35,7 @@ SUMMARY_CHARS = 160
 
 
 class SubJobActivities:
-    """``spawn_job`` and ``end_sub_jobs``."""
+    """``spawn_job``, ``find_sub_jobs`` and ``end_sub_jobs``."""
 
     def __init__(self, store: ObjectStore, client: Client) -> None:
         self._store = store
@@ -109,6 +109,13 @@ class SubJobActivities:
                 return None
             raise
         return found.status
+
+    @activity.defn(name="find_sub_jobs")
+    async def find_sub_jobs(self, open_: OpenSubJobs) -> SubJobEnds:
+        """How those ended that have ended, by the archive."""
+        archives = [JobArchive.of(self._store, job) for job in open_.jobs]
+        found = [await asyncio.to_thread(end_in, archive) for archive in archives]
+        return SubJobEnds(ends=tuple(end for end in found if end is not None))
 
     @activity.defn(name="end_sub_jobs")
     async def end_sub_jobs(self, open_: OpenSubJobs) -> SubJobEnds:

@@ -131,6 +131,7 @@ class JobWorkflow(Ordered):
         try:
             await self.begin()
             while (stop := await self.stop_before_turn()) is None:
+                await self.sub_jobs.find()
                 self.ingest()
                 await self.tick()
                 reply = await self.call_model()

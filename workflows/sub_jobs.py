@@ -67,6 +67,28 @@ class SubJobs:
         """The sub-jobs of whose ends no turn knows yet."""
         return [end.job for end in self.inbox]
 
+    async def find(self) -> None:
+        """Ask for the ends of sub-jobs that another job has started, of which this one is a fork:
+        they tell that job.
+        """
+        moment, own = self._moment, str(self._order.key)
+        left = [
+            one.job
+            for one in moment.job.ledger.sub_jobs.known.values()
+            if one.parent != own and one.end is None and one.job not in self.heard_of
+        ]
+        if not left or moment.answers.record is not None:
+            return
+        asked = result_of(
+            "find_sub_jobs",
+            OpenSubJobs(jobs=tuple(_key(job) for job in left)),
+            SubJobEnds,
+            id=f"sub-jobs-{moment.job.turn + 1}",
+            until=moment.until_deadline(),
+            summary=f"how {len(left)} sub-jobs stand",
+        )
+        self.inbox += (await moment.after(asked, lambda found: found.worked)).ends
+
     def take(self) -> Sequence[SubJobEnd]:
         """The ends with which a turn begins."""
         taken, self.inbox = self._moment.answers.ended(self.inbox)

@@ -255,10 +255,16 @@ class Job:
         return self.ledger.stop(self.turn, now)
 
     def own_sub_jobs(self, own: str) -> None:
-        """Know the sub-jobs that the job, which is ``own`` (``BATCH/JOB``), has started itself."""
+        """Know the sub-jobs that the job, which is ``own`` (``BATCH/JOB``), has started itself, and
+        those of the job of which it is a fork that have ended.
+        """
         self._own = own
-        started = self.ledger.sub_jobs.of(own)
-        self.graph.know_sub_jobs({one.job: one.end is not None for one in started})
+        told = {
+            one.job: one.end is not None
+            for one in self.ledger.sub_jobs.known.values()
+            if one.parent == own or one.end is not None
+        }
+        self.graph.know_sub_jobs(told)
 
     def spawned(self, one: SubJob) -> None:
         """A sub-job was started by the statement under way."""

@@ -169,6 +169,7 @@ def make_parts(
         batches.follow_jobs,
         batches.definition_of_job,
         sub_jobs.spawn_job,
+        sub_jobs.find_sub_jobs,
         sub_jobs.end_sub_jobs,
     ]
     of_models: list[Callable[..., Any]] = [
