@@ -15,7 +15,6 @@ from runtime.archive.job import JobArchive
 from runtime.archive.keys import job_prefix
 from runtime.archive.stores import MemoryStore
 from runtime.archive.verify import damage, examine_job, verify_job
-from tests.tiers.tiers import examples
 
 RICH = MemoryStore()
 JOBS = rich_archive(RICH)
@@ -76,14 +75,15 @@ def test_a_deletion_is_found_from_within(key: str) -> None:
     assert (key in reported(store, None)) == (key not in UNNAMED)
 
 
+@pytest.mark.parametrize("flips", [1, pytest.param(6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("key", KEYS)
-def test_a_head_that_was_kept_finds_every_deletion_and_every_flip(key: str) -> None:
+def test_a_head_that_was_kept_finds_every_deletion_and_every_flip(key: str, flips: int) -> None:
     """Heads, attempts in flight and loose ends included."""
     store = copy()
     store.replace(key, None)
     assert key in reported(store, HEAD)
     rng = random.Random(key)
-    for _ in range(examples(6)):
+    for _ in range(flips):
         data = bytearray(RICH.get(key))
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         (
@@ -94,7 +94,9 @@ def test_a_head_that_was_kept_finds_every_deletion_and_every_flip(key: str) -> N
         assert key in reported(store, HEAD)
 
 
-@pytest.mark.parametrize("seed", range(examples(60)))
+@pytest.mark.parametrize(
+    "seed", [*range(12), *(pytest.param(n, marks=pytest.mark.slow) for n in range(12, 60))]
+)
 def test_two_objects_that_change_places_are_found(seed: int) -> None:
     """Any two: both are told."""
     one, other = random.Random(seed).sample(KEYS, 2)

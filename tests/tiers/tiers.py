@@ -34,7 +34,7 @@ not.
 MOST_SMOKE = 26
 """Tests from end to end that the quick tier may have: a new one takes the place of another."""
 
-MOST_SERVERS = 10
+MOST_SERVERS = 8
 """Temporal and S3 servers that the quick tier may start: each takes seconds of a core."""
 
 KILL_LIMIT_S = 1800
