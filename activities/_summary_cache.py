@@ -151,7 +151,7 @@ def members_of(
     )
 
 
-def found(store: ObjectStore | None, region: Wanted) -> str | None:
+def known_summary(store: ObjectStore | None, region: Wanted) -> str | None:
     """The summary, if some job had it written."""
     if store is None:
         return None

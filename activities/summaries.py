@@ -76,7 +76,7 @@ class SummaryActivities:
             cache.members_of, self._store, batch.material, request, batch.summary_model
         )
         reply = await self._written(batch, members, "group")
-        found = await asyncio.to_thread(cache.found, self._store, members)
+        found = await asyncio.to_thread(cache.known_summary, self._store, members)
         text = fitting(found or NOTHING, members.budget, count)
         result = ReadResult(
             obj_id=request.obj_id, status=ReadStatus.OK, text=text, tokens=count(text)
@@ -104,7 +104,7 @@ class SummaryActivities:
         """
 
         async def done() -> bool:
-            return await asyncio.to_thread(cache.found, self._store, wanted) is not None
+            return await asyncio.to_thread(cache.known_summary, self._store, wanted) is not None
 
         if await done():
             return None

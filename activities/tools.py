@@ -60,7 +60,7 @@ class Told:
     begun: bool = True
 
     @property
-    def given(self) -> ToolResult:
+    def answer(self) -> ToolResult:
         """What the statement gets."""
         return self.result or ToolResult(error_type=self.kind, error_message=self.ended)
 
@@ -176,7 +176,7 @@ class ToolActivities:
             if told.result is not None and told.result.error_type is None:
                 return told.result
             if not told.begun or retry == request.retries:
-                return told.given
+                return told.answer
             await self._pause(min(FIRST_PAUSE * 2**retry, LONGEST_PAUSE))
         raise AssertionError("a last try returns")
 
@@ -186,7 +186,7 @@ class ToolActivities:
         """
         # A tool that is not there has not run: no claim may say otherwise.
         if (missing := await self._described(request)) is not None:
-            return missing.given
+            return missing.answer
         address = activity.info().workflow_run_id or "", request.turn, request.effect
         claim = CallClaim(archive, address, request)
         if (unknown := await self._in_thread(claim.taken)) is not None:

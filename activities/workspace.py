@@ -18,7 +18,7 @@ from temporalio import activity
 
 from activities._recorded_effects import ReadEffects
 from activities._resources import ServerResources
-from activities._summary_cache import Region, found, region_of
+from activities._summary_cache import Region, known_summary, region_of
 from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchResult
 from activities.versions import Versions
 from runtime.archive.stores import ObjectStore
@@ -193,7 +193,7 @@ class WorkspaceActivities:
         source = _masked(opened, redactor)
         none = model is None or source.binary or not source.data
         region = None if none else region_of(request, source, opened.name, model or {}, count)
-        text = None if region is None else found(self._store, region)
+        text = None if region is None else known_summary(self._store, region)
         if region is not None and text is not None:
             used.append(region.key)
             text = fitting(text, region.budget, count)

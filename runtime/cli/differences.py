@@ -16,7 +16,7 @@ SHOWN_LINES = 4
 SHOWN_CHARS = 160
 
 
-def found_in(archive: JobArchive, run: str) -> list[Explained]:
+def explained_in(archive: JobArchive, run: str) -> list[Explained]:
     """The divergences of the replay that ``run`` is or belongs to, with their texts."""
     replay = replay_of(archive, run)
     source = replay.order.get("source") if replay is not None else None

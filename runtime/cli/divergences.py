@@ -21,7 +21,7 @@ def command(job: Job, run: Run = None, store: Store = None, json: Json = False) 
     from runtime.archive.catalog import find_job
     from runtime.archive.divergences import replay_of
     from runtime.archive.job import JobArchive
-    from runtime.cli.differences import found_in, lines_of
+    from runtime.cli.differences import explained_in, lines_of
     from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_to_read
 
@@ -29,7 +29,7 @@ def command(job: Job, run: Run = None, store: Store = None, json: Json = False) 
     name = find_job(objects, job)
     archive = JobArchive.of(objects, name)
     chosen = chosen_run(archive, str(name), run)
-    replay, found = replay_of(archive, chosen), found_in(archive, chosen)
+    replay, found = replay_of(archive, chosen), explained_in(archive, chosen)
     if json:
         about = {
             "job": str(name),

@@ -15,7 +15,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.archive.texts import Explained
 from runtime.base.plurals import counted
-from runtime.cli.differences import found_in, lines_of
+from runtime.cli.differences import explained_in, lines_of
 from runtime.cli.exit_codes import exit_code
 from runtime.cli.interrupts import INTERRUPTED, Interrupts
 from runtime.cli.output import json_document, note, say
@@ -138,7 +138,7 @@ def _result(store: ObjectStore, each: Started, outcome: JobOutcome) -> Result:
         return Result(each, outcome, [], 0, whole=False)
     recorded = JobArchive.of(store, order.source)
     last = max((step.turn for step in recorded.steps(order.source.run)), default=0)
-    found = found_in(archive, outcome.run)
+    found = explained_in(archive, outcome.run)
     return Result(
         each,
         outcome,

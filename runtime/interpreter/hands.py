@@ -116,7 +116,7 @@ def asked_of_tool(name: str, arguments: dict[str, Any]) -> ChangeRequest:
     return ChangeRequest(operation=TOOL, path=name, arguments=given)
 
 
-def given(operation: str, request: ChangeRequest, value: Any) -> Any:
+def resumed_with(operation: str, request: ChangeRequest, value: Any) -> Any:
     """What resumes the call ``operation`` (the contract's function, or the system's)."""
     if request.operation == TOOL:
         return value

@@ -324,7 +324,7 @@ class JobHost:
         return self._asked(EffectKind.CHANGE, name, lambda: request)
 
     def _changed(self, effect: Effect, value: Any) -> Given:
-        made = hands.given(effect.name, effect.request, value)
+        made = hands.resumed_with(effect.name, effect.request, value)
         if isinstance(made, hands.CommandResult) and self.outputs is not None:
             self.outputs.take(made)
         return Given(made)

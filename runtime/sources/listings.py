@@ -15,7 +15,7 @@ from runtime.context.outlines import MAX_ITEMS, Item, outline
 from runtime.context.source_text import SourceText
 from runtime.sources.source import Known, Mask, Opened
 from runtime.workspace.files import Workspace
-from runtime.workspace.glob import Found, Listed, globbed
+from runtime.workspace.glob import Listed, Matches, globbed
 from runtime.workspace.walk import host_trouble
 
 OUTLINED_FILES = 200
@@ -125,19 +125,15 @@ class GlobSource:
         return () if source.binary else outline(text, suffix_of(entry.name))
 
 
-def _cut(found: Found) -> list[str]:
+def _cut(matches: Matches) -> list[str]:
     """The line above a listing that says what is not in it, if something is not."""
-    if found.whole and not found.left_out:
+    if matches.whole and not matches.left_out:
         return []
-    more = (
-        f"{found.left_out:,} more match"
-        if found.left_out
-        else "not all directories were looked into"
-    )
-    more += (
-        "" if found.whole or not found.left_out else ", and not all directories were looked into"
-    )
-    return [f"[the first {len(found.files):,} files; {more}: narrow the pattern]"]
+    unseen = "not all directories were looked into"
+    more = f"{matches.left_out:,} more match" if matches.left_out else unseen
+    if matches.left_out and not matches.whole:
+        more += f", and {unseen}"
+    return [f"[the first {len(matches.files):,} files; {more}: narrow the pattern]"]
 
 
 def is_pattern(path: str) -> bool:

@@ -97,7 +97,7 @@ def hint(resources: Sequence[Resource | ResourceTemplate], server: str) -> str:
     return f"it has {', '.join(named)}" + (f" and {more} more" if more else "")
 
 
-def found(result: ReadResourceResult) -> dict[str, str]:
+def content_of(result: ReadResourceResult) -> dict[str, str]:
     """A resource's ``text``, or its ``blob`` in base64; its ``kind``, a media type; and a ``note``
     on what is not here.
     """

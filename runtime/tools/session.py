@@ -33,7 +33,7 @@ from runtime.base.digests import digest_of
 from runtime.base.effect_classes import EffectClass
 from runtime.base.spec.servers import ServerListing, ServerSpec, ServerTool
 from runtime.tools.calls import MAX_RESULT_BYTES, Outcome, shortened
-from runtime.tools.resources import found, hint, listed_text, resources_of, told_resources
+from runtime.tools.resources import content_of, hint, listed_text, resources_of, told_resources
 from runtime.tools.schemas import bounded_line, method_name, method_stub, size_of
 from runtime.tools.stdio import Stdio
 
@@ -127,7 +127,7 @@ class Session:
             raise NotOffered(f"{error.message[:MOST_DOC]} ({there_is})") from error
         except ValidationError as error:
             raise Broken("gave an answer that is none", over=False) from error
-        return found(result)
+        return content_of(result)
 
     async def offered(self, name: str, digest: str) -> Tool:
         """The tool, as the server offers it now.

@@ -77,7 +77,7 @@ def listed_entries(directory: int, bound: int, path: str) -> list[Listed]:
 
 
 @dataclass(frozen=True)
-class Found:
+class Matches:
     """The files that match a pattern, with their paths: the first of them, and how many there are
     more.
 
@@ -89,7 +89,7 @@ class Found:
     whole: bool = True
 
 
-def globbed(workspace: Listing, pattern: str) -> Found:
+def globbed(workspace: Listing, pattern: str) -> Matches:
     """The files that match ``pattern``, each with its path, in the order of the paths' parts.
 
     ``*``, ``?`` and ``[...]`` match within one name, ``**`` any number of directories. A name that
@@ -113,7 +113,7 @@ def globbed(workspace: Listing, pattern: str) -> Found:
             found[path] = entry
         else:
             left_out += 1
-    return Found(list(found.items()), left_out, search.visited <= MAX_VISITED)
+    return Matches(list(found.items()), left_out, search.visited <= MAX_VISITED)
 
 
 @dataclass

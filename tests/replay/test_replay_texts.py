@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runtime.archive.texts import Explained, Timeline, text_of
-from runtime.cli.differences import found_in, lines_of
+from runtime.cli.differences import explained_in, lines_of
 from runtime.job.divergence import Aspect, Divergence
 from tests.replay.replays import reexecution, replayed
 from tests.replay.timelines import sound
@@ -35,7 +35,7 @@ async def test_what_differs_is_shown_as_text(stage: Stage) -> None:
     (stage.workspace / "gone.txt").unlink()
     again, found = await replayed(stage, "job", reexecution(stage, "job", first.run, 1))
     assert len(found) == len(set(found))
-    told = {(one.found.turn, one.found.aspect): one for one in found_in(archive, again.run)}
+    told = {(one.found.turn, one.found.aspect): one for one in explained_in(archive, again.run)}
     old, new = "one\ntwo\nthree\n", "one\n2\nthree\n"
     assert _texts(told[2, Aspect.EFFECT_RESULT]) == (old, new)
     assert _texts(told[2, Aspect.STDOUT]) == (f"read {old}\n5\n", f"read {new}\n")
