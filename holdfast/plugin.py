@@ -77,6 +77,13 @@ def jobs_of(jobs_file: str | Path) -> dict[str, Job]:
     """
     batch = load(jobs_file).batch
     specs = [masked_spec(spec) for spec in batch.jobs]
+    for spec in specs:
+        for tool in spec.tools:
+            if tool.queue is not None:
+                raise InputError(
+                    f"job {spec.id}: {tool.target!r} has queue={tool.queue!r}, which goes with"
+                    " 'holdfast run' alone"
+                )
     return {spec.id: Job(batch.batch, spec.id, spec.model_dump(mode="json")) for spec in specs}
 
 

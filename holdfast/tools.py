@@ -27,6 +27,7 @@ def tool(
     retries: int = ...,
     approval: Approval = ...,
     workspace: bool = ...,
+    queue: str | None = ...,
 ) -> Callable[[F], F]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -53,19 +54,20 @@ def tool(
         approval: whether a person is asked before a call: ``always``, or ``once-per-args``.
         workspace: it works on the job's own files, whose directory it gets as its keyword-only
             parameter ``workspace``; what it leaves there is the job's next version.
-        queue: not there yet, and refused.
+        queue: only workers that were started with this queue make its calls (``holdfast worker
+            --queue NAME``); a job waits for one for as long as its deadline lets it.
 
     Raises:
         InputError: it is a generator, has a parameter without an annotation, or a name that
             statements know otherwise; or the marks contradict each other.
     """
-    if queue is not None:
-        raise InputError(
-            "queue= is not there yet: every worker of a batch takes its tools' calls, and none"
-            " serves a task queue of tools alone; start workers only where the tool can run"
-        )
     marks = Marks.checked(
-        effect=effect, timeout=timeout, retries=retries, approval=approval, workspace=workspace
+        effect=effect,
+        timeout=timeout,
+        retries=retries,
+        approval=approval,
+        workspace=workspace,
+        queue=queue,
     )
 
     def marked(function: F) -> F:

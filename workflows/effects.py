@@ -212,11 +212,16 @@ class Effects:
             redact=self.spec.redact,
             **place,
         )
+        route = {}
+        if tool is not None and tool.recorded is None:
+            route = self.routing.by_name(tool.tool)
         limit = READ_LIMIT if tool is None else TOOL_LIMIT
         if request.operation == "sh":
             limit = timedelta(seconds=request.arguments["timeout"]) + COMMAND_SLACK
         summary = f"{request.operation} {request.path}"[:120]
-        done = await self._call("change_workspace", change, WorkspaceChanged, summary, limit, place)
+        done = await self._call(
+            "change_workspace", change, WorkspaceChanged, summary, limit, place, **route
+        )
         return done.timeless, done.worked
 
     def _held(self) -> HeldVersion | None:

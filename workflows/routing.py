@@ -8,6 +8,7 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import Priority
+from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from runtime.base.spec.limits import fairness_key
@@ -28,9 +29,31 @@ class Routing:
         return self._by(routes.model(model["name"]))
 
     def of_tool(self, target: str) -> dict[str, Any]:
-        """How a call of a tool goes."""
+        """How a call of a tool goes.
+
+        Raises:
+            ApplicationError: as ``by_name``.
+        """
         routes = self._order.routes
-        return {} if routes is None else self._by(routes.tool(target))
+        return self.by_name(target) or self._by(None if routes is None else routes.tool(target))
+
+    def by_name(self, target: str) -> dict[str, Any]:
+        """How a call of a tool goes that certain workers have to make; nothing if any may.
+
+        Raises:
+            ApplicationError: if nobody said of which archive these are: others might be wrong.
+        """
+        routes = self._order.routes
+        queue = next((tool.queue for tool in self._order.spec.tools if tool.target == target), None)
+        if queue is None:
+            return {}
+        if routes is None:
+            raise ApplicationError(
+                f"{target}: calls with queue={queue!r} are for jobs that 'holdfast run' started",
+                type="NoRoute",
+                non_retryable=True,
+            )
+        return self._by(routes.named(queue))
 
     def _by(self, queue: str | None) -> dict[str, Any]:
         routes = self._order.routes

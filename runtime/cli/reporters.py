@@ -110,7 +110,7 @@ class PlainReporter:
         """
         attempt = turn.trouble.attempt if turn.trouble else 0
         asleep = turn.progress.phase is Phase.ASLEEP
-        command = turn.running.command if turn.running else ""
+        command = turn.running.command if turn.running else turn.awaits
         now = (turn.progress.turn, attempt, asleep, command)
         before = self._told.get(str(turn.key), (0, 0, False, ""))
         if now != before and (attempt or asleep or command or now[0] != before[0]):
@@ -184,7 +184,8 @@ class JsonReporter:
         problem = {"error": trouble.error, "attempt": trouble.attempt} if trouble else None
         runs = turn.running
         running = {"command": runs.command, "line": runs.line} if runs else None
-        json_line({"event": "turn", **where, **spent, "trouble": problem, "running": running})
+        doing = {"trouble": problem, "running": running, "awaits": turn.awaits or None}
+        json_line({"event": "turn", **where, **spent, **doing})
 
     def ended(self, outcome: JobOutcome) -> None:
         """``{"event": "end", ...}``."""
@@ -229,6 +230,8 @@ def progress_line(turn: Turn) -> str:
     last = Phase.ASLEEP if seen.phase is Phase.ASLEEP else first_line(seen.statement)
     if turn.running is not None:
         last = running_text(turn.running)
+    if turn.awaits:
+        last = waiting_text(turn.awaits)
     if turn.trouble is not None:
         last = trouble_text(turn.trouble)
     counts = f"turn {seen.turn}  {seen.usage.total:,} tokens  ${seen.cost_usd:.4f}"
@@ -239,6 +242,11 @@ def running_text(running: Running) -> str:
     """``runs: pytest -q | 3 passed``."""
     line = f" | {shortened(one_line(running.line), 100)}" if running.line else ""
     return f"runs: {shortened(one_line(running.command), 80)}{line}"
+
+
+def waiting_text(queue: str) -> str:
+    """``waits for a worker with --queue gpu``."""
+    return f"waits for a worker with --queue {queue}"
 
 
 def trouble_text(trouble: Trouble) -> str:

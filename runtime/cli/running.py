@@ -118,7 +118,8 @@ async def dry_run(request: Request, reporter: Reporter) -> int:
 @dataclass(frozen=True)
 class Workers:
     """What workers are asked for: the version of a deployment that they are, what they may take
-    from this machine, the one batch that they work on, and where metrics are served.
+    from this machine, the one batch that they work on, where metrics are served, and the queues of
+    tools that they work on in place of batches.
     """
 
     deployment: str | None = None
@@ -126,6 +127,7 @@ class Workers:
     allowed: tuple[Path, ...] = ()
     batch: str | None = None
     metrics: str | None = None
+    queues: tuple[str, ...] = ()
 
     def environment(self, number: int) -> dict[str, str]:
         """Variables of the ``number``-th process: where it serves metrics that are its own."""
@@ -138,6 +140,7 @@ class Workers:
         """The options of ``holdfast worker`` that ask for the same."""
         given = {"--deployment": self.deployment, "--build": self.build, "--batch": self.batch}
         options = [*given.items(), *(("--allow", str(path)) for path in self.allowed)]
+        options += [("--queue", queue) for queue in self.queues]
         return [part for name, value in options if value is not None for part in (name, value)]
 
 
@@ -159,8 +162,9 @@ async def run_workers(
                 alone = wish.metrics is not None
                 size = processes or (1 if alone else fitting_size(shared=embedded))
                 many = f", {size} processes" if size > 1 else ""
+                what = f"calls of {', '.join(wish.queues)}" if wish.queues else "batches"
                 note(
-                    f"waiting for batches on {_where(connection)}, archive {store}{many}; Ctrl-C"
+                    f"waiting for {what} on {_where(connection)}, archive {store}{many}; Ctrl-C"
                     " drains, a second one stops at once"
                 )
                 if size > 1:
@@ -177,8 +181,13 @@ async def _serve(connection: Connection, store: ObjectStore, wish: Workers) -> N
     """Work on the open batches, in this process."""
     from temporalio.common import WorkerDeploymentVersion
 
+    from runtime.worker.queues import QueueWorkers
     from runtime.worker.serving import BatchWorkers
     from runtime.worker.worker import RELEASE
+
+    if wish.queues:
+        await QueueWorkers(connection.client, store, note, wish.queues, wish.allowed).serve()
+        return
 
     version = (
         WorkerDeploymentVersion(wish.deployment, wish.build or RELEASE)

@@ -71,6 +71,18 @@ def command(
             "--batch", metavar="BATCH", help="Work on this batch alone.", show_default=False
         ),
     ] = None,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--queue",
+            metavar="NAME",
+            help=(
+                "Make the calls of tools with this queue, and do nothing else; may be given several"
+                " times."
+            ),
+            show_default=False,
+        ),
+    ] = None,
     processes: Annotated[
         int | None,
         typer.Option(
@@ -94,7 +106,8 @@ def command(
     with it.
 
     It works on every open batch of the server whose archive is this worker's, and on jobs that were
-    reset or forked. Workspaces, tools and scripts are taken from this machine, at the same paths as
+    reset or forked; with --queue on the calls of such tools alone, for which it needs no provider's
+    key. Workspaces, tools and scripts are taken from this machine, at the same paths as
     where 'holdfast run' was given, and the provider's keys from this environment. On another
     machine than theirs, HOLDFAST_KEY must be the key that the jobs were started with: the line in
     the file 'key' of that state directory. Give --store or HOLDFAST_STORE if the batches do not
@@ -107,12 +120,20 @@ def command(
     from runtime.cli.running import Workers, run_workers
     from runtime.cli.telemetry import metrics_address
     from runtime.jobsfile.written import NAME_RULE, is_name
+    from runtime.tools.marks import QUEUE_RULE, is_queue
 
     for name, value in (("--deployment", deployment), ("--build", build), ("--batch", batch)):
         if value is not None and not is_name(value):
             raise InputError(f"{name} {value!r}: expected a name ({NAME_RULE})")
     if build is not None and deployment is None:
         raise InputError("--build names a version of a deployment: it goes with --deployment")
+    queues = tuple(dict.fromkeys(queue or ()))
+    for name in queues:
+        if not is_queue(name):
+            raise InputError(f"--queue {name!r}: expected {QUEUE_RULE}")
+    if queues and (deployment is not None or batch is not None):
+        raise InputError("--queue is for the tools of all batches: it goes with no other choice")
     log_in_lines(metrics)
-    wish = Workers(deployment, build, tuple(allow or ()), batch, metrics_address(metrics))
+    where = metrics_address(metrics)
+    wish = Workers(deployment, build, tuple(allow or ()), batch, where, queues)
     raise typer.Exit(asyncio.run(run_workers(target, store, wish, processes)))

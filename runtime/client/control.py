@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
 
+from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.client import (
     Client,
     WithStartWorkflowOperation,
@@ -46,6 +47,7 @@ from runtime.base.errors import DefinitionChanged, InputError, NotFound
 from runtime.base.failpoints import failpoint
 from runtime.base.redaction.masked_edits import Place
 from runtime.base.search_attributes import Attribute
+from runtime.base.spec.limits import queue_named
 from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.base.values import JobKey
 from runtime.client.limits import routes_of, set_limits
@@ -131,6 +133,8 @@ class Standing:
     trouble: Trouble | None = None
     running: Running | None = None
     since: datetime | None = None
+    awaits: str = ""
+    """The queue whose workers alone may make the call that the job waits for."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +211,8 @@ class Control:
         rerun = tuple(job.spec.id for job in anew)
         ends = {job.spec.id: job.first for job in anew if job.first}
         archive = await asyncio.to_thread(archive_id, self.store)
-        routes = routes_of(plan.limits, plan.priority, archive)
+        queues = any(tool.queue for job in fresh for tool in job.spec.tools)
+        routes = routes_of(plan.limits, plan.priority, archive, queues=queues)
         memo: dict[str, Any] = {"archive": archive, "store": str(self.store)}
         if routes is not None:
             memo["queues"] = list(routes.queues)
@@ -284,6 +289,7 @@ class Control:
             trouble=_trouble(description),
             running=await self._running(description),
             since=description.start_time,
+            awaits=_awaited(description),
         )
 
     async def outcome(self, key: JobKey) -> JobOutcome | None:
@@ -731,6 +737,16 @@ def _trouble(description: WorkflowExecutionDescription) -> Trouble | None:
             0.0,
         )
     return None
+
+
+def _awaited(description: WorkflowExecutionDescription) -> str:
+    """The queue of a tool whose call no worker has taken yet; empty if there is none."""
+    for pending in description.raw_description.pending_activities:
+        if pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED:
+            queue = queue_named(pending.activity_options.task_queue.name)
+            if queue is not None:
+                return queue
+    return ""
 
 
 def _not_running(key: JobKey, error: RPCError) -> NotFound | RPCError:

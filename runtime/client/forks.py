@@ -27,6 +27,7 @@ from runtime.archive.replays import write_replay
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import InputError, NotFound
 from runtime.base.failpoints import failpoint
+from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import JobSpec
 from runtime.base.values import JobKey, StepRef
 from runtime.client.plans import Plan, Start
@@ -234,6 +235,7 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
             id=order.id, start=first, until=point.turn - 1, mode=ReplayMode.RESTORE, source=source
         )
     parent = saved.parent if saved is not None else None
+    queues = any(tool.queue for tool in spec.tools)
     return JobOrder(
         key=JobKey(batch=source.batch, job=name),
         spec=spec,
@@ -246,6 +248,7 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
             restore=restore,
             replay=order,
         ),
+        routes=Routes(archive=archive_id(store)) if queues else None,
     )
 
 

@@ -17,9 +17,13 @@ from runtime.server.rates import Account, account_of, keep_rate
 from workflows.messages import OPEN_BATCHES
 
 
-def routes_of(limits: Limits, priority: int | None, archive: str) -> Routes | None:
-    """By which queues the limited calls of a batch go; None where nothing is limited."""
-    if not limits.models and not limits.tools:
+def routes_of(
+    limits: Limits, priority: int | None, archive: str, *, queues: bool = False
+) -> Routes | None:
+    """By which queues the limited calls of a batch go; None where nothing is limited, and no tool
+    has one of the ``queues`` by name.
+    """
+    if not limits.models and not limits.tools and not queues:
         return None
     models, tools = tuple(sorted(limits.models)), tuple(sorted(limits.tools))
     return Routes(archive=archive, models=models, tools=tools, priority=priority)

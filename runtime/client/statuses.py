@@ -30,6 +30,8 @@ def now_of(standing: Standing) -> tuple[str, str]:
     if trouble is not None and trouble.seconds > 0:
         seconds = format_duration(max(round(trouble.seconds), 1))
         return WAITING, f"waits {seconds} before attempt {trouble.attempt}, after {trouble.error}"
+    if standing.awaits:
+        return WAITING, f"waits for a worker with --queue {standing.awaits}"
     if progress is None:
         return OPEN, ""
     if progress.phase is Phase.PAUSED:

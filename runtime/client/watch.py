@@ -40,14 +40,15 @@ PASSING = {
 
 @dataclass(frozen=True)
 class Turn:
-    """A job has come to another turn or phase, to another failed attempt of what it does now, or a
-    command of its has printed another line.
+    """A job has come to another turn or phase, to another failed attempt of what it does now, to a
+    call that ``awaits`` the workers of a queue, or a command of its has printed another line.
     """
 
     key: JobKey
     progress: JobProgress
     trouble: Trouble | None = None
     running: Running | None = None
+    awaits: str = ""
 
 
 @dataclass(frozen=True)
@@ -231,11 +232,11 @@ class Watch:
             return None
         trouble = standing.trouble
         failed = trouble.attempt if trouble else 0
-        now = (progress.turn, progress.phase, failed, standing.running)
+        now = (progress.turn, progress.phase, failed, standing.running, standing.awaits)
         if self._seen.get(name) == now:
             return None
         self._seen[name] = now
-        return Turn(self._key(job), progress, trouble, standing.running)
+        return Turn(self._key(job), progress, trouble, standing.running, standing.awaits)
 
     def _key(self, job: JobPlan) -> JobKey:
         return JobKey(batch=self._plan.batch, job=job.spec.id)

@@ -42,7 +42,7 @@ def definition_digest(job: JobSpec) -> str:
     if not job.mcp:
         del value["mcp"]
     for tool in value["tools"]:
-        for name in ("effect", "timeout", "retries", "approval", "workspace"):
+        for name in ("effect", "timeout", "retries", "approval", "workspace", "queue"):
             if tool[name] == ToolSpec.model_fields[name].default:
                 del tool[name]
     if job.writable is None:

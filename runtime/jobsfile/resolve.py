@@ -171,6 +171,7 @@ class Resolver:
         workspace, writable = self._workspace(*setting("workspace"))
         if writable is None:
             self._check_files(tools, setting("tools")[1])
+        self._check_queues(tools, setting("tools")[1])
         approvals = self._approvals(*setting("approvals"), tools, servers, writable)
         form = setting("form")[0]
         return JobSpec(
@@ -475,6 +476,16 @@ class Resolver:
                     (*at, index),
                     f"{tool.name!r} works on the job's own files, and the job's workspace is"
                     " read-only",
+                )
+
+    def _check_queues(self, tools: tuple[ToolSpec, ...], at: Location) -> None:
+        """Note tools that have a queue and a limit: a limit is a queue too."""
+        for index, tool in enumerate(tools):
+            if tool.queue is not None and tool.target in self._header.limits.tools:
+                self._problems.add(
+                    (*at, index),
+                    f"{tool.name!r} has queue={tool.queue!r}, and limits.tools names it; only one"
+                    " of them can say which workers make its calls",
                 )
 
     def _tool(self, target: str, secrets: tuple[str, ...]) -> ToolSpec | str:

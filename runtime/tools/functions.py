@@ -143,6 +143,7 @@ def open_tool(target: str, search_path: str = "") -> Tool:
         retries=marks.retries,
         approval=marks.approval,
         workspace=marks.workspace,
+        queue=marks.queue,
     )
     return Tool(
         spec, function, _binder(signature, target), result_text(signature.return_annotation)

@@ -4,6 +4,7 @@ the function.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,17 +15,22 @@ from runtime.base.effect_classes import Approval, EffectClass
 from runtime.base.errors import InputError
 
 MAX_RETRIES = 20
+MAX_QUEUE = 64
 MAX_TIMEOUT = 6 * 3600.0
 """Seconds; a call may take no longer anyway."""
 
+QUEUE_RULE = f"a name of at most {MAX_QUEUE} letters, digits, '-', '_' and '.'"
+
 Kind = TypeVar("Kind", bound=StrEnum)
+_QUEUE = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_QUEUE - 1}}}")
 _ATTRIBUTE = "__holdfast_tool__"
 
 
 @dataclass(frozen=True)
 class Marks:
     """How a tool's calls are made. ``timeout`` is in seconds, of each try; ``retries`` are the
-    tries after a first that failed. ``workspace``: it works on the job's own files.
+    tries after a first that failed. ``workspace``: it works on the job's own files. ``queue``: the
+    workers that take its calls, None for those of its batch.
 
     The defaults are those of a function without a decorator.
     """
@@ -34,6 +40,7 @@ class Marks:
     retries: int = 0
     approval: Approval = Approval.NEVER
     workspace: bool = False
+    queue: str | None = None
 
     @classmethod
     def checked(
@@ -44,6 +51,7 @@ class Marks:
         retries: object,
         approval: object,
         workspace: object = False,
+        queue: object = None,
     ) -> Self:
         """The marks, as they were written.
 
@@ -59,7 +67,9 @@ class Marks:
         if not isinstance(workspace, bool):
             raise InputError(f"expected workspace to be True or False, got {workspace!r}")
         seconds = None if timeout is None else _seconds(timeout)
-        return cls(known, seconds, retries, asked, workspace)
+        if queue is not None and not is_queue(queue):
+            raise InputError(f"expected queue to be {QUEUE_RULE}, got {queue!r}")
+        return cls(known, seconds, retries, asked, workspace, None if queue is None else str(queue))
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Marks:
@@ -70,6 +80,11 @@ class Marks:
     def put_on(self, function: Callable[..., Any]) -> None:
         """Have a function say them."""
         setattr(function, _ATTRIBUTE, self)
+
+
+def is_queue(name: object) -> bool:
+    """Whether a queue of tools can have the name."""
+    return isinstance(name, str) and _QUEUE.fullmatch(name) is not None
 
 
 def _one_of(kind: type[Kind], name: str, given: object) -> Kind:

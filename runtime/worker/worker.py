@@ -116,12 +116,13 @@ Threads are made as they are needed.
 class Parts:
     """What a worker needs for jobs: their activities, what these go through, and the tools, which
     want to be closed. The activities of models and of tools are also done by workers on the queues
-    of what is limited.
+    of what is limited, those ``by_name`` by workers of the queues that tools name.
     """
 
     activities: list[Callable[..., Any]]
     of_models: list[Callable[..., Any]]
     of_tools: list[Callable[..., Any]]
+    by_name: list[Callable[..., Any]]
     of_activities: list[Interceptor]
     tools: ToolActivities
 
@@ -176,7 +177,8 @@ def make_parts(
         *(model.call_model, model.summarise),
         *(summaries.summarise_source, summaries.summarise_group),
     ]
-    return Parts(activities, of_models, [tools.call_tool], _through(allowed), tools)
+    by_name: list[Callable[..., Any]] = [tools.call_tool, hands.change_workspace]
+    return Parts(activities, of_models, [tools.call_tool], by_name, _through(allowed), tools)
 
 
 def _through(allowed: tuple[Path, ...]) -> list[Interceptor]:
@@ -265,6 +267,32 @@ def make_limited_worker(
         graceful_shutdown_timeout=grace,
         # The first of them hears what all others made of a call.
         interceptors=[metered, *parts.of_activities],
+        plugins=[SimplePlugin("holdfast.tools", run_context=parts.tools.open)],
+        max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
+        build_id=BUILD,
+    )
+
+
+def make_tools_worker(
+    client: Client,
+    store: ObjectStore,
+    queue: str,
+    *,
+    grace: timedelta = GRACE,
+    allowed: tuple[Path, ...] = (),
+    identity: str | None = None,
+) -> Worker:
+    """A worker on the task queue of tools that certain workers alone may call."""
+    parts = make_parts(client, store, allowed)
+    return Worker(
+        client,
+        task_queue=queue,
+        identity=identity,
+        activities=parts.by_name,
+        activity_executor=ThreadPoolExecutor(CALLS, thread_name_prefix="holdfast-queue"),
+        max_concurrent_activities=CALLS,
+        graceful_shutdown_timeout=grace,
+        interceptors=parts.of_activities,
         plugins=[SimplePlugin("holdfast.tools", run_context=parts.tools.open)],
         max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
         build_id=BUILD,

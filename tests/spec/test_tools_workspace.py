@@ -151,7 +151,7 @@ def test_the_statement_does_not_give_the_directory(load: Load, refuse: Refuse, p
 
 
 def test_what_the_decorator_refuses() -> None:
-    """A tool without the parameter, and a queue, which is not there yet."""
+    """A tool without the parameter, and a queue whose name is none."""
 
     def without(path: str) -> None: ...
 
@@ -159,5 +159,5 @@ def test_what_the_decorator_refuses() -> None:
         tool(workspace=True)(without)
     assert "'*, workspace: Path'" in str(caught.value)
     with pytest.raises(InputError) as caught:
-        tool(queue="gpu")  # type: ignore[call-overload]
-    assert str(caught.value).startswith("queue= is not there yet: ")
+        tool(queue="g p u")
+    assert str(caught.value).startswith("expected queue to be a name of at most 64 letters, ")

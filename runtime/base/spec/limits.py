@@ -13,12 +13,14 @@ from pydantic import Field
 
 from runtime.base.spec.models import Spec
 
+_NAMED = "tools:"
 MOST_FAIRNESS_KEY = 64
 """Bytes that Temporal allows a fairness key."""
 
 
 class Routes(Spec):
-    """By which queues a job's limited calls go, and how they stand among others'.
+    """By which queues a job's limited calls go, and those of tools with a queue of their own; and
+    how they stand among others'.
 
     ``archive`` is the archive's own name: whoever works on a queue archives there.
     """
@@ -38,11 +40,27 @@ class Routes(Spec):
         """The queue of a tool's calls."""
         return f"tool:{target}@{self.archive}" if target in self.tools else None
 
+    def named(self, queue: str) -> str:
+        """The task queue of tools whose calls certain workers make."""
+        return named_queue(queue, self.archive)
+
     @property
     def queues(self) -> tuple[str, ...]:
-        """All of them."""
+        """All that have a limit."""
         models = (f"model:{pattern}@{self.archive}" for pattern in self.models)
         return (*models, *(f"tool:{target}@{self.archive}" for target in self.tools))
+
+
+def named_queue(queue: str, archive: str) -> str:
+    """The task queue of tools with ``queue``, in the jobs of an archive."""
+    return f"{_NAMED}{queue}@{archive}"
+
+
+def queue_named(task_queue: str) -> str | None:
+    """The ``queue`` of the tools whose calls go by a task queue; None if it is no such one."""
+    if not task_queue.startswith(_NAMED):
+        return None
+    return task_queue.removeprefix(_NAMED).rpartition("@")[0]
 
 
 def is_tools(queue: str) -> bool:

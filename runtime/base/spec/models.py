@@ -249,6 +249,8 @@ class ToolSpec(Spec):
     """Whether a person is asked before a call."""
     workspace: bool = False
     """Whether it works on the job's own files: a call leads from one version to another."""
+    queue: str | None = None
+    """The workers that take its calls; None: those of its batch."""
 
 
 class Spawn(Spec):
