@@ -218,18 +218,21 @@ def _told(took: Took) -> str:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table, after each size."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--least", type=int, default=SIZES[0], help="the fewest files")
     parser.add_argument("--most", type=int, default=SIZES[-1], help="the most files")
     parser.add_argument("--write", type=Path, help="write the table into this document")
     arguments = parser.parse_args()
     found: list[Row] = []
     for files in SIZES:
-        if files <= arguments.most:
-            found += rows(files)
-    print(table(found))
-    if arguments.write is not None:
-        write_block(arguments.write, BLOCK, table(found))
+        if not arguments.least <= files <= arguments.most:
+            continue
+        found += rows(files)
+        print(table(found), flush=True)
+        if arguments.write is not None:
+            # The largest takes long: what is known by then is not lost with it.
+            write_block(arguments.write, BLOCK, table(found))
 
 
 if __name__ == "__main__":
