@@ -9,14 +9,14 @@ from runtime.projection.segments import Segment, SegmentKind
 
 # An execution's cost is the time it took.
 _TIMES = {"started_at", "ended_at", "finished_at", "cost", "timestamp"}
-_TIME_LEFT = re.compile(r"\S+ left(; deadline in \S+)?\]")
+_TIME_LEFT = re.compile(r"\S+ left(; deadline in [^];]+)?(?=[];])")
 
 
 def segment_without_times(segment: Segment) -> dict[str, Any]:
     """A segment; the line of budgets tells the time left, so that is taken out of it."""
     shown = segment.model_dump(mode="json")
     if segment.kind is SegmentKind.BUDGET:
-        return {**shown, "text": _TIME_LEFT.sub("]", segment.text), "tokens": None}
+        return {**shown, "text": _TIME_LEFT.sub("", segment.text), "tokens": None}
     return shown
 
 
