@@ -13,7 +13,7 @@ PAGE = ROOT / "docs" / "audit.md"
 ROWS = [
     (number, line.strip("| ").split(" | "))
     for number, line in enumerate(PAGE.read_text().splitlines(), 1)
-    if line.startswith("|") and not line.startswith(("|---", "| what was found"))
+    if line.startswith("|") and not line.startswith(("|---", "| what was "))
 ]
 _NAMED = re.compile(r"(tests/[\w/]+(?:\.py)?)?(?:::(\w+))?")
 _PROGRAM = re.compile(r"`python -m ([\w.]+)")
