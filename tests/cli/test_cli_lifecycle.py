@@ -35,6 +35,10 @@ def test_jobs_are_held_pruned_copied_and_deleted(cli: CommandLine, tmp_path: Pat
 
     # A dry run: what would go, and what is held, by name.
     rules = ("prune", "--batch", "old", "--keep", "0")
+    wait_for(
+        lambda: len(cli("archive", *rules, "--json").json()["would_delete"]) == 2,
+        "the batch itself has ended too",
+    )
     dry = give(*rules)
     assert (dry["would_delete"], dry["deleted"]) == (["old/b", "old/c"], [])
     assert [one["job"] for one in dry["refused"]] == ["old/a"]
@@ -92,7 +96,11 @@ def test_an_open_job_is_not_deleted(cli: CommandLine) -> None:
     assert (other.code, "its batch open runs" in other.err) == (2, True)
     gate.touch()
     assert cli.finished(process).code == 0
-    assert cli("archive", "delete", "open/slow", "--reason", "now", "--json").code == 0
+    wait_for(
+        lambda: cli("archive", "delete", "open/slow", "--reason", "now").code == 0,
+        "the batch itself has ended too",
+    )
+    assert "was deleted by" in cli("verify", "open/slow").out
 
 
 def test_bad_rules_are_bad_input(cli: CommandLine) -> None:
