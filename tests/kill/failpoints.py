@@ -120,6 +120,8 @@ ELSEWHERE = {
     ),
     "tool.after_claim": "tests/kill/test_kill_once.py kills at it",
     "store.s3.before_put": "tests/archive kills at it, with an S3 server",
+    "tidy.aside": "tests/checkouts/test_tidying.py kills at it",
+    "tidy.deleting": "tests/checkouts/test_tidying.py kills at it",
     **dict.fromkeys(
         (
             "reset.before",
