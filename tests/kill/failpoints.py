@@ -120,6 +120,19 @@ ELSEWHERE = {
     ),
     "tool.after_claim": "tests/kill/test_kill_once.py kills at it",
     "store.s3.before_put": "tests/archive kills at it, with an S3 server",
+    **dict.fromkeys(
+        ("archive.copy.before_put", "archive.copy.after_put"),
+        "tests/archive/test_archive_copy.py kills at it",
+    ),
+    **dict.fromkeys(
+        (
+            "archive.delete.before_tombstone",
+            "archive.delete.after_tombstone",
+            "archive.delete.mid_job",
+            "archive.delete.mid_sweep",
+        ),
+        "tests/archive/test_archive_deletion.py kills at it",
+    ),
     "tidy.aside": "tests/checkouts/test_tidying.py kills at it",
     "tidy.deleting": "tests/checkouts/test_tidying.py kills at it",
     **dict.fromkeys(
