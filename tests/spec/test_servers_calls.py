@@ -128,7 +128,7 @@ async def test_what_it_offers_is_bounded_typed_and_archived(
     ("wrong", "why"),
     [
         ("down", "the server bad cannot be reached: "),
-        ("garbled", "the server bad lists what are no tools"),
+        pytest.param("garbled", "the server bad lists what are no tools", marks=pytest.mark.slow),
     ],
 )
 async def test_a_server_that_cannot_be_asked_offers_nothing(
