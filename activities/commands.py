@@ -15,13 +15,16 @@ from activities.versions import WAIT_SECONDS, Versions
 from runtime.base.failpoints import failpoint
 from runtime.base.redaction.redactor import Redactor, redactor_of
 from runtime.sandbox.choice import sandbox_of
-from runtime.sandbox.command import Command, Finished, Limits, Place, Sandbox
+from runtime.sandbox.command import Command, Finished, Limits, Place, Sandbox, SandboxKilled
 from runtime.tools.environment import named_secrets
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.excluded import excluded
 from runtime.workspace.checkouts.taking import Difference, Digests, differing, left_in
 
 R = TypeVar("R")
+
+SANDBOX_TRIES = 3
+"""How often a command is run whose sandbox somebody kills: each time from the files before it."""
 
 SHOWN_CHARS = 6_000
 """Characters of each end of a stream that a statement is given."""
@@ -53,13 +56,28 @@ class Commands:
     ) -> Ran:
         """Run the command that ``change`` asks for.
 
+        One whose sandbox was killed from outside has come to nothing, and is run again.
+
         Raises:
+            SandboxKilled: if it was killed each time.
             SandboxFailed: if it could not be started.
             SetupFailed: if what it needs cannot be made on this host.
             Busy: if the job's files are in use for long.
             TooMuch: if it wrote more than a version holds.
             ValueError: if there can be no such command.
         """
+        told = ""
+        for _ in range(SANDBOX_TRIES):
+            try:
+                return self._run(change, stop, on_line)
+            except SandboxKilled as error:
+                _check_stop(stop)
+                told = str(error)
+        raise SandboxKilled(f"the command was run {SANDBOX_TRIES} times, and each time {told}")
+
+    def _run(
+        self, change: WorkspaceChange, stop: threading.Event, on_line: Callable[[str], None]
+    ) -> Ran:
         sandbox = sandbox_of(change.held.sandbox)
         command = _command(change)
         base = self._trees.version(change.held.version).base

@@ -47,7 +47,7 @@ from runtime.base.failpoints import failpoint
 from runtime.base.kept import Busy
 from runtime.base.redaction.redactor import Redactor, redactor_of
 from runtime.sandbox.choice import sandbox_of
-from runtime.sandbox.command import SandboxFailed, SandboxUnavailable
+from runtime.sandbox.command import SandboxFailed, SandboxKilled, SandboxUnavailable
 from runtime.sandbox.setup import SetupFailed
 from runtime.tools.host import ToolHosts
 from runtime.trees import editing
@@ -193,7 +193,7 @@ class HandsActivities:
             with self._setups.held(request.writable, base, stop, line.append) as setup:
                 log = masked_log(setup, redactor_of(request.redact))
         except (OSError, ValueError, HoldfastError, _Changing) as error:
-            if isinstance(error, ArchiveError):
+            if isinstance(error, ArchiveError | SandboxKilled):
                 raise
             raise ApplicationError(
                 f"the workspace cannot be opened: {error}",

@@ -32,6 +32,7 @@ from runtime.sandbox.command import (
     Limits,
     Place,
     SandboxFailed,
+    SandboxKilled,
 )
 from runtime.sandbox.following import Output, follow, readable
 from runtime.sandbox.layers import fit_in_a_mount
@@ -93,6 +94,9 @@ class Bubblewrap:
                 started.end()
                 output.drain()
             code = started.exit_code(killed=bool(reason))
+        if code is None and (ended := started.process.returncode) < 0:
+            # Not by us: what we end, we give a reason for, and we end the command, not bubblewrap.
+            raise SandboxKilled(f"its sandbox was ended from outside (signal {-ended})")
         if code is None:
             told = stderr.read_bytes()[-2000:].decode("utf-8", "replace").strip()
             raise SandboxFailed(f"the sandbox could not be made: {told or 'bwrap said nothing'}")

@@ -13,9 +13,11 @@ from typing import Literal
 from runtime.sandbox.bare import Bare
 from runtime.sandbox.command import (
     Command,
+    Finished,
     Place,
     Sandbox,
     SandboxFailed,
+    SandboxKilled,
     SandboxUnavailable,
 )
 from runtime.sandbox.layers import remove_tree
@@ -57,7 +59,8 @@ def overlays_work(directory: Path) -> bool:
             path.mkdir()
         (lower / "gone").write_text("")
         place = Place(lowers=(lower,), upper=upper, work=work)
-        command = Command("rm gone && echo made > new")
+        # Tried once more if it is killed: the first may have done nothing, or all.
+        command = Command("rm -f gone && echo made > new")
         _run(sandbox, command, place, top)
         return (upper / "new").is_file() and not (upper / "gone").is_file()
     except (SandboxFailed, OSError):
@@ -89,14 +92,26 @@ def _tried() -> Sandbox | str:
 
 
 def _run(sandbox: Sandbox, command: Command, place: Place, directory: Path) -> None:
-    finished = sandbox.run(
-        command,
-        place,
-        directory / "stdout",
-        directory / "stderr",
-        on_beat=lambda _: None,
-        stop=threading.Event(),
-    )
+    """Try a command; what this process knows of its host rests on it.
+
+    Raises:
+        SandboxFailed: if it does not work.
+    """
+
+    def tried() -> Finished:
+        return sandbox.run(
+            command,
+            place,
+            directory / "stdout",
+            directory / "stderr",
+            on_beat=lambda _: None,
+            stop=threading.Event(),
+        )
+
+    try:
+        finished = tried()
+    except SandboxKilled:
+        finished = tried()
     if finished.exit_code:
         told = (directory / "stderr").read_text("utf-8", "replace").strip()
         raise SandboxFailed(f"a command in it ended with {finished.exit_code}: {told}")

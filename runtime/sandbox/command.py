@@ -35,6 +35,12 @@ class SandboxFailed(HoldfastError):
     """The sandbox of one command could not be made; the command has not run."""
 
 
+class SandboxKilled(SandboxFailed):
+    """The sandbox of one command was ended by a signal that came from outside, neither from us nor
+    from the command, which cannot reach it: how the command would have ended, nobody knows.
+    """
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one command may use, with all the processes that it starts."""
@@ -148,5 +154,6 @@ class Sandbox(Protocol):
 
         Raises:
             SandboxFailed: if it could not be started.
+            SandboxKilled: if its sandbox was killed.
             Exception: what ``on_beat`` raises, after the command was ended.
         """

@@ -152,6 +152,16 @@ def descendants(pid: int, mark: bytes) -> set[int]:
     return found
 
 
+def started(pid: int, name: bytes) -> set[int]:
+    """The ids of a process's own children whose command line has ``name`` in it."""
+    found = set()
+    with contextlib.suppress(OSError):
+        for child in _children_of(pid):
+            if name in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.add(child)
+    return found
+
+
 def resident_bytes(pid: int) -> int:
     """The memory that a process and its children have resident."""
     found = 0
