@@ -148,7 +148,7 @@ def test_a_copy_that_is_killed_goes_on(tmp_path: Path, point: str) -> None:
     command = [sys.executable, "-c", _COPY, str(tmp_path / "from"), str(tmp_path / "to")]
 
     def copy(**environment: str) -> int:
-        return subprocess.run(command, env={**os.environ, **environment}, timeout=60).returncode
+        return subprocess.run(command, env={**os.environ, **environment}, timeout=200).returncode
 
     assert copy(HOLDFAST_FAILPOINT=f"archive.copy.{point}") == -signal.SIGKILL
     target = open_store(str(tmp_path / "to"))

@@ -268,7 +268,7 @@ async def test_a_deletion_that_is_killed_goes_on(
 
     def run(who: str, **environment: str) -> int:
         command = [sys.executable, "-c", _DELETE, str(tmp_path), who]
-        return subprocess.run(command, env={**os.environ, **environment}, timeout=60).returncode
+        return subprocess.run(command, env={**os.environ, **environment}, timeout=200).returncode
 
     assert run("alice", HOLDFAST_FAILPOINT=f"archive.delete.{point}") == -signal.SIGKILL
     assert len(tombstones_of(store, SHORT)) == tombstones

@@ -53,7 +53,7 @@ def work(url: str, **failpoint: str) -> tuple[int, list[str]]:
     """Run a worker over the job. Returns its exit code and what it printed."""
     code = [sys.executable, "-c", _WORKER, url, str(Path(__file__).parent)]
     done = subprocess.run(
-        code, env={**os.environ, **failpoint}, capture_output=True, text=True, timeout=60
+        code, env={**os.environ, **failpoint}, capture_output=True, text=True, timeout=200
     )
     assert done.returncode in {0, -signal.SIGKILL}, done.stderr
     return done.returncode, done.stdout.splitlines()

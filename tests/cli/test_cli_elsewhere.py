@@ -112,7 +112,7 @@ async def make_current(address: str, deployment: str, build: str) -> None:
             build_id=build,
             ignore_missing_task_queues=True,
         )
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(200):
             while True:
                 try:
                     await connection.client.workflow_service.set_worker_deployment_current_version(

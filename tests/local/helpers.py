@@ -30,7 +30,7 @@ async def is_running(client: Client, name: str) -> bool:
 
 async def kill(home: Home, server: ServerInfo) -> None:
     os.kill(server.pid, signal.SIGKILL)
-    assert await wait_until(lambda: not is_alive(home), 10)
+    assert await wait_until(lambda: not is_alive(home), 100)
 
 
 def python(code: str, home: Home) -> "subprocess.Popen[str]":

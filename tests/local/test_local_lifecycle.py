@@ -132,7 +132,7 @@ async def test_first_closed_run_is_kept_for_years(home: Home) -> None:
             if abs(time - tomorrow) < timedelta(hours=1) or time > tomorrow + RETENTION / 2
         ]
 
-    assert await wait_until(lambda: bool(deletions()), 10)
+    assert await wait_until(lambda: bool(deletions()), 100)
     assert all(abs(time - tomorrow - RETENTION) < timedelta(days=2) for time in deletions())
 
 

@@ -81,6 +81,6 @@ async def fork_job(
 
 async def turn_of(archive: JobArchive, turn: int) -> None:
     """Wait until a job has finished a turn in its newest run, or in one that this goes on from."""
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(200):
         while not archive.runs() or archive.find_step(archive.runs()[-1], turn) is None:  # noqa: ASYNC110
             await asyncio.sleep(0.02)

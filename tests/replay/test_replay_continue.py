@@ -148,7 +148,7 @@ def _shown(archive: JobArchive, run: str, turn: int) -> list[str]:
 
 async def _extended(handle: WorkflowHandle[Any, Any], after: int = 0) -> int:
     """Wait until a workflow task has started behind event ``after``; returns its event id."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         while True:
             history = await handle.fetch_history()
             last = history.events[-1]

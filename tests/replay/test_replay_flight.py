@@ -74,7 +74,7 @@ async def test_a_payload_in_flight(stage: Stage) -> None:
     await turn_of(archive, 4)
     first = archive.runs()[0]
     again = asyncio.create_task(replayed(stage, "job", rerun(stage, "job", first, 4)))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         while (await handle.describe()).run_id == first or len(archive.runs()) < 2:  # noqa: ASYNC110 nobody wakes us
             await asyncio.sleep(0.02)
     (stage.path / "writer.go").touch()
@@ -106,7 +106,7 @@ async def test_an_effect_in_flight(stage: Stage) -> None:
     tool = describe_tool("slow_tools:slow", str(stage.path))
     await stage.start(stage.spec(["n = 1", "n = slow(n)", "finish(n)"], id="job", tools=(tool,)))
     archive = archive_of(stage, "job")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         while not (stage.path / "calls").exists():  # noqa: ASYNC110 nobody wakes us
             await asyncio.sleep(0.02)
     run = archive.runs()[0]

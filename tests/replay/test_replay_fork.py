@@ -66,7 +66,7 @@ async def _forget(stage: Stage, workflow_id: str, run: str) -> None:
     await service.delete_workflow_execution(
         DeleteWorkflowExecutionRequest(namespace=namespace, workflow_execution=execution)
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         while True:
             try:
                 await stage.client.get_workflow_handle(workflow_id, run_id=run).describe()

@@ -69,7 +69,7 @@ async def test_a_call_in_flight_is_broken_off(stage: Stage) -> None:
     archive = stage.archive(stage.spec(["n = 1"], id="job"))
     await turn_of(archive, 1)
     run = archive.runs()[0]
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         while archive.in_flight(run) is None:  # noqa: ASYNC110 an archive wakes nobody
             await asyncio.sleep(0.02)
     again, _ = await replayed(stage, "job", rerun(stage, "job", run, 2, statement="finish(n + 1)"))

@@ -31,7 +31,7 @@ async def _make_current(stage: Stage, version: WorkerDeploymentVersion) -> None:
         build_id=version.build_id,
         ignore_missing_task_queues=True,
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         while True:
             try:
                 await stage.client.workflow_service.set_worker_deployment_current_version(request)
