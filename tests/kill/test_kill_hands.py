@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -203,7 +204,9 @@ def test_at_seeded_moments(tmp_path: Path, undisturbed: Ended, kills: int) -> No
             victim = seeded.choice(list(Victim))
             info = read_info(hands.home)
             if victim is not Victim.WORKER and info is not None:
-                os.kill(info.pid, signal.SIGKILL)
+                # The last strike may have killed it, and the next is not there yet.
+                with suppress(ProcessLookupError):
+                    os.kill(info.pid, signal.SIGKILL)
             if victim is not Victim.SERVER:
                 # The worker alone: what it has started must see by itself that it is gone.
                 os.kill(process.pid, signal.SIGKILL)
