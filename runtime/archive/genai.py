@@ -133,13 +133,20 @@ def _call(
     return {**span, "attributes": _attributes(attributes)}
 
 
-def _about(attempt: Attempt) -> dict[str, Any]:
-    provider, slash, model = str(attempt.model.get("name", "")).partition("/")
-    place = urlsplit(attempt.url)
+def about_model(model: Mapping[str, Any]) -> dict[str, str]:
+    """What the conventions call a call of ``model``, what litellm is called with."""
+    provider, slash, name = str(model.get("name", "")).partition("/")
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
-        "gen_ai.request.model": model if slash else provider,
+        "gen_ai.request.model": name if slash else provider,
+    }
+
+
+def _about(attempt: Attempt) -> dict[str, Any]:
+    place = urlsplit(attempt.url)
+    return {
+        **about_model(attempt.model),
         "server.address": place.hostname,
         "server.port": place.port or {"https": 443, "http": 80}.get(place.scheme),
         **{attribute: attempt.model.get(option) for option, attribute in _REQUEST.items()},

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from runtime.base.errors import InputError
 from runtime.base.home import state_home
+from runtime.base.trace_ids import trace_id
 from runtime.cli.output import note, own_stderr, own_stdout
-from runtime.cli.telemetry import exporter, metrics_address
+from runtime.cli.telemetry import begin_traces, exporter, metrics_address
 from runtime.cli.text import one_line, shortened
 
 DEBUG = "HOLDFAST_DEBUG"
@@ -57,6 +58,11 @@ the SDK.
 MOST_MESSAGE = 2_000
 """Characters of a message in a JSON object: the SDK's core puts whole stacks there."""
 
+_NOT_SENT = "opentelemetry."
+"""The library that sends traces: that it cannot is told once by who uses it, and not with each
+batch of spans.
+"""
+
 LOG_BYTES = 10_000_000
 """A log larger than this gives way to a new one when a command begins; the one before is kept."""
 
@@ -65,6 +71,8 @@ def _is_for_users(record: logging.LogRecord) -> bool:
     """Whether a user has to know: what Holdfast says, errors, and failures; not what a library is
     merely worried about.
     """
+    if record.name.startswith(_NOT_SENT):
+        return False
     ours = any(record.name == name or record.name.startswith(f"{name}.") for name in _OURS)
     return ours or record.levelno >= logging.ERROR or record.exc_info is not None
 
@@ -94,12 +102,14 @@ class _Lines(logging.Handler):
 class _Documents(logging.Handler):
     """A JSON object for each record, on stderr: for collectors of logs.
 
-    ``job``, ``activity`` (``turn-41``) and ``attempt`` are there where the SDK tells them.
+    ``job``, ``activity`` (``turn-41``) and ``attempt`` are there where the SDK tells them, the
+    trace of the run if ``traced``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, traced: bool) -> None:
         super().__init__()
         self.addFilter(_is_for_users)
+        self._traced = traced
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
@@ -107,6 +117,7 @@ class _Documents(logging.Handler):
             record, "temporal_workflow", None
         )
         about = told if isinstance(told, dict) else {}
+        run = about.get("workflow_run_id") or about.get("run_id")
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -114,7 +125,8 @@ class _Documents(logging.Handler):
             "message": shortened(_FIELDS.split(record.getMessage(), maxsplit=1)[0], MOST_MESSAGE),
             "error": None if error is None else f"{type(error).__name__}: {error}",
             "job": str(about.get("workflow_id", "")).removeprefix("holdfast/") or None,
-            "run": about.get("workflow_run_id") or about.get("run_id"),
+            "run": run,
+            "trace_id": trace_id(str(run)) if run and self._traced else None,
             "activity": about.get("activity_id"),
             "attempt": about.get("attempt"),
             "process": record.process,
@@ -129,12 +141,12 @@ def log_in_lines(metrics: str | None = None) -> None:
 
     Where ``HOLDFAST_DEBUG`` is set, all of it goes to stderr, in full. Metrics are served at the
     address ``metrics``, else at that of ``HOLDFAST_METRICS``: logs and metrics are two halves of
-    one setting of the SDK's.
+    one setting of the SDK's. Traces are sent to ``HOLDFAST_TRACES``.
 
     Raises:
-        InputError: if either variable or the address is wrong, or the address is taken.
+        InputError: if a variable or the address is wrong, or the address is taken.
     """
-    address = metrics_address(metrics)
+    address, traced = metrics_address(metrics), begin_traces()
     if os.environ.get(DEBUG):
         logging.basicConfig(level=logging.WARNING)
         if address is not None:
@@ -144,15 +156,15 @@ def log_in_lines(metrics: str | None = None) -> None:
     file.setFormatter(
         logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
     )
-    logging.basicConfig(level=logging.WARNING, handlers=[_shown(), file])
+    logging.basicConfig(level=logging.WARNING, handlers=[_shown(traced=traced), file])
     _configure_core(logging.getLogger("temporalio.core"), address)
 
 
-def _shown() -> logging.Handler:
+def _shown(*, traced: bool) -> logging.Handler:
     form = os.environ.get(LOG, "")
     if form not in {"", "json", "text"}:
         raise InputError(f"{LOG} {form!r}: expected json or text")
-    return _Documents() if form == "json" else _Lines()
+    return _Documents(traced=traced) if form == "json" else _Lines()
 
 
 @contextmanager

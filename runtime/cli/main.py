@@ -64,6 +64,7 @@ from runtime.cli.archive import release as archive_release
 from runtime.cli.logs import DEBUG
 from runtime.cli.options import with_connection_options
 from runtime.cli.output import note
+from runtime.cli.telemetry import end_traces
 from runtime.cli.text import one_line
 from runtime.cli.version import version
 from runtime.cli.workspace import apply as workspace_apply
@@ -199,6 +200,7 @@ def entry() -> NoReturn:
             # character.
             stream.reconfigure(errors="backslashreplace")
     code = main(sys.argv[1:])
+    end_traces()
     for stream in (sys.stdout, sys.stderr):
         # The reader of a pipe may be gone (``holdfast log JOB | head``): nobody is left to tell.
         with contextlib.suppress(BrokenPipeError):

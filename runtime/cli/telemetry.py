@@ -1,14 +1,18 @@
-"""Where a worker's metrics are served: off unless an address is given.
+"""Where a worker's metrics are served, and where its traces are sent: both off unless an address
+is given.
 
 The SDK's core serves Temporal's metrics and Holdfast's own at ``http://ADDRESS/metrics`` in
-Prometheus' text format.
+Prometheus' text format. Traces go to a collector by OpenTelemetry's protocol over HTTP.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from runtime.base.errors import InputError
 
@@ -17,6 +21,13 @@ if TYPE_CHECKING:
 
 VARIABLE = "HOLDFAST_METRICS"
 """The environment variable that names the address."""
+
+TRACES = "HOLDFAST_TRACES"
+"""The environment variable that names the collector of traces."""
+
+_TRACING = "activities.tracing"
+
+_TRACES_PATH = "/v1/traces"
 
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:]+\]|[0-9.]+):(?P<port>[0-9]{1,5})")
 _MOST_PORT = 65_535
@@ -58,3 +69,61 @@ def exporter(address: str) -> PrometheusConfig:
         durations_as_seconds=True,
         histogram_bucket_overrides={DURATION: CALL_SECONDS, TOKENS: CALL_TOKENS},
     )
+
+
+def traces_endpoint() -> str | None:
+    """The URL that traces are sent to, by ``HOLDFAST_TRACES``; None for nowhere.
+
+    Raises:
+        InputError: if it is not the URL of a collector, or what sends traces is not installed.
+    """
+    given = os.environ.get(TRACES)
+    if not given:
+        return None
+    try:
+        parts = urlsplit(given)
+        there = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        there = False
+    # Not told back whole: a password may stand in it.
+    if not there or parts.username is not None or parts.query or parts.fragment:
+        raise InputError(
+            f"{TRACES}: expected the URL of a collector, such as http://127.0.0.1:4318, with no"
+            " user, query or fragment (OTEL_EXPORTER_OTLP_HEADERS has headers)"
+        )
+    if not _can_send():
+        raise InputError(
+            f"{TRACES} is set, and OpenTelemetry is not installed: install 'holdfast[traces]'"
+        )
+    base = given.rstrip("/")
+    return base if base.endswith(_TRACES_PATH) else base + _TRACES_PATH
+
+
+def _can_send() -> bool:
+    try:
+        return all(map(find_spec, ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")))
+    except ModuleNotFoundError:
+        return False
+
+
+def begin_traces() -> bool:
+    """Have this process send traces, if ``HOLDFAST_TRACES`` asks for it; whether it does.
+
+    Raises:
+        InputError: as ``traces_endpoint``.
+    """
+    endpoint = traces_endpoint()
+    if endpoint is None:
+        return False
+    from activities import tracing
+
+    tracing.begin(endpoint)
+    return True
+
+
+def end_traces() -> None:
+    """Send what is left of the traces, if any are sent, and wait for it a little."""
+    if _TRACING in sys.modules:
+        from activities import tracing
+
+        tracing.end()

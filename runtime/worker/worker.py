@@ -19,6 +19,7 @@ from temporalio.common import WorkerDeploymentVersion
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 
+from activities import tracing
 from activities.approvals import ApprovalActivities
 from activities.batches import BatchActivities
 from activities.bounds import Bounds
@@ -137,6 +138,7 @@ def make_parts(
 
     What jobs change is laid out below ``workspaces``, by default in the state directory.
     """
+    store = tracing.traced(store)
     versions = Versions(Checkouts(workspaces or state_home().workspaces, Trees(store)))
     model, tools = ModelActivities(store, versions.forget), ToolActivities(store)
     workspace = WorkspaceActivities(store=store, versions=versions, hosts=tools.hosts)
@@ -186,7 +188,8 @@ def _through(allowed: tuple[Path, ...]) -> list[Interceptor]:
     and counted, as other errors are.
     """
     bounds = [Bounds(allowed)] if allowed else []
-    return [HeartbeatInterceptor(), WorkingTime(), Metered(), PlainErrors(), *bounds]
+    counted = [HeartbeatInterceptor(), WorkingTime(), Metered(), PlainErrors(), *bounds]
+    return [*tracing.interceptors(), *counted]
 
 
 def make_worker(
