@@ -4,13 +4,13 @@ and what they share.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from runtime.base.syntax import literal
 from runtime.interpreter.definitions import NO_DEFINITIONS, Definitions, is_opaque
 
 UNBOUND: Final = "holdfast_unbound"
@@ -267,7 +267,7 @@ def items_of(text: str) -> list[object] | dict[object, object] | None:
     if len(text) > 200_000 or text[:1] not in ("[", "(", "{"):
         return None
     try:
-        value = ast.literal_eval(text)
+        value = literal(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
     return (

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from runtime.base.digests import digest_bytes
+from runtime.base.syntax import tree_of
 from runtime.base.values import Compact
 
 MAX_SOURCE_CHARS: Final = 100_000
@@ -53,7 +54,7 @@ class Definitions(Compact):
         if len(source) > MAX_SOURCE_CHARS:
             return self.model_copy(update={"dynamic": True})
         try:
-            tree = ast.parse(source)
+            tree = tree_of(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return self
         found = _Found(source)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
+from runtime.base.syntax import tree_of
 from runtime.interpreter import supplied
 from runtime.interpreter.supplied import generators
 
@@ -125,7 +126,7 @@ def lower(
     if len(source) > _MOST_CHARS:
         return as_it_is
     try:
-        tree = ast.parse(source)
+        tree = tree_of(source)
         lowering = _Lowering(source)
         # The parser may make the name of other letters, and each walk through the tree is dear.
         opens = "open" in source or not source.isascii()

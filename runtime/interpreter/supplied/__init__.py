@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from runtime.base.syntax import tree_of
 from runtime.interpreter.supplied import pure
 
 VERSION = 1
@@ -99,7 +100,7 @@ def source(piece: str) -> str:
 
 def _with_built_ins(text: str) -> str:
     """A piece with the builtins under the names that no statement binds."""
-    tree = ast.parse(text)
+    tree = tree_of(text)
     kept = set(re.findall(rf"^{BUILT_IN}(\w+) =", _SOURCES[BUILT_INS], re.MULTILINE))
     used: list[tuple[int, int]] = []
     for node in ast.walk(tree):
@@ -149,7 +150,7 @@ def _pure_module(module: str) -> str:
 
 def _top_level(text: str) -> list[str]:
     found: list[str] = []
-    for node in ast.parse(text).body:
+    for node in tree_of(text).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.append(node.name)
         elif isinstance(node, ast.Assign):
