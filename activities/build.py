@@ -23,6 +23,7 @@ ROOMS = (
             "contracts",
             "batch_contracts",
             "finish_contracts",
+            "sub_job_contracts",
             "record",
             "verdicts",
             "brief",

@@ -125,7 +125,7 @@ app.add_typer(_workspace)
 
 _archive = typer.Typer(
     name="archive",
-    help="What becomes of archived jobs: copies, legal holds, retention, deletion.",
+    help="Copy, hold, prune and delete archived jobs.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

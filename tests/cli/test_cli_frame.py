@@ -35,7 +35,7 @@ COMMANDS = [
     *("replay", "fork", "divergences", "compare"),
     *("export", "verify", "codec", "send", "condense"),
     *("pause", "resume", "cancel", "limits", "schema"),
-    *("approvals", "approve", "reject", "init", "doctor", "workspace"),
+    *("approvals", "approve", "reject", "init", "doctor", "workspace", "archive"),
 ]
 
 

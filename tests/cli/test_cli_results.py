@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,10 @@ class Asked:
 
     async def batch_state(self, batch: str) -> BatchState:
         return BatchState(waiting=("z",), open=("d",), pages=(self.page,))
+
+    async def paged_names(self, pages: Iterable[PageRef]) -> set[str]:
+        assert list(pages) == [self.page]
+        return {"a", "x"}
 
 
 async def test_jobs_that_have_not_ended_are_told_by_their_batch(store: ObjectStore) -> None:

@@ -21,7 +21,11 @@ SAID = {
     "page": "the server web said: Unexpected content type: text/html",
     "garbage": "the server web said: Failed to parse JSON response",
     "refuse": "the server web said: Server returned an error response",
-    "endless": "web.endless did not answer within 3 seconds",
+    # Where so much comes in this time that its memory is full, its process has ended.
+    "endless": (
+        "web.endless did not answer within 3 seconds",
+        "the server web said: Connection closed",
+    ),
     "cut": "the server web said: SSE stream ended without a response",
 }
 SECONDS = {"hang": 0.3, "endless": 3.0}

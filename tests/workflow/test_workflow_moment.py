@@ -35,6 +35,8 @@ NOT_LOOKED_AFTER = {
     ("pausing", "_resumed"): "who waits for it looks",
     ("slices", "_arrival"): "who waits for an arrival looks",
     ("sleeping", "_arrival"): "who waits for an arrival looks",
+    ("sub_jobs", "start"): "who asks for an effect looks",
+    ("sub_jobs", "end_all"): "only the end follows",
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -75,6 +74,8 @@ async def refused_of(
     store: ObjectStore, client: Client | None, jobs: Collection[JobKey], *, unfinished: bool
 ) -> dict[JobKey, str]:
     """Why some of the jobs cannot be deleted, in the order of their names."""
+    import asyncio
+
     from runtime.archive import keys
     from runtime.archive.lifecycle.deletion import refusals
     from runtime.client.lifecycle import still_open
