@@ -6,10 +6,9 @@ import typer
 
 from runtime.base.plurals import counted
 from runtime.cli.chosen import Run
+from runtime.cli.exit_codes import DIFFERENCE
 from runtime.cli.options import Job, Json, Store
 from runtime.cli.output import json_document, say
-
-DIFFERENCE = 4
 
 
 def command(job: Job, run: Run = None, store: Store = None, json: Json = False) -> None:

@@ -1,4 +1,4 @@
-"""What a command that follows jobs ends with, by how they ended."""
+"""What commands end with; see ``main``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from runtime.job.stops import JobStatus
 
-SOME_FAILED, BUDGET = 1, 3
+SOME_FAILED, BUDGET, DIFFERENCE, INTERRUPTED = 1, 3, 4, 130
 
 
 def exit_code(statuses: Iterable[str]) -> int:
-    """0 if all succeeded, 3 if a budget stopped some and nothing worse happened, else 1."""
+    """Of jobs: 0 if all succeeded, 3 if a budget stopped some and nothing worse came, else 1."""
     found = {*statuses}
     if found <= {JobStatus.SUCCEEDED}:
         return 0

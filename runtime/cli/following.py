@@ -16,8 +16,8 @@ from runtime.archive.stores import ObjectStore
 from runtime.archive.texts import Explained
 from runtime.base.plurals import counted
 from runtime.cli.differences import explained_in, lines_of
-from runtime.cli.exit_codes import exit_code
-from runtime.cli.interrupts import INTERRUPTED, Interrupts
+from runtime.cli.exit_codes import DIFFERENCE, INTERRUPTED, exit_code
+from runtime.cli.interrupts import Interrupts
 from runtime.cli.output import json_document, note, say
 from runtime.cli.reporters import outcome_line
 from runtime.client.resets import Reset, outcome_of_reset
@@ -26,7 +26,6 @@ from runtime.server.target import Target
 from runtime.worker.worker import running_worker
 from workflows.messages import JobOutcome
 
-DIFFERENCE = 4
 _SHOWN = 20
 
 

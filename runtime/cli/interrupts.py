@@ -8,9 +8,9 @@ import signal
 from collections.abc import Callable
 from types import TracebackType
 
+from runtime.cli.exit_codes import INTERRUPTED
 from runtime.cli.output import note
 
-INTERRUPTED = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

@@ -61,6 +61,7 @@ from runtime.cli.archive import delete as archive_delete
 from runtime.cli.archive import hold as archive_hold
 from runtime.cli.archive import prune as archive_prune
 from runtime.cli.archive import release as archive_release
+from runtime.cli.exit_codes import INTERRUPTED
 from runtime.cli.logs import DEBUG
 from runtime.cli.options import with_connection_options
 from runtime.cli.output import note
@@ -73,8 +74,6 @@ from runtime.cli.workspace import diff as workspace_diff
 from runtime.cli.workspace import export as workspace_export
 from runtime.cli.workspace import ls as workspace_ls
 from runtime.cli.workspace import patch as workspace_patch
-
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="holdfast",

@@ -23,8 +23,8 @@ from runtime.base.spec.models import BatchSpec
 from runtime.base.standings import OPEN
 from runtime.base.values import JobKey
 from runtime.cli.disks import tell_of_full_disks
-from runtime.cli.exit_codes import exit_code
-from runtime.cli.interrupts import INTERRUPTED, Interrupts
+from runtime.cli.exit_codes import INTERRUPTED, exit_code
+from runtime.cli.interrupts import Interrupts
 from runtime.cli.output import note
 from runtime.cli.reporters import Reporter
 from runtime.cli.stores import archive_of

@@ -10,6 +10,7 @@ import typer
 from runtime.base.errors import InputError
 from runtime.base.plurals import counted
 from runtime.cli.completion import job_names
+from runtime.cli.exit_codes import DIFFERENCE
 from runtime.cli.options import ANY_SERVER, Json, Store
 from runtime.cli.output import json_document, note, say
 from runtime.server.target import Target
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from runtime.base.values import JobKey
     from runtime.client.verification import Demands, JobVerdict
 
-DIFFERENCE = 4
 _SHOWN = 20
 
 

@@ -8,13 +8,12 @@ import typer
 
 from runtime.base.errors import InputError, NotFound
 from runtime.base.plurals import counted
+from runtime.cli.exit_codes import DIFFERENCE
 from runtime.cli.options import Json
 from runtime.cli.output import json_document, note, say
 
 if TYPE_CHECKING:
     from runtime.archive.lifecycle.copying import Copied, CopiedJob
-
-DIFFERENCE = 4
 
 
 def command(
