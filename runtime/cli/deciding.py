@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import json
-import socket
 from typing import TYPE_CHECKING, Any
 
 from runtime.base.errors import InputError, NotFound
+from runtime.cli.caller import caller
 from runtime.cli.options import ANY_SERVER
 from runtime.server.target import Target
 
@@ -45,7 +44,7 @@ def decide(
             key,
             question=waiting.asked["id"],
             approved=approved,
-            by=f"{getpass.getuser()}@{socket.gethostname()}",
+            by=caller(),
             reason=reason,
             arguments=arguments,
             kept=kept,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from runtime.base.plurals import counted
+from runtime.cli.caller import caller
 from runtime.cli.output import note, say
 from runtime.server.target import Target
 
@@ -36,14 +37,6 @@ Unfinished = Annotated[
 ]
 
 
-def who(by: str | None) -> str:
-    """Who gives this command."""
-    import getpass
-    import socket
-
-    return by or f"{getpass.getuser()}@{socket.gethostname()}"
-
-
 def wish_of(by: str | None, reason: str) -> Wish:
     """The wish to delete, signed if there is a key.
 
@@ -56,7 +49,7 @@ def wish_of(by: str | None, reason: str) -> Wish:
 
     if not reason.strip():
         raise InputError("--reason: say why; it is kept with what is left")
-    return Wish(who(by), now(), reason.strip(), signer_of())
+    return Wish(by or caller(), now(), reason.strip(), signer_of())
 
 
 @asynccontextmanager

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from runtime.base.errors import InputError
-from runtime.cli.archive.deleting import By, who
+from runtime.cli.archive.deleting import By
+from runtime.cli.caller import caller
 from runtime.cli.completion import job_names
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, say
@@ -58,7 +59,7 @@ def command(
     name = find_job(objects, job)
     prefix = keys.job_prefix(name.batch, name.job)
     if (known := hold_of(objects, prefix)) is None:
-        known = Hold(by=who(by), at=now(), reason=reason.strip())
+        known = Hold(by=by or caller(), at=now(), reason=reason.strip())
         write_hold(objects, prefix, known)
     if json:
         json_document([{"job": str(name), **known.model_dump(mode="json")}])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from runtime.base.errors import InputError
-from runtime.cli.archive.deleting import By, Reason, who
+from runtime.cli.archive.deleting import By, Reason
+from runtime.cli.caller import caller
 from runtime.cli.options import Job, Json, Store
 from runtime.cli.output import json_document, say
 
@@ -25,7 +26,7 @@ def command(
     prefix = keys.job_prefix(name.batch, name.job)
     if hold_of(objects, prefix) is None:
         raise InputError(f"{name} is not held: 'holdfast archive hold' lists those that are")
-    word = Hold(kind="release", by=who(by), at=now(), reason=reason.strip())
+    word = Hold(kind="release", by=by or caller(), at=now(), reason=reason.strip())
     write_hold(objects, prefix, word)
     if json:
         json_document({"job": str(name), **word.model_dump(mode="json")})
