@@ -19,3 +19,8 @@ PAUSED = "paused"
 
 DAMAGED = "damaged"
 """Its end cannot be read."""
+
+
+def waiting_for(queue: str) -> str:
+    """What a job does whose call no worker takes: ``waits for a worker with --queue gpu``."""
+    return f"waits for a worker with --queue {queue}"

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from rich.cells import cell_len
 from rich.text import Text
 
-from runtime.cli.reporters import running_text, trouble_text, waiting_text
+from runtime.base.standings import waiting_for
+from runtime.cli.reporters import running_text, trouble_text
 from runtime.cli.text import first_line
 from runtime.client.watch import Turn
 from runtime.job.stops import JobStatus
@@ -134,7 +135,7 @@ def _table(rows: list[Turn], width: int) -> Iterator[Text]:
         if row.running is not None:
             last = running_text(row.running)
         if row.awaits:
-            last = waiting_text(row.awaits)
+            last = waiting_for(row.awaits)
         if row.trouble is not None:
             last = trouble_text(row.trouble)
         yield line(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime.base.plurals import counted
-from runtime.base.standings import OPEN
+from runtime.base.standings import OPEN, waiting_for
 from runtime.cli.output import json_line, note, say, stderr_is_terminal
 from runtime.cli.text import first_line, one_line, shortened
 from runtime.client.plans import Start
@@ -231,7 +231,7 @@ def progress_line(turn: Turn) -> str:
     if turn.running is not None:
         last = running_text(turn.running)
     if turn.awaits:
-        last = waiting_text(turn.awaits)
+        last = waiting_for(turn.awaits)
     if turn.trouble is not None:
         last = trouble_text(turn.trouble)
     counts = f"turn {seen.turn}  {seen.usage.total:,} tokens  ${seen.cost_usd:.4f}"
@@ -242,11 +242,6 @@ def running_text(running: Running) -> str:
     """``runs: pytest -q | 3 passed``."""
     line = f" | {shortened(one_line(running.line), 100)}" if running.line else ""
     return f"runs: {shortened(one_line(running.command), 80)}{line}"
-
-
-def waiting_text(queue: str) -> str:
-    """``waits for a worker with --queue gpu``."""
-    return f"waits for a worker with --queue {queue}"
 
 
 def trouble_text(trouble: Trouble) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from runtime.archive.standings import ArchivedStanding
 from runtime.base.durations import format_duration
-from runtime.base.standings import OPEN, PAUSED, QUEUED, RUNNING, WAITING
+from runtime.base.standings import OPEN, PAUSED, QUEUED, RUNNING, WAITING, waiting_for
 from runtime.base.values import JobKey
 from runtime.client.control import Control, Standing
 from runtime.job.phases import Phase
@@ -31,7 +31,7 @@ def now_of(standing: Standing) -> tuple[str, str]:
         seconds = format_duration(max(round(trouble.seconds), 1))
         return WAITING, f"waits {seconds} before attempt {trouble.attempt}, after {trouble.error}"
     if standing.awaits:
-        return WAITING, f"waits for a worker with --queue {standing.awaits}"
+        return WAITING, waiting_for(standing.awaits)
     if progress is None:
         return OPEN, ""
     if progress.phase is Phase.PAUSED:
