@@ -69,8 +69,7 @@ class WorkspaceTools:
         """See that the call can be made here, before anything says that it may have been."""
         try:
             named_secrets(call.secrets, os.environ)
-            host = self._hosts.of(call.search_path, call.secrets)
-            described(host, call.target)
+            described(self._hosts, call.target, call.search_path, call.secrets)
         except (InputError, ValueError) as error:
             raise ApplicationError(f"{call.called}: {error}", type="ToolUnavailable") from error
 

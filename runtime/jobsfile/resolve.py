@@ -493,8 +493,7 @@ class Resolver:
         known = target, secrets
         if known not in self._tools:
             try:
-                host = self._hosts.of(self._tools_path, secrets)
-                self._tools[known] = described(host, target)
+                self._tools[known] = described(self._hosts, target, self._tools_path, secrets)
             except InputError as error:
                 self._tools[known] = str(error)
         return self._tools[known]

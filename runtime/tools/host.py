@@ -32,12 +32,19 @@ MOST_IDLE = 4
 """Processes for one call each that are kept for a next one."""
 
 
-class HostEnded(Exception):
-    """The process ended. ``begun``: in mid-call; else the tool has not run."""
+TRIES = 3
+"""How many processes are asked for one tool, if they are killed."""
 
-    def __init__(self, how: str, *, begun: bool) -> None:
+
+class HostEnded(Exception):
+    """The process ended. ``begun``: in mid-call; else the tool has not run. ``killed``: by a signal
+    that no fault of a module's sends.
+    """
+
+    def __init__(self, how: str, *, begun: bool, killed: bool = False) -> None:
         super().__init__(how)
         self.begun = begun
+        self.killed = killed
 
 
 class HostClosed(Exception):
@@ -215,7 +222,8 @@ class ToolHost:
     def _reason(self, asked: Asked) -> Exception:
         if self._closed:
             return HostClosed("the worker has ended the process of its tools")
-        return HostEnded(_how(self._process.returncode), begun=asked.begun)
+        code = self._process.returncode
+        return HostEnded(_how(code), begun=asked.begun, killed=code == -signal.SIGKILL)
 
 
 def _command_for(of: str | ServerSpec) -> list[str]:
@@ -296,30 +304,39 @@ class ToolHosts:
             host.close()
 
 
-def described(host: ToolHost, target: str) -> ToolSpec:
-    """What the tool ``target`` looks like to a statement.
+def described(hosts: ToolHosts, target: str, path: str, secrets: Sequence[str] = ()) -> ToolSpec:
+    """What the tool ``target`` in the directory ``path`` looks like to a statement.
+
+    A process that is killed is no fault of the module's: another one is asked.
 
     Raises:
-        InputError: it cannot be imported, is no typed function, or has a name that is taken.
+        InputError: it cannot be imported, is no typed function, or has a name that is taken; or
+            each process was killed.
     """
-    try:
-        frame = host.describe(target).answer.result()
-    except HostEnded as error:
-        raise InputError(
-            f"importing {target.partition(':')[0]!r} failed: its process {error}"
-        ) from error
-    if "unavailable" in frame:
-        raise InputError(str(frame["unavailable"]))
-    return ToolSpec.model_validate(frame["spec"])
+    module = target.partition(":")[0]
+    for _ in range(TRIES):
+        try:
+            frame = hosts.of(path, secrets).describe(target).answer.result()
+        except HostEnded as error:
+            if not error.killed:
+                raise InputError(f"importing {module!r} failed: its process {error}") from error
+            continue
+        if "unavailable" in frame:
+            raise InputError(str(frame["unavailable"]))
+        return ToolSpec.model_validate(frame["spec"])
+    raise InputError(
+        f"{TRIES} processes were started to import {module!r}, and each was killed (SIGKILL): by"
+        " somebody, or because this machine has too little memory"
+    )
 
 
 def describe_tool(target: str, search_path: str) -> ToolSpec:
     """As ``described``, in a process that ends with it."""
-    host = ToolHost(search_path)
+    hosts = ToolHosts()
     try:
-        return described(host, target)
+        return described(hosts, target, search_path)
     finally:
-        host.close()
+        hosts.close()
 
 
 def _how(code: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runtime.base.errors import InputError
-from runtime.tools.host import ToolHost, describe_tool
+from runtime.tools.host import TRIES, ToolHost, describe_tool
 
 
 def write(directory: Path, **files: str) -> str:
@@ -205,3 +205,39 @@ def test_the_models_that_workflows_import_are_light() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout == "[]\n"
+
+
+KILLS_ITSELF = """
+import os, pathlib, signal
+here = pathlib.Path(__file__).parent
+started = len(list(here.glob("started-*")))
+(here / f"started-{started}").touch()
+if started < %d:
+    os.kill(os.getpid(), signal.SIGKILL)
+def f(a: int) -> int:
+    return a
+"""
+"""A module whose process is killed while it is imported, in so many first processes."""
+
+
+def test_a_killed_process_is_no_fault_of_the_module(tmp_path: Path) -> None:
+    """Another one is asked."""
+    path = write(tmp_path, mine=KILLS_ITSELF % (TRIES - 1))
+    assert describe_tool("mine:f", path).stub == "def f(a: int) -> int: ..."
+    assert len(list(tmp_path.glob("started-*"))) == TRIES
+
+
+def test_what_is_told_where_each_process_is_killed(tmp_path: Path) -> None:
+    """That they were, and by what; the import has not failed."""
+    assert why("mine:f", write(tmp_path, mine=KILLS_ITSELF % TRIES)) == (
+        "3 processes were started to import 'mine', and each was killed (SIGKILL): by somebody, or"
+        " because this machine has too little memory"
+    )
+
+
+def test_a_module_that_ends_its_process_is_told(tmp_path: Path) -> None:
+    """Nobody else did, so it is imported once."""
+    text = "import os, pathlib\nfile = pathlib.Path(__file__)\n(file.parent / f'{os.getpid()}.was').touch()\nos._exit(3)\n"
+    told = why("mine:f", write(tmp_path, mine=text))
+    assert told == "importing 'mine' failed: its process ended with exit code 3"
+    assert len(list(tmp_path.glob("*.was"))) == 1
