@@ -212,7 +212,8 @@ class _Started:
         """The command's; None if it was never started."""
         while chunk := os.read(self.status, 4096):
             self._told += chunk
-        for line in self._told.splitlines():
+        # Who kills it may do so in mid-line.
+        for line in self._told.split(b"\n")[:-1]:
             if (code := json.loads(line).get("exit-code")) is not None:
                 return int(code)
         return 128 + signal.SIGKILL if killed else None

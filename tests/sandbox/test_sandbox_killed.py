@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,9 @@ from runtime.archive.stores import MemoryStore
 from runtime.archive.trees import Trees
 from runtime.base.spec.models import Writable
 from runtime.base.values import JobKey
+from runtime.sandbox.bubblewrap import Bubblewrap
 from runtime.sandbox.choice import overlays_work
+from runtime.sandbox.command import Command, Place, SandboxKilled
 from runtime.trees.entries import file_entry
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.checkout import Checkouts
@@ -29,6 +33,15 @@ from tests.kill.processes import descendants, started
 KEY = JobKey(batch="b", job="j")
 SLEEP = f"600.{os.getpid()}"
 """What no other process of this machine is likely to sleep for, in seconds."""
+
+ENDS_IN_MID_LINE = f"""#!{sys.executable} -IS
+import os, signal, sys
+options = os.fdopen(int(sys.argv[2]), "rb").read().split(b"\\0")
+status = int(options[options.index(b"--json-status-fd") + 1])
+os.write(status, b'{{ "child-pid": 123456')
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""A bwrap that is killed while it tells what it has started: it writes that in several pieces."""
 
 COMMAND = f"cat log.txt; echo more >> log.txt; mkdir made; sleep {SLEEP}; echo woke >> log.txt"
 
@@ -123,3 +136,19 @@ async def test_a_command_whose_sandbox_is_ended_each_time_is_an_error(killed: Ki
         "the command was run 3 times, and each time its sandbox was ended from outside (signal 9)",
     )
     assert (told.version, told.changed) == (killed.version, ())
+
+
+def test_a_sandbox_that_is_ended_in_mid_word_was_ended(tmp_path: Path) -> None:
+    """What it had said by then is not taken for an answer."""
+    bwrap = tmp_path / "bwrap"
+    bwrap.write_text(ENDS_IN_MID_LINE)
+    bwrap.chmod(0o700)
+    streams = tmp_path / "stdout", tmp_path / "stderr"
+    with pytest.raises(SandboxKilled, match=r"^its sandbox was ended from outside \(signal 9\)$"):
+        Bubblewrap(bwrap).run(
+            Command("true"),
+            Place(),
+            *streams,
+            on_beat=lambda line: None,
+            stop=threading.Event(),
+        )
