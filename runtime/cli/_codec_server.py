@@ -113,10 +113,10 @@ def _call(store: ObjectStore, call: TurnCall, value: dict[str, Any]) -> dict[str
 
 def _reply(store: ObjectStore, reply: TurnReply) -> dict[str, Any]:
     """A turn's reply, its statement as lines, and what the archive's step says of the call."""
-    found = keys.parse_turn_key(reply.step.key)
-    if found is None:
+    turn_key = keys.parse_turn_key(reply.step.key)
+    if turn_key is None:
         raise ValueError(f"{reply.step.key} is no step")
-    step = _archive(store, found.job).step(reply.step)
+    step = _archive(store, turn_key.job).step(reply.step)
     parsed = parse_reply(reply.text, reply.tool_calls, reply.finish_reason, reply.refusal, "tool")
     return {
         "turn": step.turn,

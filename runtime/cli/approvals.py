@@ -21,18 +21,18 @@ def command(store: Store = None, json: Json = False) -> None:
     objects = archive_to_read(store)
     rows = []
     for key in all_jobs(objects, None):
-        found = waiting_question(JobArchive.of(objects, key))
-        if found is not None:
-            rows.append({"job": str(key), "turn": found.turn, **found.asked})
+        waiting = waiting_question(JobArchive.of(objects, key))
+        if waiting is not None:
+            rows.append({"job": str(key), "turn": waiting.turn, **waiting.asked})
     if json:
         json_document(rows)
         return
     if not rows:
         say("nothing waits for approval")
     for row in rows:
-        given = [json_module.dumps(value, ensure_ascii=False) for value in row["args"]]
-        given += [
+        arguments = [json_module.dumps(value, ensure_ascii=False) for value in row["args"]]
+        arguments += [
             f"{name}={json_module.dumps(value, ensure_ascii=False)}"
             for name, value in row["kwargs"].items()
         ]
-        say(f"{row['job']}@{row['turn']}  {row['tool']}({', '.join(given)})  {row['asked_at']}")
+        say(f"{row['job']}@{row['turn']}  {row['tool']}({', '.join(arguments)})  {row['asked_at']}")

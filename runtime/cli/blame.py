@@ -67,12 +67,12 @@ def _blame_lines(
     from runtime.cli.show import command as show_turn
     from runtime.cli.workspace.lines import blamed_lines, report, the_turn
 
-    found = blamed_lines(job, path, run, store)
+    lines = blamed_lines(job, path, run, store)
     if show:
-        name, turn = found.at.of.name, the_turn(found)
-        show_turn(job=f"{name}@{turn}", run=found.at.of.run, store=store, json=json)
+        name, turn = lines.at.of.name, the_turn(lines)
+        show_turn(job=f"{name}@{turn}", run=lines.at.of.run, store=store, json=json)
     else:
-        report(found, json)
+        report(lines, json)
 
 
 def blamed(turn: ShownTurn, gaps: list[Gap]) -> tuple[Blame, ...]:

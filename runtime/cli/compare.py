@@ -78,21 +78,21 @@ def command(
     if unscored is not None:
         raise InputError("--unscored is of two batches")
     first, second = _side(objects, job, run), _side(objects, other or job, other_run)
-    found = parting(first.turns, second.turns)
+    parted = parting(first.turns, second.turns)
     if json:
         json_document(
             {
-                "shared_turns": found.shared,
-                "first_other_statement": found.statement,
-                "first_other_execution": found.execution,
+                "shared_turns": parted.shared,
+                "first_other_statement": parted.statement,
+                "first_other_execution": parted.execution,
                 "sides": [first.document(), second.document()],
             }
         )
         return
     say(f"{first.address}  {second.address}")
-    say(f"the same steps up to turn {found.shared}" if found.shared else "no step in common")
-    say(_where("statement", found.statement, [first, second]))
-    say(_where("outcome", found.execution, [first, second]))
+    say(f"the same steps up to turn {parted.shared}" if parted.shared else "no step in common")
+    say(_where("statement", parted.statement, [first, second]))
+    say(_where("outcome", parted.execution, [first, second]))
     for side in (first, second):
         say(side.line())
     if first.end is not None and second.end is not None:

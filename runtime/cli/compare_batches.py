@@ -56,8 +56,8 @@ class Comparison:
 
     def measures(self) -> dict[str, Paired]:
         """Each measure that both have of some job."""
-        found = {name: paired(*values) for name, values in self.measured.items()}
-        return {name: one for name, one in found.items() if one is not None}
+        by_name = {name: paired(*values) for name, values in self.measured.items()}
+        return {name: one for name, one in by_name.items() if one is not None}
 
 
 def is_batch(objects: ObjectStore, name: str) -> bool:
@@ -81,13 +81,13 @@ def compare_batches(
     both = sorted(ids[0] & ids[1])
     if not both:
         raise InputError(f"no job of batch {first!r} has the id of one of batch {second!r}")
-    found = Comparison((first, second), only=(len(ids[0] - ids[1]), len(ids[1] - ids[0])))
+    comparison = Comparison((first, second), only=(len(ids[0] - ids[1]), len(ids[1] - ids[0])))
     for one, other in zip(_rows(objects, first, both), _rows(objects, second, both), strict=True):
-        found.add(one, other, unscored)
+        comparison.add(one, other, unscored)
     if json:
-        json_document(_document(found))
+        json_document(_document(comparison))
     else:
-        for line in _lines(found):
+        for line in _lines(comparison):
             say(line)
 
 
@@ -108,31 +108,32 @@ def _value(row: ResultRow, name: str, unscored: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _document(found: Comparison) -> dict[str, Any]:
-    measures = {name: asdict(one) for name, one in found.measures().items()}
+def _document(comparison: Comparison) -> dict[str, Any]:
+    measures = {name: asdict(one) for name, one in comparison.measures().items()}
     for one in measures.values():
         one["means"] = list(one["means"])
     return {
-        "batches": list(found.batches),
-        "pairs": found.pairs,
-        "only": list(found.only),
-        "unfinished": found.unfinished,
+        "batches": list(comparison.batches),
+        "pairs": comparison.pairs,
+        "only": list(comparison.only),
+        "unfinished": comparison.unfinished,
         "measures": measures,
-        "better": found.better,
-        "worse": found.worse,
+        "better": comparison.better,
+        "worse": comparison.worse,
     }
 
 
-def _lines(found: Comparison) -> Iterator[str]:
-    first, second = found.batches
-    yield f"{counted(found.pairs, 'job')} that ended in both {first} and {second}"
-    if any(found.only) or found.unfinished:
+def _lines(comparison: Comparison) -> Iterator[str]:
+    first, second = comparison.batches
+    yield f"{counted(comparison.pairs, 'job')} that ended in both {first} and {second}"
+    if any(comparison.only) or comparison.unfinished:
         yield (
-            f"left out: {found.only[0]:,} of {first} alone, {found.only[1]:,} of {second} alone,"
-            f" {found.unfinished:,} that have not ended in both"
+            f"left out: {comparison.only[0]:,} of {first} alone,"
+            f" {comparison.only[1]:,} of {second} alone,"
+            f" {comparison.unfinished:,} that have not ended in both"
         )
     yield f"{'':<10}{'pairs':>7}{first[:13]:>14}{second[:13]:>14}{'difference':>14}   95 %"
-    for name, one in found.measures().items():
+    for name, one in comparison.measures().items():
         numbers = (*one.means, one.difference)
         bounds = (
             f"   {one.low:+,.4g} to {one.high:+,.4g}, p {one.p:.3g}"
@@ -144,7 +145,7 @@ def _lines(found: Comparison) -> Iterator[str]:
             for place, number in enumerate(numbers)
         )
         yield f"{name:<10}{one.pairs:>7,}{cells}{bounds}"
-    for batch, ids in ((second, found.better), (first, found.worse)):
+    for batch, ids in ((second, comparison.better), (first, comparison.worse)):
         if ids:
             named = ", ".join(ids[:NAMED]) + (", …" if len(ids) > NAMED else "")
             yield f"{counted(len(ids), 'job')} succeeded in {batch} alone: {named}"

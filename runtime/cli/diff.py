@@ -59,7 +59,7 @@ def command(
         return
     from runtime.archive.inspect import diff_layouts
 
-    found = diff_layouts(before.prompt(), after.prompt())
+    difference = diff_layouts(before.prompt(), after.prompt())
     gaps = [gap for gap in (before.gap(), after.gap()) if gap is not None]
     cause = None if gaps else _cause(before, after)
     step = (
@@ -79,27 +79,29 @@ def command(
             "usage": usage,
             "damaged": damaged,
         }
-        json_document({**_about(before, after), **difference_document(found), **cause_and_cost})
+        json_document(
+            {**_about(before, after), **difference_document(difference), **cause_and_cost}
+        )
         return
     for gap in gaps:
         note(f"not all of turn {gap.turn} can be read: {gap}: run 'holdfast verify {after.name}'")
     say(f"{before.address} -> {after.address}")
-    say(_prefix_line(found))
-    if found.broken_by is not None:
+    say(_prefix_line(difference))
+    if difference.broken_by is not None:
         say(
-            f"broken by: {_line(found.broken_by)}"
+            f"broken by: {_line(difference.broken_by)}"
             + (f"\n  after the statement: {cause}" if cause else "")
         )
     for line in _recorded_lines(step):
         say(line)
-    for change in found.changes:
+    for change in difference.changes:
         say(f"{_SIGNS[change.kind]} {_line(change)}")
         if text:
             for line in _text_lines(change):
                 say(f"    {line}")
 
 
-def difference_document(found: LayoutDifference) -> dict[str, Any]:
+def difference_document(difference: LayoutDifference) -> dict[str, Any]:
     """A difference as JSON."""
     from runtime.cli.segments import about
 
@@ -113,12 +115,12 @@ def difference_document(found: LayoutDifference) -> dict[str, Any]:
         }
 
     return {
-        "stable_segments": found.stable_segments,
-        "stable_tokens": found.stable_tokens,
-        "tokens": found.tokens,
-        "stable_share": round(found.stable_share, 4),
-        "broken_by": None if found.broken_by is None else change(found.broken_by),
-        "changes": [change(one) for one in found.changes],
+        "stable_segments": difference.stable_segments,
+        "stable_tokens": difference.stable_tokens,
+        "tokens": difference.tokens,
+        "stable_share": round(difference.stable_share, 4),
+        "broken_by": None if difference.broken_by is None else change(difference.broken_by),
+        "changes": [change(one) for one in difference.changes],
     }
 
 
@@ -177,10 +179,10 @@ def _about(before: ShownTurn, after: ShownTurn) -> dict[str, Any]:
     }
 
 
-def _prefix_line(found: LayoutDifference) -> str:
+def _prefix_line(difference: LayoutDifference) -> str:
     return (
-        f"stable prefix: {found.stable_segments} segments, {found.stable_tokens:,} of"
-        f" {found.tokens:,} tokens ({found.stable_share:.1%})"
+        f"stable prefix: {difference.stable_segments} segments, {difference.stable_tokens:,} of"
+        f" {difference.tokens:,} tokens ({difference.stable_share:.1%})"
     )
 
 

@@ -20,12 +20,12 @@ def explained_in(archive: JobArchive, run: str) -> list[Explained]:
     """The divergences of the replay that ``run`` is or belongs to, with their texts."""
     replay = replay_of(archive, run)
     source = replay.order.get("source") if replay is not None else None
-    found = divergences(archive, run)
+    differences = divergences(archive, run)
     if source is None:
-        return [Explained(one, None, None) for one in found]
+        return [Explained(one, None, None) for one in differences]
     recorded = Timeline(JobArchive(archive.store, source["batch"], source["job"]), source["run"])
     now = Timeline(archive, run)
-    return [explained(one, recorded, now) for one in found]
+    return [explained(one, recorded, now) for one in differences]
 
 
 def lines_of(one: Explained) -> Iterator[str]:

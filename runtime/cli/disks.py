@@ -46,10 +46,10 @@ def room_on(folder: Path) -> int | None:
     says.
     """
     try:
-        found = os.statvfs(folder)
+        disk = os.statvfs(folder)
     except OSError:
         return None
     # A file system that counts no blocks has no bound to tell.
-    if not found.f_blocks:
+    if not disk.f_blocks:
         return None
-    return (found.f_bfree if os.geteuid() == 0 else found.f_bavail) * found.f_frsize
+    return (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize

@@ -28,28 +28,28 @@ def command(job: Job, run: Run = None, store: Store = None, json: Json = False) 
     name = find_job(objects, job)
     archive = JobArchive.of(objects, name)
     chosen = chosen_run(archive, str(name), run)
-    replay, found = replay_of(archive, chosen), explained_in(archive, chosen)
+    replay, explained = replay_of(archive, chosen), explained_in(archive, chosen)
     if json:
         about = {
             "job": str(name),
             "run": chosen,
             "replay": replay.model_dump(mode="json") if replay else None,
         }
-        json_document({**about, "divergences": [one.document() for one in found]})
-    elif not found:
+        json_document({**about, "divergences": [one.document() for one in explained]})
+    elif not explained:
         say(
             f"{name}  run {chosen}: no divergence" if replay else f"{name}  run {chosen}: no replay"
         )
     else:
-        turns = {one.found.turn for one in found}
+        turns = {one.found.turn for one in explained}
         say(
-            f"{name}  run {chosen}: {counted(len(found), 'divergence')} of"
+            f"{name}  run {chosen}: {counted(len(explained), 'divergence')} of"
             f" {counted(len(turns), 'statement')}"
         )
-        for number, one in enumerate(found):
+        for number, one in enumerate(explained):
             first, *more = lines_of(one)
             say(f"{'first: ' if number == 0 else '       '}{first}")
             for line in more:
                 say(f"       {line}")
-    if found:
+    if explained:
         raise typer.Exit(DIFFERENCE)

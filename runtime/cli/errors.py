@@ -71,9 +71,9 @@ def command(
 def _jobs(objects: ObjectStore, name: str) -> list[JobKey]:
     from runtime.archive.catalog import all_jobs, find_job
 
-    found = all_jobs(objects, name)
-    if found:
-        return found
+    jobs = all_jobs(objects, name)
+    if jobs:
+        return jobs
     try:
         return [find_job(objects, name)]
     except NotFound:
@@ -93,8 +93,8 @@ def _failures(objects: ObjectStore, names: list[JobKey], calls: bool) -> Iterato
         for notice in untold(objects, names[0].batch):
             if notice.key in names or not notice.key.job:
                 yield notice
-    for found in read_ahead(names, lambda name: list(look(JobArchive.of(objects, name)))):
-        yield from found
+    for failures in read_ahead(names, lambda name: list(look(JobArchive.of(objects, name)))):
+        yield from failures
 
 
 def _document(group: FailureGroup) -> dict[str, Any]:

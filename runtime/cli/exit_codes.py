@@ -11,7 +11,7 @@ SOME_FAILED, BUDGET, DIFFERENCE, INTERRUPTED = 1, 3, 4, 130
 
 def exit_code(statuses: Iterable[str]) -> int:
     """Of jobs: 0 if all succeeded, 3 if a budget stopped some and nothing worse came, else 1."""
-    found = {*statuses}
-    if found <= {JobStatus.SUCCEEDED}:
+    ends = {*statuses}
+    if ends <= {JobStatus.SUCCEEDED}:
         return 0
-    return BUDGET if found <= {JobStatus.SUCCEEDED, JobStatus.BUDGET} else SOME_FAILED
+    return BUDGET if ends <= {JobStatus.SUCCEEDED, JobStatus.BUDGET} else SOME_FAILED

@@ -130,9 +130,9 @@ def _inspect(objects: ObjectStore, name: str) -> None:
 def _turns(text: str | None) -> Turns:
     from runtime.archive.export import Turns
 
-    found = re.fullmatch(r"(\d*)(\.\.)?(\d*)", "" if text is None else text, re.ASCII)
-    first, dots, last = found.groups() if found is not None else ("", None, "")
-    if text is not None and (found is None or not (first or last)):
+    match = re.fullmatch(r"(\d*)(\.\.)?(\d*)", "" if text is None else text, re.ASCII)
+    first, dots, last = match.groups() if match is not None else ("", None, "")
+    if text is not None and (match is None or not (first or last)):
         raise InputError(f"--turns {text}: expected A..B, A.., ..B or A, as in 10..20")
     wanted = Turns(
         int(first or 0), int(last) if last else int(first) if first and not dots else None

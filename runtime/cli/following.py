@@ -46,14 +46,14 @@ class Result:
 
     started: Started
     outcome: JobOutcome
-    found: list[Explained]
+    divergences: list[Explained]
     statements: int
     whole: bool
 
     @property
     def code(self) -> int:
         """The exit code."""
-        if self.found:
+        if self.divergences:
             return DIFFERENCE
         order = self.started.order
         if order.mode is ReplayMode.REEXECUTE and order.then is AfterRecord.STOP:
@@ -137,11 +137,11 @@ def _result(store: ObjectStore, each: Started, outcome: JobOutcome) -> Result:
         return Result(each, outcome, [], 0, whole=False)
     recorded = JobArchive.of(store, order.source)
     last = max((step.turn for step in recorded.steps(order.source.run)), default=0)
-    found = explained_in(archive, outcome.run)
+    divergences = explained_in(archive, outcome.run)
     return Result(
         each,
         outcome,
-        found,
+        divergences,
         max(min(outcome.turns, last) - order.start + 1, 0),
         whole=outcome.turns >= last,
     )
@@ -150,7 +150,7 @@ def _result(store: ObjectStore, each: Started, outcome: JobOutcome) -> Result:
 def _begun(one: Started) -> str:
     order = one.order
     how = f"{order.mode}{', frozen' if order.frozen else ''}"
-    there = "is there already, " if one.made.found else ""
+    there = "is there already, " if one.made.existed else ""
     return f"{one.made.key} from statement {order.start} ({how}): {there}run {one.made.run}"
 
 
@@ -158,18 +158,18 @@ def _report(result: Result) -> None:
     say(outcome_line(result.outcome))
     if result.started.order.mode is not ReplayMode.REEXECUTE:
         return
-    if not result.found:
+    if not result.divergences:
         say(f"{result.outcome.key}: no divergence in {counted(result.statements, 'statement')}")
         return
-    turns = {one.found.turn for one in result.found}
+    turns = {one.found.turn for one in result.divergences}
     say(f"{result.outcome.key}: {len(turns)} of {counted(result.statements, 'statement')} diverge")
-    for one in result.found[:_SHOWN]:
+    for one in result.divergences[:_SHOWN]:
         for line in lines_of(one):
             say(f"  {line}")
-    if len(result.found) > _SHOWN:
+    if len(result.divergences) > _SHOWN:
         say(
-            f"  and {len(result.found) - _SHOWN} more: 'holdfast divergences {result.outcome.key}'"
-            " lists them all"
+            f"  and {len(result.divergences) - _SHOWN} more:"
+            f" 'holdfast divergences {result.outcome.key}' lists them all"
         )
 
 
@@ -191,5 +191,5 @@ def _document(result: Result) -> dict[str, Any]:
         "reason": outcome.reason,
         "turns": outcome.turns,
         "reexecuted": result.statements,
-        "divergences": [one.document() for one in result.found],
+        "divergences": [one.document() for one in result.divergences],
     }

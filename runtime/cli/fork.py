@@ -90,9 +90,9 @@ def command(
     with own_terminal():
         log_in_lines()
         objects = archive_of(store)
-        found = find_job(objects, asked.job)
-        archive = JobArchive.of(objects, found)
-        source = RunName(batch=found.batch, job=found.job, run=chosen_run(archive, str(found), run))
+        key = find_job(objects, asked.job)
+        archive = JobArchive.of(objects, key)
+        source = RunName(batch=key.batch, job=key.job, run=chosen_run(archive, str(key), run))
         wanted = Wanted(mode, frozen, then, edit, message, model, budget)
         orders = [order_of(wanted, archive, source, turn) for _ in names]
 

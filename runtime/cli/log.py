@@ -71,15 +71,15 @@ def command(
     from runtime.archive.gaps import Readable, readable
     from runtime.archive.standings import parent_of
 
-    found = readable(archive, chosen) if chosen else Readable(end=archive.end_without_calls())
-    gaps: list[Gap] = found.gaps
-    turns = turns_of(archive, chosen, found) if chosen else []
+    parts = readable(archive, chosen) if chosen else Readable(end=archive.end_without_calls())
+    gaps: list[Gap] = parts.gaps
+    turns = turns_of(archive, chosen, parts) if chosen else []
     summaries = summaries_of(archive, chosen, gaps) if chosen else []
-    end = found.end
+    end = parts.end
     condensed = condensations_of(archive, chosen) if chosen else []
-    happened = events_of(found) if events else []
-    done = effects_of(archive, chosen, found) if effects and chosen else []
-    parent, started = parent_of(archive), sub_jobs_of(found)
+    happened = events_of(parts) if events else []
+    done = effects_of(archive, chosen, parts) if effects and chosen else []
+    parent, started = parent_of(archive), sub_jobs_of(parts)
     if json:
         told: dict[str, Any] = {"turns": turns, "summaries": summaries, "condensations": condensed}
         told |= {"events": happened} if events else {}
@@ -110,12 +110,12 @@ def command(
         )
 
 
-def sub_jobs_of(found: Readable) -> list[str]:
+def sub_jobs_of(parts: Readable) -> list[str]:
     """The sub-jobs that the statements of a run started or found, as ``BATCH/JOB``, in order."""
-    ends = [found.end] if found.end is not None else []
+    ends = [parts.end] if parts.end is not None else []
     effects = [
         effect
-        for record in (*found.steps, *ends)
+        for record in (*parts.steps, *ends)
         for effect in (record.execution or {}).get("effects", ())
     ]
     started = (one.get("path") for one in effects if one["kind"] == "spawn")
@@ -130,25 +130,25 @@ def condensations_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
     return [condensation_row(told) for told in forgettings(archive, run)]
 
 
-def events_of(found: Readable) -> list[dict[str, Any]]:
+def events_of(parts: Readable) -> list[dict[str, Any]]:
     """What happened to the context in a run, in order; ``step`` is the turn whose call came after,
     None at the end.
     """
-    rows = [{"step": step.turn, **event} for step in found.steps for event in step.events or ()]
+    rows = [{"step": step.turn, **event} for step in parts.steps for event in step.events or ()]
     return rows + [
         {"step": None, **event}
-        for event in (found.end.events if found.end is not None else None) or ()
+        for event in (parts.end.events if parts.end is not None else None) or ()
     ]
 
 
-def effects_of(archive: JobArchive, run: str, found: Readable) -> list[dict[str, Any]]:
+def effects_of(archive: JobArchive, run: str, parts: Readable) -> list[dict[str, Any]]:
     """What the statements of a run did, in order."""
     from runtime.archive.told_effects import told_effects
     from runtime.cli.effects import effect_row
 
-    after: list[tuple[int, Step | End]] = [(step.turn - 1, step) for step in found.steps]
-    if found.end is not None:
-        after.append((found.end.turn, found.end))
+    after: list[tuple[int, Step | End]] = [(step.turn - 1, step) for step in parts.steps]
+    if parts.end is not None:
+        after.append((parts.end.turn, parts.end))
     return [
         effect_row(one)
         for turn, record in after
@@ -160,8 +160,8 @@ def _tell_capture(turns: list[dict[str, Any]]) -> None:
     """Say of calls that no wire was seen of, or that no model was asked in."""
     from collections import Counter
 
-    found = Counter(turn["capture"] for turn in turns if turn["capture"] != "wire")
-    for capture, number in found.items():
+    captures = Counter(turn["capture"] for turn in turns if turn["capture"] != "wire")
+    for capture, number in captures.items():
         note(f"not captured on the wire: {counted(number, 'turn')} ({capture})")
 
 
@@ -210,14 +210,14 @@ def _graph(name: str, archive: JobArchive, json: bool) -> None:
         say(line)
 
 
-def turns_of(archive: JobArchive, run: str, found: Readable) -> list[dict[str, Any]]:
+def turns_of(archive: JobArchive, run: str, parts: Readable) -> list[dict[str, Any]]:
     """The turns of a run that can be read, finished or in flight.
 
     A statement's outcome stands in the record that follows its turn.
     """
     from runtime.cli.turns import statement_of
 
-    steps, end = found.steps, found.end
+    steps, end = parts.steps, parts.end
     turns = []
     following: dict[str, Step | End] = {
         step.parent.key: step for step in steps if step.parent is not None
@@ -227,7 +227,7 @@ def turns_of(archive: JobArchive, run: str, found: Readable) -> list[dict[str, A
     for step in steps:
         after = following.get(step.ref.key)
         source, problem = statement_of(archive, step)
-        if after is None and (found.missing(step.turn + 1) or found.missing_end):
+        if after is None and (parts.missing(step.turn + 1) or parts.missing_end):
             outcome = "not known"
         elif after is None and end is not None:
             outcome = "not executed"
@@ -247,7 +247,7 @@ def turns_of(archive: JobArchive, run: str, found: Readable) -> list[dict[str, A
                 "failed": _failed(step.failed_attempts),
             }
         )
-    flying = _flying(archive, run, found)
+    flying = _flying(archive, run, parts)
     return turns if flying is None else [*turns, _without_reply(archive, run, flying, end)]
 
 
@@ -269,7 +269,7 @@ def _without_reply(
     }
 
 
-def _flying(archive: JobArchive, run: str, found: Readable) -> Attempt | None:
+def _flying(archive: JobArchive, run: str, parts: Readable) -> Attempt | None:
     """The attempt in flight; none where it cannot be read, which is a gap."""
     from runtime.archive.gaps import UNREADABLE, gap_of
 
@@ -277,8 +277,8 @@ def _flying(archive: JobArchive, run: str, found: Readable) -> Attempt | None:
         return archive.in_flight(run)
     except UNREADABLE as error:
         key = str(error).partition(": ")[0]
-        found.gaps.append(
-            gap_of(error, key, max((step.turn for step in found.steps), default=0) + 1)
+        parts.gaps.append(
+            gap_of(error, key, max((step.turn for step in parts.steps), default=0) + 1)
         )
         return None
 

@@ -107,21 +107,21 @@ def archived(store: ObjectStore, batch: str | None) -> list[dict[str, Any]]:
     return [row_of(standing_of(JobArchive.of(store, name))) for name in all_jobs(store, batch)]
 
 
-def row_of(found: ArchivedStanding) -> dict[str, Any]:
+def row_of(standing: ArchivedStanding) -> dict[str, Any]:
     """How a job stands, as a row."""
     return {
-        "job": str(found.key),
-        "batch": found.key.batch,
-        "id": found.key.job,
-        "run": found.run,
-        "damaged": list(found.damaged),
-        "status": found.status,
-        "reason": found.reason,
-        "turns": found.turns,
-        "tokens": found.tokens,
-        "cost_usd": found.cost_usd,
-        "retries": found.retries,
-        "parent": found.parent or None,
+        "job": str(standing.key),
+        "batch": standing.key.batch,
+        "id": standing.key.job,
+        "run": standing.run,
+        "damaged": list(standing.damaged),
+        "status": standing.status,
+        "reason": standing.reason,
+        "turns": standing.turns,
+        "tokens": standing.tokens,
+        "cost_usd": standing.cost_usd,
+        "retries": standing.retries,
+        "parent": standing.parent or None,
     }
 
 

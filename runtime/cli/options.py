@@ -95,9 +95,9 @@ def with_connection_options(command: Callable[..., None]) -> Callable[..., None]
             for name, option in spread.items()
         ] or [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
 
-    def spread_out(**given: Any) -> None:
-        target = Target(**{name: given.pop(name) for name in _CONNECTION})
-        command(target=target, **given)
+    def spread_out(**arguments: Any) -> None:
+        target = Target(**{name: arguments.pop(name) for name in _CONNECTION})
+        command(target=target, **arguments)
 
     spread_out.__doc__ = command.__doc__
     spread_out.__signature__ = told.replace(parameters=parameters)  # type: ignore[attr-defined]

@@ -28,8 +28,8 @@ def outcome_of(archive: JobArchive, run: str, record: TurnRecord) -> dict[str, A
     after = record.after
     texts = _told(archive, run, after) if isinstance(after, Step) else ()
     return {
-        "stdout": _found(execution, "stdout", texts),
-        "stderr": _found(execution, "stderr", texts),
+        "stdout": _stream_text(execution, "stdout", texts),
+        "stderr": _stream_text(execution, "stderr", texts),
         "events": events,
     }
 
@@ -47,7 +47,7 @@ def _told(archive: JobArchive, run: str, after: Step) -> tuple[str, ...]:
     return tuple(text for told in said for text in (unfenced(told), told))
 
 
-def _found(execution: dict[str, Any], stream: str, texts: tuple[str, ...]) -> str | None:
+def _stream_text(execution: dict[str, Any], stream: str, texts: tuple[str, ...]) -> str | None:
     if stream in execution:
         return str(execution[stream])
     digest = execution.get(f"{stream}_digest")

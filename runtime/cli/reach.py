@@ -18,14 +18,14 @@ from runtime.server.target import Target
 
 
 async def with_job(
-    given: str, target: Target, store: str | None, act: Callable[[Control, JobKey], Awaitable[None]]
+    name: str, target: Target, store: str | None, act: Callable[[Control, JobKey], Awaitable[None]]
 ) -> JobKey:
-    """Do ``act`` with the job that ``given`` names; returns its name."""
+    """Do ``act`` with the job called ``name``; returns its name."""
     objects = archive_of(store)
     async with connect(target) as connection:
         control = Control(connection.client, objects)
-        waiting = await _waiting(control, given)
-        key = waiting if waiting is not None else await asyncio.to_thread(_key, objects, given)
+        waiting = await _waiting(control, name)
+        key = waiting if waiting is not None else await asyncio.to_thread(_key, objects, name)
         await act(control, key)
     return key
 
@@ -48,24 +48,23 @@ def note_unknown(error: ServerError) -> None:
     note(f"whether the open jobs still are is not known: {error}")
 
 
-async def _waiting(control: Control, given: str) -> JobKey | None:
+async def _waiting(control: Control, name: str) -> JobKey | None:
     """The job of that very name that waits for its place: it is not archived yet, but one whose
     name begins like it may be.
     """
-    batch, slash, job = given.partition("/")
+    batch, slash, job = name.partition("/")
     key = JobKey(batch=batch, job=job) if batch and slash and job else None
     return key if key is not None and await control.waits(key) else None
 
 
-def _key(store: ObjectStore, given: str) -> JobKey:
+def _key(store: ObjectStore, name: str) -> JobKey:
     """The job's name: as the archive has it, else, written in full, as given: one whose first call
     comes is not archived yet.
     """
     try:
-        name = find_job(store, given)
+        return find_job(store, name)
     except NotFound:
-        batch, slash, job = given.partition("/")
+        batch, slash, job = name.partition("/")
         if not (batch and slash and job):
             raise
         return JobKey(batch=batch, job=job)
-    return name

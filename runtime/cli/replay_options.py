@@ -134,11 +134,11 @@ def order_of(wanted: Wanted, archive: JobArchive, source: RunName, turn: int) ->
 
 def _check_together(wanted: Wanted) -> None:
     if wanted.mode is Mode.RERUN:
-        for name, given in (
+        for name, asked in (
             ("--frozen", wanted.frozen),
             ("--then continue", wanted.then is Then.CONTINUE),
         ):
-            if given:
+            if asked:
                 raise InputError(f"{name} follows the record: it goes with --mode reexecute")
         return
     for name, text in (("--edit", wanted.edit), ("--message", wanted.message)):

@@ -170,5 +170,5 @@ def _again(jobs_file: Path, options: dict[str, str | None]) -> str:
     """The command that resumes: without --rerun-failed, which would start anew what failed
     meanwhile.
     """
-    given = [part for name, value in options.items() if value is not None for part in (name, value)]
-    return shlex.join(["holdfast", "run", str(jobs_file), *given])
+    words = [part for name, value in options.items() if value is not None for part in (name, value)]
+    return shlex.join(["holdfast", "run", str(jobs_file), *words])

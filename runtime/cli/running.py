@@ -138,8 +138,8 @@ class Workers:
 
     def options(self) -> list[str]:
         """The options of ``holdfast worker`` that ask for the same."""
-        given = {"--deployment": self.deployment, "--build": self.build, "--batch": self.batch}
-        options = [*given.items(), *(("--allow", str(path)) for path in self.allowed)]
+        settings = {"--deployment": self.deployment, "--build": self.build, "--batch": self.batch}
+        options = [*settings.items(), *(("--allow", str(path)) for path in self.allowed)]
         options += [("--queue", queue) for queue in self.queues]
         return [part for name, value in options if value is not None for part in (name, value)]
 
@@ -203,14 +203,16 @@ async def _serve(connection: Connection, store: ObjectStore, wish: Workers) -> N
 
 def _member(target: Target, store: str | None, wish: Workers) -> list[str]:
     """The command of one process of a crew."""
-    given = {
+    settings = {
         "--address": target.address,
         "--namespace": target.namespace,
         "--profile": target.profile,
         "--store": store,
         "--processes": "1",
     }
-    options = [part for name, value in given.items() if value is not None for part in (name, value)]
+    options = [
+        part for name, value in settings.items() if value is not None for part in (name, value)
+    ]
     return ["worker", *options, *wish.options()]
 
 

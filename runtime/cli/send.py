@@ -13,7 +13,7 @@ from runtime.server.target import Target
 
 
 def command(
-    given: Annotated[
+    job_and_text: Annotated[
         list[str],
         typer.Argument(
             metavar="[JOB] TEXT",
@@ -32,19 +32,19 @@ def command(
     Its model reads it at the next turn.
     """
     several = batch is not None or where is not None
-    if len(given) != (1 if several else 2):
+    if len(job_and_text) != (1 if several else 2):
         raise InputError(
             "expected the message alone, since --batch or --where name the jobs"
             if several
             else "expected a job and a message"
         )
     act_on(
-        None if several else given[0],
+        None if several else job_and_text[0],
         batch,
         where,
         target,
         store,
-        lambda control, key: control.send(key, given[-1]),
+        lambda control, key: control.send(key, job_and_text[-1]),
         done="sent",
         words="the message is recorded; the job's model reads it at its next turn",
         json=json,

@@ -76,11 +76,11 @@ class ShownTurn:
         """What cannot be read of the turn, if its step is damaged or missing."""
         return (
             None
-            if self._found() is not None
+            if self._readable_step() is not None
             else readable(self.archive, self.run).missing(self.turn)
         )
 
-    def _found(self, before: int = 0) -> Step | None:
+    def _readable_step(self, before: int = 0) -> Step | None:
         """The step of the turn, or of so many turns before; None also where it cannot be read (see
         ``gap``).
         """
@@ -126,7 +126,7 @@ class ShownTurn:
         """
         if self._attempt is not None:
             return self._attempt.capture is Capture.WIRE
-        step = self._found()
+        step = self._readable_step()
         capture = step.capture if step else self.archive.attempts(self.run, self.turn)[-1].capture
         return capture is Capture.WIRE
 
@@ -206,23 +206,23 @@ class ShownTurn:
     def nodes(self) -> dict[str, Any]:
         """The nodes as they stood at this turn's call; of a turn in flight, at the call before."""
         self._whole()
-        step = self._found() or self._found(before=1)
+        step = self._readable_step() or self._readable_step(before=1)
         return self.archive.nodes(None if step is None else step.ref)
 
     def changed_nodes(self) -> list[str]:
         """The ids of the nodes that changed since the call before; none of a turn in flight."""
-        step = self._found()
+        step = self._readable_step()
         return [] if step is None else list(step.changed)
 
     def recent_events(self) -> list[dict[str, Any]]:
         """The context's events since the call before; none of a turn in flight, or where none were
         recorded.
         """
-        step = self._found()
+        step = self._readable_step()
         return [] if step is None else list(step.events or ())
 
     def _answered(self) -> str | None:
-        step = self._found()
+        step = self._readable_step()
         return None if step is None else step.attempt.key
 
     def _exchanged(self) -> str | None:
@@ -268,7 +268,7 @@ class ShownTurn:
             )
 
     def _step(self) -> Step:
-        step = self._found()
+        step = self._readable_step()
         if step is None:
             self._whole()
             refused = self._refused()
@@ -288,15 +288,17 @@ class ShownTurn:
             not self.archive.has_turn(self.run, turn)
             and readable(self.archive, self.run).missing(turn) is None
         ):
-            found = (keys.parse_turn_key(key) for key in self.archive.lineage.keys(self.run))
-            turns = [key.turn for key in found if key is not None and key.kind == "attempt"]
+            turn_keys = (keys.parse_turn_key(key) for key in self.archive.lineage.keys(self.run))
+            turns = [key.turn for key in turn_keys if key is not None and key.kind == "attempt"]
             has = f"it has turns {turns[0]} to {turns[-1]}" if turns else "it has none"
             raise NotFound(f"{self.name} has no turn {turn} in run {self.run}: {has}")
         return turn
 
     def _newest(self) -> int:
-        found = (keys.parse_turn_key(key) for key in self.archive.lineage.keys(self.run))
-        turns = [key.turn for key in found if key is not None and key.kind in {"attempt", "step"}]
+        turn_keys = (keys.parse_turn_key(key) for key in self.archive.lineage.keys(self.run))
+        turns = [
+            key.turn for key in turn_keys if key is not None and key.kind in {"attempt", "step"}
+        ]
         if not turns:
             raise NotFound(f"{self.name} has no turn in run {self.run}")
         return max(turns)

@@ -38,19 +38,19 @@ CALL_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640)
 CALL_TOKENS = (64, 256, 1024, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288, 1048576)
 
 
-def metrics_address(given: str | None = None) -> str | None:
+def metrics_address(option: str | None = None) -> str | None:
     """The address to serve metrics at: the given one, else ``HOLDFAST_METRICS``; None for nowhere.
 
     Raises:
         InputError: if it is not an IP address and a port.
     """
-    address = given or os.environ.get(VARIABLE) or None
+    address = option or os.environ.get(VARIABLE) or None
     if address is None:
         return None
-    found = _ADDRESS.fullmatch(address)
-    if found is None or not 0 < int(found["port"]) <= _MOST_PORT:
+    match = _ADDRESS.fullmatch(address)
+    if match is None or not 0 < int(match["port"]) <= _MOST_PORT:
         raise InputError(
-            f"{'--metrics' if given else VARIABLE} {address!r}: expected an IP address and a port,"
+            f"{'--metrics' if option else VARIABLE} {address!r}: expected an IP address and a port,"
             " such as 127.0.0.1:9464"
         )
     return address
@@ -77,11 +77,11 @@ def traces_endpoint() -> str | None:
     Raises:
         InputError: if it is not the URL of a collector, or what sends traces is not installed.
     """
-    given = os.environ.get(TRACES)
-    if not given:
+    url = os.environ.get(TRACES)
+    if not url:
         return None
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(url)
         there = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
     except ValueError:
         there = False
@@ -95,7 +95,7 @@ def traces_endpoint() -> str | None:
         raise InputError(
             f"{TRACES} is set, and OpenTelemetry is not installed: install 'holdfast[traces]'"
         )
-    base = given.rstrip("/")
+    base = url.rstrip("/")
     return base if base.endswith(_TRACES_PATH) else base + _TRACES_PATH
 
 

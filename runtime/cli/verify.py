@@ -105,9 +105,9 @@ def command(
 
     objects = archive_to_read(store)
     trusted = trusted_keys(tuple(public_key or ()))
-    given = trusted_keys(tuple(public_key or ()), {})
-    kept = None if against is None else read_head(against, given)
-    demands = Demands(trusted, signed=bool(given), anchored=require_anchor, head=kept)
+    named_keys = trusted_keys(tuple(public_key or ()), {})
+    kept = None if against is None else read_head(against, named_keys)
+    demands = Demands(trusted, signed=bool(named_keys), anchored=require_anchor, head=kept)
     whole = every or kept is not None or (head and job is None)
     verdicts = asyncio.run(
         _Verification(objects, target, demands, job, whole, json or head).verdicts()
@@ -197,12 +197,12 @@ class _Verification:
 
         from runtime.client.verification import shared_verdict
 
-        found = await asyncio.to_thread(
+        verdict = await asyncio.to_thread(
             shared_verdict, self.objects, list(self.done.values()), self.demands.head
         )
-        if not self.quiet and (found.damage or found.notes):
-            _report(found)
-        return [found]
+        if not self.quiet and (verdict.damage or verdict.notes):
+            _report(verdict)
+        return [verdict]
 
 
 def _print_head(objects: ObjectStore, verdicts: list[JobVerdict], whole: bool) -> None:
@@ -266,10 +266,10 @@ def _together(notes: Sequence[Finding]) -> Iterator[str]:
     alike: dict[tuple[str | None, str], list[Finding]] = {}
     for one in notes:
         alike.setdefault((one.run, one.message), []).append(one)
-    for (run, message), found in alike.items():
-        turns = [one.turn for one in found if one.turn is not None]
-        if len(found) == 1 or len(turns) < len(found):
-            yield from map(str, found)
+    for (run, message), group in alike.items():
+        turns = [one.turn for one in group if one.turn is not None]
+        if len(group) == 1 or len(turns) < len(group):
+            yield from map(str, group)
         else:
             spans = ", ".join(f"{a} to {b}" if a != b else str(a) for a, b in _spans(turns))
             yield f"turns {spans} of run {run}: each {message}"

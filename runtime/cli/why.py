@@ -51,13 +51,13 @@ def command(
     if gone:
         _gone(turn, text, gaps, json)
         return
-    found = why(blamed(turn, gaps), text)
-    if not found:
+    parts = why(blamed(turn, gaps), text)
+    if not parts:
         raise NotFound(
             f"{text!r} does not stand in the prompt of {turn.address}; --gone looks in the prompts"
             " before it"
         )
-    report(turn, found, gaps, json)
+    report(turn, parts, gaps, json)
 
 
 def _gone(turn: ShownTurn, text: str, gaps: list[Gap], json: bool) -> None:

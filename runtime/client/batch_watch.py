@@ -161,9 +161,9 @@ class BatchWatch:
                 raise
             return self._unanswered(f"the Temporal server does not answer: {error.message}")
         counts = {QUEUED: news.waiting, JobStatus.RUNNING.value: len(news.open)}
-        for id, found in self._ended.items():
-            if id not in news.open and found.status != OPEN:
-                counts[found.status] = counts.get(found.status, 0) + 1
+        for id, standing in self._ended.items():
+            if id not in news.open and standing.status != OPEN:
+                counts[standing.status] = counts.get(standing.status, 0) + 1
         return self._picture(counts, ended=False)
 
     async def _news(self, control: Control) -> BatchNews | None:
@@ -218,8 +218,8 @@ class BatchWatch:
         await self._read([name.job for name in names if name.job not in self._ended])
         counts: dict[str, int] = {}
         going: list[str] = []
-        for id, found in self._ended.items():
-            status = await _status(control, found)
+        for id, standing in self._ended.items():
+            status = await _status(control, standing)
             if status == JobStatus.RUNNING:
                 going.append(id)
             counts[status] = counts.get(status, 0) + 1
@@ -235,8 +235,8 @@ class BatchWatch:
         def read(id: str) -> ArchivedStanding:
             return standing_of(JobArchive(self._store, self._batch, id))
 
-        found = await asyncio.to_thread(lambda: list(read_ahead(ids, read)))
-        for id, standing in zip(ids, found, strict=True):
+        standings = await asyncio.to_thread(lambda: list(read_ahead(ids, read)))
+        for id, standing in zip(ids, standings, strict=True):
             self._ended[id] = standing
             self._failing.pop(id, None)
             if standing.status not in {OPEN, DAMAGED, JobStatus.SUCCEEDED.value}:
@@ -296,11 +296,11 @@ class BatchWatch:
         return replace(self._last or Picture(self._batch), silent=why)
 
 
-async def _status(control: Control | None, found: ArchivedStanding) -> str:
+async def _status(control: Control | None, archived: ArchivedStanding) -> str:
     """How a job stands whose batch has ended."""
-    if found.status != OPEN or control is None:
-        return found.status
-    standing = await control.standing(found.key)
+    if archived.status != OPEN or control is None:
+        return archived.status
+    standing = await control.standing(archived.key)
     if standing is None:
         return OPEN
     return standing.outcome.status if standing.outcome is not None else JobStatus.RUNNING

@@ -578,8 +578,8 @@ class Control:
         """The jobs of pages."""
 
         def read() -> set[str]:
-            found = (read_page(self.store, page.digest) for page in pages)
-            return {order["key"]["job"] for page in found for order in page}
+            contents = (read_page(self.store, page.digest) for page in pages)
+            return {order["key"]["job"] for page in contents for order in page}
 
         return await asyncio.to_thread(read)
 
@@ -654,8 +654,8 @@ class Control:
     def _turn(self, key: JobKey, run: str | None) -> int:
         """The last turn of a run that the archive has, finished or in flight."""
         names = deque(JobArchive.of(self.store, key).lineage.keys(run), maxlen=1) if run else ()
-        found = keys.parse_turn_key(names[0]) if names else None
-        return found.turn if found is not None else 0
+        turn_key = keys.parse_turn_key(names[0]) if names else None
+        return turn_key.turn if turn_key is not None else 0
 
 
 def _some(specs: Sequence[JobSpec], size: int) -> Iterator[Sequence[JobSpec]]:

@@ -164,13 +164,13 @@ async def _started_before(client: Client, store: ObjectStore, wanted: JobOrder) 
     handle = client.get_workflow_handle(described.id, run_id=first)
     started: JobOrder | None = None
     async for event in handle.fetch_history_events(page_size=1):
-        given = event.workflow_execution_started_event_attributes.input.payloads
-        (started,) = await in_workflow(client, described.id).decode(given, [JobOrder])
+        payloads = event.workflow_execution_started_event_attributes.input.payloads
+        (started,) = await in_workflow(client, described.id).decode(payloads, [JobOrder])
         break
     if started is None or not await asyncio.to_thread(_same, store, started, wanted):
         what = _told(started) if started is not None else "another"
         raise InputError(f"there is a job {key} already, {what}: name the fork otherwise")
-    return Reset(key, described.run_id or "", described.task_queue, found=True)
+    return Reset(key, described.run_id or "", described.task_queue, existed=True)
 
 
 def _same(store: ObjectStore, started: JobOrder, wanted: JobOrder) -> bool:

@@ -30,13 +30,13 @@ async def still_open(
     Raises:
         RPCError: if the server fails.
     """
-    found: dict[JobKey, str] = {}
+    reasons: dict[JobKey, str] = {}
     if client is not None:
-        found |= await _running(client, jobs)
+        reasons |= await _running(client, jobs)
     if not unfinished:
-        for job in await asyncio.to_thread(open_jobs, store, [j for j in jobs if j not in found]):
-            found[job] = "has no end in the archive (--unfinished: delete it all the same)"
-    return found
+        for job in await asyncio.to_thread(open_jobs, store, [j for j in jobs if j not in reasons]):
+            reasons[job] = "has no end in the archive (--unfinished: delete it all the same)"
+    return reasons
 
 
 def open_jobs(store: ObjectStore, jobs: Collection[JobKey] | None = None) -> list[JobKey]:
@@ -64,6 +64,6 @@ async def _running(client: Client, jobs: Collection[JobKey]) -> dict[JobKey, str
     busy = {batch for batch, open in zip(batches, open_batches, strict=True) if open}
     left = sorted(jobs)
     open_jobs = await asyncio.gather(*(runs(job_workflow_id(job)) for job in left))
-    found = {job: f"its batch {job.batch} runs" for job in left if job.batch in busy}
+    of_busy_batches = {job: f"its batch {job.batch} runs" for job in left if job.batch in busy}
     running = (job for job, open in zip(left, open_jobs, strict=True) if open)
-    return found | dict.fromkeys(running, "is open: it runs, or waits for a worker")
+    return of_busy_batches | dict.fromkeys(running, "is open: it runs, or waits for a worker")

@@ -57,17 +57,17 @@ class Limited:
 async def limited(client: Client, queues: Iterable[str]) -> list[Limited]:
     """How queues stand."""
     names = sorted(set(queues))
-    found = await asyncio.gather(*(account_of(client, queue) for queue in names))
-    return [Limited(name, *state) for name, state in zip(names, found, strict=True)]
+    states = await asyncio.gather(*(account_of(client, queue) for queue in names))
+    return [Limited(name, *state) for name, state in zip(names, states, strict=True)]
 
 
 async def limited_queues_of(client: Client) -> list[str]:
     """The queues of the batches that run, as far as they are signed with this state directory's
     key.
     """
-    found: list[str] = []
+    queues: list[str] = []
     async for execution in client.list_workflows(OPEN_BATCHES):
         with contextlib.suppress(NotSigned):
             memo = await execution.memo()
-            found += map(str, memo.get("queues", ()))
-    return sorted(set(found))
+            queues += map(str, memo.get("queues", ()))
+    return sorted(set(queues))

@@ -37,9 +37,9 @@ class OwnRuns:
                 this user's, of another state directory.
         """
         workflow_id = job_workflow_id(key)
-        found = await describe(self._client, workflow_id)
-        if found is None or (refused := await self._refusal(key, found.run_id)) is None:
-            return found
+        latest = await describe(self._client, workflow_id)
+        if latest is None or (refused := await self._refusal(key, latest.run_id)) is None:
+            return latest
         listed = [one async for one in self._client.list_workflows(f"WorkflowId = '{workflow_id}'")]
         for one in sorted(listed, key=lambda run: run.start_time, reverse=True):
             other = await describe(self._client, workflow_id, one.run_id)

@@ -45,8 +45,8 @@ def check(loaded: Loaded, store: str | None) -> list[str]:
                 known = f"{job.form} {model.model_dump_json()}"
                 if known not in checked:
                     checked[known] = _faults(model, job.form)
-                if found := checked[known]:
-                    problems.add(at, "; ".join(found))
+                if faults := checked[known]:
+                    problems.add(at, "; ".join(faults))
                 notes |= dict.fromkeys(_unpriced(model, job, index, at, problems))
         if job.writable is not None:
             _check_hands(job.writable, index, problems)
@@ -96,7 +96,7 @@ def _unpriced(
     """
     from activities.known_models import is_priced
 
-    if is_priced(model.name, model.options) or at in problems.found:
+    if is_priced(model.name, model.options) or at in problems.by_location:
         return
     if _has_usd(job, index, problems):
         problems.add(

@@ -43,13 +43,13 @@ ORDER_BYTES = 500_000
 class Reset:
     """A run that a reset or a fork made: its id, and the task queue on which it waits for a worker.
 
-    ``found``: an earlier command has made it.
+    ``existed``: an earlier command has made it.
     """
 
     key: JobKey
     run: str
     queue: str
-    found: bool = False
+    existed: bool = False
 
 
 async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOrder) -> Reset:
@@ -133,9 +133,9 @@ async def _point(client: Client, archive: JobArchive, key: JobKey, order: Replay
     step = await asyncio.to_thread(archive.find_step, run, turn)
     if step is None:
         return await _stop_of(client, archive, key, order)
-    found = keys.parse_turn_key(step.ref.key)
-    if found is None or found.job != archive.prefix:
-        other = str(keys.job_of(found.job)) if found else step.ref.key
+    turn_key = keys.parse_turn_key(step.ref.key)
+    if turn_key is None or turn_key.job != archive.prefix:
+        other = str(keys.job_of(turn_key.job)) if turn_key else step.ref.key
         raise InputError(
             f"statement {turn} of {key} is one of {other}, from which {key} was forked: replay"
             f" {other}, or fork {key}"
@@ -150,7 +150,7 @@ async def _stop_of(client: Client, archive: JobArchive, key: JobKey, order: Repl
     assert order.source is not None
     run, turn = order.source.run, order.start
     last = max(
-        (found.turn for found in await asyncio.to_thread(lambda: list(archive.steps(run)))),
+        (step.turn for step in await asyncio.to_thread(lambda: list(archive.steps(run)))),
         default=0,
     )
     end = await asyncio.to_thread(archive.end, run)

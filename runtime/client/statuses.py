@@ -58,8 +58,8 @@ async def told_of(control: Control, keys: Sequence[JobKey]) -> dict[JobKey, tupl
             return str(outcome.status), reason
         return now_of(standing)
 
-    found = await asyncio.gather(*map(one, keys))
-    return {key: told for key, told in zip(keys, found, strict=True) if told[0] != OPEN}
+    standings = await asyncio.gather(*map(one, keys))
+    return {key: told for key, told in zip(keys, standings, strict=True) if told[0] != OPEN}
 
 
 def queued(batch: str, state: BatchState, known: set[str]) -> list[ArchivedStanding]:

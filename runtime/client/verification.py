@@ -99,13 +99,13 @@ async def verified(
         # compared with nothing.
         examined = examine_job(archive, [*witness.refs, *kept])
         anchors = tuple(run_anchors(archive, demands.trusted, witness.refs, kept))
-        found = [
+        all_findings = [
             *examined.findings,
             *disagreements(archive, witness),
             *(_missed(anchors, archive.prefix, demands) if anchors or not graves else ()),
             *_deletions(graves, demands),
         ]
-        findings = list(dict.fromkeys(found))
+        findings = list(dict.fromkeys(all_findings))
         return JobVerdict(
             job=str(name),
             damage=tuple(f for f in findings if f.severity is Severity.DAMAGE),

@@ -129,15 +129,15 @@ class Watch:
         """
         while self._pending:
             try:
-                found = await self._round()
+                happened = await self._round()
             except RPCError as error:
                 if error.status not in PASSING:
                     raise
-                found = [] if self._silent else [Silent(error.message)]
+                happened = [] if self._silent else [Silent(error.message)]
                 self._silent = True
             else:
                 self._silent = False
-            for event in found:
+            for event in happened:
                 yield event
             if self._pending and not self._more:
                 await asyncio.sleep(POLL_SECONDS)

@@ -60,15 +60,15 @@ class _Parser:
         self.tokens: list[tuple[str, str, int]] = []
         place = 0
         while text[place:].strip():
-            found = _TOKEN.match(text, place)
-            if found is None:
+            match = _TOKEN.match(text, place)
+            if match is None:
                 start = place + len(text[place:]) - len(text[place:].lstrip())
                 raise InputError(
                     f"--where: column {start + 1}: {text[start]!r} is not understood in {text!r}"
                 )
-            kind = str(found.lastgroup)
-            self.tokens.append((kind, found[kind], found.start(kind)))
-            place = found.end()
+            kind = str(match.lastgroup)
+            self.tokens.append((kind, match[kind], match.start(kind)))
+            place = match.end()
 
     def either(self, depth: int) -> Test:
         tests = [self.both(depth)]

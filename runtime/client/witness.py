@@ -94,7 +94,7 @@ async def jobs_of(client: Client, archive: str | None) -> list[JobKey]:
     async for execution in client.list_workflows("WorkflowType = 'BatchWorkflow'"):
         if (await _memo(execution)).get("archive") == archive:
             batches.add(execution.id)
-    found: dict[JobKey, None] = {}
+    jobs: dict[JobKey, None] = {}
     async for execution in client.list_workflows("WorkflowType = 'JobWorkflow'"):
         key = job_key(execution.id)
         if key is None:
@@ -104,8 +104,8 @@ async def jobs_of(client: Client, archive: str | None) -> list[JobKey]:
         if told == archive or (
             told is None and "definition" in memo and batch_workflow_id(key.batch) in batches
         ):
-            found[key] = None
-    return list(found)
+            jobs[key] = None
+    return list(jobs)
 
 
 async def _memo(execution: WorkflowExecution) -> Mapping[str, Any]:
@@ -215,8 +215,8 @@ def _vanished(archive: JobArchive, witness: Witness, run: str) -> Iterator[Findi
 
 
 def _finding(key: str, severity: Severity, message: str) -> Finding:
-    found = keys.parse_turn_key(key)
-    run, turn = (found.run, found.turn) if found is not None else (None, None)
+    turn_key = keys.parse_turn_key(key)
+    run, turn = (turn_key.run, turn_key.turn) if turn_key is not None else (None, None)
     return Finding(
         fault=Fault.HISTORY, severity=severity, run=run, turn=turn, key=key, message=message
     )

@@ -104,29 +104,29 @@ class Expansion:
         """The fields of each job; None where it cannot be said what they are."""
         written = {key: job[key] for key in _KEYS if key in job}
         try:
-            given = WrittenMany.model_validate(written).model_dump(exclude_unset=True)
+            many = WrittenMany.model_validate(written).model_dump(exclude_unset=True)
         except ValidationError as error:
             for detail in error.errors(include_url=False):
                 self._problems.add((*at, *detail["loc"]), describe(detail, WrittenMany))
             return None
-        matrix: dict[str, list[Any]] = given.get("matrix", {})
-        items = self._items(given["for_each"], (*at, "for_each")) if "for_each" in given else [None]
+        matrix: dict[str, list[Any]] = many.get("matrix", {})
+        items = self._items(many["for_each"], (*at, "for_each")) if "for_each" in many else [None]
         faults = [(("matrix", name), fault) for name in matrix if (fault := unfit(name))]
-        if "count" in given and NUMBER in matrix:
+        if "count" in many and NUMBER in matrix:
             faults.append((("matrix", NUMBER), f"'count' has the field {NUMBER!r} too"))
         for where, fault in faults:
             self._problems.add((*at, *where), fault)
         if items is None or faults:
             return None
-        times = given.get("count", 1)
+        times = many.get("count", 1)
         total = len(items) * times * math.prod(len(values) for values in matrix.values())
         if total > MAX_JOBS:
             self._problems.add(at, too_many(total))
             return None
-        if clash := sorted(_names(items) & ({*matrix} | ({NUMBER} if "count" in given else set()))):
+        if clash := sorted(_names(items) & ({*matrix} | ({NUMBER} if "count" in many else set()))):
             self._problems.add(at, f"the field {clash[0]!r} is one of the items' too")
             return None
-        return self._product(items, matrix, range(1, times + 1) if "count" in given else None)
+        return self._product(items, matrix, range(1, times + 1) if "count" in many else None)
 
     def _product(
         self, items: list[Any], matrix: Mapping[str, list[Any]], numbers: range | None

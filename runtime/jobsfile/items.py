@@ -53,7 +53,7 @@ def read_items(path: Path, problems: Problems) -> list[Item]:
         raise InputError(f"expected UTF-8 in {shown(str(path))}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {shown(str(path))}: {error}") from None
-    if not items and not problems.found:
+    if not items and not problems.by_location:
         raise InputError(f"expected at least one item in {shown(str(path))}, got none")
     return items
 
@@ -67,7 +67,7 @@ def _jsonl(lines: Iterator[str], problems: Problems) -> Iterator[Item]:
         value = json_line(line.rstrip("\r\n"), here, problems)
         if isinstance(value, dict):
             yield Item(number, value)
-        elif value is not None or here not in problems.found:
+        elif value is not None or here not in problems.by_location:
             problems.add(here, f"expected a JSON object, got {shown(value)}")
 
 

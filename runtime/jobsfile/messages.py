@@ -51,7 +51,7 @@ _PLACES: tuple[tuple[str, type[BaseModel]], ...] = (
 
 def describe(error: ErrorDetails, root: type[BaseModel]) -> str:
     """The text of one finding of ``root``'s validation: what was expected, and what was there."""
-    kind, given, context = error["type"], error["input"], error.get("ctx", {})
+    kind, value, context = error["type"], error["input"], error.get("ctx", {})
     if kind == "holdfast":
         return str(context["text"])
     if kind == "missing":
@@ -59,17 +59,17 @@ def describe(error: ErrorDetails, root: type[BaseModel]) -> str:
     if kind == "extra_forbidden":
         return _unknown(error["loc"], root)
     if kind in _EXPECTED:
-        return f"expected {_EXPECTED[kind]}, got {shown(given)}"
+        return f"expected {_EXPECTED[kind]}, got {shown(value)}"
     if kind in _BOUNDS:
         key, text = _BOUNDS[kind]
-        got = f"{len(given)} items" if isinstance(given, list) else shown(given)
+        got = f"{len(value)} items" if isinstance(value, list) else shown(value)
         return f"expected {text} {context[key]:g}, got {got}"
     if kind == "literal_error":
-        return f"expected {context['expected']}, got {shown(given)}"
+        return f"expected {context['expected']}, got {shown(value)}"
     if kind == "string_pattern_mismatch":
         rule = TARGET_RULE if "tools" in error["loc"] else "a model's name without spaces"
-        return f"expected {rule}, got {shown(given)}"
-    return f"{error['msg']}, got {shown(given)}"
+        return f"expected {rule}, got {shown(value)}"
+    return f"{error['msg']}, got {shown(value)}"
 
 
 def without_consequences(errors: list[ErrorDetails]) -> list[ErrorDetails]:

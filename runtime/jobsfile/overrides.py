@@ -44,7 +44,7 @@ def budget_override(text: str, base: Budget) -> Budget:
     written = checked(WrittenBudget, read_yaml(lines, problems), (), problems)
     problems.raise_if_any()
     assert written is not None, "what does not validate has a problem"
-    given = written.model_dump(exclude_unset=True)
-    if "wall" in given:
-        given["wall_seconds"] = given.pop("wall")
-    return base.model_copy(update=given)
+    limits = written.model_dump(exclude_unset=True)
+    if "wall" in limits:
+        limits["wall_seconds"] = limits.pop("wall")
+    return base.model_copy(update=limits)

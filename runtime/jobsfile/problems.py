@@ -59,7 +59,7 @@ class Problems:
     """How many leading parts of a location are not shown: two for JSONL, where the line says which
     job it is.
     """
-    found: dict[Location, Problem] = field(default_factory=dict)
+    by_location: dict[Location, Problem] = field(default_factory=dict)
     origins: dict[int, Origin] = field(default_factory=dict)
     """Where the jobs come from that the file has not written out, by their index."""
     shared: set[Problem] = field(default_factory=set)
@@ -71,7 +71,7 @@ class Problems:
         """Note that the value at ``location`` is wrong. The first note on a location stands."""
         at = self.in_file(location)
         problem = Problem(self.lines.of(at), key_path(at[self.hidden :]), text)
-        self.found.setdefault(location, problem)
+        self.by_location.setdefault(location, problem)
 
     def in_file(self, location: Location) -> Location:
         """Where the file has what ``location`` names: a job that another stands for is there."""
@@ -100,7 +100,7 @@ class Problems:
     def lines_told(self) -> list[str]:
         """A line for each problem; one for all the items of one job that share it."""
         shared: dict[Problem, list[Origin]] = {problem: [] for problem in self.shared}
-        for location, problem in self.found.items():
+        for location, problem in self.by_location.items():
             origin = self._origin(location)
             shared.setdefault(problem, []).extend([origin] if origin and origin.file else [])
         return [self._told(problem, shared[problem]) for problem in sorted(shared)]

@@ -203,18 +203,18 @@ class Resolver:
     def _same(self, part: P) -> P:
         """The same object for equal parts of different jobs, which are many: parts are frozen."""
         known = f"{type(part).__name__} {part.model_dump_json()}"
-        found: P = self._parts.setdefault(known, part)
-        return found
+        shared: P = self._parts.setdefault(known, part)
+        return shared
 
     def _check(self, target: str | None, at: Location, secrets: tuple[str, ...]) -> ToolSpec | None:
         """The function that gives a score."""
         if target is None:
             return None
-        found = self._tool(target, secrets)
-        if isinstance(found, str):
-            self._problems.add(at, found)
+        tool = self._tool(target, secrets)
+        if isinstance(tool, str):
+            self._problems.add(at, tool)
             return None
-        return found
+        return tool
 
     def _spawn(self, written: WrittenSpawn | None, at: Location) -> Spawn | None:
         """How many sub-jobs the job may start."""
@@ -412,12 +412,12 @@ class Resolver:
                 self._problems.add(where, str(error))
             if bool(server.command) == bool(server.url):
                 self._problems.add(where, "expected either a command or a url")
-            for key, given in (
+            for key, transport in (
                 ("env", server.url),
                 ("directory", server.url),
                 ("token", server.command),
             ):
-                if given and key in server.model_fields_set:
+                if transport and key in server.model_fields_set:
                     kind = "command" if key == "token" else "url"
                     self._problems.add((*where, key), f"a server with a {kind} has no {key!r}")
             if server.url and (_has_userinfo(server.url) or _has_secret(server.url)):

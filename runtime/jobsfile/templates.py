@@ -57,13 +57,13 @@ def _filled(
         return value
 
     def held(field: str) -> Any:
-        found = value_of(fields, field)
-        if found is _MISSING:
+        content = value_of(fields, field)
+        if content is _MISSING:
             close = nearest(field, fields)
             hint = f"; did you mean {close!r}?" if close else f"; there are {', '.join(fields)}."
             note(at, f"no field {field!r}{hint} {{{{{field}}}}} is the text {{{field}}}")
             return ""
-        return found
+        return content
 
     def written(match: re.Match[str]) -> str:
         if match["kept"]:

@@ -64,27 +64,27 @@ def command(
         async with server_in_reach(target) as client:
             return await refused_of(objects, client, names, unfinished=unfinished)
 
-    if found := asyncio.run(refused()):
+    if refusals := asyncio.run(refused()):
         if json:
-            json_document({"deleted": [], "refused": told(found)})
+            json_document({"deleted": [], "refused": told(refusals)})
         raise InputError(
-            "nothing was deleted: " + "; ".join(f"{key} {why}" for key, why in found.items())
+            "nothing was deleted: " + "; ".join(f"{key} {why}" for key, why in refusals.items())
         )
     done = carry_out(objects, names, wish, json=json)
     if json:
         json_document({**done, "refused": []})
 
 
-def _named(store: ObjectStore, given: str) -> JobKey:
+def _named(store: ObjectStore, name: str) -> JobKey:
     """The job of that very name: a prefix is too little for what cannot be undone. One that was
     deleted may have left what it alone used.
     """
     from runtime.archive.catalog import find_job
     from runtime.archive.lifecycle.tombstones import deleted_jobs
 
-    if gone := [key for key in deleted_jobs(store) if str(key) == given]:
+    if gone := [key for key in deleted_jobs(store) if str(key) == name]:
         return gone[0]
-    found = find_job(store, given)
-    if str(found) != given:
-        raise NotFound(f"write {given!r} in full: {str(found)!r}")
-    return found
+    job = find_job(store, name)
+    if str(job) != name:
+        raise NotFound(f"write {name!r} in full: {str(job)!r}")
+    return job

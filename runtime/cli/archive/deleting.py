@@ -73,13 +73,13 @@ async def refused_of(
     from runtime.archive.lifecycle.deletion import refusals
     from runtime.client.lifecycle import still_open
 
-    found = await still_open(store, client, jobs, unfinished=unfinished)
+    open_ones = await still_open(store, client, jobs, unfinished=unfinished)
     asked = [keys.job_prefix(job.batch, job.job) for job in jobs]
     more = await asyncio.to_thread(
         refusals,
         store,
         asked,
-        {keys.job_prefix(job.batch, job.job): why for job, why in found.items()},
+        {keys.job_prefix(job.batch, job.job): why for job, why in open_ones.items()},
     )
     return dict(sorted((keys.job_of(job), why) for job, why in more.items()))
 

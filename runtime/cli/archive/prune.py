@@ -158,6 +158,6 @@ ENDED = frozenset(str(one) for one in JobStatus if one is not JobStatus.RUNNING)
 
 
 def _words(older_than: str | None, status: str | None, keep: int | None) -> str:
-    given = {"--older-than": older_than, "--status": status, "--keep": keep}
-    rules = (f"{name} {value}" for name, value in given.items() if value is not None)
+    options = {"--older-than": older_than, "--status": status, "--keep": keep}
+    rules = (f"{name} {value}" for name, value in options.items() if value is not None)
     return f"archive prune {' '.join(rules)}"

@@ -98,9 +98,9 @@ def chosen_version(text: str, run: str | None, store: str | None) -> At:
     from runtime.cli.job_turn import parse_job_turn
 
     wanted = parse_job_turn(text)
-    found = held(wanted.job, run, store)
-    turn = found.history.last if wanted.turn is None else wanted.turn
-    return At(found, turn, found.history.after(turn))
+    of = held(wanted.job, run, store)
+    turn = of.history.last if wanted.turn is None else wanted.turn
+    return At(of, turn, of.history.after(turn))
 
 
 @dataclass(frozen=True)
@@ -132,15 +132,15 @@ def chosen_between(text: str, run: str | None, store: str | None) -> Between:
     job, at, turns = text.rpartition("@")
     if not at:
         job, turns = text, ".."
-    found = _BETWEEN.fullmatch(turns)
-    if not job or found is None or not turns:
+    match = _BETWEEN.fullmatch(turns)
+    if not job or match is None or not turns:
         raise InputError(
             f"{text!r} is no JOB[@A[..B]]: a job's name, '@' and turns, as in 'nightly/fix@12' or"
             " 'nightly/fix@3..12'"
         )
     of = held(job, run, store)
-    first, last = (int(found[name]) if found[name] else None for name in ("first", "last"))
-    if not found["dots"] and first is not None:
+    first, last = (int(match[name]) if match[name] else None for name in ("first", "last"))
+    if not match["dots"] and first is not None:
         if first == 0:
             raise InputError(f"{text}: no statement is before turn 1; '@0..N' is from the start")
         between = Between(of, first - 1, first)

@@ -35,24 +35,24 @@ def command(
 
     between = chosen_between(job, run, store)
     columns = max(shutil.get_terminal_size().columns, 40)
-    found = differences(between.of.trees, between.before, between.after, width=columns)
+    diff = differences(between.of.trees, between.before, between.after, width=columns)
     if json:
         about = {"job": between.of.name, "run": between.of.run}
         turns = {"first": between.first, "last": between.last}
         versions = {"before": between.before, "after": between.after}
-        json_document({**about, **turns, **versions, **document(found)})
+        json_document({**about, **turns, **versions, **document(diff)})
         return
     if stat:
-        say(found.stat.rstrip("\n") if found.files else "no file changed")
+        say(diff.stat.rstrip("\n") if diff.files else "no file changed")
     else:
-        raw(found.patch)
-    for line in found.untold:
+        raw(diff.patch)
+    for line in diff.untold:
         say(line)
 
 
-def document(found: Differences) -> dict[str, Any]:
+def document(diff: Differences) -> dict[str, Any]:
     """Differences for programs: a row for each file, and what git has no words for."""
-    return {"files": [file_row(change) for change in found.files], "other": list(found.untold)}
+    return {"files": [file_row(change) for change in diff.files], "other": list(diff.untold)}
 
 
 def file_row(change: FileChange) -> dict[str, Any]:

@@ -103,8 +103,8 @@ def check_empty(directory: Path) -> None:
         InputError: if it is no directory, or something is in it.
     """
     try:
-        with os.scandir(directory) as found:
-            if next(found, None) is not None:
+        with os.scandir(directory) as entries:
+            if next(entries, None) is not None:
                 raise InputError(
                     f"{directory} is not empty: name a directory that is not there yet"
                 )

@@ -42,8 +42,8 @@ def blamed_lines(job: str, place: str, run: str | None, store: str | None) -> Bl
     at = chosen_version(job, run, store)
     trees = at.of.trees
     tree = trees.tree(at.version)
-    found = _LINES.fullmatch(place) if tree.get(place) is None else None
-    path = found["path"] if found else place
+    match = _LINES.fullmatch(place) if tree.get(place) is None else None
+    path = match["path"] if match else place
     try:
         path, entry = entry_at(tree, path)
     except (OSError, ValueError) as error:
@@ -52,9 +52,9 @@ def blamed_lines(job: str, place: str, run: str | None, store: str | None) -> Bl
     if not entry.is_file:
         raise InputError(f"{at.of.name}@{at.turn}: {path} is a directory: lines are in files")
     lines = lines_of(trees, at.of.history, at.turn, path)
-    first = int(found["first"]) if found else 1
-    last = int(found["last"] or first) if found else len(lines)
-    if found and not 1 <= first <= last <= len(lines):
+    first = int(match["first"]) if match else 1
+    last = int(match["last"] or first) if match else len(lines)
+    if match and not 1 <= first <= last <= len(lines):
         raise InputError(f"{path} has lines 1 to {len(lines)}, not {place.rpartition(':')[2]}")
     return Blamed(at, path, first, lines[first - 1 : last])
 

@@ -38,16 +38,16 @@ def command(
 
     at = chosen_version(job, run, store)
     tree = at.of.trees.tree(at.version)
-    found = list(_listed(tree, path.strip("/")))
+    entries = list(_listed(tree, path.strip("/")))
     if json:
         about = {"job": at.of.name, "run": at.of.run, "turn": at.turn, "version": at.version}
-        json_document({**about, "entries": [row(place, entry) for place, entry in found]})
+        json_document({**about, "entries": [row(place, entry) for place, entry in entries]})
         return
     say(f"{at.of.name}@{at.turn}  {at.version}")
-    for place, entry in found:
+    for place, entry in entries:
         target = f" -> {shown(entry.content)}" if entry.kind == "l" else ""
         say(f"{_mode(entry)}  {entry.size:>12,}  {shown(place)}{target}")
-    files = [entry for _, entry in found if entry.is_file]
+    files = [entry for _, entry in entries if entry.is_file]
     say(f"{counted(len(files), 'file')}, {sum(entry.size for entry in files):,} bytes")
 
 

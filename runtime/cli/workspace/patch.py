@@ -37,9 +37,9 @@ def command(
     from runtime.workspace.git.differences import differences
 
     between = chosen_between(job, run, store)
-    found = differences(between.of.trees, between.before, between.after, binary=True)
-    raw(found.patch)
-    for line in found.untold:
+    diff = differences(between.of.trees, between.before, between.after, binary=True)
+    raw(diff.patch)
+    for line in diff.untold:
         note(f"not in the patch: {line}")
 
 
