@@ -52,8 +52,10 @@ def _executable(path: Path) -> bool:
 
 
 def _downloaded(home: Home) -> Path | None:
-    found = (path for path in sorted(home.bin.glob("temporal*"), reverse=True) if _executable(path))
-    return next(found, None)
+    binaries = (
+        path for path in sorted(home.bin.glob("temporal*"), reverse=True) if _executable(path)
+    )
+    return next(binaries, None)
 
 
 async def _download(home: Home) -> Path:
@@ -69,10 +71,10 @@ async def _download(home: Home) -> Path:
             await environment.shutdown()
     except (RuntimeError, TimeoutError) as error:
         raise _no_binary(str(error) or "it took too long") from error
-    found = _downloaded(home)
-    if found is None:
+    binary = _downloaded(home)
+    if binary is None:
         raise _no_binary(f"the download left nothing in {home.bin}")
-    return found
+    return binary
 
 
 def _no_binary(reason: str) -> ServerError:

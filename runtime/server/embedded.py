@@ -209,9 +209,9 @@ async def stop_server(home: Home) -> bool:
                 f"the embedded Temporal server is used by process {', '.join(map(str, users))}:"
                 " it stops when the last of them ends"
             )
-        found = is_alive(home)
+        ran = is_alive(home)
         await terminate(home)
-        return found
+        return ran
 
 
 async def server_status(home: Home) -> ServerStatus:

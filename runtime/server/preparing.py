@@ -76,7 +76,7 @@ async def prepare(client: Client, retention: timedelta | None) -> list[Setting]:
     return settings + await _once_known(client)
 
 
-async def found_attributes(client: Client) -> dict[str, str]:
+async def registered_attributes(client: Client) -> dict[str, str]:
     """The namespace's own search attributes, by name: their types, as ``TYPES`` spells them.
 
     Raises:
@@ -156,9 +156,9 @@ async def _retain(client: Client, retention: timedelta | None) -> Setting:
     about = await client.workflow_service.describe_namespace(
         DescribeNamespaceRequest(namespace=client.namespace)
     )
-    found = about.config.workflow_execution_retention_ttl.ToTimedelta()
-    if retention is None or retention == found:
-        return Setting(name, Done.KEPT, f"histories of closed runs are kept {_shown(found)}")
+    current = about.config.workflow_execution_retention_ttl.ToTimedelta()
+    if retention is None or retention == current:
+        return Setting(name, Done.KEPT, f"histories of closed runs are kept {_shown(current)}")
     kept = Duration(seconds=int(retention.total_seconds()))
     try:
         await client.workflow_service.update_namespace(
@@ -170,36 +170,40 @@ async def _retain(client: Client, retention: timedelta | None) -> Setting:
     except RPCError as error:
         if not _may_not(error):
             raise
-        told = f"histories of closed runs are kept {_shown(found)}: {error.message}"
+        told = f"histories of closed runs are kept {_shown(current)}: {error.message}"
         return Setting(name, Done.REFUSED, told)
     return Setting(
         name,
         Done.CHANGED,
-        f"histories of closed runs are kept {_shown(retention)}, and were {_shown(found)}",
+        f"histories of closed runs are kept {_shown(retention)}, and were {_shown(current)}",
     )
 
 
 async def _add_attributes(client: Client) -> list[Setting]:
     operator = client.operator_service
     try:
-        found = await attributes_of(operator, client.namespace)
-        missing = [str(name) for name in TYPES if name not in found]
+        registered = await attributes_of(operator, client.namespace)
+        missing = [str(name) for name in TYPES if name not in registered]
         if missing:
             await add_attributes(operator, client.namespace, missing)
     except RPCError as error:
         if not _may_not(error):
             raise
         return [Setting("search attributes", Done.REFUSED, error.message or error.status.name)]
-    return [_attribute(str(name), kind, found.get(str(name), "")) for name, kind in TYPES.items()]
+    return [
+        _attribute(str(name), kind, registered.get(str(name), "")) for name, kind in TYPES.items()
+    ]
 
 
-def _attribute(name: str, kind: str, found: str) -> Setting:
+def _attribute(name: str, kind: str, present: str) -> Setting:
     about = f"search attribute {name}"
-    if not found:
+    if not present:
         return Setting(about, Done.MADE, kind.capitalize())
-    if found == kind:
+    if present == kind:
         return Setting(about, Done.KEPT, kind.capitalize())
-    told = f"it is of type {found.capitalize()}, and should be {kind.capitalize()}: remove it first"
+    told = (
+        f"it is of type {present.capitalize()}, and should be {kind.capitalize()}: remove it first"
+    )
     return Setting(about, Done.REFUSED, told)
 
 

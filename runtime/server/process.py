@@ -296,17 +296,17 @@ def _command(home: Home, binary: Path, ports: Ports) -> list[str]:
 
 def _own_settings(home: Home) -> dict[str, str]:
     try:
-        given = json.loads(home.settings.read_bytes())
+        settings = json.loads(home.settings.read_bytes())
     except FileNotFoundError:
         return {}
     except ValueError as error:
         raise InputError(f"{home.settings} is not JSON: {error}") from error
-    if not isinstance(given, dict):
+    if not isinstance(settings, dict):
         raise InputError(
             f"{home.settings} must be an object of names and values of Temporal's dynamic"
             " configuration"
         )
-    return {name: json.dumps(value) for name, value in given.items()}
+    return {name: json.dumps(value) for name, value in settings.items()}
 
 
 def _holder(home: Home) -> int | None:

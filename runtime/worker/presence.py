@@ -65,7 +65,7 @@ async def bury(client: Client, home: Home) -> int:
     Raises:
         RPCError: if the server does not answer.
     """
-    given = 0
+    given_away = 0
     for path in sorted(home.workers.glob(f"*{_SUFFIX}")):
         # Whoever has the lock is the worker itself, or another that is doing this.
         lock = FileLock(path, mode=0o600)
@@ -74,11 +74,11 @@ async def bury(client: Client, home: Home) -> int:
         except Timeout:
             continue
         try:
-            given += await _give_away(client, path.name.removesuffix(_SUFFIX))
+            given_away += await _give_away(client, path.name.removesuffix(_SUFFIX))
             path.unlink(missing_ok=True)
         finally:
             lock.release()
-    return given
+    return given_away
 
 
 async def _look(client: Client, home: Home) -> None:
@@ -106,7 +106,7 @@ async def _give_away(client: Client, identity: str) -> int:
 
 
 async def _give_away_of(client: Client, job: str, run: str, identity: str) -> int:
-    given = 0
+    given_away = 0
     try:
         description = await client.get_workflow_handle(job, run_id=run).describe()
         for pending in description.raw_description.pending_activities:
@@ -121,9 +121,9 @@ async def _give_away_of(client: Client, job: str, run: str, identity: str) -> in
                     workflow_id=job, run_id=run, activity_id=pending.activity_id
                 )
                 await handle.fail(died)
-                given += 1
+                given_away += 1
     except RPCError as error:
         # The job, or the activity, has ended in the meantime.
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
-    return given
+    return given_away

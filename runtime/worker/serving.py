@@ -154,12 +154,12 @@ class BatchWorkers:
 
     async def _replayed(self, own: str, batches: Mapping[str, OpenBatch]) -> dict[str, OpenBatch]:
         """The batches that have ended, but for a job of this archive that was reset or forked."""
-        found: dict[str, OpenBatch] = {}
+        replayed: dict[str, OpenBatch] = {}
         others = (
             f" AND TaskQueue NOT IN ({', '.join(map(repr, sorted(batches)))})" if batches else ""
         )
         async for execution in self.client.list_workflows(OPEN_JOBS + others):
-            if (queue := execution.task_queue) in found:
+            if (queue := execution.task_queue) in replayed:
                 continue
             try:
                 memo = await execution.memo()
@@ -170,8 +170,8 @@ class BatchWorkers:
                 self._archive_with, execution.id, own
             )
             if archive:
-                found[queue] = OpenBatch(queue, archive, str(memo.get("store", "")))
-        return found
+                replayed[queue] = OpenBatch(queue, archive, str(memo.get("store", "")))
+        return replayed
 
     def _archive_with(self, workflow_id: str, own: str) -> str:
         """This archive's name if it has the job; a batch does not tell its jobs what its archive

@@ -139,10 +139,10 @@ def encryption_keys(environment: Mapping[str, str] | None = None) -> EncryptionK
         InputError: if a line is no key, an id comes twice, or the file cannot be read, or others
             may read it.
     """
-    given = (os.environ if environment is None else environment).get(KEYS)
-    if not given:
+    setting = (os.environ if environment is None else environment).get(KEYS)
+    if not setting:
         return None
-    text, where = (given, KEYS) if " " in given.strip() else (_read(given), given)
+    text, where = (setting, KEYS) if " " in setting.strip() else (_read(setting), setting)
     lines = [line.split() for line in text.splitlines() if line.strip() and line[0] != "#"]
     keys = tuple((line[0], _parsed(line, where)) for line in lines)
     if not keys or len({name for name, _ in keys}) < len(keys):

@@ -56,9 +56,9 @@ def key_of(home: Home | None = None, environment: Mapping[str, str] | None = Non
         InputError: if it is no key, cannot be read or made, or if others may have read the file or
             made it.
     """
-    given = (os.environ if environment is None else environment).get(KEY)
-    if given:
-        return _parsed(given, KEY)
+    setting = (os.environ if environment is None else environment).get(KEY)
+    if setting:
+        return _parsed(setting, KEY)
     path = (home or state_home()).key
     try:
         if not path.exists():

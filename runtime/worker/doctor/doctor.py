@@ -23,8 +23,8 @@ async def examine(home: Home, target: Target, store_url: str) -> AsyncIterator[F
     yield key
     if (signing := machine.signing_key()) is not None:
         yield signing
-    found, folder = await asyncio.to_thread(store, store_url)
-    yield found
+    archive, folder = await asyncio.to_thread(store, store_url)
+    yield archive
     folders: dict[str, Path] = {"state directory": home.path}
     yield machine.room(folders | ({"archive": folder} if folder is not None else {}))
     yield await asyncio.to_thread(machine.workspaces, home)

@@ -55,12 +55,12 @@ def _wrong(required: Requirement) -> str:
     if required.marker is not None and not required.marker.evaluate({"extra": ""}):
         return ""
     try:
-        found = version(required.name)
+        installed = version(required.name)
     except PackageNotFoundError:
         return f"{required.name} is not installed"
-    if required.specifier.contains(found, prereleases=True):
+    if required.specifier.contains(installed, prereleases=True):
         return ""
-    return f"{required.name} is {found}, and has to be {required.specifier}"
+    return f"{required.name} is {installed}, and has to be {required.specifier}"
 
 
 def state_directory(home: Home) -> Finding:

@@ -25,7 +25,7 @@ from temporalio.service import RPCError
 from runtime.base.errors import InputError, ServerError
 from runtime.base.search_attributes import TYPES
 from runtime.server.connection import Connection, connect
-from runtime.server.preparing import found_attributes
+from runtime.server.preparing import registered_attributes
 from runtime.server.target import Target
 from runtime.worker.doctor.finding import Finding, failed, good, worrying
 
@@ -89,12 +89,12 @@ async def _namespace(client: Client) -> Finding:
 
 async def _attributes(client: Client) -> Finding:
     try:
-        found = await found_attributes(client)
+        registered = await registered_attributes(client)
     except RPCError as error:
         return worrying(
             "search", f"attributes may not be listed: {error.message}", "ask an administrator"
         )
-    missing = [str(name) for name in TYPES if name not in found]
+    missing = [str(name) for name in TYPES if name not in registered]
     if missing:
         return worrying(
             "search",
