@@ -16,11 +16,11 @@ def kept_bytes() -> int:
     Raises:
         InputError: if ``HOLDFAST_KEPT_BYTES`` is no number of bytes.
     """
-    given = os.environ.get(KEPT_BYTES, "")
-    if not given:
+    setting = os.environ.get(KEPT_BYTES, "")
+    if not setting:
         return _DEFAULT
-    if not given.isdecimal() or not given.isascii():
+    if not setting.isdecimal() or not setting.isascii():
         raise InputError(
-            f"{KEPT_BYTES}: expected a number of bytes, such as {_DEFAULT}, got {given!r}"
+            f"{KEPT_BYTES}: expected a number of bytes, such as {_DEFAULT}, got {setting!r}"
         )
-    return int(given)
+    return int(setting)

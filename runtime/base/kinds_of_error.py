@@ -35,8 +35,8 @@ KIND_CHARS = 300
 
 def turn_of_error(text: str) -> int | None:
     """The turn that the text names as the error's, if it does."""
-    found = _TURN.search(text)
-    return int(found[1]) if found else None
+    match = _TURN.search(text)
+    return int(match[1]) if match else None
 
 
 def kind_of_error(text: str, *names: str) -> str:

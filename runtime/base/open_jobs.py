@@ -17,9 +17,9 @@ def open_jobs() -> int:
     Raises:
         InputError: if ``HOLDFAST_OPEN_JOBS`` is no number from 1.
     """
-    given = os.environ.get(OPEN_JOBS, "")
-    if not given:
+    setting = os.environ.get(OPEN_JOBS, "")
+    if not setting:
         return _DEFAULT
-    if not given.isdecimal() or int(given) < 1:
-        raise InputError(f"{OPEN_JOBS}: expected a number from 1, got {given!r}")
-    return int(given)
+    if not setting.isdecimal() or int(setting) < 1:
+        raise InputError(f"{OPEN_JOBS}: expected a number from 1, got {setting!r}")
+    return int(setting)

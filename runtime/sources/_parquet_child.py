@@ -47,11 +47,11 @@ def _tell(find: Callable[[Any], dict[str, Any]]) -> None:
     try:
         with open(0, "rb", closefd=False) as file:
             file.seek(0)
-            found = find(lambda batch_size: read_parquet(file, batch_size=batch_size))
+            answer = find(lambda batch_size: read_parquet(file, batch_size=batch_size))
     except BaseException as error:  # noqa: BLE001  (a panic of the library is no Exception)
         _print({"error": str(error)[:VALUE_CHARS] or type(error).__name__})
         sys.exit(1)
-    _print(found)
+    _print(answer)
 
 
 def _print(line: dict[str, Any]) -> None:

@@ -50,22 +50,22 @@ class ArchiveSource:
             FileNotFoundError: if the archive has no such job, turn or effect.
             ValueError: if ``uri`` is no such address.
         """
-        found = ARCHIVED.fullmatch(self.uri)
-        if found is None:
+        match = ARCHIVED.fullmatch(self.uri)
+        if match is None:
             raise ValueError(f"{_HELP}, not {self.uri!r}")
         try:
-            archive = JobArchive.of(self.store, self._job(found["job"]))
+            archive = JobArchive.of(self.store, self._job(match["job"]))
             runs = archive.runs()
-            if found["turn"] is None and (runs or archive.definition() is not None):
+            if match["turn"] is None and (runs or archive.definition() is not None):
                 return self._opened(_job_text(archive, runs[-1] if runs else ""), "job.md")
             if not runs:
                 raise FileNotFoundError(f"that job has no turn yet: {self.uri!r}")
-            turn = int(found["turn"])
-            if found["effect"] is not None:
-                effect = int(found["effect"])
-                if found["stream"] is not None:
-                    data = recorded_stream(archive, runs[-1], turn, effect, found["stream"])
-                    return Opened(data, digest_bytes(data), len(data), f"{found['stream']}.txt")
+            turn = int(match["turn"])
+            if match["effect"] is not None:
+                effect = int(match["effect"])
+                if match["stream"] is not None:
+                    data = recorded_stream(archive, runs[-1], turn, effect, match["stream"])
+                    return Opened(data, digest_bytes(data), len(data), f"{match['stream']}.txt")
                 return self._effect(archive, runs[-1], turn, effect)
             return self._opened(_turn_text(archive, runs[-1], turn), "turn.md")
         except (NotFound, ObjectMissing) as error:

@@ -84,12 +84,12 @@ class _Guard(httpcore.AsyncNetworkBackend):
 
     async def _addresses(self, host: str, port: int) -> list[str]:
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(
+            places = await asyncio.get_running_loop().getaddrinfo(
                 host, port, type=socket.SOCK_STREAM
             )
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(str(error)) from error
-        addresses = list(dict.fromkeys(str(place[4][0]) for place in found))
+        addresses = list(dict.fromkeys(str(place[4][0]) for place in places))
         refused = {address: refused_address(address, port, self._allowed) for address in addresses}
         open_ones = [address for address in addresses if refused[address] is None]
         if addresses and not open_ones:

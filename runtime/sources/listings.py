@@ -89,12 +89,12 @@ class GlobSource:
 
     def open(self) -> Opened:
         """The files' paths, in the order of their names, and sizes."""
-        found = globbed(self.workspace, self.pattern)
-        if not found.files:
+        matches = globbed(self.workspace, self.pattern)
+        if not matches.files:
             raise FileNotFoundError(2, "No file matches the pattern", self.pattern)
-        lines = [_line(entry, path) for path, entry in found.files]
-        cut = _cut(found)
-        entries = [replace(entry, name=path) for path, entry in found.files]
+        lines = [_line(entry, path) for path, entry in matches.files]
+        cut = _cut(matches)
+        entries = [replace(entry, name=path) for path, entry in matches.files]
         return _listing(
             [*cut, *lines], entries, self.pattern, lambda mask: self._outline(entries, cut, mask)
         )

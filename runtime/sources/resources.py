@@ -56,8 +56,8 @@ class ResourceSource:
     def open(self) -> Opened:
         """The resource as the server gives it now."""
         server, _, uri = self.address.removeprefix(RESOURCE).partition("/")
-        found = self.resources.read(server, uri)
-        end = ENDS.get(found.kind.partition(";")[0].strip().lower(), "")
+        resource = self.resources.read(server, uri)
+        end = ENDS.get(resource.kind.partition(";")[0].strip().lower(), "")
         name = uri if PurePosixPath(uri).suffix else f"{uri}{end or '.txt'}"
-        size = len(found.data)
-        return Opened(found.data, digest_bytes(found.data), size, name, found.note)
+        size = len(resource.data)
+        return Opened(resource.data, digest_bytes(resource.data), size, name, resource.note)

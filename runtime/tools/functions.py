@@ -156,8 +156,8 @@ def check_workspace(signature: inspect.Signature, target: str) -> None:
     Raises:
         InputError: if it does not.
     """
-    found = signature.parameters.get(WORKSPACE)
-    if found is None or found.kind is not found.KEYWORD_ONLY:
+    parameter = signature.parameters.get(WORKSPACE)
+    if parameter is None or parameter.kind is not parameter.KEYWORD_ONLY:
         raise InputError(
             f"expected {target!r} to have a parameter '*, {WORKSPACE}: Path' by name alone, since"
             " it works on the job's files"
@@ -166,8 +166,8 @@ def check_workspace(signature: inspect.Signature, target: str) -> None:
 
 def _asked_for(signature: inspect.Signature) -> inspect.Signature:
     """The signature without what a statement does not give."""
-    given = [one for one in signature.parameters.values() if one.name != WORKSPACE]
-    return signature.replace(parameters=given)
+    parameters = [one for one in signature.parameters.values() if one.name != WORKSPACE]
+    return signature.replace(parameters=parameters)
 
 
 def typed_signature(function: Callable[..., Any], target: str) -> inspect.Signature:

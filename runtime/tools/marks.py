@@ -74,8 +74,8 @@ class Marks:
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Marks:
         """Those of a function; the defaults if it has none."""
-        found = getattr(function, _ATTRIBUTE, None)
-        return found if isinstance(found, Marks) else Marks()
+        marks = getattr(function, _ATTRIBUTE, None)
+        return marks if isinstance(marks, Marks) else Marks()
 
     def put_on(self, function: Callable[..., Any]) -> None:
         """Have a function say them."""
@@ -87,12 +87,12 @@ def is_queue(name: object) -> bool:
     return isinstance(name, str) and _QUEUE.fullmatch(name) is not None
 
 
-def _one_of(kind: type[Kind], name: str, given: object) -> Kind:
+def _one_of(kind: type[Kind], name: str, value: object) -> Kind:
     try:
-        return kind(str(given))
+        return kind(str(value))
     except ValueError:
         wanted = ", ".join(repr(one.value) for one in kind)
-        raise InputError(f"expected {name} to be one of {wanted}, got {given!r}") from None
+        raise InputError(f"expected {name} to be one of {wanted}, got {value!r}") from None
 
 
 def _seconds(timeout: object) -> float:

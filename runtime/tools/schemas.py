@@ -91,7 +91,7 @@ def _type(schema: Any, root: Schema, depth: int) -> str:
     if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return "Any"
     if isinstance(ref := schema.get("$ref"), str):
-        return _type(_found(ref, root), root, depth + 1)
+        return _type(_referred(ref, root), root, depth + 1)
     if isinstance(values := schema.get("enum"), list):
         return _literal(values)
     if "const" in schema:
@@ -110,16 +110,16 @@ def _type(schema: Any, root: Schema, depth: int) -> str:
     return _PLAIN.get(kind, "Any") if isinstance(kind, str) else "Any"
 
 
-def _found(ref: str, root: Schema) -> Any:
+def _referred(ref: str, root: Schema) -> Any:
     """What a reference within the schema stands for."""
     if not ref.startswith("#/"):
         return None
-    found: Any = root
+    place: Any = root
     for part in ref[2:].split("/"):
-        if not isinstance(found, Mapping):
+        if not isinstance(place, Mapping):
             return None
-        found = found.get(part.replace("~1", "/").replace("~0", "~"))
-    return found
+        place = place.get(part.replace("~1", "/").replace("~0", "~"))
+    return place
 
 
 def _literal(values: list[Any]) -> str:

@@ -136,15 +136,15 @@ class Session:
             NotOffered: if it is not the one of ``digest``.
         """
         tools, _ = await self._tools()
-        found = next((tool for tool in tools if tool.name == name), None)
-        if found is None:
+        tool = next((tool for tool in tools if tool.name == name), None)
+        if tool is None:
             raise NotOffered(f"the server {self.spec.name} has no tool {name!r} any more")
-        if digest_of_tool(found) != digest:
+        if digest_of_tool(tool) != digest:
             raise NotOffered(
                 f"the tool {name!r} of the server {self.spec.name} is another than when the job"
                 " began"
             )
-        return found
+        return tool
 
     async def call(self, tool: Tool, arguments: dict[str, Any]) -> Outcome:
         """What came of a call.
@@ -169,17 +169,17 @@ class Session:
 
     async def _tools(self) -> tuple[list[Tool], int]:
         """All that it lists, and how many pages it would go on with beyond."""
-        found: list[Tool] = []
+        tools: list[Tool] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             page = await self.client.session.list_tools(
                 params=PaginatedRequestParams(cursor=cursor)
             )
-            found += page.tools
+            tools += page.tools
             cursor = page.next_cursor
             if cursor is None:
-                return found, 0
-        return found, 1
+                return tools, 0
+        return tools, 1
 
 
 @asynccontextmanager

@@ -144,8 +144,8 @@ class Workspace:
             OSError: also if there are more than ``visited``.
         """
         with self._directory(path) as directory:
-            found = listed_entries(directory, self._limits.visited, path)
-        return [self._followed(path, entry) if entry.is_link else entry for entry in found]
+            entries = listed_entries(directory, self._limits.visited, path)
+        return [self._followed(path, entry) if entry.is_link else entry for entry in entries]
 
     def _followed(self, path: str, link: Listed) -> Listed:
         mode = self._kind_of(f"{path}/{link.name}")

@@ -49,10 +49,10 @@ def listed_entries(directory: int, bound: int, path: str) -> list[Listed]:
     Raises:
         OSError: if there are more than ``bound``.
     """
-    found: list[tuple[bytes, Listed]] = []
+    listed: list[tuple[bytes, Listed]] = []
     with os.scandir(directory) as entries:
         for entry in entries:
-            if len(found) >= bound:
+            if len(listed) >= bound:
                 raise OSError(
                     errno.EFBIG,
                     f"More than {bound:,} entries; use a pattern, or a smaller directory",
@@ -72,8 +72,8 @@ def listed_entries(directory: int, bound: int, path: str) -> list[Listed]:
                 status.st_size,
                 status.st_mtime_ns,
             )
-            found.append((os.fsencode(entry.name), shown))
-    return [shown for _, shown in sorted(found, key=lambda pair: pair[0])]
+            listed.append((os.fsencode(entry.name), shown))
+    return [shown for _, shown in sorted(listed, key=lambda pair: pair[0])]
 
 
 @dataclass(frozen=True)
@@ -106,14 +106,14 @@ def globbed(workspace: Listing, pattern: str) -> Matches:
             f"a pattern is relative to the workspace and has at most {MAX_PARTS} parts: {pattern!r}"
         )
     search = _Search(workspace)
-    found: dict[str, Listed] = {}
+    matches: dict[str, Listed] = {}
     left_out = 0
     for path, entry in search.beneath("", parts):
-        if len(found) < MAX_FOUND or path in found:
-            found[path] = entry
+        if len(matches) < MAX_FOUND or path in matches:
+            matches[path] = entry
         else:
             left_out += 1
-    return Matches(list(found.items()), left_out, search.visited <= MAX_VISITED)
+    return Matches(list(matches.items()), left_out, search.visited <= MAX_VISITED)
 
 
 @dataclass

@@ -31,15 +31,15 @@ def hand_over(
     if opening is None or not version:
         return None
     base = str(opening["version"])
-    found = differences(Trees(archive.store), base, version, binary=True)
-    patch = redactor.data(found.patch)
+    diff = differences(Trees(archive.store), base, version, binary=True)
+    patch = redactor.data(diff.patch)
     handed = HandedPatch(
         address=keys.effect_key(archive.prefix, run, turn, HANDED_PATCH),
         digest=digest_bytes(patch),
         bytes=len(patch),
-        paths=len(found.files),
-        masked=count_marks(patch.decode("utf-8", "replace")) if patch is not found.patch else 0,
-        untold=found.untold[:_MOST_UNTOLD],
+        paths=len(diff.files),
+        masked=count_marks(patch.decode("utf-8", "replace")) if patch is not diff.patch else 0,
+        untold=diff.untold[:_MOST_UNTOLD],
     )
     value = {"patch": handed.model_dump(mode="json")}
     # An attempt before this one may have written it already: that one counts.

@@ -76,7 +76,7 @@ class Scan:
     follow_symlinks: bool
     pattern: Sequence[str] | None
     case_sensitive: bool | None
-    _found: list[ScanEntry] = field(default_factory=list)
+    _entries: list[ScanEntry] = field(default_factory=list)
     _visited: int = 0
     _path_bytes: int = 0
 
@@ -110,13 +110,13 @@ class Scan:
                 if entry.is_dir and (self.follow_symlinks or not entry.is_symlink):
                     below.append((place, depth + 1))
             pending.extend(reversed(below))
-        return self._found
+        return self._entries
 
     def _list(
         self, relative: str, depth: int, children: Callable[[str, int], list[Child]]
     ) -> list[Child]:
         try:
-            found = children(self._spelled(relative), self.limits.visited - self._visited)
+            listed = children(self._spelled(relative), self.limits.visited - self._visited)
         except OSError as error:
             # Only what lies below may be unreadable in silence; the bounds hold everywhere.
             if host_trouble(error):
@@ -124,8 +124,8 @@ class Scan:
             if depth == 0 or error.errno == errno.EFBIG:
                 raise OSError(error.errno, error.strerror, self.path) from None
             return []
-        self._visited += len(found)
-        return found
+        self._visited += len(listed)
+        return listed
 
     def _spelled(self, relative: str) -> str:
         return f"{self.path}/{relative}" if relative else self.path
@@ -147,11 +147,11 @@ class Scan:
 
     def _take(self, entry: ScanEntry) -> None:
         self._path_bytes += len(entry.path) + len("[,true,true,true]")
-        if len(self._found) >= self.limits.entries or self._path_bytes > self.limits.path_bytes:
+        if len(self._entries) >= self.limits.entries or self._path_bytes > self.limits.path_bytes:
             raise OSError(
                 errno.EFBIG,
-                f"More than {len(self._found):,} entries beneath; use a pattern, a subdirectory or"
-                " a tool",
+                f"More than {len(self._entries):,} entries beneath; use a pattern, a subdirectory"
+                " or a tool",
                 self.path,
             )
-        self._found.append(entry)
+        self._entries.append(entry)

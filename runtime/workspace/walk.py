@@ -125,14 +125,14 @@ def host_trouble(error: OSError) -> bool:
 def escape_name(name: str) -> str:
     """A raw file name in the form that JSON and Monty can hold."""
     return _UNSPEAKABLE.sub(
-        lambda found: "".join(f"%{byte:02X}" for byte in os.fsencode(found[0])), name
+        lambda match: "".join(f"%{byte:02X}" for byte in os.fsencode(match[0])), name
     )
 
 
 def unescape_name(name: str) -> str:
     """The raw file name whose escaped form is ``name``."""
     raw = re.sub(
-        _ESCAPED.pattern.encode(), lambda found: bytes([int(found[1], 16)]), os.fsencode(name)
+        _ESCAPED.pattern.encode(), lambda match: bytes([int(match[1], 16)]), os.fsencode(name)
     )
     return os.fsdecode(raw)
 

@@ -27,13 +27,13 @@ def redaction_key(environment: Mapping[str, str] | None = None) -> bytes:
         InputError: if the variable is too short to be a key, or the file cannot be read or made.
     """
     environment = os.environ if environment is None else environment
-    given = environment.get(VARIABLE)
-    if given is not None:
-        if len(given) < _SHORTEST:
+    setting = environment.get(VARIABLE)
+    if setting is not None:
+        if len(setting) < _SHORTEST:
             raise InputError(
-                f"{VARIABLE} has {len(given)} characters: give at least {_SHORTEST} random ones"
+                f"{VARIABLE} has {len(setting)} characters: give at least {_SHORTEST} random ones"
             )
-        return given.encode("utf-8", "surrogateescape")
+        return setting.encode("utf-8", "surrogateescape")
     path = state_home(environment).path / FILE
     try:
         if not path.exists():

@@ -72,8 +72,8 @@ def _mask(value: Any) -> str:
     """The first mask in a value; empty if there is none."""
     match value:
         case str():
-            found = MARK.search(value)
-            return found[0] if found else ""
+            mask = MARK.search(value)
+            return mask[0] if mask else ""
         case dict():
             return next(filter(None, map(_mask, [*value, *value.values()])), "")
         case list():
@@ -84,8 +84,8 @@ def _mask(value: Any) -> str:
 
 def _refused(text: str, at: Place) -> str:
     place = "".join(f"[{key!r}]" for key in at)
-    found = MARK.search(text)
+    mask = MARK.search(text)
     return (
-        f"{place or 'the arguments'}: {found[0] if found else text} stands for a secret that is not"
+        f"{place or 'the arguments'}: {mask[0] if mask else text} stands for a secret that is not"
         " shown; leave the value as it was, or write another one without it"
     )

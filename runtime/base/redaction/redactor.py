@@ -103,13 +103,13 @@ class Redactor:
         pieces: list[bytes] = []
         done, marks = 0, RAW_MARK.finditer(data)
         mark = next(marks, None)
-        for found in pattern.finditer(data):
-            start, stop = found.span()
+        for match in pattern.finditer(data):
+            start, stop = match.span()
             while mark is not None and mark.end() <= start:
                 mark = next(marks, None)
             if start == stop or (mark is not None and mark.start() < stop):
                 continue
-            pieces += (data[done:start], self._mark(name, found[0]))
+            pieces += (data[done:start], self._mark(name, match[0]))
             done = stop
         return b"".join([*pieces, data[done:]]) if pieces else data
 

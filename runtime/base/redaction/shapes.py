@@ -38,8 +38,8 @@ class Shape:
         if not any(hint in data for hint in self.hints):
             return
         group = self.pattern.groups
-        for found in self.pattern.finditer(data):
-            start, stop = found.span(group)
+        for match in self.pattern.finditer(data):
+            start, stop = match.span(group)
             if not (group and data.startswith(b"[masked:", start)):
                 yield start, stop
 
@@ -162,12 +162,12 @@ def _joined(data: bytes) -> Iterator[tuple[int, int, str]]:
     """Where secrets stand, in order; those that overlap as one, by the name of the first and
     longest.
     """
-    found = [(*span, shape.name) for shape in SHAPES for span in shape.spans(data)]
-    found = [(a, b, name) for a, b, name in found if b - a >= _LEAST.get(name, 0)]
-    found += [(*span, "aws-secret-key") for span in _aws_secrets(data)]
-    found.sort(key=lambda item: (item[0], -item[1]))
+    spans = [(*span, shape.name) for shape in SHAPES for span in shape.spans(data)]
+    spans = [(a, b, name) for a, b, name in spans if b - a >= _LEAST.get(name, 0)]
+    spans += [(*span, "aws-secret-key") for span in _aws_secrets(data)]
+    spans.sort(key=lambda item: (item[0], -item[1]))
     current: tuple[int, int, str] | None = None
-    for start, stop, name in found:
+    for start, stop, name in spans:
         if current is not None and start < current[1]:
             current = (current[0], max(stop, current[1]), current[2])
             continue
@@ -186,8 +186,8 @@ def _aws_secrets(data: bytes) -> Iterator[tuple[int, int]]:
     done = 0
     for start, stop in _AWS_ID.spans(data):
         low, high = max(start - _WINDOW, done), stop + _WINDOW
-        for found in _AWS_SECRET.finditer(data[low:high]) if low < high else ():
-            if found[1] not in (found[1].lower(), found[1].upper()):
-                yield low + found.start(1), low + found.end(1)
-                done = low + found.end(1)
+        for match in _AWS_SECRET.finditer(data[low:high]) if low < high else ():
+            if match[1] not in (match[1].lower(), match[1].upper()):
+                yield low + match.start(1), low + match.end(1)
+                done = low + match.end(1)
         done = max(done, stop)

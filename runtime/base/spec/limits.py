@@ -32,8 +32,8 @@ class Routes(Spec):
 
     def model(self, name: str) -> str | None:
         """The queue of a model's calls: that of the longest pattern that its name matches."""
-        found = [pattern for pattern in self.models if fnmatchcase(name, pattern)]
-        best = max(found, key=lambda pattern: (len(pattern), pattern), default=None)
+        matching = [pattern for pattern in self.models if fnmatchcase(name, pattern)]
+        best = max(matching, key=lambda pattern: (len(pattern), pattern), default=None)
         return None if best is None else f"model:{best}@{self.archive}"
 
     def tool(self, target: str) -> str | None:

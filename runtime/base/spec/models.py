@@ -208,8 +208,8 @@ class Approvals(Spec):
             read = readings(command)
         except ValueError:
             return max((rule.approval for rule in self.sh), key=_STRICTNESS.index)
-        found = (self._of_reading(reading) for reading in read)
-        return max(found, key=_STRICTNESS.index, default=Approval.NEVER)
+        approvals = (self._of_reading(reading) for reading in read)
+        return max(approvals, key=_STRICTNESS.index, default=Approval.NEVER)
 
     def _of_reading(self, reading: str) -> Approval:
         fitting = (rule.approval for rule in self.sh if matches(reading, rule.pattern))

@@ -155,14 +155,14 @@ def dropped_line(path: str, kind: str) -> str:
 def differing(root: Path, before: Tree, leave: Excluded, digests: Digests) -> Difference:
     """What differs between a tree and a directory, by looking at all of it."""
     taken = take(root, leave, digests)
-    found = Difference(dropped=list(taken.dropped), left=taken.left)
+    difference = Difference(dropped=list(taken.dropped), left=taken.left)
     for path, entry in before.difference(taken.tree).items():
         if entry is None:
-            found.changes[path] = None
+            difference.changes[path] = None
         else:
             data = read_file(root / path)[0] if entry.is_file else b""
-            found.put(path, file_entry(data, entry.mode) if entry.is_file else entry, data)
-    return found
+            difference.put(path, file_entry(data, entry.mode) if entry.is_file else entry, data)
+    return difference
 
 
 def left_in(upper: Path, before: Tree, leave: Excluded) -> Difference:
@@ -170,24 +170,24 @@ def left_in(upper: Path, before: Tree, leave: Excluded) -> Difference:
 
     What it only touched is no change. Costs by what is in the layer.
     """
-    found = Difference()
+    difference = Difference()
     for change in changed_in(upper):
         path, old = change.path, before.get(change.path)
         directory = change.kind == "directory"
         if leave.above(path, directory=directory):
             continue
         if change.kind == "dropped":
-            found.dropped.append(dropped_line(path, change.reason))
+            difference.dropped.append(dropped_line(path, change.reason))
         if change.kind in {"deleted", "dropped"}:
             if old is not None:
-                found.changes[path] = None
+                difference.changes[path] = None
             continue
         entry, data = _entry(upper / path, change)
         if entry != old:
-            found.put(path, entry, data)
+            difference.put(path, entry, data)
         if directory and change.opaque:
-            _hide(found.changes, before, path, upper)
-    return found
+            _hide(difference.changes, before, path, upper)
+    return difference
 
 
 def _entry(place: Path, change: Changed) -> tuple[Entry, bytes]:
@@ -210,8 +210,8 @@ def _hide(changes: dict[str, Entry | None], before: Tree, path: str, upper: Path
 def _walk(
     root: Path, folder: str, leave: Excluded, left: list[str]
 ) -> Iterator[tuple[str, Path, os.stat_result]]:
-    with os.scandir(root / folder) as found:
-        entries = sorted(found, key=lambda entry: entry.name)
+    with os.scandir(root / folder) as listed:
+        entries = sorted(listed, key=lambda entry: entry.name)
     for entry in entries:
         path = f"{folder}/{entry.name}" if folder else entry.name
         directory = entry.is_dir(follow_symlinks=False)

@@ -46,7 +46,7 @@ _OF_OTHERS = {"bases": Names.OWN, "linked": Names.NONE}
 
 
 @dataclass(frozen=True)
-class Found:
+class Measured:
     """One directory that is kept: its folder, and the bytes on disk that go with it."""
 
     folder: str
@@ -83,10 +83,10 @@ def tidy(
             return None
         aside = root / "aside"
         _left_over(root, aside, rest)
-        found = list(kept_in(root))
-        total = sum(one.size for one in found)
+        directories = list(kept_in(root))
+        total = sum(one.size for one in directories)
         deleted = freed = 0
-        for one in _oldest(found, rest):
+        for one in _oldest(directories, rest):
             if total - freed <= most or (stop is not None and stop.is_set()):
                 break
             if _deleted(one, aside):
@@ -94,7 +94,7 @@ def tidy(
         return Tidied(deleted, freed, total - freed)
 
 
-def kept_in(root: Path) -> Iterator[Found]:
+def kept_in(root: Path) -> Iterator[Measured]:
     """All that is kept below ``root``. What cannot have changed since it was measured is not
     measured again.
     """
@@ -110,7 +110,7 @@ def kept_in(root: Path) -> Iterator[Found]:
             else:
                 size = disk_bytes(kept.place, _OF_OTHERS.get(folder, Names.SHARE))
             sizes[name] = stamp, size
-            yield Found(folder, kept, used, size)
+            yield Measured(folder, kept, used, size)
     if sizes != known:
         _remember(root, sizes)
 
@@ -158,15 +158,15 @@ def _size(status: os.stat_result, names: Names) -> int:
     return 0 if names is Names.NONE else size // status.st_nlink
 
 
-def _oldest(found: list[Found], rest: float) -> list[Found]:
+def _oldest(directories: list[Measured], rest: float) -> list[Measured]:
     """What was not used for the time ``rest``, the oldest first."""
     since = time.time_ns() - int(rest * 1e9)
     order = {folder: number for number, folder in enumerate(_GROUPS)}
-    resting = (one for one in found if one.used <= since)
+    resting = (one for one in directories if one.used <= since)
     return sorted(resting, key=lambda one: (one.used, order[one.folder], one.kept.place))
 
 
-def _deleted(one: Found, aside: Path) -> bool:
+def _deleted(one: Measured, aside: Path) -> bool:
     """Whether it was put aside; that it is deleted is left for the next time if need be."""
     try:
         put = one.kept.put_aside(aside, unused_since=one.used)
@@ -250,8 +250,8 @@ def _alone(root: Path) -> Iterator[bool]:
 def _known(root: Path) -> dict[str, tuple[int, int]]:
     """What was measured before: of each place, its stamp then, and its bytes."""
     try:
-        found = json.loads((root / _SIZES).read_bytes())
-        return {str(name): (int(used), int(size)) for name, (used, size) in found.items()}
+        sizes = json.loads((root / _SIZES).read_bytes())
+        return {str(name): (int(used), int(size)) for name, (used, size) in sizes.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 

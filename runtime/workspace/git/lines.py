@@ -35,9 +35,9 @@ def lines_of(trees: Trees, history: WorkspaceHistory, turn: int, path: str) -> t
     that a statement wrote anew as it was before is as old as the difference by libgit2 says.
     """
     data = _data(trees, trees.tree(history.after(turn)), path)
-    found: list[Line | None] = [None] * len(_split(data or b""))
+    blamed: list[Line | None] = [None] * len(_split(data or b""))
     # Of each line that is still looked for, its place in the version that is looked at.
-    wanted = list(range(len(found)))
+    wanted = list(range(len(blamed)))
     for one in reversed([one for one in history.turns if one.turn <= turn]):
         if one.before == one.after or not any(number >= 0 for number in wanted):
             continue
@@ -52,12 +52,12 @@ def lines_of(trees: Trees, history: WorkspaceHistory, turn: int, path: str) -> t
                 continue
             wanted[final] = kept.get(number, -1)
             if wanted[final] < 0:
-                found[final] = Line(b"", one.turn, path)
+                blamed[final] = Line(b"", one.turn, path)
         path = earlier or path
     lines = _split(data or b"")
     return tuple(
         Line(text, line.turn if line else 0, line.path if line else path)
-        for text, line in zip(lines, found, strict=True)
+        for text, line in zip(lines, blamed, strict=True)
     )
 
 
@@ -68,9 +68,9 @@ def _before(trees: Trees, one: WorkspaceTurn, path: str) -> str:
     if there is not None and there.is_file:
         return path
     # A search for renames costs by what the statement changed.
-    found = differences(trees, one.before, one.after).files if new.get(path) else ()
+    changes = differences(trees, one.before, one.after).files if new.get(path) else ()
     return next(
-        (change.was for change in found if change.letter == "R" and change.path == path), ""
+        (change.was for change in changes if change.letter == "R" and change.path == path), ""
     )
 
 

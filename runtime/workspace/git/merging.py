@@ -70,12 +70,12 @@ class Merge:
         planned: list[Planned] = []
         with scratch(self._trees.content) as objects:
             for path in self._changed():
-                found = self._one(path, result, objects)
-                if found is None:
+                path_plan = self._one(path, result, objects)
+                if path_plan is None:
                     continue
-                planned.append(found)
-                if found.fate in {"take", "merge"}:
-                    result = result.changed({path: found.entry})
+                planned.append(path_plan)
+                if path_plan.fate in {"take", "merge"}:
+                    result = result.changed({path: path_plan.entry})
         return tuple(planned)
 
     def _changed(self) -> Iterator[str]:
@@ -154,8 +154,8 @@ def _blocked(path: str, user: Tree) -> str:
     names = path.split("/")
     for count in range(1, len(names)):
         above = "/".join(names[:count])
-        found = user.get(above)
-        if found is not None and not _is_directory(found):
+        entry = user.get(above)
+        if entry is not None and not _is_directory(entry):
             return above
     return ""
 

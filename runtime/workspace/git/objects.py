@@ -44,10 +44,10 @@ class GitObjects:
                 continue
             raw = os.fsencode(name)
             if entry.kind is Kind.DIRECTORY:
-                found = self._folder(tree, place, whole)
-                if found is not None:
+                subtree = self._folder(tree, place, whole)
+                if subtree is not None:
                     # Git sorts a directory as if its name ended in a slash.
-                    lines.append((raw + b"/", _line(_TREE, raw, found)))
+                    lines.append((raw + b"/", _line(_TREE, raw, subtree)))
             else:
                 lines.append((raw, _line(git_mode(entry), raw, self._blob(entry))))
         return self._write([line for _, line in sorted(lines)]) if lines else None
@@ -59,11 +59,11 @@ class GitObjects:
     def _blob(self, entry: Entry) -> pygit2.Oid:
         if entry.kind is Kind.LINK:
             return self.repository.create_blob(os.fsencode(entry.content))
-        found = self._blobs.get(entry.content)
-        if found is None:
-            found = self.repository.create_blob(self._read(entry))
-            self._blobs[entry.content] = found
-        return found
+        blob = self._blobs.get(entry.content)
+        if blob is None:
+            blob = self.repository.create_blob(self._read(entry))
+            self._blobs[entry.content] = blob
+        return blob
 
 
 def git_mode(entry: Entry) -> int:

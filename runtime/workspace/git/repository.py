@@ -96,8 +96,8 @@ def _without_repositories(tree: Tree) -> Tree:
 
 def repositories_in(tree: Tree) -> list[str]:
     """The ``.git``s of a tree, which no repository can hold."""
-    found = [path for path, _ in tree.under() if OWN_NAME in path.lower().split("/")]
-    return [path for path in found if path.lower().split("/")[-1] == OWN_NAME]
+    paths = [path for path, _ in tree.under() if OWN_NAME in path.lower().split("/")]
+    return [path for path in paths if path.lower().split("/")[-1] == OWN_NAME]
 
 
 def _seconds(at: str) -> int:
