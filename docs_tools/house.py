@@ -42,13 +42,13 @@ def room_of(module: str) -> str:
 
 def arrows(graph: ImportGraph) -> dict[tuple[str, str], list[str]]:
     """The arrows between rooms, each with the imports that it stands for."""
-    found: dict[tuple[str, str], list[str]] = {}
+    between: dict[tuple[str, str], list[str]] = {}
     for module in sorted(graph.modules):
         for imported in sorted(graph.find_modules_directly_imported_by(module)):
             arrow = room_of(module), room_of(imported)
             if arrow[0] != arrow[1]:
-                found.setdefault(arrow, []).append(f"{module} -> {imported}")
-    return found
+                between.setdefault(arrow, []).append(f"{module} -> {imported}")
+    return between
 
 
 def circles(imports: dict[str, set[str]]) -> list[list[str]]:
@@ -57,12 +57,12 @@ def circles(imports: dict[str, set[str]]) -> list[list[str]]:
 
     def reached(start: str) -> set[str]:
         if start not in seen:
-            found, waiting = set[str](), [start]
+            reachable, waiting = set[str](), [start]
             while waiting:
-                fresh = imports.get(waiting.pop(), set()) - found
-                found |= fresh
+                fresh = imports.get(waiting.pop(), set()) - reachable
+                reachable |= fresh
                 waiting += fresh
-            seen[start] = found
+            seen[start] = reachable
         return seen[start]
 
     groups = {
@@ -80,10 +80,10 @@ def module_circles(graph: ImportGraph) -> list[list[str]]:
     )
 
 
-def room_circles(found: Iterable[tuple[str, str]]) -> list[list[str]]:
+def room_circles(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
     """Circles of rooms."""
     imports: dict[str, set[str]] = {}
-    for room, imported in found:
+    for room, imported in pairs:
         imports.setdefault(room, set()).add(imported)
     return circles(imports)
 
@@ -109,7 +109,7 @@ def _comments(source: str) -> int:
 def measures() -> dict[str, str]:
     """What there is to say of the house, by name."""
     graph, sources = import_graph(), _sources()
-    found = arrows(graph)
+    between = arrows(graph)
     lengths = {path: text.count("\n") for path, text in sources.items()}
     loose = sum(n for path, n in lengths.items() if path.parent == ROOT / "runtime")
     functions = list(_functions(sources.values()))
@@ -118,9 +118,9 @@ def measures() -> dict[str, str]:
     comments = sum(map(_comments, sources.values()))
     return {
         "lines": f"{lines:,}",
-        "rooms with arrows": str(len({room for arrow in found for room in arrow})),
-        "arrows between rooms": str(len(found)),
-        "circles of rooms": str(len(room_circles(found))),
+        "rooms with arrows": str(len({room for arrow in between for room in arrow})),
+        "arrows between rooms": str(len(between)),
+        "circles of rooms": str(len(room_circles(between))),
         "modules in a circle of modules": str(sum(map(len, module_circles(graph)))),
         "lines in no room": f"{loose / lines:.0%}",
         "median lines of a file": f"{statistics.median(lengths.values()):.0f}",

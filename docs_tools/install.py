@@ -61,11 +61,11 @@ def _needed(requirement: Requirement, counted: set[str]) -> list[str]:
     ):
         return []
     try:
-        found = distribution(name)
+        installed = distribution(name)
     except PackageNotFoundError:
         return []
     counted.add(name)
-    asked = [Requirement(text) for text in found.requires or ()]
+    asked = [Requirement(text) for text in installed.requires or ()]
     also = [
         part
         for part in asked
@@ -76,8 +76,8 @@ def _needed(requirement: Requirement, counted: set[str]) -> list[str]:
 
 
 def _megabytes(name: str) -> float:
-    found = distribution(name)
-    files = (Path(str(found.locate_file(file))) for file in found.files or ())
+    installed = distribution(name)
+    files = (Path(str(installed.locate_file(file))) for file in installed.files or ())
     return sum(path.stat().st_size for path in files if path.is_file()) / 1e6
 
 

@@ -46,8 +46,8 @@ def keys() -> str:
 
 
 def _mapping(schema: dict[str, Any], name: str) -> dict[str, Any]:
-    found = schema["$defs"][name] if name else schema
-    return next((one for one in found.get("anyOf", ()) if "properties" in one), found)
+    definition = schema["$defs"][name] if name else schema
+    return next((one for one in definition.get("anyOf", ()) if "properties" in one), definition)
 
 
 def _table(title: str, mapping: dict[str, Any], schema: dict[str, Any]) -> str:

@@ -36,5 +36,5 @@ class Archive:
         Raises:
             NotFound: if no job, or more than one, is so named.
         """
-        found = find_job(self.store, name)
-        return JobReader(self.store, found.batch, found.job)
+        key = find_job(self.store, name)
+        return JobReader(self.store, key.batch, key.job)

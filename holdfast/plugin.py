@@ -113,7 +113,7 @@ async def execute_job(job: Job, *, task_queue: str | None = None) -> JobResult:
         static_summary=spec.goal[:160],
         memo={"definition": definition},
     )
-    found = await workflow.execute_activity(
+    archived = await workflow.execute_activity(
         RESULT,
         args=[job.batch, job.id, outcome.run],
         task_queue=task_queue,
@@ -124,11 +124,11 @@ async def execute_job(job: Job, *, task_queue: str | None = None) -> JobResult:
         id=job.id,
         status=outcome.status,
         reason=outcome.reason,
-        result=found["result"],
+        result=archived["result"],
         turns=outcome.turns,
         usage=outcome.usage,
         cost_usd=outcome.cost_usd,
-        archive=found["archive"],
+        archive=archived["archive"],
         run=outcome.run,
         end=None if outcome.end is None else outcome.end.key,
     )

@@ -67,10 +67,10 @@ class BatchResult:
 
     def __getitem__(self, id: str) -> JobResult:
         """The job of that id."""
-        found = next((job for job in self.jobs if job.id == id), None)
-        if found is None:
+        job = next((job for job in self.jobs if job.id == id), None)
+        if job is None:
             raise KeyError(id)
-        return found
+        return job
 
     @property
     def succeeded(self) -> bool:

@@ -184,8 +184,8 @@ async def _carried_out(control: Control, plan: Plan) -> AsyncGenerator[Event]:
         return
     async with running_worker(control.client, control.store, task_queue=batch_queue(plan.batch)):
         await control.submit(plan)
-        async with aclosing(Watch(control, plan).events()) as found:
-            async for event in found:
+        async with aclosing(Watch(control, plan).events()) as events:
+            async for event in events:
                 if isinstance(event, Retried):
                     continue
                 yield await asyncio.to_thread(_told, event, control.store)
