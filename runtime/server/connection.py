@@ -71,6 +71,7 @@ def load_profile(target: Target) -> ClientConfigProfile:
             "an API key": profile.api_key,
             "TLS": profile.tls,
         }
+        # Half a configuration would lead jobs to the embedded server, which was not meant.
         for name, value in asked.items():
             if value:
                 raise InputError(
@@ -207,6 +208,7 @@ async def connect_if_up(target: Target) -> AsyncIterator[Connection | None]:
     """A connection to a server that serves already; None where only the embedded one is meant and
     it is down.
     """
+    # Asked how the server is first: ``connect`` would start it.
     home = state_home()
     if (
         not load_profile(target).address

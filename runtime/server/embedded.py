@@ -63,6 +63,7 @@ Not ``default``: that one begins with a retention of 24 hours, and runs that clo
 seconds after it was changed still get the old one (the server reads a namespace into its cache).
 """
 
+# For good, in effect: a job can be replayed only while its run's history is there.
 RETENTION = timedelta(days=3650)
 """How long the embedded server keeps the history of a closed run."""
 
@@ -84,6 +85,8 @@ ANSWER_SECONDS = 5.0
 WITH_UI = "ui"
 """What the file ``pinned`` says of a server that has its web UI."""
 
+# Enough for a silent server to be waited for (15 s), ended (20 s) and started three times (30 s
+# each); a download alone may outlast it.
 LOCK_SECONDS = 150.0
 """How long to wait for another process that is starting or stopping the server."""
 
@@ -139,6 +142,7 @@ async def server_in_use(home: Home) -> AsyncIterator[ServerInfo]:
         use = begin_use(home)
         try:
             info = await _ensure(home)
+        # An interrupt too: the use's lock would hold the server for as long as this process lives.
         except BaseException:
             use.end()
             raise
@@ -146,6 +150,7 @@ async def server_in_use(home: Home) -> AsyncIterator[ServerInfo]:
     try:
         yield info
     finally:
+        # First of all: it would start again the server that is stopped below.
         keeper.cancel()
         with suppress(asyncio.CancelledError):
             await keeper
@@ -254,6 +259,7 @@ async def _keep(home: Home, first: ServerInfo) -> None:
                 now = await _ensure(home)
             if now.port != first.port:
                 _log.error("port %d was taken meanwhile: run the same command again", first.port)
+        # It is tried again: whoever waits for the server is told by it that it does not answer.
         except ServerError as error:
             _log.error("%s", error)
 
@@ -295,7 +301,10 @@ async def _prepare(info: ServerInfo, alive: Callable[[], bool], seconds: float) 
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await _make_namespace(await _service(info))
+            # Asked once more: what answered may be another process, if this one died and lost its
+            # port.
             return alive()
+        # The SDK's core has no error of its own for a port where nobody listens yet.
         except (RuntimeError, RPCError, TimeoutError):
             await asyncio.sleep(0.05)
     return False

@@ -71,6 +71,8 @@ PASSED_ON = ("PATH", "HOME", "TMPDIR", "TZ", "LANG", "LC_ALL", "GOGC", "GOMAXPRO
 signed with.
 """
 
+# ``exec`` keeps the shell's process id, which stands in both files by then; ``mv`` puts the second
+# there whole, so a reader sees this server or the one before it.
 # $1: alive.lock; $2, $3: server.json without its pid, before and after it; $4: server.json; then
 # the server's command.
 _LAUNCH = (
@@ -189,11 +191,16 @@ def launch(home: Home, binary: Path, ports: Ports) -> Launched:
         after,
         str(_state_file(home)),
     ]
+    # Only while no server lives: one that runs would write on into the file that was moved away.
     _rotate(home.log)
     with contextlib.ExitStack() as stack:
         lock = os.open(_alive_lock(home), os.O_RDWR | os.O_CREAT, 0o600)
         stack.callback(os.close, lock)
+        # The lock belongs to the open file, which the server inherits: it holds on when this
+        # process closes its own descriptor below.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Else the id of the server before would pass for this one's until the shell has written its
+        # own.
         os.ftruncate(lock, 0)
         log = stack.enter_context(open(home.log, "ab", opener=_private))
         log_start = log.tell()
@@ -205,6 +212,7 @@ def launch(home: Home, binary: Path, ports: Ports) -> Launched:
                 stderr=log,
                 cwd=home.server,
                 env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
+                # The database holds what jobs say: whatever the server makes is this user's alone.
                 umask=0o077,
                 pass_fds=(lock,),
                 start_new_session=True,
@@ -284,6 +292,7 @@ def _command(home: Home, binary: Path, ports: Ports) -> list[str]:
         "warn",
         "--color",
         "never",
+        # The user's own profiles are about servers elsewhere.
         "--disable-config-file",
         "--disable-config-env",
     ]

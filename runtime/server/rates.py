@@ -64,6 +64,7 @@ async def account_of(client: Client, queue: str) -> tuple[Account, float | None]
     rate = kept.rate_limit.requests_per_second if kept.HasField("rate_limit") else None
     try:
         return Account.model_validate_json(kept.metadata.reason), rate
+    # Somebody else set the rate, and gave another reason than ours.
     except ValidationError:
         return Account(), rate
 

@@ -60,6 +60,7 @@ def locked(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
+        # Whether another has the lock, the system tells only to whoever tries to take it.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

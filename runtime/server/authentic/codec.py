@@ -191,6 +191,7 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
         return Refusal.OTHER_PLACE if signature.startswith(name) else Refusal.OTHER_KEY
 
     def _mac(self, payload: Payload, data: bytes) -> bytes:
+        # A map comes out of protobuf in any order.
         names = [name for name in sorted(payload.metadata) if name != SIGNATURE]
         metadata = _joined(
             text for name in names for text in (name.encode(), payload.metadata[name])

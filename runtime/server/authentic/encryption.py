@@ -58,6 +58,8 @@ class EncryptionKeys:
 
     def encrypted(self, payload: Payload, scope: bytes) -> Payload:
         """The payload, metadata and data, in another that says nothing of it but its length."""
+        # Metadata is a map: only so are equal payloads equal bytes, and a replay's those of the
+        # history.
         name, data = self.sealed(payload.SerializeToString(deterministic=True), scope)
         return Payload(metadata={"encoding": ENCRYPTED, KEY_ID: name.encode()}, data=data)
 
@@ -142,6 +144,7 @@ def encryption_keys(environment: Mapping[str, str] | None = None) -> EncryptionK
     setting = (os.environ if environment is None else environment).get(KEYS)
     if not setting:
         return None
+    # A key's line has a blank between id and key; a path is taken to have none.
     text, where = (setting, KEYS) if " " in setting.strip() else (_read(setting), setting)
     lines = [line.split() for line in text.splitlines() if line.strip() and line[0] != "#"]
     keys = tuple((line[0], _parsed(line, where)) for line in lines)

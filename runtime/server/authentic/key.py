@@ -89,6 +89,8 @@ def _make(path: Path) -> None:
         with os.fdopen(descriptor, "w") as file:
             file.write(PayloadKey(secrets.token_bytes(_BYTES)).text + "\n")
             file.flush()
+            # On the disk before it has its name: after a power failure an empty file would stay as
+            # the key.
             os.fsync(descriptor)
         os.link(name, path)
     except FileExistsError:
@@ -99,6 +101,7 @@ def _make(path: Path) -> None:
 
 def _check_private(path: Path) -> None:
     about = path.stat()
+    # Root may read and write every file of this user anyway.
     if about.st_uid not in {os.geteuid(), 0}:
         raise InputError(
             f"the key {path} is another user's: name a state directory of your own with"

@@ -42,6 +42,7 @@ def shared_converter(
         return theirs
     own, ours = theirs.payload_converter_class, signed_converter(key).payload_converter_class
 
+    # The SDK makes converters of their class, and gives it no arguments.
     class Shared(_Converter):
         def __init__(self) -> None:
             super().__init__(own(), ours())
