@@ -99,6 +99,8 @@ class Crew:
         process = await asyncio.create_subprocess_exec(
             *command(MEMBER, path=True),
             *self.arguments,
+            # Never written to: it ends when this process does, which ``leave_with_parent`` waits
+            # for.
             stdin=asyncio.subprocess.PIPE,
             start_new_session=True,
             env={**os.environ, **self.environment(number)},
@@ -131,6 +133,7 @@ def _wait_for_parent() -> None:
         while os.read(0, 4096):
             pass
     os.kill(os.getpid(), signal.SIGTERM)
+    # If draining hangs, nobody is left who could give the second signal.
     time.sleep(PATIENCE)
     os._exit(1)
 

@@ -71,6 +71,7 @@ class _Metering(ActivityInboundInterceptor):
             raise
         finally:
             listening.reset(token)
+        # Calls of tools come through here too, and use no tokens.
         if (usage := getattr(result, "usage", None)) is not None:
             metered.meter.used(usage.total)
         return result
@@ -97,6 +98,7 @@ class LimitedQueues:
             if queue not in self._serving:
                 self._serving[queue] = asyncio.create_task(self._serve(queue), name=queue)
             elif self._serving[queue].done():
+                # Raises what ended it: a queue that nobody serves would stand still in silence.
                 self._serving[queue].result()
 
     async def close(self) -> None:

@@ -38,6 +38,7 @@ class _Parted(ActivityInboundInterceptor):
         self._ours = ours
 
     def init(self, outbound: ActivityOutboundInterceptor) -> None:
+        # The last of ours is followed by ``next``, which is initialised with them.
         self._ours.init(outbound)
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:

@@ -42,6 +42,7 @@ async def present(client: Client, home: Home) -> AsyncIterator[str]:
     """The identity of a worker that lives for as long as the block, and looks after those that
     died.
     """
+    # Process ids come again: a dead worker's file must not pass for this one's.
     identity = f"{os.getpid()}@{socket.gethostname()}-{secrets.token_hex(3)}"
     home.workers.mkdir(mode=0o700, exist_ok=True)
     path = home.workers / f"{identity}{_SUFFIX}"
@@ -75,6 +76,8 @@ async def bury(client: Client, home: Home) -> int:
             continue
         try:
             given_away += await _give_away(client, path.name.removesuffix(_SUFFIX))
+            # Only now: if this process dies before, another finds the file and gives the same away
+            # again.
             path.unlink(missing_ok=True)
         finally:
             lock.release()
@@ -85,6 +88,7 @@ async def _look(client: Client, home: Home) -> None:
     while True:
         try:
             await bury(client, home)
+        # Not told louder: what is missed here, late heartbeats tell of as well.
         except (RPCError, OSError) as error:
             _log.debug("looking for workers that have died: %s", error)
         await asyncio.sleep(LOOK_SECONDS)
@@ -112,6 +116,8 @@ async def _give_away_of(client: Client, job: str, run: str, identity: str) -> in
         for pending in description.raw_description.pending_activities:
             started = pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
             if started and pending.last_worker_identity == identity:
+                # A delay of its own, in place of the retry policy's: nothing is wrong with the
+                # call.
                 died = ApplicationError(
                     f"its worker {identity} died",
                     type="WorkerDied",

@@ -31,6 +31,7 @@ async def tidied(home: Home) -> AsyncIterator[None]:
     try:
         yield
     finally:
+        # A thread cannot be cancelled: this one looks at ``stop`` between two directories.
         stop.set()
         looking.cancel()
         with suppress(asyncio.CancelledError):

@@ -367,6 +367,7 @@ def _leave_alone() -> None:
     A call of a long prompt makes some thousands of objects, which go with it. By Python's default
     each turn would begin several collections, in which the state of all jobs is walked through.
     """
+    # What is garbage by now would be frozen with the rest, and stay.
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
@@ -388,6 +389,7 @@ async def running_worker(
         InputError: if ``HOLDFAST_SIGNING_KEY`` is set to what is no key.
     """
     home = state_home()
+    # The lock that tells of a living worker is held before the first call is taken under its name.
     async with tidied(home), present(client, home) as identity:
         worker = make_worker(client, store, task_queue=task_queue, grace=grace, identity=identity)
         await asyncio.to_thread(warm_up)
