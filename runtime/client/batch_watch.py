@@ -248,6 +248,7 @@ class BatchWatch:
         self._open = {id: known for id, known in self._open.items() if id in still}
         known = {*self._turn_of}
         self._turn_of = deque(id for id in self._turn_of if id in still)
+        # Jobs that are new come first, then those that were asked the longest ago.
         self._turn_of.extendleft(reversed([id for id in open if id not in known]))
         asked = [self._turn_of.popleft() for _ in range(min(ASKED, len(self._turn_of)))]
         self._turn_of.extend(asked)
@@ -259,6 +260,7 @@ class BatchWatch:
             since = standing.since or self._now()
             self._open[id] = standing, (self._now() - since).total_seconds()
             trouble = standing.trouble
+            # An attempt that is seen in several rounds is one error.
             if trouble is not None and self._failing.get(id) != (trouble.attempt, trouble.error):
                 self._failing[id] = trouble.attempt, trouble.error
                 self._erred(id, trouble.error)

@@ -164,6 +164,8 @@ class Control:
 
         jobs: list[JobPlan] = []
         for some in _some(batch.jobs, _AT_A_TIME * 4):
+            # Before anything is compared or sent: what Temporal and the archive have of a job is
+            # masked.
             asked = [masked_spec(spec) for spec in some]
             begun = [spec for spec in asked if known is None or spec.id in known]
             plans = dict(
@@ -260,6 +262,7 @@ class Control:
                 BatchOrder(batch=batch),
                 id=batch_workflow_id(batch),
                 task_queue=batch_queue(batch),
+                # One that runs takes the jobs in; one that has ended begins again under its name.
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                 memo=memo,
@@ -324,6 +327,7 @@ class Control:
                 query, args=arguments, result_type=answer, rpc_timeout=_SHORT
             )
             return told
+        # An answer that is not signed is no worker's of ours: as if none had answered.
         except (RPCError, WorkflowQueryFailedError, NotSigned):
             return answer()
 
@@ -487,6 +491,7 @@ class Control:
         running = description.status is WorkflowExecutionStatus.RUNNING
         outcome = None if running else await self._ended(key, description)
         failed = outcome is not None and outcome.status is not JobStatus.SUCCEEDED
+        # Before definitions are compared: what begins anew may be defined otherwise.
         if failed and rerun_failed:
             first = description.raw_description.workflow_execution_info.first_run_id
             return JobPlan(spec, Start.RERUN, before=run, first=first)
@@ -525,6 +530,7 @@ class Control:
         if await description.memo_value("definition", default="") == definition_digest(spec):
             return
         way = "start it anew with --rerun-failed, " if failed else ""
+        # The first event alone, which has the order: a history may have thousands.
         async for event in handle.fetch_history_events(page_size=1):
             started = event.workflow_execution_started_event_attributes.input.payloads
             (order,) = await in_workflow(self.client, handle.id).decode(started, [JobOrder])
@@ -617,6 +623,7 @@ class Control:
             return JobOutcome(key=key, run=run, status=JobStatus.CANCELLED, reason="cancelled")
         if description.status in _ABANDONED:
             reason = _ABANDONED[description.status]
+            # For its reason: what did not complete has no result.
             try:
                 await ended.result()
             except WorkflowFailureError as error:
@@ -653,6 +660,7 @@ class Control:
 
     def _turn(self, key: JobKey, run: str | None) -> int:
         """The last turn of a run that the archive has, finished or in flight."""
+        # Of a long job's thousands of keys the last alone.
         names = deque(JobArchive.of(self.store, key).lineage.keys(run), maxlen=1) if run else ()
         turn_key = keys.parse_turn_key(names[0]) if names else None
         return turn_key.turn if turn_key is not None else 0

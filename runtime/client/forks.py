@@ -131,12 +131,14 @@ async def _start(
             id=job_workflow_id(key),
             task_queue=queue,
             task_timeout=TASK_LIMIT,
+            # Also where a job of that name has ended: its archive would get a second beginning.
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
             static_summary=f"fork of {source.batch}/{source.job}@{point.turn}",
             memo=memo,
         )
     except WorkflowAlreadyStartedError as error:
+        # Another command was faster, or an earlier try of this one.
         if (there := await _started_before(client, store, job_order)) is not None:
             return there
         raise InputError(
@@ -160,6 +162,7 @@ async def _started_before(client: Client, store: ObjectStore, wanted: JobOrder) 
         if error.status is RPCStatusCode.NOT_FOUND:
             return None
         raise
+    # The newest run may have been continued or reset: the first one has the order of the fork.
     first = described.raw_description.workflow_execution_info.first_run_id or described.run_id
     handle = client.get_workflow_handle(described.id, run_id=first)
     started: JobOrder | None = None
@@ -180,6 +183,8 @@ def _same(store: ObjectStore, started: JobOrder, wanted: JobOrder) -> bool:
     )
     if before is None or now is None or before.source is None or now.source is None:
         return False
+    # Each command makes an id of its own; whether both sources are one record, the step before
+    # tells.
     others = {"id", "source"}
     if before.model_dump(exclude=others) != now.model_dump(exclude=others):
         return False

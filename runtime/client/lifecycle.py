@@ -61,6 +61,7 @@ async def _running(client: Client, jobs: Collection[JobKey]) -> dict[JobKey, str
 
     batches = sorted({job.batch for job in jobs})
     open_batches = await asyncio.gather(*(runs(batch_workflow_id(batch)) for batch in batches))
+    # A batch that runs may start any of its jobs again.
     busy = {batch for batch, open in zip(batches, open_batches, strict=True) if open}
     left = sorted(jobs)
     open_jobs = await asyncio.gather(*(runs(job_workflow_id(job)) for job in left))

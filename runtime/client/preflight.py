@@ -38,6 +38,7 @@ def check(loaded: Loaded, store: str | None) -> list[str]:
     problems, notes = loaded.problems, dict[str, None]()
     if store is not None:
         _check_store(store, problems)
+    # Many jobs name few models, and the first check of one imports litellm.
     checked: dict[str, list[str]] = {}
     for index, job in enumerate(loaded.batch.jobs):
         for model, at in _models(index, job, problems):

@@ -71,6 +71,7 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
         raise InputError(
             f"the edited statement or the message is too long: {ORDER_BYTES:,} bytes at most"
         )
+    # First of all: the run that the reset makes looks for its order in the archive.
     await asyncio.to_thread(write_replay, archive, order.id, text, datetime.now(UTC).isoformat())
     failpoint("reset.before")
     request = ResetWorkflowExecutionRequest(
@@ -78,6 +79,7 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
         workflow_execution=WorkflowExecution(workflow_id=job_workflow_id(key), run_id=point.run),
         reason=f"{REASON}{order.id} from statement {order.start}",
         workflow_task_finish_event_id=point.event,
+        # The SDK sends a request again that got no answer: the same id is the same reset.
         request_id=order.id,
         reset_reapply_exclude_types=[
             ResetReapplyExcludeType.RESET_REAPPLY_EXCLUDE_TYPE_CANCEL_REQUEST

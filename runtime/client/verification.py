@@ -90,6 +90,7 @@ async def verified(
     kept = [] if demands.head is None else demands.head.of_job(archive.prefix)
     graves = await asyncio.to_thread(tombstones_of, store, archive.prefix)
     if graves:
+        # Nothing else is asked of it: what it lacks was meant to go.
         if left := graves[-1].left(store):
             return _half_deleted(name, graves[-1], len(left))
         witness, kept = _since(witness, kept, graves)
@@ -102,9 +103,12 @@ async def verified(
         all_findings = [
             *examined.findings,
             *disagreements(archive, witness),
+            # Of a job that was deleted and did not begin again, nothing is left that could be
+            # anchored.
             *(_missed(anchors, archive.prefix, demands) if anchors or not graves else ()),
             *_deletions(graves, demands),
         ]
+        # The archive's own examination and the witness may tell of the same damage.
         findings = list(dict.fromkeys(all_findings))
         return JobVerdict(
             job=str(name),

@@ -139,6 +139,7 @@ class Watch:
                 self._silent = False
             for event in happened:
                 yield event
+            # No pause while the batch has more ends to tell: it tells so many at a time.
             if self._pending and not self._more:
                 await asyncio.sleep(POLL_SECONDS)
 
@@ -172,6 +173,7 @@ class Watch:
 
     def _told(self, news: BatchNews) -> list[Event]:
         """What the batch says has happened since the round before."""
+        # The batch no longer tells of ends between the two: any job may be among them.
         if news.first > self._known and not self._first:
             self._doubtful |= self._pending.keys()
         events: list[Event] = []
@@ -207,6 +209,7 @@ class Watch:
                 told = silent or name in runs
                 if self._pause(name).is_over() or self._few(name) or not told:
                     asked.append(name)
+        # To the end of the line: a dict keeps its keys in the order in which they came.
         for name in asked:
             self._pending[name] = self._pending.pop(name)
         return asked

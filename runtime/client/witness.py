@@ -171,6 +171,7 @@ def disagreements(archive: JobArchive, witness: Witness) -> Iterator[Finding]:
     for reply in witness.replies:
         try:
             step = archive.step(reply.step)
+        # It is damaged or gone, which the examination of the archive tells.
         except ArchiveError:
             continue
         said = ModelReply.model_validate(reply.model_dump(include=set(ModelReply.model_fields)))
@@ -196,6 +197,8 @@ def disagreements(archive: JobArchive, witness: Witness) -> Iterator[Finding]:
         witnessed = [key for key in steps if key in known]
         for key in steps:
             if key not in known:
+                # The last step may be archived and not told to Temporal yet; one before another
+                # cannot be.
                 earlier = bool(witnessed) and key < witnessed[-1]
                 message = "is a step that Temporal's history does not hold"
                 yield _finding(key, Severity.DAMAGE if earlier else Severity.NOTE, message)
