@@ -24,7 +24,7 @@ def all_jobs(store: ObjectStore, batch: str | None = None) -> list[JobKey]:
     """Every job that has anything in the archive, sorted. Looks at no job's objects."""
     batches = store.folders("") if batch is None else [keys.name(batch)]
     # Some stores keep a folder of which all objects were removed.
-    gone = {job for job in deleted_jobs(store) if batch in {None, job.batch}}
+    gone = {*deleted_jobs(store, batch)}
     return sorted(
         found
         for found in _listed(store, batches)

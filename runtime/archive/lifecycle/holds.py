@@ -14,6 +14,7 @@ import json
 from typing import Literal
 
 from runtime.archive import keys
+from runtime.archive.lifecycle.numbered import put_next
 from runtime.archive.references import SHARED
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.digests import canonical_json
@@ -55,10 +56,8 @@ def hold_of(store: ObjectStore, job: str) -> Hold | None:
 
 def write_hold(store: ObjectStore, job: str, hold: Hold) -> None:
     """Archive the next word on a job's hold."""
-    number = len(list(store.list(f"{FOLDER}{job}/"))) + 1
     data = canonical_json(hold.model_dump(mode="json"))
-    while not store.put_if_absent(f"{FOLDER}{job}/{number:04d}", data):
-        number += 1
+    put_next(store, f"{FOLDER}{job}/", lambda _: data)
 
 
 def held_jobs(store: ObjectStore) -> dict[JobKey, Hold]:

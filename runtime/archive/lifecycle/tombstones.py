@@ -19,6 +19,7 @@ from runtime.archive import keys
 from runtime.archive.container import Part, header, seal, unseal
 from runtime.archive.forms.tombstone import TombstoneForm
 from runtime.archive.frames import compress
+from runtime.archive.lifecycle.numbered import put_next
 from runtime.archive.references import SHARED
 from runtime.archive.signing import Signer, is_valid
 from runtime.archive.stores.protocol import ObjectStore
@@ -91,15 +92,13 @@ def write_tombstone(
     form = TombstoneForm(
         job=job, by=by, at=at, reason=reason, objects=len(own), digest=digest_bytes(listed)
     )
-    number = len(list(store.list(f"{FOLDER}{job}/"))) + 1
-    while True:
-        key = f"{FOLDER}{job}/{number:04d}"
-        if signer is not None:
-            form = form.model_copy(update={"signature": signer(_text(key, form))})
-        sealed, _ = seal(key, header(form.header(), parts), parts)
-        if store.put_if_absent(key, sealed):
-            return read_tombstone(store, key)
-        number += 1
+
+    def written(key: str) -> bytes:
+        signature = None if signer is None else signer(_text(key, form))
+        signed = form.model_copy(update={"signature": signature})
+        return seal(key, header(signed.header(), parts), parts)[0]
+
+    return read_tombstone(store, put_next(store, f"{FOLDER}{job}/", written))
 
 
 def read_tombstone(store: ObjectStore, key: str) -> Tombstone:
@@ -128,10 +127,11 @@ def _text(key: str, form: TombstoneForm) -> bytes:
     return _SIGNED + key.encode() + b"\0" + canonical_json(fields)
 
 
-def deleted_jobs(store: ObjectStore) -> list[JobKey]:
-    """The jobs that have tombstones, sorted."""
-    found = (key.removeprefix(FOLDER).rpartition("/")[0] for key in store.list(FOLDER))
-    return [keys.job_of(job) for job in sorted(set(found))]
+def deleted_jobs(store: ObjectStore, batch: str | None = None) -> list[JobKey]:
+    """The jobs, of a batch if one is given, that have tombstones, sorted."""
+    folder = FOLDER if batch is None else f"{FOLDER}{keys.name(batch)}/"
+    jobs = {key.removeprefix(FOLDER).rpartition("/")[0] for key in store.list(folder)}
+    return [keys.job_of(job) for job in sorted(jobs)]
 
 
 def tombstones_of(store: ObjectStore, job: str) -> list[Tombstone]:
