@@ -139,10 +139,7 @@ class _Copier:
                 counts.present += 1
             else:
                 self._with_what_it_names(key, there, counts)
-        with self._lock:
-            self.result.objects += counts.objects
-            self.result.present += counts.present
-            self.result.bytes += counts.bytes
+        self._add(counts)
         return CopiedJob(job, counts.objects, counts.present, counts.bytes)
 
     def beside(self, everything: bool) -> None:
@@ -156,9 +153,7 @@ class _Copier:
                 continue
             counts = _Counts()
             self._with_what_it_names(key, set(), counts)
-            self.result.objects += counts.objects
-            self.result.present += counts.present
-            self.result.bytes += counts.bytes
+            self._add(counts)
 
     def words_on(self, jobs: Collection[str], everything: bool) -> None:
         """Copy tombstones and holds: what is said of jobs comes after the jobs."""
@@ -229,6 +224,12 @@ class _Copier:
             if written:
                 raise ArchiveError(f"{self._target} does not hold what was written to it: {key}")
         return written
+
+    def _add(self, counts: _Counts) -> None:
+        with self._lock:
+            self.result.objects += counts.objects
+            self.result.present += counts.present
+            self.result.bytes += counts.bytes
 
     def _count(self, written: bool, data: bytes, counts: _Counts) -> None:
         counts.objects += written
