@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from temporalio import activity
@@ -25,12 +24,10 @@ from activities.batch_contracts import (
 )
 from runtime.archive.job import JobArchive
 from runtime.archive.pages import read_page
+from runtime.archive.reading import read_ahead
 from runtime.archive.stores import ObjectStore
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
-
-AT_A_TIME = 16
-"""Jobs that the archive is asked for at a time."""
 
 ENDS = 100
 """Ends that are told at once."""
@@ -66,9 +63,8 @@ class BatchActivities:
         )
         if order.job is not None:
             given = itertools.islice(given, 1)
-        with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="holdfast-page") as threads:
-            found = tuple(one for one in threads.map(self._not_begun, given) if one is not None)
-        return PageJobs(orders=found)
+        waiting = read_ahead(given, self._not_begun)
+        return PageJobs(orders=tuple(one for one in waiting if one is not None))
 
     def _not_begun(self, order: dict[str, Any]) -> dict[str, Any] | None:
         archive = JobArchive.of(self._store, JobKey.model_validate(order["key"]))

@@ -9,7 +9,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 
 from runtime.archive.catalog import all_jobs
 from runtime.archive.job import JobArchive
-from runtime.archive.lifecycle.leaning import each
+from runtime.archive.reading import read_ahead
 from runtime.archive.standings import standing_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.values import JobKey
@@ -41,14 +41,12 @@ async def still_open(
 
 def open_jobs(store: ObjectStore, jobs: Collection[JobKey] | None = None) -> list[JobKey]:
     """Those of the jobs (all, where none are given) that have not ended, as the archive has it."""
-    by_name = {str(job): job for job in (all_jobs(store) if jobs is None else jobs)}
 
-    def look(name: str) -> JobKey | None:
-        archive = JobArchive.of(store, by_name[name])
-        ended = standing_of(archive).end is not None
-        return None if ended else by_name[name]
+    def look(job: JobKey) -> JobKey | None:
+        return job if standing_of(JobArchive.of(store, job)).end is None else None
 
-    return [job for job in each(look, sorted(by_name)) if job is not None]
+    asked = sorted(all_jobs(store) if jobs is None else jobs, key=str)
+    return [job for job in read_ahead(asked, look) if job is not None]
 
 
 async def _running(client: Client, jobs: Collection[JobKey]) -> dict[JobKey, str]:

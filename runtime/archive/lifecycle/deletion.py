@@ -17,13 +17,12 @@ from runtime.archive.lifecycle.holds import hold_of
 from runtime.archive.lifecycle.leaning import (
     leaning_on,
     other_jobs,
+    parents_of,
     shared_by,
 )
 from runtime.archive.lifecycle.tombstones import (
-    FOLDER,
     Tombstone,
     Tombstones,
-    read_tombstone,
     write_tombstone,
 )
 from runtime.archive.pages import FOLDER as PAGES
@@ -133,14 +132,10 @@ def sweep(store: ObjectStore) -> list[str]:
 
     No job may be open meanwhile: one that begins may take what is there for its own.
     """
-    listed = {
-        key: digest
-        for name in store.list(FOLDER)
-        for key, digest in read_tombstone(store, name).shared.items()
-    }
-    there = [key for key in store.list(SHARED) if key in listed]
-    pages = list(_pages_of_deleted(store))
-    used = shared_by(store, other_jobs(store, ())) if there else set()
+    graves, jobs = Tombstones(store), other_jobs(store, ())
+    there = [key for key in store.list(SHARED) if graves.covering(key)]
+    pages = _pages_of_deleted(store, graves, jobs)
+    used = shared_by(store, jobs) if there else set()
     removed = []
     # A tree goes before the packs that it names.
     for key in sorted({*(key for key in there if key not in used), *pages}, key=_trees_first):
@@ -177,13 +172,8 @@ def _forks_among(store: ObjectStore, jobs: Collection[str]) -> dict[str, set[str
     """For each of the jobs those among them that were forked from it."""
     leaning: dict[str, set[str]] = {}
     for job in jobs:
-        for key in store.list(f"{job}/runs/"):
-            try:
-                parent = unseal(key, store.get(key), "run").header.get("parent")
-            except (ObjectCorrupt, ObjectMissing):
-                continue
-            if parent is not None and (of := keys.job_prefix_in(parent["key"])) != job:
-                leaning.setdefault(of, set()).add(job)
+        for parent in parents_of(store, job) - {job}:
+            leaning.setdefault(parent, set()).add(job)
     return leaning
 
 
@@ -236,9 +226,11 @@ def _trees_first(key: str) -> tuple[bool, str]:
     return not key.startswith(f"{SHARED}trees/"), key
 
 
-def _pages_of_deleted(store: ObjectStore) -> Iterator[str]:
+def _pages_of_deleted(
+    store: ObjectStore, graves: Tombstones, jobs: Collection[str]
+) -> Iterator[str]:
     """Pages of definitions of which no job is left."""
-    graves, here = Tombstones(store), set(other_jobs(store, ()))
+    here = set(jobs)
     for key in store.list(PAGES):
         try:
             orders = read_page(store, key.rpartition("/")[2])

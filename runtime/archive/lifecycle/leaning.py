@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Collection, Iterable
 
 from runtime.archive import keys
 from runtime.archive.catalog import all_jobs
 from runtime.archive.container import unseal
+from runtime.archive.reading import read_ahead
 from runtime.archive.references import SHARED, references, shared_references
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
-
-T = TypeVar("T")
-AT_A_TIME = 16
 
 
 def other_jobs(store: ObjectStore, without: Collection[str]) -> list[str]:
@@ -23,10 +19,17 @@ def other_jobs(store: ObjectStore, without: Collection[str]) -> list[str]:
     return [job for job in found if job not in without]
 
 
-def each(act: Callable[[str], T], names: Iterable[str]) -> Iterator[T]:
-    """What ``act`` gives for each of the names, several at a time: a store is far away."""
-    with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="holdfast-jobs") as threads:
-        yield from threads.map(act, names)
+def parents_of(store: ObjectStore, job: str) -> set[str]:
+    """The jobs from which runs of a job were forked, itself among them where it was reset."""
+    parents: set[str] = set()
+    for key in store.list(f"{job}/runs/"):
+        try:
+            parent = unseal(key, store.get(key), "run").header.get("parent")
+        except (ObjectCorrupt, ObjectMissing):
+            continue
+        if parent is not None:
+            parents.add(keys.job_prefix_in(parent["key"]))
+    return parents
 
 
 def leaning_on(store: ObjectStore, jobs: Collection[str]) -> dict[str, set[str]]:
@@ -34,20 +37,11 @@ def leaning_on(store: ObjectStore, jobs: Collection[str]) -> dict[str, set[str]]
     from its records.
     """
 
-    def parents(other: str) -> tuple[str, set[str]]:
-        found: set[str] = set()
-        for key in store.list(f"{other}/runs/"):
-            try:
-                parent = unseal(key, store.get(key), "run").header.get("parent")
-            except (ObjectCorrupt, ObjectMissing):
-                continue
-            if parent is not None:
-                found.add(keys.job_prefix_in(parent["key"]))
-        return other, found
-
+    others = other_jobs(store, jobs)
+    parents = read_ahead(others, lambda other: parents_of(store, other))
     leaning: dict[str, set[str]] = {}
-    for other, found in each(parents, other_jobs(store, jobs)):
-        for job in found.intersection(jobs):
+    for other, of in zip(others, parents, strict=True):
+        for job in of.intersection(jobs):
             leaning.setdefault(job, set()).add(other)
     return leaning
 
@@ -87,5 +81,5 @@ def with_what_they_name(store: ObjectStore, shared: Iterable[str]) -> set[str]:
 
 def shared_by(store: ObjectStore, jobs: Iterable[str]) -> set[str]:
     """What some jobs need of that which jobs share."""
-    named = set[str]().union(*each(lambda job: shared_of(store, job), jobs))
+    named = set[str]().union(*read_ahead(jobs, lambda job: shared_of(store, job)))
     return with_what_they_name(store, named)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from runtime.archive.job import JobArchive
-from runtime.archive.lifecycle.leaning import each
+from runtime.archive.reading import read_ahead
 from runtime.archive.standings import standing_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import InputError
@@ -58,13 +58,12 @@ class Rules:
 
 def ended_jobs(store: ObjectStore, jobs: Collection[JobKey]) -> list[EndedJob]:
     """Those of the jobs that have ended, as the archive has it."""
-    by_name = {str(job): job for job in jobs}
 
-    def look(name: str) -> EndedJob | None:
-        found = standing_of(JobArchive.of(store, by_name[name]))
-        if found.end is None or not found.end.ended_at:
+    def look(job: JobKey) -> EndedJob | None:
+        standing = standing_of(JobArchive.of(store, job))
+        if standing.end is None or not standing.end.ended_at:
             return None
-        at = datetime.fromisoformat(found.end.ended_at)
-        return EndedJob(by_name[name], found.status, at.astimezone(UTC))
+        at = datetime.fromisoformat(standing.end.ended_at)
+        return EndedJob(job, standing.status, at.astimezone(UTC))
 
-    return [one for one in each(look, sorted(by_name)) if one is not None]
+    return [one for one in read_ahead(jobs, look) if one is not None]
