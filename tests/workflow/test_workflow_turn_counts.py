@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from temporalio.testing import WorkflowEnvironment
 
+from infra.sizing.counts import A_TURN
 from runtime.interpreter import checker
 from runtime.job.stops import JobStatus
 from tests.workflow.stage import Stage, activities_of, events_of
@@ -55,6 +56,7 @@ async def test_a_turn_asks_for_the_same_however_long_the_job_is(
         outcome, _ = await stage.run(statements, turns=TURNS + 1)
     assert outcome.status is JobStatus.SUCCEEDED, outcome.reason
     usual = Counter({"put_if_absent": 2, "get": 1, "list": 2})
+    assert usual == {"put_if_absent": A_TURN.writes, "get": A_TURN.reads, "list": A_TURN.lists}
     # At a keyframe the step names the definition again, which is out of memory by then.
     keyframe = usual + Counter({"list": 1, "get": 1})
     assert [turn for turn in counted.turns[2:] if turn != usual] == [keyframe]
@@ -63,4 +65,7 @@ async def test_a_turn_asks_for_the_same_however_long_the_job_is(
         f"turn-{n}" for n in range(1, TURNS + 1)
     ]
     assert len(events_of(history, "MARKER_RECORDED")) == TURNS
+    # An activity and a marker; a job has two activities of its own (infra/sizing/counts.py).
+    assert A_TURN.actions == 2
+    assert [name for name in activities_of(history) if "turn-" not in name] == ["begin", "end"]
     assert [warm.checks for warm in checker._idle] == [TURNS]

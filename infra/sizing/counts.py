@@ -1,0 +1,153 @@
+"""What a job and a turn take, as counts and bytes, and where each figure is held to what the
+program does.
+
+Counts are those of a job that nothing happens to: no retry, no tool, no summary, no sub-job. Tests
+assert them (``tests/workflow/test_workflow_turn_counts.py``, ``tests/infra/test_infra_capacity.py``
+), so a change of the program that moves one fails there. Figures of processors and of memory are
+read from the tables of ``docs/benchmarks.md``, which their programs write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from benchmarks.blocks import block_of
+
+BENCHMARKS = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What is asked of the server and of the store.
+
+    ``actions`` are what Temporal Cloud bills as Actions; ``writes``, ``reads`` and ``lists`` are
+    requests to the store.
+    """
+
+    actions: int
+    writes: int
+    reads: int
+    lists: int
+
+
+A_TURN = Counts(actions=2, writes=2, reads=1, lists=2)
+"""Actions: the activity, and the marker of the statement's verdict; a heartbeat is another one."""
+
+A_JOB = Counts(actions=6, writes=3, reads=0, lists=0)
+"""Actions: the start as a child, which is two, the activities ``begin`` and ``end``, two changes of
+the search attributes. Writes: definition, begin and end of the run. What reads a job makes at its
+begin depends on what it reads, and is small beside its turns'.
+"""
+
+A_FURTHER_RUN = 3
+"""Actions where a job goes on in another run: its start, the checkpoint saved, the checkpoint
+read.
+"""
+
+HISTORY_OF_A_JOB = 14_600
+"""Bytes of a job's history beside its turns."""
+
+HISTORY_OF_A_CHILD = 3_950
+"""Bytes in the history of its batch for a job."""
+
+ARCHIVE_OF_A_JOB = 4_450
+"""Bytes in the archive for a job beside what each turn takes: most are its first prompt."""
+
+ARCHIVE_OF_A_TURN = 1_400
+"""Bytes in the archive for a turn, beside its new text."""
+
+HEARTBEAT_SECONDS = 2.0
+"""A heartbeat reaches the server this often at most while a call lasts."""
+
+REQUESTS_OF_A_TURN = 4
+"""gRPC requests of a turn: a workflow task and an activity, each asked for and answered."""
+
+CALLS_OF_A_WORKER = 256
+"""Activities that a worker's process has at a time."""
+
+JOBS_OF_A_WORKER = 1_000
+"""Jobs that it keeps in memory."""
+
+LETTERS_OF_A_TURN = 1_200
+"""Bytes of new text in a turn of the archive's benchmark (A): random letters, the worst to
+compress.
+"""
+
+
+@cache
+def rows(block: str) -> tuple[tuple[str, ...], ...]:
+    """The rows of the first table between the marks of ``block`` in ``docs/benchmarks.md``."""
+    return _table(block_of(BENCHMARKS.read_text(), block))
+
+
+def _table(text: str) -> tuple[tuple[str, ...], ...]:
+    lines = text.strip().split("\n\n")[0].splitlines()
+    return tuple(tuple(cell.strip() for cell in line.strip("| ").split("|")) for line in lines[2:])
+
+
+def number(cell: str) -> float:
+    """The number that a cell begins with."""
+    return float(cell.split()[0].replace(",", "").rstrip("%"))
+
+
+def history_of_a_turn() -> float:
+    """Bytes that a turn adds to the history beyond its new text: of a job of 200 turns, which
+    ``tests/workflow/test_workflow_history_size.py`` runs again.
+    """
+    block = block_of(BENCHMARKS.read_text(), "durability")
+    (row,) = _table(block.split("\n\n")[1])
+    return number(row[4])
+
+
+def processor_seconds() -> float:
+    """Processor time of a turn in a worker and its interpreters, with ten jobs side by side."""
+    (row,) = (row for row in rows("turn") if row[:2] == ("10", "a job"))
+    return (number(row[4]) + number(row[5])) / 1000
+
+
+def embedded_turns_a_second() -> float:
+    """Bare activities a second that the embedded server was seen to do, on two busy cores."""
+    return max(number(row[2]) for row in rows("turn") if row[1] == "the floor")
+
+
+def worker_mib() -> float:
+    """Memory of a worker's process with its interpreters: the most that a benchmark saw."""
+    block = block_of(BENCHMARKS.read_text(), "endless")
+    lines = block.split("\n\n")[1].splitlines()
+    return max(number(cell) for cell in lines[2].strip("| ").split("|")[1:])
+
+
+def turns_of_a_run() -> float:
+    """Turns after which a job goes on in another run."""
+    row = rows("endless")[0]
+    return number(row[3]) / number(row[4])
+
+
+def stored_of_a_byte(turns: float) -> float:
+    """Bytes in the archive for a byte of new text, in a job of so many turns: random letters, of
+    which a longer job has more stored a second time.
+    """
+    head = "| load | turns | requests as sent |"
+    table = _table(head + BENCHMARKS.read_text().split(head, 1)[1])
+    told = [(number(row[1]), row) for row in table if row[0] == "A"]
+    row = next((row for most, row in told if turns <= most), told[-1][1])
+    return (number(row[4]) + number(row[5])) / LETTERS_OF_A_TURN
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A command in a workspace of 1,000 files, of which it changes one: at most two writes, and
+    one Action beside its heartbeats.
+    """
+
+    writes: int
+    stored_bytes: float
+    processor_seconds: float
+
+
+def effect() -> Effect:
+    """What an effect takes, by the table of workspaces."""
+    (row,) = (row for row in rows("workspace") if row[:3] == ("1,000", "1", "overlay"))
+    return Effect(int(number(row[5])), number(row[6]), number(row[4]) / 1000)

@@ -1,0 +1,142 @@
+"""What a load needs, by the counts of a job and of a turn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from infra.sizing import counts
+from infra.sizing.load import Load
+
+DAY = 86_400
+MIB = 2**20
+MONTH_DAYS = 30
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one job takes, from its begin to its end.
+
+    ``actions`` are Temporal Cloud's, ``heartbeats`` are among them. Bytes are those of the job's
+    histories, with what stands of it in its batch's, and of its objects in the archive.
+    """
+
+    actions: float
+    heartbeats: float
+    requests: float
+    history_bytes: float
+    writes: float
+    reads: float
+    lists: float
+    archive_bytes: float
+    seconds: float
+    processor_seconds: float
+
+    @classmethod
+    def of(cls, load: Load) -> Job:
+        """The job of a load."""
+        turns, effect = load.turns, counts.effect()
+        effects = turns * load.effects
+        new = turns * (load.completion_tokens + load.new_tokens) * load.bytes_per_token
+        runs = max(math.ceil(turns / counts.turns_of_a_run()), 1)
+        beats = turns * _beats(load.call_seconds) + effects * _beats(load.effect_seconds)
+        a_job, a_turn = counts.A_JOB, counts.A_TURN
+        return cls(
+            actions=a_job.actions
+            + a_turn.actions * turns
+            + effects
+            + (runs - 1) * counts.A_FURTHER_RUN
+            + beats,
+            heartbeats=beats,
+            requests=counts.REQUESTS_OF_A_TURN * (turns + effects) + beats,
+            history_bytes=runs * counts.HISTORY_OF_A_JOB
+            + counts.HISTORY_OF_A_CHILD
+            + (turns + effects) * counts.history_of_a_turn()
+            + new,
+            writes=a_job.writes + a_turn.writes * turns + effect.writes * effects + runs - 1,
+            reads=a_job.reads + a_turn.reads * turns,
+            lists=a_job.lists + a_turn.lists * turns,
+            archive_bytes=counts.ARCHIVE_OF_A_JOB
+            + counts.ARCHIVE_OF_A_TURN * turns
+            + effect.stored_bytes * effects
+            + counts.stored_of_a_byte(turns) * new,
+            seconds=turns * load.call_seconds + effects * load.effect_seconds,
+            processor_seconds=counts.processor_seconds() * turns
+            + effect.processor_seconds * effects,
+        )
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a load needs: a day's amounts, the busiest hour's rates a second, what is kept."""
+
+    load: Load
+    job: Job
+    turns_a_day: float
+    prompt_tokens_a_day: float
+    completion_tokens_a_day: float
+    actions_a_day: float
+    turns_a_second: float
+    actions_a_second: float
+    requests_a_second: float
+    s3_writes_a_day: float
+    s3_reads_a_day: float
+    s3_writes_a_second: float
+    tokens_a_minute: float
+    open_jobs: float
+    calls_at_a_time: float
+    database_bytes: float
+    open_history_bytes: float
+    archive_bytes_a_day: float
+    archive_bytes: float
+    worker_cores: float
+    of_one_worker: float
+    worker_processes: int
+    worker_bytes: float
+
+    @classmethod
+    def of(cls, load: Load) -> Need:
+        """What a load needs."""
+        job = Job.of(load)
+        jobs = load.jobs_per_day
+        peak = jobs / DAY * load.peak
+        open_jobs, calls = peak * job.seconds, peak * load.turns * load.call_seconds
+        cores = peak * job.processor_seconds
+        processes = max(
+            cores / load.worker_cores,
+            peak * job.seconds / counts.CALLS_OF_A_WORKER,
+            open_jobs / counts.JOBS_OF_A_WORKER,
+        )
+        workers = max(math.ceil(processes), 1)
+        writes = (job.writes + job.lists) * jobs
+        return cls(
+            load=load,
+            job=job,
+            turns_a_day=jobs * load.turns,
+            prompt_tokens_a_day=jobs * load.turns * load.prompt_tokens,
+            completion_tokens_a_day=jobs * load.turns * load.completion_tokens,
+            actions_a_day=jobs * job.actions,
+            turns_a_second=peak * load.turns,
+            actions_a_second=peak * job.actions,
+            requests_a_second=peak * job.requests,
+            s3_writes_a_day=writes,
+            s3_reads_a_day=job.reads * jobs,
+            s3_writes_a_second=writes / DAY * load.peak,
+            tokens_a_minute=60 * peak * load.turns * (load.prompt_tokens + load.completion_tokens),
+            open_jobs=open_jobs,
+            calls_at_a_time=calls,
+            database_bytes=jobs * load.retention_days * job.history_bytes
+            + open_jobs * job.history_bytes,
+            open_history_bytes=jobs * job.seconds / DAY * job.history_bytes / 2,
+            archive_bytes_a_day=jobs * job.archive_bytes,
+            archive_bytes=jobs * load.archive_days * job.archive_bytes,
+            worker_cores=cores,
+            of_one_worker=processes,
+            worker_processes=workers,
+            worker_bytes=workers * counts.worker_mib() * MIB,
+        )
+
+
+def _beats(seconds: float) -> float:
+    """Heartbeats of an activity that reach the server."""
+    return math.floor(seconds / counts.HEARTBEAT_SECONDS)

@@ -1,0 +1,68 @@
+"""The model of capacity says what a batch took that was really run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
+
+from infra.sizing.load import Load
+from infra.sizing.model import Job
+from runtime.server.connection import connect
+from runtime.server.target import Target
+from tests.cli.command_line import CommandLine, script
+
+JOBS, TURNS = 20, 5
+BILLED = {
+    EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED: 2,
+    EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: 1,
+    EventType.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES: 1,
+    EventType.EVENT_TYPE_TIMER_STARTED: 1,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED: 1,
+}
+"""Actions of an event (docs.temporal.io/cloud/actions); all markers of a workflow task are one."""
+
+
+def actions(events: list[HistoryEvent]) -> int:
+    """What Temporal Cloud would bill for a history, but for its start."""
+    markers = {
+        event.marker_recorded_event_attributes.workflow_task_completed_event_id
+        for event in events
+        if event.HasField("marker_recorded_event_attributes")
+    }
+    return sum(BILLED.get(event.event_type, 0) for event in events) + len(markers)
+
+
+async def histories(batch: str) -> dict[str, list[HistoryEvent]]:
+    """The events of the batch's workflow and of its jobs'."""
+    found = {}
+    async with connect(Target()) as connection:
+        for name in [batch, *(f"{batch}/j{n}" for n in range(JOBS))]:
+            handle = connection.client.get_workflow_handle(f"holdfast/{name}")
+            found[name] = list((await handle.fetch_history()).events)
+    return found
+
+
+def test_a_batch_took_what_was_said(cli: CommandLine) -> None:
+    """Of 20 jobs of 5 turns: Actions and objects within 5 %, bytes within 15 %."""
+    cli.write("five.json", script(*(f"x = {n}\nprint('turn', x)" for n in range(4)), "finish(x)"))
+    jobs = [f"id: j{n}, model: scripted/five.json" for n in range(JOBS)]
+    done = cli("run", cli.jobs(*jobs, batch="sized"), "--json")
+    assert done.code == 0, done.err
+    assert Counter(job["turns"] for job in done.summary().values()) == {TURNS: JOBS}
+
+    # What is new in a turn of these: a statement, what it printed, and what is said about both.
+    said = Job.of(
+        Load(1, turns=TURNS, completion_tokens=8, new_tokens=3, call_seconds=0, effects=0)
+    )
+    took = asyncio.run(histories("sized"))
+    sizes = {name: sum(event.ByteSize() for event in events) for name, events in took.items()}
+    folder = cli.home / "archive" / "sized"
+    objects = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    assert sum(map(actions, took.values())) == pytest.approx(JOBS * said.actions, rel=0.05)
+    assert len(objects) == pytest.approx(JOBS * said.writes, rel=0.05)
+    assert sum(sizes.values()) == pytest.approx(JOBS * said.history_bytes, rel=0.15)
+    assert sum(objects) == pytest.approx(JOBS * said.archive_bytes, rel=0.15)
