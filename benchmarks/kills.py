@@ -23,7 +23,7 @@ from tests.kill.oracle import differences
 from tests.kill.scene import Plot
 
 BLOCK = "kills"
-KILLS, JOBS, SEED = 1_000, 20, 1_000
+KILLS, JOBS, SEED = 1_000, 10, 1_000
 ANYWHERE = 10
 """One strike of so many hits anywhere."""
 
