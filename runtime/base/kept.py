@@ -41,6 +41,7 @@ class Kept:
         """
         file = self._locked(fcntl.LOCK_EX if alone else fcntl.LOCK_SH, seconds, said)
         try:
+            # At both ends: one that is held for long counts as used when it is let go.
             os.utime(file)
             yield
             os.utime(file)
@@ -91,6 +92,8 @@ class Kept:
             file = self._opened()
             try:
                 fcntl.flock(file, how | fcntl.LOCK_NB)
+                # While the lock was waited for, the directory may have been put aside, and another
+                # be there.
                 if self._is_at_its_place(file):
                     return file
             except BlockingIOError:

@@ -124,6 +124,7 @@ class Workspace:
             bound = self._limits.view_bytes
             if before.st_size <= bound:
                 data = _bytes_of(file, before.st_size, bound + 1)
+                # It may have grown since its size was asked.
                 if len(data) <= bound:
                     return Content(data, Identity.of(before), Identity.of(os.fstat(file)))
             data, missing = _ends_of(file, self._limits.end_bytes)
@@ -285,6 +286,8 @@ class Workspace:
     def _file(self, path: str) -> Iterator[tuple[int, os.stat_result]]:
         """A regular file, open for reading, and its status."""
         with self._entry(path) as entry, naming(path):
+            # Twice: to open a device may do something, and what is open may be another file than
+            # was seen.
             _check_readable(entry.status, path)
             file = os.open(entry.name, READ, dir_fd=entry.directory)
             try:
@@ -317,6 +320,7 @@ def _bytes_of(file: int, expected: int, bound: int) -> bytes:
     """
     chunks: list[bytes] = []
     got = 0
+    # One byte more than is expected, so that the end is usually seen by the same read.
     while got < bound and (
         chunk := os.read(file, min(bound - got, max(expected - got + 1, _CHUNK)))
     ):

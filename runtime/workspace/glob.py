@@ -124,6 +124,7 @@ class _Search:
     def beneath(self, place: str, parts: Sequence[str]) -> Iterator[tuple[str, Listed]]:
         """The files beneath ``place`` that match ``parts``."""
         part, rest = parts[0], parts[1:]
+        # It stands for no directory, too.
         if part == "**" and rest:
             yield from self.beneath(place, rest)
         for entry in self._entries(place):

@@ -109,6 +109,7 @@ class Scan:
                     self._take(entry)
                 if entry.is_dir and (self.follow_symlinks or not entry.is_symlink):
                     below.append((place, depth + 1))
+            # The last one in is listed next: so the first name is.
             pending.extend(reversed(below))
         return self._entries
 
@@ -146,6 +147,7 @@ class Scan:
         return fnmatchcase(shown, last)
 
     def _take(self, entry: ScanEntry) -> None:
+        # What JSON has beside the path, for the three answers of an entry.
         self._path_bytes += len(entry.path) + len("[,true,true,true]")
         if len(self._entries) >= self.limits.entries or self._path_bytes > self.limits.path_bytes:
             raise OSError(

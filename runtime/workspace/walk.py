@@ -46,6 +46,7 @@ MAX_LOOKUPS = 4096
 OUTSIDE = "The path leads out of the workspace"
 GONE = "The workspace's own directory is missing"
 
+# A directory that may be entered and not listed can be walked through only with O_PATH.
 _SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NONBLOCK
 _ESCAPED = re.compile(r"%(5C|[89A-F][0-9A-F])")
 _UNSPEAKABLE = re.compile(r"[\\\udc80-\udcff]")
@@ -106,6 +107,7 @@ def naming(path: str) -> Iterator[None]:
     try:
         yield
     except Absent:
+        # It names the path already, and says how far the walk came.
         raise
     except OSError as error:
         if host_trouble(error):
@@ -209,6 +211,7 @@ class _Walk:
         """An absolute link's target relative to the root, if its spelling starts with the root's
         own path.
         """
+        # Whoever made the link may have written the root's path with links in it, or without.
         for base in dict.fromkeys(
             (str(Path(self._root_path).absolute()), os.path.realpath(self._root_path))
         ):

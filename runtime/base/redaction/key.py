@@ -51,6 +51,8 @@ def _make(path: Path) -> None:
     with os.fdopen(handle, "wb") as file:
         file.write(secrets.token_hex(32).encode())
         file.flush()
+        # On the disk before it has its name: after a power failure an empty file would stay as the
+        # key.
         os.fsync(file.fileno())
     try:
         Path(path).hardlink_to(name)

@@ -55,6 +55,7 @@ def _with_all_letters(pattern: str) -> str:
             piece = _WORDS[letter] if inside else f"[{_WORDS[letter]}]"
         elif letter.lower() in _WORDS and letter and not inside:
             piece = f"[^{_WORDS[letter.lower()]}]"
+        # RE2 calls the text's end what Python calls \Z, by a small letter.
         elif letter == "Z":
             piece = r"\z"
         elif character == "[" and not inside:

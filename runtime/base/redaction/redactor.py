@@ -48,6 +48,7 @@ class Redactor:
         values: dict[str, str] = {}
         for name, value in (*named, *_secrets(environment)):
             values.setdefault(value, name)
+            # As it stands in JSON, and as it stands in a URL.
             values.setdefault(json.dumps(value)[1:-1], name)
             values.setdefault(quote(value, safe="", errors="surrogateescape"), name)
         # The longest first: one value may be part of another.
@@ -88,6 +89,7 @@ class Redactor:
                 return self.data(value)
             case list():
                 return [self.value(item) for item in value]
+            # A named tuple is made from its fields, and not from one iterable.
             case tuple() if type(value) is tuple:
                 return tuple(self.value(item) for item in value)
             case dict():
@@ -107,6 +109,7 @@ class Redactor:
             start, stop = match.span()
             while mark is not None and mark.end() <= start:
                 mark = next(marks, None)
+            # A pattern may match nothing at all, or a part of a mark.
             if start == stop or (mark is not None and mark.start() < stop):
                 continue
             pieces += (data[done:start], self._mark(name, match[0]))

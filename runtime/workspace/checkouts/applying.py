@@ -66,6 +66,7 @@ def entry_of(place: Path) -> Entry | None:
 def _remove(place: Path) -> None:
     if place.is_dir() and not place.is_symlink():
         with suppress(OSError):
+            # One that is not empty has something of the user's.
             place.rmdir()
     else:
         place.unlink(missing_ok=True)
@@ -76,9 +77,11 @@ def _make(root: Path, put: Put, entry: Entry) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     if entry.kind is Kind.DIRECTORY:
         place.mkdir(exist_ok=True)
+        # The process's mask has cut the mode of a directory that was just made.
         place.chmod(entry.mode)
         return
     kept = put.was is not None and put.was.kind is entry.kind
+    # Beside its place, and so on one file system with it: it gets there whole, in one step.
     file, name = tempfile.mkstemp(prefix=".holdfast-", dir=place.parent)
     try:
         with os.fdopen(file, "wb") as opened:
@@ -87,6 +90,7 @@ def _make(root: Path, put: Put, entry: Entry) -> None:
         if entry.kind is Kind.LINK:
             Path(name).unlink()
             os.symlink(entry.content, name)  # noqa: PTH211 bytes that are no UTF-8
+        # At the last moment: what the user has saved meanwhile stays.
         if kept:
             _check(root, put)
         elif os.path.lexists(place):

@@ -81,6 +81,7 @@ class Checkouts:
         try:
             yield top
         finally:
+            # Locked until it is gone: who tidies takes what nobody has locked for left over.
             remove_tree(top)
             os.close(file)
 
@@ -143,6 +144,7 @@ class Checkout:
         """
         end = time.monotonic() + seconds
         if not alone:
+            # Most find it at the version that they want, and may all have it at once.
             with self._held(end):
                 if self._version() == version:
                     self._use_base(version)
@@ -151,8 +153,11 @@ class Checkout:
         with self._held(end, alone=True):
             self._move(version)
             self._use_base(version)
+            # Killed from here on, it is at none: whoever writes to it may be half way.
             if alone:
                 self._marker.unlink()
+            # Still alone, also to read it: flock would let go in between to make the lock a shared
+            # one.
             yield self.files
 
     def take_over(self, upper: Path, before: str, after: str) -> None:
@@ -206,6 +211,7 @@ class Checkout:
         trees, now = self._checkouts.trees, self._version()
         if now == version:
             return
+        # With a version that the archive does not have any more, nothing can be compared.
         if now is None or now not in trees:
             if self.files.is_dir():
                 remove_tree(self.files)
@@ -237,6 +243,8 @@ class Checkout:
         }
 
         def put(place: Path, entry: Entry) -> None:
+            # What a change brought has a later time than the base's file, and a link has the base's
+            # own.
             path = places.get((entry.content, entry.mode)) if entry.depth == 0 else None
             if path is None:
                 self._checkouts.write(place, entry)

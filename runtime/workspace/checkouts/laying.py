@@ -56,6 +56,7 @@ def lay(root: Path, changes: Changes, after: Tree, put: Callable[[Path, Entry], 
 def write_file(place: Path, entry: Entry, data: bytes) -> None:
     """Make a file with its mode and its made-up time, in the place of another."""
     place.unlink(missing_ok=True)
+    # A new file, never the old one's bytes: that may be a link to the base's.
     file = os.open(place, _WRITE, 0o600)
     try:
         view = memoryview(data)
@@ -79,6 +80,7 @@ def move_file(left: Path, place: Path, entry: Entry) -> bool:
     named = os.listxattr(left, follow_symlinks=False)
     overlays = [name for name in named if name.startswith(_OVERLAYS)]
     if status.st_nlink > 1 or any(not name.startswith((_OVERLAYS, "security.")) for name in named):
+        # A file with other names would change when they do; attributes are in no version.
         return False
     for name in overlays:
         os.removexattr(left, name, follow_symlinks=False)
@@ -123,6 +125,8 @@ def _open_above(root: Path, path: str, opened: dict[str, None]) -> None:
             _remove(place)
             place.mkdir()
         elif place.stat().st_mode & _ENTER != _ENTER:
+            # A version may have a directory that nobody may write to; ``_modes`` gives its mode
+            # back.
             place.chmod(_ENTER)
 
 

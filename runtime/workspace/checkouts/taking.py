@@ -161,6 +161,7 @@ def differing(root: Path, before: Tree, leave: Excluded, digests: Digests) -> Di
             difference.changes[path] = None
         else:
             data = read_file(root / path)[0] if entry.is_file else b""
+            # Of the bytes just read: the file may have changed since its digest was taken.
             difference.put(path, file_entry(data, entry.mode) if entry.is_file else entry, data)
     return difference
 

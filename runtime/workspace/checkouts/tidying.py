@@ -169,6 +169,7 @@ def _oldest(directories: list[Measured], rest: float) -> list[Measured]:
 def _deleted(one: Measured, aside: Path) -> bool:
     """Whether it was put aside; that it is deleted is left for the next time if need be."""
     try:
+        # Somebody may have had it since it was measured.
         put = one.kept.put_aside(aside, unused_since=one.used)
     except Busy:
         return False
@@ -189,8 +190,12 @@ def _left_over(root: Path, aside: Path, rest: float) -> None:
     since = time.time() - rest
     for top in _folders(root / "running"):
         with suppress(OSError):
+            # Nobody has it locked in its first moment either, before its maker does: so its age
+            # counts too.
             if top.stat().st_mtime <= since and _nobody_has(top):
                 aside.mkdir(exist_ok=True, mode=0o700)
+                # The name is nobody else's then, and an empty directory may be replaced by a
+                # rename.
                 top.rename(tempfile.mkdtemp(dir=aside))
     for put in _folders(aside):
         failpoint("tidy.deleting")

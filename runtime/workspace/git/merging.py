@@ -74,6 +74,7 @@ class Merge:
                 if path_plan is None:
                     continue
                 planned.append(path_plan)
+                # What comes later is planned against what will be there by then.
                 if path_plan.fate in {"take", "merge"}:
                     result = result.changed({path: path_plan.entry})
         return tuple(planned)

@@ -58,12 +58,14 @@ def write_repository(folder: Path, trees: Trees, commits: Iterable[Commit]) -> s
     own_settings()
     folder.mkdir(parents=True, exist_ok=True)
     repository = pygit2.init_repository(str(folder), initial_head=_HEAD)
+    # In the repository's own settings: its next user's git must not change line ends.
     repository.config["core.autocrlf"] = False
     objects = GitObjects(repository, trees.content)
     parents: list[pygit2.Oid] = []
     before, last = None, Tree()
     for commit in commits:
         last = trees.tree(commit.version)
+        # A repository within is left out: git refuses paths with a .git in them.
         tree = objects.tree(last, whole=False)
         if tree == before:
             continue
