@@ -36,6 +36,7 @@ def main() -> None:
     """Read, and tell."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    # A crash is to be expected, and its core would be as large as MEMORY.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _tell(_head)
     _tell(_count)

@@ -51,6 +51,7 @@ class DirectorySource:
     def _outline(self, entries: Sequence[Listed]) -> tuple[Item, ...]:
         """The tree of directories, with how many files of which kinds are in each."""
         items = [Item(0, 0, _counted("./", entries))]
+        # A stack, the last first: so the tree comes in the order of names.
         waiting = [(name, name, 1) for name in _directories(entries)][::-1]
         while waiting:
             place, name, level = waiting.pop()

@@ -32,6 +32,7 @@ def parquet_outline(file: int, mask: Mask) -> tuple[Item, ...]:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=SECONDS,
+            # What reads a foreign file needs no variable, and shall have no key.
             env={},
             check=False,
         )
@@ -40,6 +41,7 @@ def parquet_outline(file: int, mask: Mask) -> tuple[Item, ...]:
         told, failed = error.stdout or b"", True
     return tuple(
         _items(
+            # The last line of a process that was ended may be half of one.
             [json.loads(line) for line in told.splitlines(keepends=True) if line.endswith(b"\n")],
             failed,
             mask,

@@ -124,7 +124,10 @@ class WebSource:
         page, url = self.pages.get(self.url), self.url
         transport = GuardedTransport(self.allowed)
         async with httpx.AsyncClient(
-            timeout=TIMEOUT, follow_redirects=False, transport=transport
+            # Each step of a redirection is checked by the job's rules before it is asked for.
+            timeout=TIMEOUT,
+            follow_redirects=False,
+            transport=transport,
         ) as client:
             for _ in range(REDIRECTS + 1):
                 async with client.stream("GET", url, headers=_conditions(page)) as response:
@@ -186,6 +189,7 @@ async def _body(response: httpx.Response, url: str) -> tuple[bytes, bool]:
     data = bytearray()
     async for chunk in response.aiter_raw(_CHUNK):
         try:
+            # A byte more than is kept tells that there is more.
             data += (
                 chunk if unpack is None else unpack.decompress(chunk, MOST_BYTES + 1 - len(data))
             )

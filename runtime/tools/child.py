@@ -114,6 +114,7 @@ class _Child:
         tool = self._opened(number, target)
         if tool is None:
             return
+        # It may have been cancelled while it waited for a thread: then it never begins.
         call = bound(tool, args, kwargs) if number not in self._unwanted else GAVE_UP
         if isinstance(call, Outcome):
             self._tell(number, "outcome", call.plain())
@@ -163,9 +164,11 @@ def live_as_long_as(lifeline: int) -> None:
     The kernel sees to it, also where a tool holds the interpreter's lock for ever. What ends a
     terminal's or a service's processes is for the worker to hear, which lets calls in flight end.
     """
+    # Not SIG_IGN: what a tool starts would inherit it, and be deaf, too.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     os.set_inheritable(lifeline, False)
+    # The signal goes to the group: to what tools have started as well.
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
     if (which := getattr(fcntl, "F_SETSIG", None)) is not None:
         fcntl.fcntl(lifeline, which, signal.SIGKILL)

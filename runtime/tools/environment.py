@@ -27,6 +27,7 @@ _SECRET = re.compile(
     r"|(^|_)AUTH(ORIZATION)?$|^AWS_|^(AZURE|GOOGLE|VERTEX\w*|OPENAI|ANTHROPIC)_",
     re.IGNORECASE,
 )
+# Named like passwords, and they are directories.
 _HARMLESS = frozenset({"PWD", "OLDPWD"})
 
 

@@ -178,6 +178,7 @@ def typed_signature(function: Callable[..., Any], target: str) -> inspect.Signat
     """
     signature = inspect.signature(function)
     try:
+        # A wrapped function's annotations are names of its own module, not of its decorator's.
         hints = typing.get_type_hints(inspect.unwrap(function), include_extras=True)
     except Exception as error:
         raise InputError(f"the annotations of {target!r} cannot be read: {told(error)}") from error
@@ -224,9 +225,11 @@ def _first_paragraph(function: Callable[..., Any]) -> str:
 def _import(name: str, search_path: str) -> types.ModuleType:
     with _IMPORTING:
         try:
+            # The module may have been written since this process last looked into its directory.
             importlib.invalidate_caches()
             return importlib.import_module(name)
         except ModuleNotFoundError as error:
+            # The module itself is missing, and not one that it imports.
             if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
                 raise InputError(
                     f"no module {name!r}, neither in {search_path!r} nor on Python's import path"

@@ -162,6 +162,8 @@ class ToolHost:
                 return asked
             self._asked[asked.number] = asked
         try:
+            # Outside the lock: to send may wait for the process to read, and its answers need the
+            # lock.
             self._channel.send({"id": asked.number, **frame})
         except OSError:
             # That it ended is told by whoever listens.
@@ -178,6 +180,7 @@ class ToolHost:
                 self._take(frame)
         except (Broken, KeyError, OSError):
             pass
+        # What it may still do, nobody can hear of any more.
         self._kill()
         self._process.wait()
         self._channel.close()
@@ -187,6 +190,7 @@ class ToolHost:
             left = list(self._asked.values())
             self._asked.clear()
         for asked in left:
+            # Whoever waited may be gone, and a cancelled future takes no answer.
             if asked.answer.set_running_or_notify_cancel():
                 asked.answer.set_exception(self._reason(asked))
 
@@ -278,6 +282,7 @@ class ToolHosts:
                     return host
                 self._retired.remove(host)
             host = ToolHost(search_path, secrets)
+            # A lent one stands among those from the start, so that ``close`` ends it as well.
             self._retired.append(host)
             return host
 

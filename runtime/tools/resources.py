@@ -79,7 +79,7 @@ def _uri(one: Resource | ResourceTemplate) -> str:
 
 
 def listed_text(resources: Sequence[Resource | ResourceTemplate]) -> dict[str, str]:
-    """The list itself, a line each, in the form of ``found``."""
+    """The list itself, a line each, in the form of ``content_of``."""
     lines = [f"{bounded_line(_uri(one), MOST_URI)}  {_doc(one)}".rstrip() for one in resources]
     return {"text": "".join(f"{line}\n" for line in lines), "kind": "text/plain", "note": ""}
 

@@ -75,6 +75,7 @@ class _Child:
         holding = connected(self._spec)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
+                # Never left: the process and its whole group end with the connection.
                 session = await holding.__aenter__()
         except TimeoutError:
             raise TimeoutError(f"it did not answer for {CONNECT_SECONDS:g} seconds") from None
@@ -132,6 +133,7 @@ class _Child:
 
     async def _describe(self, target: str) -> dict[str, Any]:
         """The listing of the server, or that a tool is still there."""
+        # The connection is everybody's: a call that is cancelled must not cancel it.
         session = await asyncio.shield(self._session)
         if target:
             await self._offered(session, target)

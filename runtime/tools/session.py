@@ -108,7 +108,7 @@ class Session:
             return []
 
     async def read(self, uri: str) -> dict[str, str]:
-        """A resource as ``found`` has it; of no URI the list of all.
+        """A resource as ``content_of`` tells it; of no URI the list of all.
 
         Raises:
             NotOffered: if the server has no such resource.
@@ -135,6 +135,7 @@ class Session:
         Raises:
             NotOffered: if it is not the one of ``digest``.
         """
+        # Asked for anew: a server may give a name to another tool at any time.
         tools, _ = await self._tools()
         tool = next((tool for tool in tools if tool.name == name), None)
         if tool is None:
@@ -155,6 +156,8 @@ class Session:
         try:
             result = await self.client.call_tool(tool.name, arguments)
         except MCPError as error:
+            # With JSON-RPC's own codes nobody knows whether the tool ran, but for the two that
+            # refuse the call before; any other code is the tool's own word.
             if error.code in _NOT_MADE or error.code not in _RESERVED:
                 return _failed(f"{self.spec.name}.{tool.name}: {error.message}")
             gone = self.stdio is not None and self.stdio.ended

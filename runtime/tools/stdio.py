@@ -44,6 +44,7 @@ class Stdio:
             cwd=self._directory or None,
             limit=MOST_BYTES,
         )
+        # No room between: a server that writes more than is read has to wait.
         to_client, from_server = anyio.create_memory_object_stream[Incoming](0)
         to_server, from_client = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as group:
