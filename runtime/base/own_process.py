@@ -15,4 +15,5 @@ def command(module: str, *, path: bool = False) -> list[str]:
 
     With ``path``, the environment's PYTHONPATH counts, as for others' code.
     """
+    # -I leaves out PYTHONPATH and the current directory, -P the directory alone.
     return [sys.executable, "-P" if path else "-I", str(_ROOMS), module]

@@ -130,6 +130,7 @@ def encoding(name: str) -> TokenCounter:
         raise InputError(
             f"encoding {name!r} is not known; one of {', '.join(sorted(_FILES))} is expected"
         )
+    # The name that tiktoken gives the file in its cache.
     key = hashlib.sha1(_ORIGIN.format(_FILES[name]).encode(), usedforsecurity=False).hexdigest()
     for folder in _folders():
         if (folder / key).is_file():

@@ -92,6 +92,7 @@ def rule_for(url: str, allowed: Sequence[str]) -> UrlRule | None:
     except (httpx.InvalidURL, UnicodeError):
         return None
     path = asked.path
+    # Where ``..`` or a backslash leads is the server's choice: perhaps out of what a rule names.
     if asked.scheme not in _PORTS or asked.userinfo or ".." in path.split("/") or "\\" in path:
         return None
     return next((rule for rule in map(UrlRule.of, allowed) if rule.covers(asked)), None)
@@ -104,6 +105,7 @@ def is_allowed(url: str, allowed: Sequence[str]) -> bool:
 
 def refused_address(text: str, port: int, allowed: Sequence[str]) -> str | None:
     """Why no connection is made to the address ``text``: what kind it is. None where one may be."""
+    # An IPv6 address may name its interface: fe80::1%eth0.
     address = _plain(ipaddress.ip_address(text.partition("%")[0]))
     kind = _kind(address)
     if kind is None or any(rule.names(address, port) for rule in map(UrlRule.of, allowed)):
@@ -113,6 +115,7 @@ def refused_address(text: str, port: int, allowed: Sequence[str]) -> str | None:
 
 def _kind(address: Address) -> str | None:
     """What an address is that is not one of the public internet's."""
+    # The narrowest word first: a loopback address is a private one, too.
     for kind in ("loopback", "link_local", "multicast", "unspecified", "private", "reserved"):
         if getattr(address, f"is_{kind}"):
             return kind.replace("_", "-")

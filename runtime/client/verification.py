@@ -43,7 +43,7 @@ class JobVerdict:
 
 @dataclass(frozen=True)
 class Demands:
-    """What a verification asks for: signatures by ``trusted`` keys where some were ``given``,
+    """What a verification asks for: signatures by ``trusted`` keys where ``signed``,
     anchors, a ``head`` that was kept.
     """
 
