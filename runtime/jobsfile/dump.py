@@ -37,6 +37,7 @@ def resolved_yaml(batch: BatchSpec) -> str:
     yaml = YAML()
     yaml.width = 2**31  # a folded line is harder to search for, and to read back exactly
     yaml.indent(mapping=2, sequence=4, offset=2)
+    # Parts that jobs share are written out: a reader need not look for anchors.
     yaml.representer.ignore_aliases = lambda _: True
     out = StringIO()
     yaml.dump(value, out)

@@ -61,6 +61,7 @@ class Expansion:
             many = self._many(job, ("jobs", index)) if _is_many(job) else iter([(job, None)])
             for one, item in many:
                 file, line = ("", 0) if item is None else (job["for_each"], item.line)
+                # First of all: whoever checks the job tells by it on which line something is wrong.
                 self._problems.origins[made] = Origin(index, file, line)
                 made += 1
                 yield one

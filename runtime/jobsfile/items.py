@@ -44,6 +44,7 @@ def read_items(path: Path, problems: Problems) -> list[Item]:
         if not stat.S_ISREG(path.stat().st_mode):
             raise InputError(f"expected a file of items, got {shown(str(path))}, which is none")
         # newline="": the csv module reads line ends within quotes itself.
+        # utf-8-sig: spreadsheets write a byte order mark.
         with path.open(encoding="utf-8-sig", newline="" if csv_file else "\n") as lines:
             read = _csv(lines, problems) if csv_file else _jsonl(lines, problems)
             items = list(read)

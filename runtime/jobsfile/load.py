@@ -51,11 +51,12 @@ def load(path: Path | str) -> Loaded:
     path = Path(path)
     problems = Problems(str(path))
     raw = _read(path, problems)
+    # Without the jobs, which are checked one at a time: there may be a million.
     header = checked(WrittenHeader, {k: v for k, v in raw.items() if k != "jobs"}, (), problems)
     written = _jobs(raw, problems, path.parent.resolve())
-    if (
-        header is None
-    ):  # what the jobs would inherit is not known: resolving them would report consequences
+    # What the jobs would inherit is not known: they are read for problems of their own alone, as
+    # resolving them would report consequences.
+    if header is None:
         deque(written, maxlen=0)
         problems.raise_if_any()
         raise AssertionError("a header that does not validate has a problem")

@@ -141,6 +141,7 @@ class Resolver:
         """
         if self._header.tools_path and not Path(self._tools_path).is_dir():
             self._problems.add(("tools_path",), f"no such directory: {shown(self._tools_path)}")
+        # Also where every job names a model of its own: all that is wrong in the file is told.
         if self._defaults.model is not None:
             self.model(self._defaults.model, ("defaults", "model"))
         for index, job in written:
@@ -177,6 +178,7 @@ class Resolver:
         return JobSpec(
             id=job.id,
             goal=job.goal,
+            # One text in memory for all jobs of a workspace, which may be very many.
             workspace=sys.intern(workspace),
             writable=writable,
             tools=tools,

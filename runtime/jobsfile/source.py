@@ -60,6 +60,7 @@ def read_text(path: Path) -> str:
         data = path.read_bytes()
     except FileNotFoundError:
         raise InputError(f"{path}: no such jobs file") from None
+    # A path with a NUL in it is a ValueError.
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{str(path)!r}: cannot read the jobs file: {reason}") from None
@@ -80,6 +81,7 @@ def read_yaml(text: str, problems: Problems) -> Any:
     """
     yaml = YAML(typ="safe", pure=True)
     try:
+        # Not loaded: only nodes know their lines and the keys that come twice.
         node = yaml.compose(text)
         if node is None:
             return None
@@ -116,6 +118,7 @@ class _Plain:
         """The plain value of ``node``, which stands at ``at``."""
         self.values += 1
         line = node.start_mark.line + 1
+        # A few lines of aliases to aliases stand for billions of values.
         if self.values > MAX_VALUES:
             raise InputError(
                 f"{self.problems.file}:{line}: expected at most {MAX_VALUES} values once aliases"
@@ -162,6 +165,7 @@ class _Plain:
         seen: dict[str, int] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
+            # The earlier of several sources wins, as in YAML's own definition of ``<<``.
             if key_node.tag == _TAG + "merge":
                 for source in (
                     value_node.value if isinstance(value_node, SequenceNode) else [value_node]

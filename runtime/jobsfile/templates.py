@@ -79,6 +79,7 @@ def _filled(
 
 def value_of(fields: Mapping[str, Any], field: str) -> Any:
     """What a field holds; of ``a.b``, what ``b`` does in ``a``."""
+    # A column of a CSV file may be called ``a.b`` itself.
     if field in fields:
         return fields[field]
     value: Any = fields
