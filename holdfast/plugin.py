@@ -191,6 +191,7 @@ class HoldfastPlugin(SimplePlugin):
             Door(),
         ]
         config["activity_executor"] = config.get("activity_executor") or ThreadPoolExecutor(CALLS)
+        # A tuner of the user's decides by itself: the SDK takes no such number beside it.
         if config.get("tuner") is None:
             # Each job has an interpreter's process while its task runs: no task waits for one.
             config["max_concurrent_workflow_tasks"] = min(
@@ -209,6 +210,8 @@ class HoldfastPlugin(SimplePlugin):
         """See ``temporalio.worker.Plugin``."""
         allow_long_activations(worker)
         has = worker.config(active_config=True).get("activities") or ()
+        # One plugin may serve several workers of a client: whose parts these are, its activities
+        # tell.
         (parts,) = (parts for parts in self._parts if parts.tools.call_tool in has)
         try:
             await asyncio.to_thread(warm_up)

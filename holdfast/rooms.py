@@ -76,6 +76,7 @@ class _Finder:
         package, _, rest = fullname.partition(".")
         if package != _PACKAGE or not rest or fullname in _OUTSIDE:
             return None
+        # They lie beside this package, where no search below it would look.
         if rest in ROOMS:
             place = _init(rest)
             return importlib.util.spec_from_file_location(
@@ -120,6 +121,7 @@ def _import(
     return sys.modules[f"{_PACKAGE}.{name.partition('.')[0]}"]
 
 
+# A copy: everybody else's ``import`` stays as it is.
 _BUILTINS = {**vars(builtins), "__import__": _import}
 
 
@@ -127,8 +129,10 @@ def _run(module: str) -> None:
     """Be the process that runs ``main`` of a module of ours, and shares its path with whatever else
     there is.
     """
+    # This file runs as ``__main__`` here: a second copy would put a second finder in place.
     sys.modules["holdfast.rooms"] = sys.modules[__name__]
     claim(private=True)
+    # By its place, and not by its name, under which the path may have something else.
     place = Path(__file__).resolve().parent
     spec = importlib.util.spec_from_file_location(
         _PACKAGE, place / "__init__.py", submodule_search_locations=[str(place)]

@@ -125,6 +125,7 @@ async def arun(
     """
     batch, order = "", list[str]()
     ended: dict[str, JobResult] = {}
+    # Closed also where ``on_event`` raises: else the worker would run on until it is collected.
     async with aclosing(stream(jobs_file, **options)) as events:
         async for event in events:
             if isinstance(event, Planned):
@@ -186,6 +187,7 @@ async def _carried_out(control: Control, plan: Plan) -> AsyncGenerator[Event]:
         await control.submit(plan)
         async with aclosing(Watch(control, plan).events()) as events:
             async for event in events:
+                # Not told here: the public events know ends alone, and the job has not ended.
                 if isinstance(event, Retried):
                     continue
                 yield await asyncio.to_thread(_told, event, control.store)

@@ -58,6 +58,8 @@ class Interrupts:
         if self.asked.is_set():
             self._abandon()
             note(f"stopped at once; {self._farewell}")
+            # Without any clean-up, which may be what hangs: all that counts is in the server and
+            # the archive.
             os._exit(INTERRUPTED)
         self.asked.set()
         if not self.patient and self._task is not None:

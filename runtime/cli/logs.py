@@ -152,6 +152,7 @@ def log_in_lines(metrics: str | None = None) -> None:
         if address is not None:
             _configure_core(None, address)
         return
+    # Opened at the first record only: most commands log nothing.
     file = logging.FileHandler(_log_file(), encoding="utf-8", errors="backslashreplace", delay=True)
     file.setFormatter(
         logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
@@ -185,6 +186,7 @@ def _log_file() -> Path:
     path = state_home().messages
     if path.exists() and path.stat().st_size > LOG_BYTES:
         path.replace(path.with_name(path.name + ".1"))
+    # Made here, since a logging handler would make it as the process's mask has it.
     path.touch(mode=0o600)
     return path
 

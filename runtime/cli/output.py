@@ -97,6 +97,7 @@ def raw(data: bytes) -> None:
                 " for the exact bytes"
             )
         return
+    # What was written as text stands in another buffer, and comes before these bytes.
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
@@ -109,12 +110,14 @@ def own_stdout() -> Iterator[None]:
     """
     global _own
     original = sys.stdout
+    # What waits in the buffer was written before, and still goes to the real one.
     original.flush()
     kept = os.dup(1) if _is_stdout(original) else None
     if kept is not None:
         _own = os.fdopen(
             os.dup(1), "w", encoding=original.encoding, errors=original.errors, buffering=1
         )
+        # The descriptor too: child processes and C libraries do not ask ``sys.stdout``.
         os.dup2(2, 1)
     else:
         _own = original
