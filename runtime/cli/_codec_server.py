@@ -244,6 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _refuse(self, status: HTTPStatus, message: str) -> None:
+        # The request's body may be unread, and would pass for the next request.
         self.close_connection = True
         self._answer(status, json.dumps({"message": message}).encode())
 
@@ -258,6 +259,8 @@ class _Handler(BaseHTTPRequestHandler):
                 "content-type, x-namespace, authorization, caller-type",
             )
             self.send_header("Access-Control-Allow-Credentials", "true")
+            # Browsers ask for it before a page of the internet may reach an address of this
+            # machine.
             self.send_header("Access-Control-Allow-Private-Network", "true")
             self.send_header("Vary", "Origin")
         if status is not HTTPStatus.NO_CONTENT:

@@ -61,6 +61,8 @@ def _serve(server: HTTPServer, address: str) -> None:
     stop = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, lambda *_: stop.set())
+    # ``shutdown`` waits for the loop to end: called in the loop's own thread, it would never
+    # return.
     serving = threading.Thread(target=server.serve_forever, daemon=True)
     serving.start()
     say(f"codec endpoint: {address}")

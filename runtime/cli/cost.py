@@ -121,6 +121,7 @@ class _Spending:
         turn = place._replace(kind="step", number=0)
         others = self._turns[keys.turn_prefix_of(place)]
         match place.kind:
+            # Not opened: it holds the request, which is most of a job's bytes.
             case "attempt":
                 self._asked.add(turn)
                 others.numbers.add(place.number)

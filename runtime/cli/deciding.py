@@ -83,6 +83,7 @@ def _edited(asked: dict[str, Any]) -> tuple[tuple[Place, ...], dict[str, Any]] |
         return None
     if asked["tool"] == "sh":
         try:
+            # Checked as the job will check it, while the user can still put it right.
             hands.asked("sh", tuple(after["args"]), after["kwargs"])
         except Refused as error:
             raise InputError(str(error)) from error

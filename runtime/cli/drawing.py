@@ -22,6 +22,7 @@ def begin_drawing(console: Console, drawn: Callable[[], RenderableType], per_sec
         refresh_per_second=per_second,
         transient=True,
         get_renderable=drawn,
+        # Others' words are led elsewhere before the table begins (``own_terminal``).
         redirect_stdout=False,
         redirect_stderr=False,
     )

@@ -57,6 +57,7 @@ class Result:
             return DIFFERENCE
         order = self.started.order
         if order.mode is ReplayMode.REEXECUTE and order.then is AfterRecord.STOP:
+            # Nothing differs, but what was not executed is not proven.
             return 0 if self.whole else 1
         return exit_code([self.outcome.status])
 
@@ -86,6 +87,7 @@ async def followed(
                 if json:
                     json_document([_about(one) for one in started])
                 return 0
+            # From here on the job runs: an interrupt lets its calls in flight end.
             interrupts.patient = True
             results = await _worked(connection, store, started, interrupts)
     if results is None:

@@ -221,6 +221,8 @@ def _open_what_is_closed() -> None:
         except OSError:
             opened = os.open(os.devnull, os.O_RDWR)
             os.dup2(opened, number)
+            # Python opens files for this process alone: those that it starts need their streams,
+            # too.
             os.set_inheritable(number, True)
             setattr(
                 sys,

@@ -62,6 +62,7 @@ def _candidates(told: str) -> list[str]:
     """The texts that may be the stream's: whole lines from the start, or behind the mark of the
     other, to any line.
     """
+    # A prompt does not say where one stream ends: the recorded digests tell the right cut.
     starts = [0, *(at + len(_STDERR) for at in range(len(told)) if told.startswith(_STDERR, at))]
     ends = [at for at, char in enumerate(told) if char == "\n"] + [len(told)]
     return [

@@ -127,6 +127,7 @@ def order_of(wanted: Wanted, archive: JobArchive, source: RunName, turn: int) ->
             masked_message(archive, _statement(wanted.edit)) if wanted.edit is not None else None
         ),
         message=masked_message(archive, wanted.message) if wanted.message is not None else None,
+        # On a command line paths begin where it is given, and not at the jobs file.
         model=model_override(wanted.model, Path.cwd()) if wanted.model is not None else None,
         budget=budget_override(wanted.budget, base) if wanted.budget is not None else None,
     )
@@ -165,6 +166,7 @@ def _statement(path: Path) -> str:
     try:
         objection = check(text, "", {}, frozenset()).refusal
     except (GaveUp, NoVerdict):
+        # A busy machine is no reason to refuse it: whether it parses is told again when it runs.
         return text
     if objection is not None and objection.type == "SyntaxError":
         raise InputError(f"--edit {path}: {objection.message}")

@@ -126,6 +126,7 @@ def command(
 
         log_in_lines()
         reporter = _reporter(json, draws=not dry_run)
+        # Said before it is done: the library takes seconds to load.
         if any(job.model.script is None for job in batch.jobs):
             reporter.waiting("checking the models: loading the model library")
         try:

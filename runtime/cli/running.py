@@ -95,6 +95,7 @@ async def run_batch(request: Request, reporter: Reporter) -> int:
                 async with connect(request.target) as connection:
                     return await _run(request, reporter, connection, store, interrupts)
             except asyncio.CancelledError:
+                # Cancelled by whoever awaits this, and not by the user.
                 if not interrupts.asked.is_set():
                     raise
                 note("interrupted before anything was started")
@@ -273,6 +274,8 @@ async def _run(
             # From here on jobs run: an interrupt lets the calls in flight end.
             interrupts.patient = True
             reporter.waiting("submitting the jobs and waiting for their first turn")
+            # The embedded server may be killed and started again meanwhile; at any other, the SDK's
+            # own tries must do.
             if connection.embedded is None:
                 await control.submit(plan)
             else:
@@ -361,6 +364,7 @@ async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: 
     try:
         await asyncio.wait({following, asking}, return_when=asyncio.FIRST_COMPLETED)
         if following.done():
+            # Raises what ended it, if it was an error.
             following.result()
             return False
     finally:

@@ -129,6 +129,7 @@ async def _several(
             JobKey(batch=row["batch"], job=row["id"])
             for row in rows
             if (test(row) if test is not None else row["status"] in _GOING_ON)
+            # The batch holds those that wait: they have no workflow that could be asked.
             and not (whole and row["status"] == QUEUED)
         ]
         if not chosen and not whole:
@@ -138,6 +139,7 @@ async def _several(
             async with limit:
                 try:
                     await act(control, key)
+                # It may have ended since it was listed.
                 except NotFound as error:
                     return str(error)
                 return None

@@ -37,6 +37,7 @@ def chosen_run(archive: JobArchive, name: str, run: str | None) -> str:
         return runs[-1]
     if archive.has_side_run(run):
         return run
+    # A whole id is meant itself, also where others begin with it.
     matching = [one for one in runs if one == run] or [
         one for one in runs if run and one.startswith(run)
     ]

@@ -123,6 +123,7 @@ def begin_traces() -> bool:
 
 def end_traces() -> None:
     """Send what is left of the traces, if any are sent, and wait for it a little."""
+    # Not imported for this alone: most commands send no traces.
     if _TRACING in sys.modules:
         from activities import tracing
 

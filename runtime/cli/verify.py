@@ -105,6 +105,7 @@ def command(
 
     objects = archive_to_read(store)
     trusted = trusted_keys(tuple(public_key or ()))
+    # Those of the environment are trusted, but need not have signed.
     named_keys = trusted_keys(tuple(public_key or ()), {})
     kept = None if against is None else read_head(against, named_keys)
     demands = Demands(trusted, signed=bool(named_keys), anchored=require_anchor, head=kept)
@@ -158,6 +159,7 @@ class _Verification:
                 await self._each(connection.client if connection is not None else None)
         except (ServerError, RPCError) as error:
             note(f"without Temporal's history: {error}")
+            # What was verified with the server's word stays; the others go without.
             await self._each(None)
         return list(self.done.values()) + (await self._shared() if self.whole and self.done else [])
 

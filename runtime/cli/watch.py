@@ -92,6 +92,7 @@ def _say_end(viewer: Viewer, picture: Picture, code: int) -> None:
 def _viewer(json: bool) -> Viewer:
     if json:
         return _Json()
+    # A table needs a cursor that can be moved.
     if not stdout().isatty() or os.environ.get("TERM") == "dumb":
         return _Plain()
     return _Table()

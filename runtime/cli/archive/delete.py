@@ -82,6 +82,7 @@ def _named(store: ObjectStore, name: str) -> JobKey:
     from runtime.archive.catalog import find_job
     from runtime.archive.lifecycle.tombstones import deleted_jobs
 
+    # Asked of the tombstones first: the archive does not list it as a job any more.
     if gone := [key for key in deleted_jobs(store) if str(key) == name]:
         return gone[0]
     job = find_job(store, name)

@@ -99,6 +99,7 @@ def carry_out(
     names = [keys.job_prefix(job.batch, job.job) for job in sorted(jobs)]
     done = delete_jobs(store, names, wish, tell=tell)
     waiting = open_jobs(store)
+    # A job that is open may yet take for its own what only deleted ones name.
     removed = [] if waiting else sweep(store)
     if not json:
         if waiting:

@@ -157,6 +157,7 @@ def _asked(root: Path, count: int, yes: bool) -> bool:
         raise InputError(
             "there is no terminal to ask on: --yes applies it, --dry-run only shows it"
         )
+    # On stderr: stdout may be a program's.
     return typer.confirm(f"Change {counted(count, 'path')} in {root}?", err=True)
 
 

@@ -157,6 +157,7 @@ def _commits(at: At) -> Iterator[Commit]:
 
     history = at.of.history
     batch, _, name = history.name.partition("/")
+    # A name that is nobody's mailbox: ``.invalid``, which is added below, is kept free (RFC 2606).
     email = "@".join(re.sub(r"[^\w.-]+", "-", part, flags=re.ASCII) for part in (name, batch))
     turns = [one for one in history.turns if one.turn <= at.turn]
     first = turns[0].step.started_at if turns else ""
