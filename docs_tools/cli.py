@@ -33,6 +33,7 @@ def _help(name: str) -> str:
     """What ``holdfast NAME --help`` prints on a terminal of 100 columns."""
     printed = io.StringIO()
     with (
+        # Else the page would differ with the terminal that it is written on.
         patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}),
         contextlib.redirect_stdout(printed),
     ):

@@ -57,6 +57,7 @@ def _needed(requirement: Requirement, counted: set[str]) -> list[str]:
     """The distributions that a requirement brings, but for those that were counted before."""
     name = requirement.name.lower().replace("_", "-")
     if name in counted or (
+        # What only an extra brings is not counted.
         requirement.marker is not None and not requirement.marker.evaluate({"extra": ""})
     ):
         return []

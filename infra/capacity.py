@@ -33,11 +33,11 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str]) -> int:
     """Print the report; the exit code."""
     parser = _parser()
-    given = vars(parser.parse_args(arguments))
-    prices, tokens = dict(given.pop("price") or ()), given.pop("provider_tokens_per_minute")
-    as_json = given.pop("json")
+    options = vars(parser.parse_args(arguments))
+    prices, tokens = dict(options.pop("price") or ()), options.pop("provider_tokens_per_minute")
+    as_json = options.pop("json")
     try:
-        need = Need.of(Load(**given))
+        need = Need.of(Load(**options))
     except WrongLoad as error:
         parser.error(str(error))
     if as_json:

@@ -45,7 +45,7 @@ def limits(need: Need, tokens_a_minute: float | None = None) -> list[Limit]:
 
     ``tokens_a_minute`` is what the provider's account may use.
     """
-    found = [
+    known = [
         Limit(
             "a provider's tokens a minute",
             need.tokens_a_minute,
@@ -107,4 +107,4 @@ def limits(need: Need, tokens_a_minute: float | None = None) -> list[Limit]:
             "not measured here: run Temporal's own load test (maru, omes) on your database",
         ),
     ]
-    return sorted(found, key=lambda one: -1.0 if one.used is None else one.used, reverse=True)
+    return sorted(known, key=lambda one: -1.0 if one.used is None else one.used, reverse=True)

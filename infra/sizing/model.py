@@ -127,6 +127,7 @@ class Need:
             calls_at_a_time=calls,
             database_bytes=jobs * load.retention_days * job.history_bytes
             + open_jobs * job.history_bytes,
+            # Half: a job's history grows from nothing while the job is open.
             open_history_bytes=jobs * job.seconds / DAY * job.history_bytes / 2,
             archive_bytes_a_day=jobs * job.archive_bytes,
             archive_bytes=jobs * load.archive_days * job.archive_bytes,

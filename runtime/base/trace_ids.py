@@ -12,6 +12,7 @@ import hashlib
 def trace_id(run: str) -> str:
     """The trace of a Temporal run, as 32 hexadecimal digits: its id without the dashes."""
     bare = run.replace("-", "").lower()
+    # OpenTelemetry takes an id of zeros for none.
     if len(bare) == 32 and set(bare) <= set("0123456789abcdef") and set(bare) != {"0"}:
         return bare
     return hashlib.sha256(run.encode()).hexdigest()[:32]

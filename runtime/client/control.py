@@ -163,6 +163,7 @@ class Control:
                 return await self._plan_job(batch.batch, spec, rerun_failed=rerun_failed, anew=anew)
 
         jobs: list[JobPlan] = []
+        # In portions: each job asked of holds what the server said of it until it is planned.
         for some in _some(batch.jobs, _AT_A_TIME * 4):
             # Before anything is compared or sent: what Temporal and the archive have of a job is
             # masked.

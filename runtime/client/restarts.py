@@ -26,6 +26,7 @@ async def through_restarts(ask: Callable[[], Awaitable[Answer]]) -> Answer:
         try:
             return await ask()
         except RPCError as error:
+            # Any other answer is a server's that is there, and it would be the same the next time.
             if error.status is not RPCStatusCode.UNAVAILABLE:
                 raise
     return await ask()

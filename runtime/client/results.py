@@ -86,6 +86,7 @@ class Results:
             return replace(row, status=QUEUED, reason="waits for a place in its batch")
         if row.status != OPEN or self.control is None:
             return row
+        # The batch's word: to ask each open job itself would cost a request for each.
         if row.id in known.open:
             return replace(row, status=JobStatus.RUNNING.value)
         try:

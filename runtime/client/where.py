@@ -99,6 +99,7 @@ class _Parser:
     def comparison(self) -> Test:
         field = self.next("word", f"a field ({FIELDS})")
         if field not in NUMBERS and field not in TEXTS:
+            # Back to the word that was taken, so that the error shows where it stands.
             self.at -= 1
             self.expected(f"a field ({FIELDS})")
         sign = self.next("sign", "an operator (=, !=, <, <=, >, >=, ~)")

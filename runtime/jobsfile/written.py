@@ -226,6 +226,7 @@ class Written(BaseModel):
     """A mapping of a jobs file."""
 
     model_config = ConfigDict(
+        # A number in quotes is a text, and 1 is not true: types are those of YAML and JSON.
         strict=True,
         extra="forbid",
         allow_inf_nan=False,
@@ -533,6 +534,7 @@ class WrittenRedaction(Written):
     def _compile(cls, patterns: list[str]) -> list[str]:
         for pattern in patterns:
             try:
+                # A pattern that fits the empty text fits everywhere, and would mask nothing.
                 empty = compiled(pattern).fullmatch(b"") is not None
             except InputError as error:
                 raise wrong(f"expected regular expressions: {error}") from None

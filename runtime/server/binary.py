@@ -68,6 +68,7 @@ async def _download(home: Home) -> Path:
     try:
         async with asyncio.timeout(DOWNLOAD_SECONDS):
             environment = await WorkflowEnvironment.start_local(download_dest_dir=str(home.bin))
+            # Only its file was wanted; the embedded server is started with options of its own.
             await environment.shutdown()
     except (RuntimeError, TimeoutError) as error:
         raise _no_binary(str(error) or "it took too long") from error

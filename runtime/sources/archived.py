@@ -129,6 +129,7 @@ def _turn_text(archive: JobArchive, run: str, turn: int) -> str:
 def _results(archive: JobArchive, run: str, turn: int) -> list[str]:
     """What the model was told of a turn's statement, from the prompt after it."""
     if archive.find_step(run, turn + 1) is None:
+        # Not in the archive yet: what a statement printed stands in the prompt after it.
         return []
     kinds, own = (SegmentKind.RESULT, SegmentKind.ERROR), f"event:{turn}."
     return [

@@ -35,6 +35,7 @@ def left_masked(shown: Any, edited: Any) -> tuple[tuple[Place, ...], Any]:
                     raise InputError(_refused(key, at))
             return {key: walk(before.get(key), value, (*at, key)) for key, value in after.items()}
         if isinstance(after, list) and isinstance(before, list):
+            # A list that the user has made longer has nothing to be compared with at its end.
             olds = [*before, *[None] * len(after)]
             return [
                 walk(old, new, (*at, number))

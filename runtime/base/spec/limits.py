@@ -33,6 +33,7 @@ class Routes(Spec):
     def model(self, name: str) -> str | None:
         """The queue of a model's calls: that of the longest pattern that its name matches."""
         matching = [pattern for pattern in self.models if fnmatchcase(name, pattern)]
+        # Of two of one length always the same one: workflow code asks, and must get one answer.
         best = max(matching, key=lambda pattern: (len(pattern), pattern), default=None)
         return None if best is None else f"model:{best}@{self.archive}"
 
@@ -77,4 +78,5 @@ def fairness_key(batch: str) -> str:
     """The key by which a batch's calls are treated as fairly as others'."""
     if len(batch) <= MOST_FAIRNESS_KEY:
         return batch
+    # 47 characters, a dash and 16 digits: as many as may be.
     return f"{batch[:47]}-{sha256(batch.encode()).hexdigest()[:16]}"

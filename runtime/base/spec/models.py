@@ -207,6 +207,7 @@ class Approvals(Spec):
         try:
             read = readings(command)
         except ValueError:
+            # Nobody knows what is in so much text: it may be what the strictest rule is for.
             return max((rule.approval for rule in self.sh), key=_STRICTNESS.index)
         approvals = (self._of_reading(reading) for reading in read)
         return max(approvals, key=_STRICTNESS.index, default=Approval.NEVER)

@@ -130,6 +130,7 @@ async def _time(client: Client, clock: Clock) -> Finding:
 async def _asked(client: Client, clock: Clock) -> tuple[float, float | None, float]:
     service, queue = client.workflow_service, f"holdfast-doctor-{secrets.token_hex(8)}"
     before = clock()
+    # A queue of a name that nobody else has: no task of anybody's is taken.
     poll = asyncio.create_task(
         service.poll_activity_task_queue(
             PollActivityTaskQueueRequest(
