@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import ClassVar
 
 from runtime.base.digests import digest_of
@@ -58,18 +59,11 @@ class SubJobs:
     @property
     def taken(self) -> Amount:
         """What all of them have of the job's budget."""
-        sum_ = NOTHING
-        for one in self.known.values():
-            sum_ = plus(sum_, one.taken)
-        return sum_
+        return reduce(plus, (one.taken for one in self.known.values()), NOTHING)
 
     def spent(self, parent: str) -> Amount:
         """What those that ``parent`` itself started have spent, all of which have ended."""
-        sum_ = NOTHING
-        for one in self.known.values():
-            if one.parent == parent:
-                sum_ = plus(sum_, one.taken)
-        return sum_
+        return reduce(plus, (one.taken for one in self.of(parent)), NOTHING)
 
     def of(self, parent: str) -> tuple[SubJob, ...]:
         """Those that ``parent`` itself started; a fork knows those of the job it is one of."""
