@@ -28,6 +28,7 @@ from runtime.archive.reading import read_ahead
 from runtime.archive.stores import ObjectStore
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import job_workflow_id
 
 ENDS = 100
 """Ends that are told at once."""
@@ -85,7 +86,9 @@ class BatchActivities:
 
     async def _end(self, batch: str, job: Followed) -> FollowedEnd:
         handle = self._client.get_workflow_handle(
-            f"holdfast/{batch}/{job.job}", run_id=job.run, result_type=dict[str, Any]
+            job_workflow_id(JobKey(batch=batch, job=job.job)),
+            run_id=job.run,
+            result_type=dict[str, Any],
         )
         try:
             return FollowedEnd(job=job.job, outcome=await handle.result())

@@ -8,7 +8,6 @@ that of a worker that was killed, or of a run that was reset since.
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from typing import Any
 
 from temporalio import activity
@@ -28,10 +27,8 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import JOB_WORKFLOW, TASK_LIMIT, job_workflow_id, summary_of
 from runtime.context.sub_jobs import SubJobEnd
-
-TASK_SECONDS = 60
-SUMMARY_CHARS = 160
 
 
 class SubJobActivities:
@@ -88,13 +85,13 @@ class SubJobActivities:
         """Start its workflow, unless a try before has."""
         try:
             await self._client.start_workflow(
-                "JobWorkflow",
+                JOB_WORKFLOW,
                 order.order,
-                id=_workflow_id(order.child),
+                id=job_workflow_id(order.child),
                 task_queue=order.queue,
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                task_timeout=timedelta(seconds=TASK_SECONDS),
-                static_summary=str(order.order["spec"]["goal"])[:SUMMARY_CHARS],
+                task_timeout=TASK_LIMIT,
+                static_summary=summary_of(str(order.order["spec"]["goal"])),
                 memo={"definition": order.order["definition"]},
             )
         except WorkflowAlreadyStartedError:
@@ -103,7 +100,7 @@ class SubJobActivities:
     async def _state(self, child: JobKey) -> WorkflowExecutionStatus | None:
         """The state of its workflow; None if the server knows of none."""
         try:
-            found = await self._client.get_workflow_handle(_workflow_id(child)).describe()
+            found = await self._client.get_workflow_handle(job_workflow_id(child)).describe()
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return None
@@ -126,7 +123,7 @@ class SubJobActivities:
     async def _ended(self, child: JobKey) -> SubJobEnd:
         archive = JobArchive.of(self._store, child)
         handle: WorkflowHandle[Any, Any] = self._client.get_workflow_handle(
-            _workflow_id(child), result_type=dict[str, Any]
+            job_workflow_id(child), result_type=dict[str, Any]
         )
         how = "failed"
         try:
@@ -162,7 +159,3 @@ def _unrecorded(child: JobKey, how: str) -> SubJobEnd:
     """The end of a job of which the archive has none."""
     status = "cancelled" if how.lower() == "cancelled" else "failed"
     return SubJobEnd(job=str(child), status=status, reason="it ended without a record of its end")
-
-
-def _workflow_id(child: JobKey) -> str:
-    return f"holdfast/{child.batch}/{child.job}"

@@ -27,12 +27,12 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.base.home import Home
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import job_workflow_id
 from runtime.interpreter import pool
 from runtime.job.stops import JobStatus
 from runtime.server.connection import Target, connect
 from tests.kill.processes import holdfast, kill_group
 from tests.workflow.stage import events_of, replayer
-from workflows.messages import job_workflow_id
 
 STATEMENTS = 200
 SECONDS = 0.8

@@ -212,10 +212,10 @@ def _figures(given: Measurement, clock: Clock) -> Figures:
 async def _run(client: Client, given: Measurement, queue: str, name: str, turns: int) -> None:
     from runtime.base.spec.models import Budget, JobSpec, ModelSettings
     from runtime.base.values import JobKey
+    from runtime.base.workflow_ids import TASK_LIMIT, job_workflow_id
     from runtime.job.stops import JobStatus
     from workflows.job import JobWorkflow
-    from workflows.limits import TASK_LIMIT
-    from workflows.messages import JobOrder, job_workflow_id
+    from workflows.messages import JobOrder
 
     workspace = given.folder / "workspace"
     workspace.mkdir(exist_ok=True)

@@ -27,6 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.errors import InputError
     from runtime.base.spec.models import JobSpec
     from runtime.base.values import JobKey
+    from runtime.base.workflow_ids import TASK_LIMIT, job_workflow_id, summary_of
     from runtime.cli.stores import archive_of
     from runtime.client.submission import masked_spec
     from runtime.jobsfile.changes import definition_digest
@@ -47,8 +48,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.batch import BatchWorkflow
     from workflows.doors import Door
     from workflows.job import JobWorkflow
-    from workflows.limits import TASK_LIMIT
-    from workflows.messages import JobOrder, JobOutcome, job_workflow_id
+    from workflows.messages import JobOrder, JobOutcome
 
 __all__ = ["HoldfastPlugin", "Job", "execute_job", "jobs_of"]
 
@@ -110,7 +110,7 @@ async def execute_job(job: Job, *, task_queue: str | None = None) -> JobResult:
         result_type=JobOutcome,
         parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
         task_timeout=TASK_LIMIT,
-        static_summary=spec.goal[:160],
+        static_summary=summary_of(spec.goal),
         memo={"definition": definition},
     )
     archived = await workflow.execute_activity(

@@ -33,6 +33,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from runtime.base.spec.models import JobSpec
     from runtime.base.values import JobKey
+    from runtime.base.workflow_ids import TASK_LIMIT, job_workflow_id, summary_of
     from runtime.job.purse import Ask
     from runtime.job.stops import JobStatus
     from workflows.calling import result_of
@@ -40,7 +41,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.finishing import Finishing
     from workflows.granting import Granting
     from workflows.job import JobWorkflow
-    from workflows.limits import TASK_LIMIT
     from workflows.messages import (
         BatchCarried,
         BatchEnd,
@@ -52,7 +52,6 @@ with workflow.unsafe.imports_passed_through():
         Note,
         Submission,
         again_after,
-        job_workflow_id,
     )
     from workflows.paging import Pages
 
@@ -406,7 +405,7 @@ class BatchWorkflow(Ordered):
                 parent_close_policy=ParentClosePolicy.ABANDON,
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                 task_timeout=TASK_LIMIT,
-                static_summary=job.spec.goal[:160],
+                static_summary=summary_of(job.spec.goal),
                 memo={"definition": job.definition},
             )
             started, self.starting = True, self.starting - 1

@@ -23,7 +23,7 @@ from temporalio.worker import (
 )
 
 with workflow.unsafe.imports_passed_through():
-    from workflows.messages import WORKFLOW_TYPES
+    from runtime.base.workflow_ids import WORKFLOW_TYPES
 
 
 class Door(Interceptor):

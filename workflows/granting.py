@@ -15,8 +15,9 @@ from temporalio.exceptions import FailureError
 with workflow.unsafe.imports_passed_through():
     from runtime.base.spec.models import Amount, BatchBudget
     from runtime.base.values import JobKey
+    from runtime.base.workflow_ids import job_workflow_id
     from runtime.job.purse import NOTHING, Ask, Granted, Purse, plus
-    from workflows.messages import CarriedPurse, JobOrder, JobOutcome, job_workflow_id
+    from workflows.messages import CarriedPurse, JobOrder, JobOutcome
 
 
 class Granting:

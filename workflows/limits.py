@@ -65,11 +65,6 @@ def sooner(limit: timedelta, other: timedelta | None) -> timedelta:
     return limit if other is None else min(limit, other)
 
 
-TASK_LIMIT = timedelta(seconds=60)
-"""How long a workflow task may take: a worker that has a job not in memory replays its run within
-one.
-"""
-
 OPEN_LIMIT = timedelta(hours=2)
 """One attempt at opening a workspace: a large directory is read, its set-up is run."""
 

@@ -24,15 +24,6 @@ from runtime.job.stops import JobStatus
 
 TASK_QUEUE = "holdfast"
 
-JOB_WORKFLOW, BATCH_WORKFLOW = "JobWorkflow", "BatchWorkflow"
-
-WORKFLOW_TYPES = frozenset({JOB_WORKFLOW, BATCH_WORKFLOW})
-
-OPEN_JOBS = f"WorkflowType = '{JOB_WORKFLOW}' AND ExecutionStatus = 'Running'"
-OPEN_BATCHES = f"WorkflowType = '{BATCH_WORKFLOW}' AND ExecutionStatus = 'Running'"
-"""What the server is asked for those that run."""
-"""Holdfast's workflows, by their names; a worker may have others too."""
-
 
 class Message(BaseModel):
     """A frozen value that crosses the workflow boundary."""
@@ -276,25 +267,6 @@ def again_after(run: str) -> str:
     has ended: there is one too.
     """
     return f"after {run}"
-
-
-def job_workflow_id(key: JobKey) -> str:
-    """The workflow id of a job."""
-    return f"holdfast/{key.batch}/{key.job}"
-
-
-def job_key(workflow_id: str) -> JobKey | None:
-    """The name of the job with that workflow id, None if it is no job's."""
-    match workflow_id.split("/"):
-        case ["holdfast", batch, job]:
-            return JobKey(batch=batch, job=job)
-        case _:
-            return None
-
-
-def batch_workflow_id(batch: str) -> str:
-    """The workflow id of a batch."""
-    return f"holdfast/{batch}"
 
 
 def batch_queue(batch: str) -> str:

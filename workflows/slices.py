@@ -14,9 +14,10 @@ from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from runtime.base.spec.models import Amount
+    from runtime.base.workflow_ids import batch_workflow_id
     from runtime.job.ledger import Ledger
     from runtime.job.purse import NOTHING, Ask, Granted, plus
-    from workflows.messages import JobOrder, batch_workflow_id
+    from workflows.messages import JobOrder
     from workflows.moment import Moment
 
 GONE = "the batch that grants its jobs what they spend has ended"

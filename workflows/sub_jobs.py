@@ -19,13 +19,14 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.digests import digest_of
     from runtime.base.spec.models import Amount, Budget, JobSpec, Retry
     from runtime.base.values import JobKey
+    from runtime.base.workflow_ids import job_workflow_id
     from runtime.context.sub_jobs import SubJobEnd
     from runtime.interpreter.spawning import SpawnRequest
     from runtime.job.purse import covers
     from runtime.job.sub_jobs import SubJob
     from workflows.calling import result_of
     from workflows.limits import CALL_LIMIT
-    from workflows.messages import JobOrder, JobOutcome, job_workflow_id
+    from workflows.messages import JobOrder, JobOutcome
     from workflows.moment import Moment
     from workflows.slices import Slices
 

@@ -50,6 +50,7 @@ from runtime.base.search_attributes import Attribute
 from runtime.base.spec.limits import queue_named
 from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import BATCH_WORKFLOW, batch_workflow_id, job_key, job_workflow_id
 from runtime.client.limits import routes_of, set_limits
 from runtime.client.lost import archived_plan
 from runtime.client.own_runs import OwnRuns, describe
@@ -60,7 +61,6 @@ from runtime.jobsfile.changes import changes, definition_digest
 from runtime.server.authentic import NotSigned, in_activity, in_workflow
 from runtime.workspace.left import LeftWorkspace, left_by
 from workflows.messages import (
-    BATCH_WORKFLOW,
     NEW_ORDER,
     BatchNews,
     BatchOrder,
@@ -72,9 +72,6 @@ from workflows.messages import (
     Submission,
     again_after,
     batch_queue,
-    batch_workflow_id,
-    job_key,
-    job_workflow_id,
 )
 
 Answer = TypeVar("Answer", BatchState, BatchNews)

@@ -30,13 +30,13 @@ from runtime.base.failpoints import failpoint
 from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import JobSpec
 from runtime.base.values import JobKey, StepRef
+from runtime.base.workflow_ids import JOB_WORKFLOW, TASK_LIMIT, job_workflow_id
 from runtime.client.plans import Plan, Start
 from runtime.client.resets import Reset
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import definition_digest
 from runtime.server.authentic import in_workflow
-from workflows.limits import TASK_LIMIT
-from workflows.messages import JOB_WORKFLOW, JobOrder, Origin, batch_queue, job_workflow_id
+from workflows.messages import JobOrder, Origin, batch_queue
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from runtime.archive.reading import read_ahead
 from runtime.archive.standings import standing_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
 from runtime.client.own_runs import describe
-from workflows.messages import batch_workflow_id, job_workflow_id
 
 AT_A_TIME = 16
 

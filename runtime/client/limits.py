@@ -12,9 +12,9 @@ from temporalio.client import Client
 
 from runtime.base.spec.limits import Routes, limited_by
 from runtime.base.spec.models import Limit, Limits
+from runtime.base.workflow_ids import OPEN_BATCHES
 from runtime.server.authentic import NotSigned
 from runtime.server.rates import Account, account_of, keep_rate
-from workflows.messages import OPEN_BATCHES
 
 
 def routes_of(

@@ -17,8 +17,8 @@ from temporalio.service import RPCError, RPCStatusCode
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import job_workflow_id
 from runtime.server.authentic import NotSigned, Refusal, in_workflow
-from workflows.messages import job_workflow_id
 
 
 class OwnRuns:

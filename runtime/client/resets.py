@@ -31,9 +31,10 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.errors import InputError, NotFound, ServerError
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import job_workflow_id
 from runtime.job.stops import JobStatus
 from runtime.server.authentic import KEYS, encryption_keys, missing_keys
-from workflows.messages import JobOutcome, job_workflow_id
+from workflows.messages import JobOutcome
 
 ORDER_BYTES = 500_000
 """The largest order: it goes through a workflow's history, where a payload may have 2 MiB."""

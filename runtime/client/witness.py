@@ -21,8 +21,8 @@ from runtime.archive.job import JobArchive
 from runtime.base.errors import ArchiveError
 from runtime.base.plurals import counted
 from runtime.base.values import JobKey, ModelReply, StepRef
+from runtime.base.workflow_ids import batch_workflow_id, job_key, job_workflow_id
 from runtime.server.authentic import NotSigned, in_activity
-from workflows.messages import batch_workflow_id, job_key, job_workflow_id
 
 _SCHEDULED = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
 _COMPLETED = EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED

@@ -13,7 +13,7 @@ from temporalio.worker import (
     Interceptor,
 )
 
-from workflows.messages import WORKFLOW_TYPES
+from runtime.base.workflow_ids import WORKFLOW_TYPES
 
 
 class OnlyJobs(Interceptor):

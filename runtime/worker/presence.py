@@ -25,7 +25,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.home import Home
-from workflows.messages import OPEN_JOBS
+from runtime.base.workflow_ids import OPEN_JOBS
 
 LOOK_SECONDS = 1.0
 """How often workers that have died are looked for."""

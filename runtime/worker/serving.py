@@ -23,12 +23,13 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import ServerError
 from runtime.base.home import state_home
+from runtime.base.workflow_ids import OPEN_BATCHES, OPEN_JOBS, job_key
 from runtime.server.authentic import NotSigned
 from runtime.worker.limited import LimitedQueues
 from runtime.worker.presence import present
 from runtime.worker.tidying import tidied
 from runtime.worker.worker import limited_queues, make_worker, warm_up
-from workflows.messages import OPEN_BATCHES, OPEN_JOBS, batch_queue, job_key
+from workflows.messages import batch_queue
 
 LOOK_SECONDS = 2.0
 """How often new batches are looked for."""

@@ -7,10 +7,10 @@ import pytest
 from temporalio.api.enums.v1 import EventType
 
 from runtime.base.home import state_home
+from runtime.base.workflow_ids import batch_workflow_id
 from runtime.server.embedded import NAMESPACE, ensure_server
 from runtime.server.process import is_alive
 from tests.cli.command_line import CommandLine, counting, script, wait_for
-from workflows.messages import batch_workflow_id
 
 pytestmark = pytest.mark.server
 

@@ -10,10 +10,10 @@ import pytest
 from temporalio.client import Client
 
 from runtime.base.home import state_home
+from runtime.base.workflow_ids import batch_workflow_id
 from runtime.server.embedded import NAMESPACE, ensure_server
 from tests.cli.command_line import UNHURRIED, CommandLine, counting, gated, script, wait_for
 from tests.workflow.stage import replayer
-from workflows.messages import batch_workflow_id
 
 pytestmark = pytest.mark.server
 

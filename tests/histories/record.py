@@ -24,13 +24,14 @@ from temporalio.client import WorkflowHistory
 from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.base.spec.models import CondenserSpec, ModelSettings
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import batch_workflow_id
 from runtime.client.forks import ForkPoint, fork
 from runtime.client.resets import outcome_of_reset, reset
 from tests.eventually import eventually, until_phase, until_turn
 from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage, events_of
 from workflows.batch import BatchWorkflow
-from workflows.messages import BatchOrder, JobOrder, Note, Submission, batch_workflow_id
+from workflows.messages import BatchOrder, JobOrder, Note, Submission
 
 HERE = Path(__file__).parent
 _IDENTITY = re.compile(r"\d+@[\w.-]+")

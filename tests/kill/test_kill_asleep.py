@@ -12,10 +12,10 @@ from temporalio.client import WorkflowQueryFailedError
 from temporalio.service import RPCError
 
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import job_workflow_id
 from tests.kill.nursery import forked
 from tests.kill.processes import wait_for
 from tests.kill.scene import BATCH, JOB, Plot, Scene
-from workflows.messages import job_workflow_id
 
 pytestmark = [pytest.mark.kill, pytest.mark.server]
 

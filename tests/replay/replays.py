@@ -11,13 +11,14 @@ from runtime.archive.divergences import divergences
 from runtime.archive.job import JobArchive
 from runtime.base.spec.models import JobSpec
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import job_workflow_id
 from runtime.client.forks import ForkPoint, fork
 from runtime.client.resets import Reset, outcome_of_reset, reset
 from runtime.job.divergence import Divergence
 from tests.replay.timelines import archive_of
 from tests.workflow.stage import Stage
 from workflows.job import JobWorkflow
-from workflows.messages import JobOrder, JobOutcome, Origin, job_workflow_id
+from workflows.messages import JobOrder, JobOutcome, Origin
 
 
 def reexecution(stage: Stage, job: str, run: str, start: int, **fields: Any) -> ReplayOrder:

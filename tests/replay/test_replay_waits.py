@@ -16,6 +16,7 @@ from runtime.archive.divergences import divergences
 from runtime.archive.job import JobArchive
 from runtime.base.effect_numbers import UNWRITTEN
 from runtime.base.spec.models import ModelSettings
+from runtime.base.workflow_ids import TASK_LIMIT
 from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually, until_phase, until_turn
@@ -23,7 +24,6 @@ from tests.replay.replays import fork_job, frozen_again, rerun, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage
 from workflows import continuing
-from workflows.limits import TASK_LIMIT
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 

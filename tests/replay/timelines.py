@@ -11,9 +11,9 @@ from temporalio.client import Client
 from runtime.archive.job import JobArchive
 from runtime.archive.verify import damage, verify_job
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import job_workflow_id
 from tests.timeless import segment_without_times, without_times
 from tests.workflow.stage import Stage, replayer
-from workflows.messages import job_workflow_id
 
 
 def archive_of(stage: Stage, job: str) -> JobArchive:

@@ -17,6 +17,7 @@ from runtime.archive.stores import open_store
 from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import Budget, JobSpec, Limit, Limits, ModelSettings
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
 from runtime.client.limits import limited, set_limit, set_limits
 from runtime.server.process import SETTINGS
 from runtime.worker.worker import limited_queues, make_worker
@@ -25,13 +26,7 @@ from tests.servers.openai_server import OpenAIProtocol
 from tests.servers.provider_server import ProviderServer
 from tests.servers.temporal_server import CONVERTER, temporal_server
 from workflows.batch import BatchWorkflow
-from workflows.messages import (
-    BatchOrder,
-    JobOrder,
-    Submission,
-    batch_workflow_id,
-    job_workflow_id,
-)
+from workflows.messages import BatchOrder, JobOrder, Submission
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 

@@ -23,6 +23,7 @@ from runtime.archive.stores import open_store
 from runtime.base.home import Home
 from runtime.base.spec.models import Budget, JobSpec, ModelSettings
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import TASK_LIMIT, job_workflow_id
 from runtime.server.authentic import key_of, signed_converter
 from runtime.server.embedded import NAMESPACE
 from runtime.worker.worker import make_worker
@@ -31,8 +32,7 @@ from tests.workflow.prompt_rules import unexplained, violations_of
 from workflows.batch import BatchWorkflow
 from workflows.doors import Door
 from workflows.job import JobWorkflow
-from workflows.limits import TASK_LIMIT
-from workflows.messages import TASK_QUEUE, JobOrder, JobOutcome, Origin, job_workflow_id
+from workflows.messages import TASK_QUEUE, JobOrder, JobOutcome, Origin
 
 
 class Stage:

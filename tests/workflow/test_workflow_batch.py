@@ -14,18 +14,12 @@ from runtime.archive.notices import notices
 from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.models import ToolSpec
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
 from runtime.client.own_runs import describe
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
 from workflows.batch import BatchWorkflow
-from workflows.messages import (
-    BatchOrder,
-    JobOrder,
-    Note,
-    Submission,
-    batch_workflow_id,
-    job_workflow_id,
-)
+from workflows.messages import BatchOrder, JobOrder, Note, Submission
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 

@@ -13,11 +13,12 @@ from temporalio.client import WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from runtime.base.workflow_ids import batch_workflow_id
 from runtime.client.control import Control
 from runtime.client.plans import Plan
 from tests.eventually import eventually
 from workflows.batch import BatchWorkflow
-from workflows.messages import BatchOrder, BatchState, Submission, batch_queue, batch_workflow_id
+from workflows.messages import BatchOrder, BatchState, Submission, batch_queue
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 

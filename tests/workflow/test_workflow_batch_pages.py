@@ -16,6 +16,7 @@ from runtime.archive import pages
 from runtime.base.errors import NotFound
 from runtime.base.spec.models import BatchSpec, JobSpec, Retry
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
 from runtime.client import control as controls
 from runtime.client.control import Control
 from runtime.client.plans import Plan, Start
@@ -24,7 +25,7 @@ from runtime.job.stops import Cause, JobStatus
 from runtime.worker.worker import make_worker
 from tests.eventually import eventually
 from workflows import batch as batches
-from workflows.messages import batch_queue, batch_workflow_id, job_workflow_id
+from workflows.messages import batch_queue
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 

@@ -7,19 +7,12 @@ from stage import Stage, replayer
 
 from runtime.base.spec.models import BatchBudget, Budget
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
 from runtime.job.stops import JobStatus
 from tests.eventually import until_phase, until_turn
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
-from workflows.messages import (
-    BatchOrder,
-    JobOrder,
-    JobOutcome,
-    Note,
-    Submission,
-    batch_workflow_id,
-    job_workflow_id,
-)
+from workflows.messages import BatchOrder, JobOrder, JobOutcome, Note, Submission
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 

@@ -38,6 +38,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from activities.record import ReplayOrder, RunName
 from runtime.base.spec.models import BatchSpec
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import TASK_LIMIT, batch_workflow_id, job_workflow_id
 from runtime.client.control import Control
 from runtime.client.plans import Start
 from runtime.client.resets import outcome_of_reset, reset
@@ -48,15 +49,7 @@ from runtime.server.binary import installed_binary
 from tests.eventually import eventually
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
-from workflows.limits import TASK_LIMIT
-from workflows.messages import (
-    BatchOrder,
-    JobOrder,
-    Note,
-    Submission,
-    batch_workflow_id,
-    job_workflow_id,
-)
+from workflows.messages import BatchOrder, JobOrder, Note, Submission
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 

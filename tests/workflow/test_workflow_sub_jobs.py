@@ -13,10 +13,11 @@ from temporalio.client import WorkflowHandle
 from runtime.archive.job import JobArchive
 from runtime.base.spec.models import Amount, Budget, JobSpec, ModelSettings, Spawn
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import job_workflow_id
 from runtime.interpreter.spawning import SpawnRequest
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually, until_phase
-from workflows.messages import JobOrder, JobOutcome, Note, job_workflow_id
+from workflows.messages import JobOrder, JobOutcome, Note
 from workflows.sub_jobs import name_of
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]

@@ -1,0 +1,47 @@
+"""How Temporal knows Holdfast's workflows: their types and ids, and what each starts with."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from runtime.base.values import JobKey
+
+JOB_WORKFLOW, BATCH_WORKFLOW = "JobWorkflow", "BatchWorkflow"
+
+WORKFLOW_TYPES = frozenset({JOB_WORKFLOW, BATCH_WORKFLOW})
+"""Holdfast's workflows, by their names; a worker may have others too."""
+
+OPEN_JOBS = f"WorkflowType = '{JOB_WORKFLOW}' AND ExecutionStatus = 'Running'"
+OPEN_BATCHES = f"WorkflowType = '{BATCH_WORKFLOW}' AND ExecutionStatus = 'Running'"
+"""What the server is asked for those that run."""
+
+TASK_LIMIT = timedelta(seconds=60)
+"""How long a workflow task may take: a worker that has a job not in memory replays its run within
+one.
+"""
+
+_SUMMARY_CHARS = 160
+
+
+def summary_of(goal: str) -> str:
+    """What stands beside a job in Temporal's own UI."""
+    return goal[:_SUMMARY_CHARS]
+
+
+def job_workflow_id(key: JobKey) -> str:
+    """The workflow id of a job."""
+    return f"holdfast/{key.batch}/{key.job}"
+
+
+def job_key(workflow_id: str) -> JobKey | None:
+    """The name of the job with that workflow id, None if it is no job's."""
+    match workflow_id.split("/"):
+        case ["holdfast", batch, job]:
+            return JobKey(batch=batch, job=job)
+        case _:
+            return None
+
+
+def batch_workflow_id(batch: str) -> str:
+    """The workflow id of a batch."""
+    return f"holdfast/{batch}"
