@@ -67,9 +67,8 @@ def brief_execution(record: Mapping[str, Any], turn: int, shown: Iterable[str]) 
     of ``turn``'s prompt.
     """
     texts = tuple(shown)
-    short = {
-        name: value for name, value in record.items() if name not in _expected(record, turn, texts)
-    }
+    expected = _expected(record, turn, texts)
+    short = {name: value for name, value in record.items() if name not in expected}
     if "stdout_digest" in record and "stdout_digest" not in short:
         short[_SHOWN] = True
     if isinstance(digest := record.get(_NAMESPACE), str):
