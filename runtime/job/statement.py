@@ -176,9 +176,11 @@ class JobStatement:
             cost=Cost(time_ms=int((now - self._started) * 1000)),
         )
         # All that is told of a statement is made here: what it printed, raised and holds.
-        return Execution.model_validate(without_keys(execution.model_dump())), tuple(
-            self._host.touched
-        )
+        told = execution.model_dump()
+        masked = without_keys(told)
+        if masked is not told:
+            execution = Execution.model_validate(masked)
+        return execution, tuple(self._host.touched)
 
 
 def _status(run: StatementRun, *, aborted: bool) -> ExecutionStatus:

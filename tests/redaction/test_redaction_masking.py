@@ -6,13 +6,15 @@ import hashlib
 import hmac
 import json
 import time
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.base.errors import InputError
+from runtime.base.redaction import computed
+from runtime.base.redaction.computed import without_keys
 from runtime.base.redaction.key import redaction_key
 from runtime.base.redaction.marks import MARK, count_marks
 from runtime.base.redaction.redactor import Redactor
@@ -272,3 +274,31 @@ def test_a_text_without_secrets_is_looked_at_once(monkeypatch: pytest.MonkeyPatc
         b"monkey-token",
     ):
         assert mask_shapes(text, lambda name, secret: b"") is text
+
+
+def test_a_value_without_secrets_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its texts together, and it is not copied: a turn's records are some fifty texts."""
+    monkeypatch.setattr(computed, "mask_shapes", lambda *_: pytest.fail("looked at one text"))
+    monkeypatch.setattr(Redactor, "data", lambda *_: pytest.fail("looked at one text"))
+    value = {"a": ["x = 1", ("y", b"z\xff", "\udc80"), {"deep": PurePosixPath("/a")}], "n": 1}
+    assert without_keys(value) is value
+    assert redactor().value(value) is value
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [TEAM, PROVIDER, *SHAPES.values(), *(around.format(key) for around, key in BESIDE.values())],
+)
+@pytest.mark.parametrize("around", ["{}", "x {}", "{} y"])
+def test_a_secret_is_found_wherever_in_a_value_it_is(secret: str, around: str) -> None:
+    """At the start or the end of a text, which has neighbours where all are looked at together."""
+    text = around.format(secret)
+    value = ["before", text, {"key": [text, "after"]}, (text.encode(), 7)]
+    masked = redactor().text(text)
+    assert masked != text
+    assert redactor().value(value) == [
+        "before",
+        masked,
+        {"key": [masked, "after"]},
+        (masked.encode(), 7),
+    ]

@@ -13,8 +13,9 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Any, TypeVar, cast
 
+from runtime.base.redaction.looking import texts_of
 from runtime.base.redaction.marks import keyless_mark
-from runtime.base.redaction.shapes import mask_shapes
+from runtime.base.redaction.shapes import has_shape, mask_shapes
 
 T = TypeVar("T")
 
@@ -22,14 +23,20 @@ T = TypeVar("T")
 def without_keys(value: T) -> T:
     """``value`` with what has the form of a key masked: in texts, bytes and paths, at any depth of
     lists, tuples and mappings.
+
+    Without keys it is not copied.
     """
-    return cast(T, _masked(value))
+    return cast(T, _masked(value)) if has_shape(texts_of(value, _encoded)) else value
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _masked(value: Any) -> Any:
     match value:
         case str():
-            data = value.encode("utf-8", "surrogatepass")
+            data = _encoded(value)
             masked = mask_shapes(data, keyless_mark)
             return value if masked is data else masked.decode("utf-8", "surrogatepass")
         case bytes():

@@ -13,10 +13,11 @@ from typing import Any
 from urllib.parse import quote
 
 from runtime.base.redaction.key import redaction_key
+from runtime.base.redaction.looking import texts_of
 from runtime.base.redaction.marks import RAW_MARK, mark_of
 from runtime.base.redaction.patterns import compiled
 from runtime.base.redaction.rules import Redaction
-from runtime.base.redaction.shapes import mask_shapes
+from runtime.base.redaction.shapes import has_shape, mask_shapes
 
 SHORTEST = 12
 """A variable's value with fewer characters is no key, and masking it would hit ordinary words."""
@@ -81,19 +82,30 @@ class Redactor:
     def value(self, value: Any) -> Any:
         """A value of JSON's kinds, or bytes, or tuples, with every text in it masked, at any depth,
         keys included.
+
+        Without secrets it is not copied.
         """
+        # A job's own patterns may ask for a text's end.
+        if not self._patterns and self._is_clean(texts_of(value, _raw)):
+            return value
+        return self._each(value)
+
+    def _is_clean(self, texts: bytes) -> bool:
+        return not any(secret in texts for secret, _ in self._values) and not has_shape(texts)
+
+    def _each(self, value: Any) -> Any:
         match value:
             case str():
                 return self.text(value)
             case bytes():
                 return self.data(value)
             case list():
-                return [self.value(item) for item in value]
+                return [self._each(item) for item in value]
             # A named tuple is made from its fields, and not from one iterable.
             case tuple() if type(value) is tuple:
-                return tuple(self.value(item) for item in value)
+                return tuple(self._each(item) for item in value)
             case dict():
-                return {self.value(key): self.value(item) for key, item in value.items()}
+                return {self._each(key): self._each(item) for key, item in value.items()}
             case _:
                 return value
 
@@ -127,6 +139,10 @@ def _encoded(text: str) -> tuple[bytes, str]:
     except UnicodeEncodeError:
         # A lone surrogate that stands for no byte: JSON can spell one.
         return text.encode("utf-8", "surrogatepass"), "surrogatepass"
+
+
+def _raw(text: str) -> bytes:
+    return _encoded(text)[0]
 
 
 _MOST_MADE = 64

@@ -143,12 +143,21 @@ _AWS_SECRET = re2.compile(rb"(?:^|[^A-Za-z0-9/+=])([A-Za-z0-9/+]{40})(?:$|[^A-Za
 _AWS_ID = next(shape for shape in SHAPES if shape.name == "aws-access-key-id")
 
 
+def has_shape(data: bytes) -> bool:
+    """Whether anything in ``data`` is like a secret; ``mask_shapes`` leaves it as it is if not.
+
+    What a line is like, the text is like of which it is one: no shape asks for more at its ends
+    than a line's end gives.
+    """
+    return _HINT.search(data) is not None and _ANY.search(data) is not None
+
+
 def mask_shapes(data: bytes, mark: Callable[[str, bytes], bytes]) -> bytes:
     """``data`` with ``mark(name, secret)`` in place of each secret.
 
     Without secrets it is not copied.
     """
-    if _HINT.search(data) is None or _ANY.search(data) is None:
+    if not has_shape(data):
         return data
     pieces: list[bytes] = []
     done = 0
