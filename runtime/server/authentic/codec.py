@@ -16,12 +16,11 @@ are a byte; that of anything else stands in the metadata.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import itertools
 import logging
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 
@@ -177,26 +176,20 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
             data, signature = payload.data[:-_WHITE_BYTES], payload.data[-_WHITE_BYTES:]
             if len(signature) < _WHITE_BYTES or signature.strip(_SYMBOLS.encode()):
                 return Refusal.UNSIGNED
-            name, expected = (
-                _white(self._key.name),
-                _white(self._key.name + self._mac(payload, data)),
-            )
+            written: Callable[[bytes], bytes] = _white
         else:
-            signature = payload.metadata.get(SIGNATURE, b"")
+            data, signature = payload.data, payload.metadata.get(SIGNATURE, b"")
             if not signature:
                 return Refusal.UNSIGNED
-            name, expected = self._key.name, self._key.name + self._mac(payload, payload.data)
-        if hmac.compare_digest(signature, expected):
+            written = bytes
+        if hmac.compare_digest(signature, written(self._key.name + self._mac(payload, data))):
             return None
-        return Refusal.OTHER_PLACE if signature.startswith(name) else Refusal.OTHER_KEY
+        ours = signature.startswith(written(self._key.name))
+        return Refusal.OTHER_PLACE if ours else Refusal.OTHER_KEY
 
     def _mac(self, payload: Payload, data: bytes) -> bytes:
-        # A map comes out of protobuf in any order.
-        names = [name for name in sorted(payload.metadata) if name != SIGNATURE]
-        metadata = _joined(
-            text for name in names for text in (name.encode(), payload.metadata[name])
-        )
-        mac = hmac.new(self._key.secret, self._scope + metadata, hashlib.sha256)
+        mac = self._key.mac()
+        mac.update(self._scope + _metadata(payload.metadata))
         mac.update(data)
         return mac.digest()[:_MAC_BYTES]
 
@@ -214,7 +207,16 @@ def _is_json(payload: Payload) -> bool:
 
 
 def _white(signature: bytes) -> bytes:
-    return b"".join(_WHITE[byte] for byte in signature)
+    return b"".join(map(_WHITE.__getitem__, signature))
+
+
+def _metadata(metadata: Mapping[str, bytes]) -> bytes:
+    """The metadata that are signed."""
+    if len(metadata) == 1 and metadata.get("encoding") == _PLAIN:
+        return _PLAIN_METADATA
+    # A map comes out of protobuf in any order.
+    names = [name for name in sorted(metadata) if name != SIGNATURE]
+    return _joined(text for name in names for text in (name.encode(), metadata[name]))
 
 
 def _joined(parts: Iterable[bytes]) -> bytes:
@@ -225,3 +227,8 @@ def _joined(parts: Iterable[bytes]) -> bytes:
     return struct.pack(">I", len(texts)) + b"".join(
         struct.pack(">I", len(text)) + text for text in texts
     )
+
+
+_PLAIN = b"json/plain"
+_PLAIN_METADATA = _joined((b"encoding", _PLAIN))
+"""That of nearly all payloads."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import hmac
 import os
 import secrets
 import stat
@@ -41,6 +42,15 @@ class PayloadKey:
     def name(self) -> bytes:
         """What payloads say of the key that they are signed with."""
         return hashlib.sha256(b"holdfast payload key\0" + self.secret).digest()[:2]
+
+    def mac(self) -> hmac.HMAC:
+        """An HMAC-SHA256 with this key, of nothing yet."""
+        return self._mac.copy()
+
+    @cached_property
+    def _mac(self) -> hmac.HMAC:
+        # Setting a key up takes longer than signing a turn's news.
+        return hmac.new(self.secret, digestmod=hashlib.sha256)
 
     @property
     def text(self) -> str:
