@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from runtime.base.digests import digest_bytes
@@ -54,11 +55,9 @@ class Definitions(Compact):
         if len(source) > MAX_SOURCE_CHARS:
             return self.model_copy(update={"dynamic": True})
         try:
-            tree = tree_of(source)
+            found = _found(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return self
-        found = _Found(source)
-        found.visit(tree)
         classes = {
             name: tuple(sorted({*self.classes.get(name, ()), *names}))
             for name, names in found.classes.items()
@@ -171,6 +170,14 @@ class _Found(ast.NodeVisitor):
 
     def _define(self, name: str, node: ast.AST) -> None:
         self.sources.setdefault(name, []).append(ast.get_source_segment(self._source, node) or "")
+
+
+@lru_cache(maxsize=8)
+def _found(source: str) -> _Found:
+    """What a statement defines, which is asked twice. Raises what ``ast.parse`` does."""
+    found = _Found(source)
+    found.visit(tree_of(source))
+    return found
 
 
 def _targets(node: ast.stmt) -> Iterator[ast.expr]:
