@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from operator import not_
 from typing import Any, Self
 
@@ -18,11 +19,7 @@ class Value(BaseModel):
     @classmethod
     def like(cls, other: Value, **more: Any) -> Self:
         """One with the fields that ``other`` has too, and ``more``."""
-        same = {
-            name: getattr(other, name)
-            for name in type(other).model_fields
-            if name in cls.model_fields
-        }
+        same = {name: getattr(other, name) for name in _shared(type(other), cls)}
         return cls(**(same | more))
 
 
@@ -52,17 +49,30 @@ class Compact(Value):
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields = type(self).model_fields
+        defaults, own = _defaults(type(self)), self.__dict__
         data: dict[str, Any] = serialize(self)
         return {
             name: value
             for name, value in data.items()
-            if name in _TAGS or name not in fields or getattr(self, name) != fields[name].default
+            if name not in defaults
+            or (own[name] is not defaults[name] and own[name] != defaults[name])
         }
 
 
 _TAGS = frozenset({"op", "type"})
 """Fields that tell the members of a union apart are always written."""
+
+
+# What pydantic tells of a class it looks for each time.
+@cache
+def _shared(one: type[BaseModel], other: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(name for name in one.model_fields if name in other.model_fields)
+
+
+@cache
+def _defaults(of: type[BaseModel]) -> dict[str, Any]:
+    """What the fields have that need not be written."""
+    return {name: field.default for name, field in of.model_fields.items() if name not in _TAGS}
 
 
 class JobKey(Compact):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, Field, GetJsonSchemaHandler, PrivateAttr
@@ -17,6 +18,9 @@ Count = Annotated[int, Field(ge=0)]
 
 
 _Mark = TypeVar("_Mark", LeftOut, Later)
+
+_JSON = frozenset({str, int, float, bool, type(None), dict})
+"""Types of values that are JSON as they are; those of their subclasses may be others."""
 
 
 class Sized(Value):
@@ -95,13 +99,7 @@ class Form(Value):
 
     @classmethod
     def _marked(cls, mark: type[_Mark]) -> list[tuple[str, _Mark]]:
-        fields = cls.model_fields.items()
-        return [
-            (name, found)
-            for name, field in fields
-            for found in field.metadata
-            if isinstance(found, mark)
-        ]
+        return [(name, found) for name, found in _marks(cls) if isinstance(found, mark)]
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -113,8 +111,20 @@ class Form(Value):
         return schema | {"required": list(cls.required())}
 
 
+@cache
+def _marks(form: type[Form]) -> tuple[tuple[str, LeftOut | Later], ...]:
+    return tuple(
+        (name, found)
+        for name, field in form.model_fields.items()
+        for found in field.metadata
+        if isinstance(found, (LeftOut, Later))
+    )
+
+
 def _plain(value: Any) -> Any:
     """A field's value as JSON. Dictionaries hold JSON already."""
+    if type(value) in _JSON:
+        return value
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, Enum):
