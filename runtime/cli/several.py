@@ -55,8 +55,6 @@ Where = Annotated[
 
 Act = Callable[["Control", "JobKey"], Awaitable[None]]
 
-AT_A_TIME = 16
-
 
 def act_on(
     job: str | None,
@@ -108,17 +106,15 @@ async def _several(
     act: Act,
     hold: Literal["pause", "resume"] | None,
 ) -> Sequence[tuple[JobKey, str | None]]:
-    import asyncio
-
     from runtime.base.values import JobKey
     from runtime.cli.stores import archive_of
     from runtime.client.control import Control
     from runtime.client.where import where as test_of
     from runtime.server.connection import connect
+    from runtime.server.gathered import gathered
 
     test = test_of(where) if where is not None else None
     objects = archive_of(store)
-    limit = asyncio.Semaphore(AT_A_TIME)
     async with connect(target) as connection:
         control = Control(connection.client, objects)
         whole = hold is not None and batch is not None and test is None
@@ -136,15 +132,14 @@ async def _several(
             note("there is no such job")
 
         async def one(key: JobKey) -> str | None:
-            async with limit:
-                try:
-                    await act(control, key)
-                # It may have ended since it was listed.
-                except NotFound as error:
-                    return str(error)
-                return None
+            try:
+                await act(control, key)
+            # It may have ended since it was listed.
+            except NotFound as error:
+                return str(error)
+            return None
 
-        errors = await asyncio.gather(*map(one, chosen))
+        errors = await gathered(one, chosen)
         return list(zip(chosen, errors, strict=True))
 
 

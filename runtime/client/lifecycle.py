@@ -15,8 +15,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
 from runtime.client.own_runs import describe
-
-AT_A_TIME = 16
+from runtime.server.gathered import gathered
 
 
 async def still_open(
@@ -50,19 +49,16 @@ def open_jobs(store: ObjectStore, jobs: Collection[JobKey] | None = None) -> lis
 
 
 async def _running(client: Client, jobs: Collection[JobKey]) -> dict[JobKey, str]:
-    limit = asyncio.Semaphore(AT_A_TIME)
-
     async def runs(workflow_id: str) -> bool:
-        async with limit:
-            told = await describe(client, workflow_id)
+        told = await describe(client, workflow_id)
         return told is not None and told.status is WorkflowExecutionStatus.RUNNING
 
     batches = sorted({job.batch for job in jobs})
-    open_batches = await asyncio.gather(*(runs(batch_workflow_id(batch)) for batch in batches))
+    open_batches = await gathered(runs, map(batch_workflow_id, batches))
     # A batch that runs may start any of its jobs again.
     busy = {batch for batch, open in zip(batches, open_batches, strict=True) if open}
     left = sorted(jobs)
-    open_jobs = await asyncio.gather(*(runs(job_workflow_id(job)) for job in left))
+    open_jobs = await gathered(runs, map(job_workflow_id, left))
     of_busy_batches = {job: f"its batch {job.batch} runs" for job in left if job.batch in busy}
     running = (job for job, open in zip(left, open_jobs, strict=True) if open)
     return of_busy_batches | dict.fromkeys(running, "is open: it runs, or waits for a worker")

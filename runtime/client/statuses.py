@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from runtime.archive.standings import ArchivedStanding
@@ -11,9 +10,8 @@ from runtime.base.standings import OPEN, PAUSED, QUEUED, RUNNING, WAITING, waiti
 from runtime.base.values import JobKey
 from runtime.client.control import Control, Standing
 from runtime.job.phases import Phase
+from runtime.server.gathered import gathered
 from workflows.messages import BatchState
-
-AT_A_TIME = 16
 
 _WAITS = {
     Phase.APPROVAL: "waits for a person's approval: 'holdfast approvals' lists the calls",
@@ -46,11 +44,9 @@ async def told_of(control: Control, keys: Sequence[JobKey]) -> dict[JobKey, tupl
 
     A job that has ended stands as it ended.
     """
-    limit = asyncio.Semaphore(AT_A_TIME)
 
     async def one(key: JobKey) -> tuple[str, str]:
-        async with limit:
-            standing = await control.standing(key)
+        standing = await control.standing(key)
         if standing is None:
             return OPEN, ""
         if (outcome := standing.outcome) is not None:
@@ -58,7 +54,7 @@ async def told_of(control: Control, keys: Sequence[JobKey]) -> dict[JobKey, tupl
             return str(outcome.status), reason
         return now_of(standing)
 
-    standings = await asyncio.gather(*map(one, keys))
+    standings = await gathered(one, keys)
     return {key: told for key, told in zip(keys, standings, strict=True) if told[0] != OPEN}
 
 

@@ -14,14 +14,13 @@ from runtime.client.control import Control, Running, Standing, Trouble
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
+from runtime.server.gathered import gathered
 from workflows.messages import BatchNews, JobOutcome, JobProgress
 
 POLL_SECONDS = 0.4
 MOST_ASKED = 64
 """Jobs that are asked in one round, while their batch tells how they end."""
 
-AT_A_TIME = 16
-"""Jobs that are asked at a time."""
 
 MOST_PAUSE, MOST_ASLEEP = 4, 24
 _FEW = 4
@@ -147,14 +146,9 @@ class Watch:
         """Ask once for the batch, and for jobs that may have begun."""
         news = await self._control.batch_news(self._plan.batch, self._known)
         events = [] if news is None else self._told(news)
-        limit = asyncio.Semaphore(AT_A_TIME)
-
-        async def look(job: JobPlan) -> Standing | None:
-            async with limit:
-                return await self._control.standing(self._key(job))
-
         jobs = [self._pending[name] for name in self._asked(news)]
-        for job, standing in zip(jobs, await asyncio.gather(*map(look, jobs)), strict=True):
+        standings = await gathered(self._control.standing, map(self._key, jobs))
+        for job, standing in zip(jobs, standings, strict=True):
             if standing is None or standing.run == job.before:
                 # Asked in this order, a job that a batch at its end has not started is never
                 # started by it.

@@ -26,12 +26,11 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.home import Home
 from runtime.base.workflow_ids import OPEN_JOBS
+from runtime.server.gathered import gathered
 
 LOOK_SECONDS = 1.0
 """How often workers that have died are looked for."""
 
-AT_A_TIME = 16
-"""Jobs that are asked for their activities at a time."""
 
 _SUFFIX = ".lock"
 _log = logging.getLogger(__name__)
@@ -100,13 +99,7 @@ async def _give_away(client: Client, identity: str) -> int:
     Returns how many there were.
     """
     jobs = [(job.id, job.run_id) async for job in client.list_workflows(OPEN_JOBS)]
-    turns = asyncio.Semaphore(AT_A_TIME)
-
-    async def look_at(job: str, run: str) -> int:
-        async with turns:
-            return await _give_away_of(client, job, run, identity)
-
-    return sum(await asyncio.gather(*(look_at(job, run) for job, run in jobs)))
+    return sum(await gathered(lambda job: _give_away_of(client, *job, identity), jobs))
 
 
 async def _give_away_of(client: Client, job: str, run: str, identity: str) -> int:
