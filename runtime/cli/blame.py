@@ -134,7 +134,5 @@ def source_names(turn: ShownTurn) -> dict[str, str]:
         note(f"the views' paths are left out: {error}")
         return {}
     return {
-        f"node:{obj_id}": str(record["path"])
-        for obj_id, record in nodes.items()
-        if record.get("path")
+        f"node:{obj_id}": str(state["path"]) for obj_id, state in nodes.items() if state.get("path")
     }

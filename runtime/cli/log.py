@@ -115,8 +115,8 @@ def sub_jobs_of(parts: Readable) -> list[str]:
     ends = [parts.end] if parts.end is not None else []
     effects = [
         effect
-        for record in (*parts.steps, *ends)
-        for effect in (record.execution or {}).get("effects", ())
+        for step_or_end in (*parts.steps, *ends)
+        for effect in (step_or_end.execution or {}).get("effects", ())
     ]
     started = (one.get("path") for one in effects if one["kind"] == "spawn")
     return list(dict.fromkeys(str(name) for name in started if name))
@@ -151,8 +151,8 @@ def effects_of(archive: JobArchive, run: str, parts: Readable) -> list[dict[str,
         after.append((parts.end.turn, parts.end))
     return [
         effect_row(one)
-        for turn, record in after
-        for one in told_effects(archive, run, turn, record.execution)
+        for turn, step_or_end in after
+        for one in told_effects(archive, run, turn, step_or_end.execution)
     ]
 
 

@@ -25,9 +25,9 @@ def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = F
         return
     if not nodes:
         say(f"{turn.address}: no nodes")
-    for obj_id, record in nodes.items():
+    for obj_id, state in nodes.items():
         mark = "*" if obj_id in changed else " "
-        fields = "  ".join(f"{name}={value}" for name, value in record.items() if name != "obj_id")
+        fields = "  ".join(f"{name}={value}" for name, value in state.items() if name != "obj_id")
         say(f"{mark} {obj_id}  {fields}")
         for event in events:
             if obj_id in (event.get("obj_id"), event.get("group_id")):

@@ -427,8 +427,8 @@ def nodes_text(nodes: dict[str, Any]) -> str:
     """The nodes, a line each."""
     lines = [
         f"{obj_id}  "
-        + "  ".join(f"{key}={value}" for key, value in record.items() if key not in ("obj_id",))
-        for obj_id, record in nodes.items()
+        + "  ".join(f"{key}={value}" for key, value in state.items() if key not in ("obj_id",))
+        for obj_id, state in nodes.items()
     ]
     return "\n".join(lines) or "(no nodes)"
 
