@@ -15,22 +15,22 @@ def texts_of(value: Any, encoded: Callable[[str], bytes]) -> bytes:
     No text is masked that these lines hold nothing for. They may hold what no text does: where one
     ends and the next begins.
     """
-    found: list[bytes] = []
-    _gather(value, encoded, found)
-    return b"\n".join(found)
+    texts: list[bytes] = []
+    _gather(value, encoded, texts)
+    return b"\n".join(texts)
 
 
-def _gather(value: Any, encoded: Callable[[str], bytes], found: list[bytes]) -> None:
+def _gather(value: Any, encoded: Callable[[str], bytes], texts: list[bytes]) -> None:
     if isinstance(value, str):
-        found.append(encoded(value))
+        texts.append(encoded(value))
     elif isinstance(value, bytes):
-        found.append(value)
+        texts.append(value)
     elif isinstance(value, PurePosixPath):
-        found.append(encoded(str(value)))
+        texts.append(encoded(str(value)))
     elif isinstance(value, dict):
         for key, item in value.items():
-            _gather(key, encoded, found)
-            _gather(item, encoded, found)
+            _gather(key, encoded, texts)
+            _gather(item, encoded, texts)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            _gather(item, encoded, found)
+            _gather(item, encoded, texts)
