@@ -11,7 +11,7 @@ from typing import Any
 
 from activities.contracts import JobEnd, TurnCall
 from runtime.base.redaction.redactor import Redactor, redactor_of
-from runtime.job.condensed import CondensationRecord
+from runtime.job.condensed import CondensationOutcome
 from runtime.projection.segments import Add, LayoutDelta, Segment, SegmentKind
 
 
@@ -44,7 +44,7 @@ def _records(call: TurnCall | JobEnd, redactor: Redactor) -> dict[str, Any]:
         "execution": redactor.value(call.execution),
         "nodes": redactor.value(call.nodes),
         "events": redactor.value(call.events),
-        "condensations": tuple(map(CondensationRecord.model_validate, condensations)),
+        "condensations": tuple(map(CondensationOutcome.model_validate, condensations)),
     }
 
 

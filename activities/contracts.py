@@ -22,7 +22,7 @@ from activities.brief import (
     full_parent,
     full_step,
 )
-from activities.record import EffectName, Given
+from activities.record import EffectName, ReplySource
 from runtime.base.effect_classes import EffectClass
 from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.models import Amount, Retry, ToolSpec, Writable
@@ -147,7 +147,7 @@ class TurnCall(Contract, BetweenCalls):
     form: ReplyForm = ReplyForm.TOOL
     encoding: str = "cl100k_base"
     events: tuple[dict[str, Any], ...] = ()
-    given: Given | None = None
+    given: ReplySource | None = None
     moved: str = ""
     redact: Redaction = Redaction()
     left: Left | None = None

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 
 from temporalio import activity
 
-from activities._given import give
 from activities._litellm import warm
 from activities._masked import masked_call, masked_end
 from activities._model_turn import ModelTurn, Prompt, summary_prompt, turn_prompt
+from activities._without_model import reply_without_model
 from activities.contracts import JobEnd, SummaryCall, TurnCall, TurnReply
 from runtime.archive import keys
 from runtime.archive.forms import NewEnd, Step
@@ -62,7 +62,7 @@ class ModelActivities:
         if call.given is not None:
             masked = await asyncio.to_thread(masked_call, call)
             return await asyncio.to_thread(
-                give, self._store, masked, call.given, run, activity.info().attempt
+                reply_without_model, self._store, masked, call.given, run, activity.info().attempt
             )
         reply = await self._reply(call, run, turn_prompt)
         failpoint("model.before_return")

@@ -86,7 +86,7 @@ class EffectName(RecordValue):
     kept: bool = True
 
 
-class Given(RecordValue):
+class ReplySource(RecordValue):
     """A reply for which no model is called: an ``edited`` statement, or that of turn ``turn`` of
     ``source``.
     """

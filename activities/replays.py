@@ -13,11 +13,11 @@ from temporalio.client import Client
 from activities.record import Claim, ClaimQuestion, RecordedQuestion, RecordedTurn, ReplayOrder
 from runtime.archive import keys
 from runtime.archive.forms import End, Step
-from runtime.archive.given import origin_of
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_summary, replied_at, turn_record, user_messages
 from runtime.archive.replays import claim_replay
 from runtime.archive.stores import ObjectStore
+from runtime.archive.without_model import origin_of
 from runtime.base.errors import NotFound
 from runtime.base.failpoints import failpoint
 from runtime.base.values import ModelReply

@@ -16,11 +16,11 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts import TurnReply
     from activities.record import (
         EffectName,
-        Given,
         RecordedQuestion,
         RecordedTurn,
         ReplayMode,
         ReplayOrder,
+        ReplySource,
     )
     from runtime.context.interim import Interim
     from runtime.context.sub_jobs import SubJobEnd
@@ -44,7 +44,7 @@ class Live:
     """Where effects are answered from; None for the world."""
     execution: dict[str, Any] | None = None
     """What the turn's statement is known to come to."""
-    given: Given | None = None
+    reply_from: ReplySource | None = None
     """Where the reply is taken from, if no model is called for it."""
     model: dict[str, Any] | None = None
     """What litellm is called with in place of the job's own model."""
@@ -71,6 +71,7 @@ class Live:
 
     def clock(self, reply: TurnReply, now: float) -> float:
         """The time at which the clock of the turn's statement stands."""
+        # Histories of before have no time in their replies.
         return reply.at or now
 
     def foreseen(self, effects: int) -> Verdict | None:
@@ -112,7 +113,9 @@ class Recorded(Live):
         self.interim: Interim = record.interim
         self._source = order.source
         self._answers = order.answers
-        self.given = Given(source=order.source)
+        self.reply_from = ReplySource(source=order.source)
+        # Known before it runs only where the world's answers are the record's too: else it may
+        # differ.
         if order.answers:
             self.execution = record.execution
             if order.source is not None:
@@ -129,6 +132,7 @@ class Recorded(Live):
         Those that the reset delivers again are the same ones, and are taken out; others wait until
         the record ends.
         """
+        # A list, not a set: a user may have sent one text twice, and both count.
         told = list(self.record.messages)
         return told, without(arrived, told)
 
@@ -161,11 +165,11 @@ class Recorded(Live):
         """
         if self._source is None:
             return None
-        found = await ask(
+        written = await ask(
             RecordedQuestion(source=self._source, turn=turn, summary=name), f"recorded-{name}"
         )
-        if found is not None:
-            return TurnReply(**dict(found.reply), step=found.step, at=found.at)
+        if written is not None:
+            return TurnReply(**dict(written.reply), step=written.step, at=written.at)
         return "the record has no such summary" if self._answers else None
 
 
@@ -174,7 +178,7 @@ async def ask(question: RecordedQuestion, name: str) -> RecordedTurn | None:
 
     No time of the job's passes, so nothing is looked at after it.
     """
-    found: RecordedTurn | None = await result_of(
+    turn: RecordedTurn | None = await result_of(
         "recorded_turn",
         question,
         RecordedTurn,
@@ -182,7 +186,7 @@ async def ask(question: RecordedQuestion, name: str) -> RecordedTurn | None:
         tries=RECORD_TRIES,
         summary=f"the record of turn {question.turn}",
     )
-    return found
+    return turn
 
 
 def without(texts: Iterable[str], taken: Iterable[str]) -> list[str]:

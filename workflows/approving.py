@@ -34,6 +34,7 @@ class Approving:
 
     def decide(self, decision: Decision) -> None:
         """Take an answer; the first one counts."""
+        # Two people may answer; the second answer may come when the call was made already.
         self._decisions.setdefault(decision.question, decision)
 
     def wants(self, effect: Effect) -> bool:
@@ -44,6 +45,7 @@ class Approving:
         approval = _approval_of(self._spec, effect)
         if approval is Approval.NEVER or self._moment.answers.effect is not None:
             return False
+        # A list in the job's state, so that checkpoints carry what was approved into the next run.
         known = self._moment.job.desk.approved
         return approval is Approval.ALWAYS or _digest(effect) not in known
 
@@ -85,6 +87,7 @@ class Approving:
             )
         decision = _fitting(decision, effect)
         once = _approval_of(self._spec, effect) is Approval.ONCE_PER_ARGS
+        # Other arguments than those asked for were approved for this one call alone.
         if decision.approved and decision.arguments is None and once:
             self._moment.job.desk.approved.append(_digest(effect))
         return decision

@@ -86,6 +86,7 @@ class BatchWorkflow(Ordered):
         self.paged: set[str] = set(carried.paged)
         """The jobs that wait or are open and came in a page: nothing is known of them after."""
         self.started: dict[str, str] = dict(carried.started)
+        # Asked and sorted, never gone through: a set's order would be another in a replay.
         self.open: set[str] = {one.job for one in carried.open}
         self.tasks: set[asyncio.Task[None]] = set()
         self.starting = 0
@@ -113,12 +114,14 @@ class BatchWorkflow(Ordered):
     @workflow.run
     async def run(self, order: BatchOrder) -> BatchState:
         """Start jobs as places become free, until none is waiting or open."""
+        # Temporal tells the ends of children to the run alone that started them.
         if self.open:
             self.soon(self.follow_carried())
         await workflow.wait_condition(lambda: self.submitted)
         while self.has_work() or await self.told_of_its_end():
             if self.is_full():
                 await self.go_on()
+            # A run that is to end begins nothing new: what is under way would never let it end.
             if not self.full:
                 self.finishing.begin()
             while self.may_start():
@@ -176,6 +179,7 @@ class BatchWorkflow(Ordered):
 
     def soon(self, work: Coroutine[Any, Any, None], *, whole: bool = False) -> None:
         """Have something done beside the loop; as a ``whole``, if the run may not end before."""
+        # Counted before the task runs: the loop looks at it before that.
         self.busy += whole
 
         async def done() -> None:
@@ -218,7 +222,10 @@ class BatchWorkflow(Ordered):
                 carried=BatchCarried(
                     concurrency=self.concurrency,
                     open=tuple(
-                        Followed(job=name, run=self.runs[name]) for name in sorted(self.open)
+                        # Sorted: a set's order is another in each process, and this goes into a
+                        # command.
+                        Followed(job=name, run=self.runs[name])
+                        for name in sorted(self.open)
                     ),
                     waiting=tuple(self.waiting),
                     again=self.again,
@@ -243,6 +250,7 @@ class BatchWorkflow(Ordered):
         """Start a job."""
         job = self.granting.with_slice(job).model_copy(update={"routes": self.routes})
         self.started[job.key.job] = job.definition
+        # At once, not when the child has started: the loop counts places before that task runs.
         self.open.add(job.key.job)
         self.soon(self.follow(job))
 
@@ -402,6 +410,7 @@ class BatchWorkflow(Ordered):
                 JobWorkflow.run,
                 job,
                 id=job_workflow_id(job.key),
+                # A batch that ends, or is ended from outside, takes none of its jobs with it.
                 parent_close_policy=ParentClosePolicy.ABANDON,
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                 task_timeout=TASK_LIMIT,
@@ -411,6 +420,7 @@ class BatchWorkflow(Ordered):
             started, self.starting = True, self.starting - 1
             self.children[name] = child
             self.runs[name] = child.first_execution_run_id or ""
+            # Withdrawn while its start was under way: there was no handle yet to cancel it by.
             if name in self.unwanted and not job.withdrawn:
                 child.cancel()
             outcome = await child
@@ -430,7 +440,7 @@ class BatchWorkflow(Ordered):
         asked = 0
         while left:
             asked += 1
-            found: FollowedEnds = await result_of(
+            followed: FollowedEnds = await result_of(
                 "follow_jobs",
                 FollowOrder(
                     batch=self.order.batch,
@@ -441,7 +451,7 @@ class BatchWorkflow(Ordered):
                 limit=FOLLOWED_FOR,
                 summary="the jobs of the run before",
             )
-            for one in found.ends:
+            for one in followed.ends:
                 del left[one.job]
                 status = JobStatus.CANCELLED if one.cancelled else JobStatus.FAILED
                 outcome = JobOutcome.model_validate(one.outcome) if one.outcome else None
@@ -452,7 +462,7 @@ class BatchWorkflow(Ordered):
 
     async def end_carried(self, name: str, outcome: JobOutcome) -> None:
         """End a job that has failed, and of which nothing is known here: the archive is asked."""
-        found: Definition = await result_of(
+        definition: Definition = await result_of(
             "definition_of_job",
             AgainOrder(key=outcome.key),
             Definition,
@@ -460,8 +470,8 @@ class BatchWorkflow(Ordered):
             summary=f"the definition of {name}",
         )
         job = None
-        if found.spec is not None:
-            spec = JobSpec.model_validate(found.spec)
+        if definition.spec is not None:
+            spec = JobSpec.model_validate(definition.spec)
             job = JobOrder(key=outcome.key, spec=spec, definition=self.started.get(name, ""))
         self.end(name, outcome.status, outcome, job)
 
@@ -474,6 +484,7 @@ class BatchWorkflow(Ordered):
         self.granting.ended(name, outcome)
         unwanted = name in self.unwanted
         self.unwanted.discard(name)
+        # A job that its client has begun anew is not retried on top of that.
         anew = self.again.pop(name, None)
         retried = (
             job
@@ -488,10 +499,14 @@ class BatchWorkflow(Ordered):
         self.told.append(BatchEnd(outcome=outcome, again=tried if retried is not None else 0))
         if retried is not None:
             self.tries[name] = tried
+            # ``workflow.uuid4`` is the same in each replay; an order's id is given once, so it is a
+            # new one.
             again = retried.model_copy(update={"id": workflow.uuid4().hex, "origin": None})
             self.waiting.appendleft(again)
             return
         self.finishing.ended(outcome)
+        # What came in a page is forgotten, or a batch of a hundred thousand jobs would not fit a
+        # payload.
         if name in self.paged:
             self.paged.discard(name)
             for known in (self.started, self.runs, self.tries):

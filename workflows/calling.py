@@ -66,6 +66,7 @@ async def call_within(activity: str, argument: Any, result: type[Result]) -> Res
         argument,
         result_type=result,
         start_to_close_timeout=READ_LIMIT,
+        # Beyond it a retry becomes a timer of the server, and the workflow task can end meanwhile.
         local_retry_threshold=LOCAL_LIMIT,
         retry_policy=PATIENT,
     )

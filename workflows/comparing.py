@@ -66,6 +66,7 @@ class Comparison:
         if record.execution is None and record.nodes is None:
             return
         self._add(compare_executions(turn, record.execution, now), restoring=restoring)
+        # Not compared yet: the record holds them as they were after the tick that is still to come.
         self.nodes, self.nodes_at_end, self.events = record.nodes, record.ended, record.events
 
     def context(
@@ -88,6 +89,8 @@ class Comparison:
         """
         expected, self.nodes = self.nodes, None
         events, self.events = self.events, None
+        # Taken out above in any case: nodes are compared at the tick after their statement or
+        # never.
         if expected is not None and self.nodes_at_end is at_end:
             of_nodes = compare_nodes(turn, expected, changed)
             self._add(of_nodes, restoring=restoring)

@@ -83,6 +83,7 @@ class Run:
 
     def is_full(self, task_timeout: timedelta) -> bool:
         """Whether the job should go on in another run."""
+        # A worker that has lost the job replays all these statements within one workflow task.
         used_up = self.statement_ms > task_timeout.total_seconds() * 1000 / REPLAY_SHARE
         return used_up or (self.asked_to_end and self.events - self.first_events > LEAST_EVENTS)
 
@@ -126,6 +127,7 @@ async def save(job: Job, key: JobKey, parent: StepRef) -> StepRef:
     It goes to the activity within the worker, so the history holds its address alone.
     """
     while True:
+        # A dump costs time and is large: in a replay the recorded address is all that is needed.
         state = None if workflow.unsafe.is_replaying() else checkpoint.dump(job)
         saved: Saved = await call_within(
             "save_checkpoint",
@@ -139,6 +141,7 @@ async def save(job: Job, key: JobKey, parent: StepRef) -> StepRef:
             ),
             Saved,
         )
+        # None: a replay that found no recorded result, and so had dumped nothing. Now it is live.
         if saved.checkpoint is not None:
             return saved.checkpoint
 
@@ -147,6 +150,7 @@ async def load(spec: JobSpec, ref: StepRef) -> Job:
     """The job of a checkpoint."""
     data: list[bytes] = []
     parts = 1
+    # In parts, since a payload above 2 MiB would fail the workflow task for ever.
     while len(data) < parts:
         part: CheckpointPart = await result_of(
             "load_checkpoint",
@@ -155,6 +159,7 @@ async def load(spec: JobSpec, ref: StepRef) -> Job:
             id=f"checkpoint-{len(data)}",
             summary="load the checkpoint",
         )
+        # Checked before the state is loaded: one of another interpreter cannot be.
         check_interpreter(part.interpreter)
         check_build(part.build, part.replay_version)
         parts = part.parts

@@ -57,12 +57,12 @@ def _misfit(function: Callable[..., Any], values: Sequence[Any]) -> str | None:
     None if nothing is.
     """
     try:
-        given = inspect.signature(function).bind(*values).arguments
+        arguments = inspect.signature(function).bind(*values).arguments
     except TypeError as error:
         return str(error)
     # The SDK binds a handler to its workflow by a partial.
     wanted = get_type_hints(getattr(function, "func", function))
-    for name, value in given.items():
+    for name, value in arguments.items():
         if name in wanted and not isinstance(value, wanted[name]):
             return f"{name} is no {wanted[name].__name__}"
     return None

@@ -198,17 +198,18 @@ class Effects:
         held, writable = self._held(), self.spec.writable
         if held is None or writable is None:
             raise RuntimeError("a job without a workspace of its own cannot change it")
-        given = request.arguments
+        arguments = request.arguments
         tool = None
         if request.operation == TOOL:
-            tool = self._tool_request(request.path, given["args"], given["kwargs"], place)
-            given = {}
+            tool = self._tool_request(request.path, arguments["args"], arguments["kwargs"], place)
+            # The tool's own request has them: in both they would be in the history twice.
+            arguments = {}
         change = WorkspaceChange(
             tool=tool,
             held=held,
             writable=writable,
             operation=request.operation,
-            arguments=given,
+            arguments=arguments,
             redact=self.spec.redact,
             **place,
         )
@@ -328,7 +329,7 @@ class Effects:
 
     def _servers(self, requests: tuple[ReadRequest, ...]) -> tuple[ServerSpec, ...]:
         """The MCP servers whose resources are read; all, if one is named that the job has not."""
-        named = {found for request in requests if (found := server_in(request.path)) is not None}
+        named = {name for request in requests if (name := server_in(request.path)) is not None}
         servers = tuple(server for server in self.spec.mcp if server.name in named)
         return servers if len(servers) == len(named) else self.spec.mcp
 

@@ -26,6 +26,8 @@ def failed_in(error: BaseException) -> Failed:
     while cause is not None:
         if isinstance(cause, ApplicationError) and cause.details:
             try:
+                # Details are whatever an activity of some release put there: what does not fit says
+                # nothing.
                 return Failed.model_validate(cause.details[0])
             except ValidationError:
                 return Failed()

@@ -141,6 +141,7 @@ class Finishing:
         order = self.order
         if order is None:
             return
+        # Before the wait: activity ids have the number, and several ends are told at a time.
         self._number += 1
         if self._deaf:
             brief = min(order.timeout, BRIEF_SECONDS)
@@ -159,7 +160,7 @@ class Finishing:
             last=tries,
         )
         try:
-            found: FinishTold = await result_of(
+            answer: FinishTold = await result_of(
                 "tell_finish",
                 notice,
                 FinishTold,
@@ -173,8 +174,9 @@ class Finishing:
                 ),
             )
         except ActivityError as error:
+            # A cancel is the batch's, not the receiver's silence.
             if is_cancelled_exception(error):
                 raise
             self._deaf = True
         else:
-            self._deaf = not found.heard
+            self._deaf = not answer.heard

@@ -54,6 +54,7 @@ class Granting:
         self._purse.budget, self._purse.places = amount, places
         if budget.wall_seconds is not None:
             self._until = datetime.fromtimestamp(self._began + budget.wall_seconds, UTC).isoformat()
+        # What others left, or a larger budget, may be what some job is waiting for.
         self._answer()
 
     def may_start(self, *, others: bool) -> bool:
@@ -102,5 +103,6 @@ class Granting:
     async def _tell(self, key: JobKey, granted: Granted) -> None:
         """Tell a job; what is granted to one that has ended comes back with its end."""
         job = workflow.get_external_workflow_handle(job_workflow_id(key))
+        # The job may have ended meanwhile.
         with contextlib.suppress(FailureError):
             await job.signal("grant", granted)

@@ -112,6 +112,8 @@ class JobWorkflow(Ordered):
             self.moment, self.effects, self.preparing, self.sub_jobs, self.go_on_if_full
         )
         self.pausing = Pausing(order, self.moment)
+        # In this order, which decides what a look at several arrivals comes to: a replay has the
+        # same.
         self.moment.looking += [
             lambda: self.this_run.look(workflow.info()),
             self.preparing.look,
@@ -146,12 +148,15 @@ class JobWorkflow(Ordered):
             await self.check(stop)
         except (ActivityError, JobFailed, BudgetSpent, asyncio.CancelledError) as error:
             stop = self.stopped_by(error)
+        # Shielded: a cancel that comes now must not keep the chain from being closed.
         return await asyncio.shield(self.end(stop))
 
     @workflow.signal
     def message(self, note: Note) -> None:
         """A user's message; the model sees it at its next turn."""
         if self.is_new(note):
+            # Only kept: a signal may come in the midst of a turn, which looks at it after its next
+            # wait.
             self.moment.arrived.append(note.text)
 
     @workflow.signal
@@ -231,6 +236,7 @@ class JobWorkflow(Ordered):
             if not continued:
                 # A fork is a job of its own: its time runs from its own start.
                 self.job.ledger.started, self.job.ledger.worked = workflow.time(), 0.0
+        # After the state is loaded: it has the ledger that the order's grants go to.
         self.slices.begin()
         self.sub_jobs.begin()
         self.replaying.begin(origin)
@@ -252,10 +258,13 @@ class JobWorkflow(Ordered):
             summary="archive the definition",
         )
         began: JobBegan = await self.moment.after(begun, lambda began: began.worked)
+        # The recorded answer, not this process's own: so a worker with another build refuses the
+        # replay.
         check_interpreter(began.interpreter)
         check_build(began.build, began.replay_version)
         self.visible.began(searchable=began.searchable)
         if origin is None or origin.checkpoint is None:
+            # Before the workspace is opened: the job is made anew with what they offer.
             await self.ask_servers()
             self.job.places.prices = began.prices
             await self.open_workspace()
@@ -321,6 +330,7 @@ class JobWorkflow(Ordered):
         doubted: ActivityError | None = None
         while True:
             try:
+                # Inside the loop: after a refusal the prompt is another one.
                 prompt = await self.project()
             except JobFailed:
                 if doubted is not None:
@@ -336,6 +346,7 @@ class JobWorkflow(Ordered):
             try:
                 reply = await self.ask_model(call, prompt.suffix)
             except ActivityError as error:
+                # First, whatever comes of it: those attempts were paid for.
                 self.job.ledger.add_failed(failed_in(error))
                 cause = error.cause
                 if await self.granted_more(error):
@@ -347,6 +358,8 @@ class JobWorkflow(Ordered):
                     doubted = error
                     continue
                 raise
+            # Only now: the step holds the divergences that the call carried, not one that was never
+            # made.
             self.replaying.archived()
             return self.called(prompt, reply)
 
@@ -362,7 +375,7 @@ class JobWorkflow(Ordered):
             condensations=prompt.condensations,
             events=prompt.events,
             interim=prompt.interim,
-            given=self.moment.answers.given,
+            given=self.moment.answers.reply_from,
             moved=prompt.moved,
             booked=self.job.ledger.failed,
             accepted=accepted,
@@ -417,6 +430,7 @@ class JobWorkflow(Ordered):
 
     def called(self, prompt: Prompt, reply: TurnReply) -> TurnReply:
         """Take the reply, and its step as the one that the next follows."""
+        # The chain's head, which the next call and the end name as their parent.
         self.moment.parent = reply.step
         self.job.called(prompt, reply)
         if (restored := self.moment.answers.shown) is not None:
@@ -483,6 +497,7 @@ class JobWorkflow(Ordered):
                 made, worked_for, lambda error: failed_in(error).seconds
             )
         except ActivityError as error:
+            # A cancelled job's summary is no failure to go on from.
             if is_cancelled_exception(error):
                 raise
             self.job.summarised(cause_of(error), failed=failed_in(error))
@@ -524,6 +539,8 @@ class JobWorkflow(Ordered):
         Live: run, then record its verdict. Replaying: read the recorded verdict first, and obey it.
         """
         while True:
+            # A reset in mid-statement goes back to a verdict's workflow task: the gate stands
+            # before each.
             await self.replaying.gate()
             stretch: Stretch | None = None
             made: Verdict | None = None
@@ -535,6 +552,8 @@ class JobWorkflow(Ordered):
             verdict = await workflow.execute_local_activity(
                 record_verdict, made, start_to_close_timeout=LOCAL_LIMIT
             )
+            # A replay found no recorded verdict and had run nothing: it is live from here on, so
+            # once more.
             if verdict is None:
                 continue
             if verdict.status is VerdictStatus.OK and stretch is None:
@@ -606,11 +625,13 @@ class JobWorkflow(Ordered):
     async def go_on_in_another_run(self, parent: StepRef) -> None:
         """Continue as new."""
         saved = await save(self.job, self.order.key, parent)
+        # Handlers that are under way would be lost with the run.
         await workflow.wait_condition(workflow.all_handlers_finished)
         origin = Origin(
             checkpoint=saved,
             parent=parent,
             seed=self.seed,
+            # Also what no look has seen: the next run has no other way to hear of it.
             inbox=(*self.moment.inbox, *self.moment.arrived),
             heard=tuple(self.heard),
             condense=self.moment.condense_asked or self.moment.condense_arrived,
@@ -669,6 +690,7 @@ class JobWorkflow(Ordered):
     async def end(self, stop: Stop) -> JobOutcome:
         """Close the archive's chain and report."""
         self.phase = Phase.ENDING
+        # Before the end is archived: what they spent stands in it.
         await self.sub_jobs.end_all()
         job = self.job
         execution, nodes = job.closing()
@@ -714,6 +736,7 @@ class JobWorkflow(Ordered):
             cause=(stop.cause or Cause.ERROR) if stop.status is JobStatus.FAILED else "",
             lent=self.sub_jobs.spent,
         )
+        # Last, so that the parent hears of an end that is in the archive.
         await self.sub_jobs.tell_parent(outcome)
         return outcome
 

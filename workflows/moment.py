@@ -65,6 +65,7 @@ class Moment:
         try:
             result = await wait
         except ActivityError as error:
+            # Without it nothing is looked at: the error ends the turn, and the next wait will look.
             if failed is not None:
                 self._look(failed(error))
             raise
@@ -106,6 +107,8 @@ class Moment:
     def _look(self, worked: float | None) -> None:
         gap, self.now = workflow.time() - self.now, workflow.time()
         if gap > 0:
+            # An activity measures by its own host's clock, so what it says is bounded by the gap
+            # that the server saw.
             worked = gap if worked is None else min(gap, max(worked, 0.0))
             self.job.ledger.work(worked)
             self.idle = gap - worked

@@ -43,20 +43,21 @@ class Pages:
     async def next(self) -> list[JobOrder]:
         """The jobs of the next page that have not begun. The page is left until they are here."""
         page = self.left[0]
-        found = await self._ask(PageOrder(batch=self._batch, pages=(page,)), "the next jobs")
+        jobs = await self._ask(PageOrder(batch=self._batch, pages=(page,)), "the next jobs")
         # A submission may have put others before it meanwhile.
         self.left.remove(page)
-        return [job for job in found if job.key.job not in self.gone]
+        return [job for job in jobs if job.key.job not in self.gone]
 
     async def withdrawn(self, name: str) -> JobOrder | None:
         """The job of that name, which is none of the next ones any more; None if there is none."""
         order = PageOrder(batch=self._batch, pages=tuple(self.left), job=name)
+        # Before the wait: the page may be read meanwhile by the loop.
         self.gone.add(name)
         return next(iter(await self._ask(order, f"the job {name}")), None)
 
     async def _ask(self, order: PageOrder, what: str) -> list[JobOrder]:
         self._calls += 1
-        found: PageJobs = await result_of(
+        page: PageJobs = await result_of(
             "read_batch_page", order, PageJobs, id=f"page-{self._calls}", summary=what
         )
-        return [JobOrder.model_validate(one) for one in found.orders]
+        return [JobOrder.model_validate(one) for one in page.orders]

@@ -41,6 +41,8 @@ class Preparing:
         """The first part of a tick: what is ready, or what was when the record was made that is
         followed.
         """
+        # Where the record answers, what was ready then is applied, whatever has ended here
+        # meanwhile.
         job, answers = self._moment.job, self._moment.answers
         if answers.effect is None or answers.interim is None:
             job.apply_payloads(now)
@@ -56,6 +58,7 @@ class Preparing:
 
         Whether that waited for local activities; see ``Moment``.
         """
+        # A record answers what was prepared too: nothing is to be read, or paid for, again.
         if self._moment.answers.effect is not None:
             return False
         job, waited = self._moment.job, False
@@ -93,6 +96,8 @@ class Preparing:
             self._handles.pop(payload_id).cancel()
 
     def _ended(self, preparation: Preparation, task: asyncio.Task[ReadBatchResult]) -> None:
+        # One that ``look`` or ``stop`` took out was cancelled there: its result is no longer
+        # wanted.
         if self._handles.pop(preparation.payload_id, None) is None or task.cancelled():
             return
         error = task.exception()

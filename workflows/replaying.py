@@ -18,11 +18,11 @@ with workflow.unsafe.imports_passed_through():
         Claim,
         ClaimQuestion,
         EffectName,
-        Given,
         RecordedQuestion,
         RecordedTurn,
         ReplayMode,
         ReplayOrder,
+        ReplySource,
     )
     from runtime.base.values import JobKey
     from runtime.job.stops import JobStatus, Stop
@@ -96,6 +96,7 @@ class Replaying:
         if claim.execution is not None:
             self._redone = (turn, claim.execution)
         if claim.replay is not None:
+            # What an earlier replay had found is of another record.
             self._comparison.forget()
             moment.answers = Live()
             self._told = False
@@ -141,6 +142,8 @@ class Replaying:
             # not begin with.
             for text in without(record.messages, self._moment.heard):
                 self._hear(text)
+            # Asking was an activity, so the run may have been reset to after it: then there are
+            # other orders.
             await self.gate()
         order = self.order
         if (
@@ -149,6 +152,8 @@ class Replaying:
             and self._starts_at(job.turn)
             and not self._told
         ):
+            # Once: a prompt is made again after a refusal, and then the message stands in the log
+            # already.
             self._told = True
             self._hear(order.message)
         self._order_of_the_call()
@@ -229,7 +234,7 @@ class Replaying:
             return
         answers.model = order.model
         if order.statement is not None and turn == order.start:
-            answers.given = Given(statement=order.statement)
+            answers.reply_from = ReplySource(statement=order.statement)
 
     def _follows(self, turn: int) -> bool:
         order = self.order

@@ -57,6 +57,7 @@ class Routing:
 
     def _by(self, queue: str | None) -> dict[str, Any]:
         routes = self._order.routes
+        # Nothing at all rather than a default: histories of before have no queue and no priority.
         if queue is None or routes is None:
             return {}
         key = fairness_key(self._order.key.batch)

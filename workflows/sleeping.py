@@ -52,6 +52,7 @@ class Asleep:
             now = moment.now
             if moment.inbox:
                 sleeping.wake("a message", now)
+            # ``ended`` has woken the job: the loop's head sees that there is no alarm any more.
             elif sleeping.ended(job.graph, self._sub_jobs.heard_of, now):
                 continue
             elif (stop := job.stop(now)) is not None:
@@ -86,6 +87,7 @@ class Asleep:
 
         It is the job's, no more than it asked for.
         """
+        # A timer of no time fires at once, and the loop would never wait for an event.
         seconds = max(seconds, 0.001)
         await self._moment.after(self._arrival(seconds), lambda _: seconds)
 
@@ -107,6 +109,7 @@ class Asleep:
         A ``repeated`` one is of a sleep that is followed in a record.
         """
         job, sleeping = self._moment.job, self._moment.job.sleeping
+        # A look that nobody would see the result of is not made.
         if not repeated and sleeping.is_over(job.graph, at):
             return
         await self._preparing.apply(at)

@@ -53,6 +53,7 @@ class Slices:
     @property
     def carried(self) -> dict[str, Any]:
         """What the order of the run that goes on says."""
+        # Once more: an answer that came since the last look would be lost with the run.
         self.look()
         return {"granted": self._ledger.granted, "refused": self._ledger.refused}
 
@@ -82,6 +83,7 @@ class Slices:
         ask = Ask(job=self._order.key.job, wanted=wanted, waits=waits)
         try:
             await self._moment.after(batch.signal("ask", ask), lambda _: 0.0)
+        # The batch has ended, or never was: then what the job has must do.
         except FailureError:
             self.arrived.append(Granted(reason=GONE))
 
@@ -89,6 +91,7 @@ class Slices:
         """Wait for an answer, no longer than the job may last."""
         with contextlib.suppress(asyncio.TimeoutError):
             await workflow.wait_condition(
+                # ``_asked`` falls where a look took the answer while the signal was sent.
                 lambda: bool(self.arrived) or not self._asked,
                 timeout=self._moment.until_deadline(),
                 timeout_summary="waiting for a slice of the batch's budget",

@@ -88,7 +88,7 @@ class SubJobs:
             until=moment.until_deadline(),
             summary=f"how {len(left)} sub-jobs stand",
         )
-        self.inbox += (await moment.after(asked, lambda found: found.worked)).ends
+        self.inbox += (await moment.after(asked, lambda ends: ends.worked)).ends
 
     def take(self) -> Sequence[SubJobEnd]:
         """The ends with which a turn begins."""
@@ -134,6 +134,7 @@ class SubJobs:
     async def _refused(self, lent: Amount, turn: int) -> str:
         """Why the batch's budget has nothing for it; waits until it has, if it will have."""
         ledger = self._moment.job.ledger
+        # What a record answers was granted then.
         if ledger.granted is None or ledger.repeats:
             return ""
         await self._slices.granted(turn, lent)
@@ -161,6 +162,7 @@ class SubJobs:
         below = spawn.model_copy(update={"depth": spawn.depth - 1}) if spawn.depth > 1 else None
         workspace = own.workspace
         if own.writable is not None and turn > 1:
+            # The version before this statement: the one after it is known only when it has ended.
             workspace = f"holdfast://{self._order.key}@{turn - 1}"
         changed: dict[str, Any] = {
             "id": child.job,
@@ -177,6 +179,7 @@ class SubJobs:
                     None if deadline is None else datetime.fromtimestamp(deadline, UTC).isoformat()
                 ),
             ),
+            # A sub-job is not begun anew by itself: no batch holds it.
             "retry": own.retry.model_copy(update={"times": Retry().times}),
             "check": None,
             "spawn": below,

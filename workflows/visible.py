@@ -82,5 +82,6 @@ def line_of(text: str) -> str:
     characters.
     """
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    # Cut before it is masked too: what masking costs goes by the length.
     told = one_line(without_keys(line[: 40 * LINE_CHARS]))
     return told if len(told) <= LINE_CHARS else f"{told[: LINE_CHARS - 1]}…"

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 MASK = "[masked]"
 
+# An allow-list, since a provider's next secret header has a name that no deny-list knows.
 _HEADERS = frozenset(
     [
         "accept",
@@ -82,6 +83,8 @@ def clean_model(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _clean(name: str, value: Any) -> Any:
     if name.lower().endswith("headers") and isinstance(value, Mapping):
+        # Header maps in a model's options carry credentials of every name, as ``extra_headers``
+        # does.
         return allowed_headers({str(n): str(v) for n, v in value.items()})
     if isinstance(value, Mapping):
         return clean_model(value)

@@ -87,6 +87,8 @@ def _with_earlier(archive: JobArchive, runs: list[RunAnchors]) -> list[RunAnchor
             earlier = next(
                 (one for one in by_run.values() if one.head == head and not one.anchored), None
             )
+            # A start that names another digest than the head has now vouches for an object that is
+            # gone.
             if earlier is None or _digest_at(archive, head) != digest:
                 continue
             detail = f"the record of run {later.run}, which is anchored, names its head"
@@ -121,11 +123,12 @@ def _heads(archive: JobArchive) -> Iterator[str]:
     """
     heads: dict[str, str] = {}
     for key in archive.store.list(f"{archive.prefix}/turns/"):
-        found = keys.parse_turn_key(key)
-        if found is not None and found.kind == "step":
-            heads[found.run] = key
+        place = keys.parse_turn_key(key)
+        if place is not None and place.kind == "step":
+            heads[place.run] = key
     for key in archive.store.list(f"{archive.prefix}/ends/"):
         heads[key.rpartition("/")[2]] = key
+    # Ends were listed after steps on purpose: a run's end takes the place of its last step.
     yield from (heads[run] for run in sorted(heads) if not keys.is_side_run(unquote(run)))
 
 
@@ -136,14 +139,14 @@ def _of_run(
     witnesses: Sequence[StepRef],
     kept: Sequence[StepRef],
 ) -> RunAnchors:
-    found = keys.parse_turn_key(head)
-    run = found.run if found else head.rpartition("/")[2]
+    step = keys.parse_turn_key(head)
+    run = step.run if step else head.rpartition("/")[2]
     try:
-        archived = unseal(head, archive.store.get(head), "step" if found else "end")
+        archived = unseal(head, archive.store.get(head), "step" if step else "end")
         turn = int(archived.header["turn"])
     except (ObjectCorrupt, ObjectMissing, KeyError, TypeError, ValueError):
         return RunAnchors(
-            run=unquote(run), head=head, turn=found.turn if found else 0, ended=found is None
+            run=unquote(run), head=head, turn=step.turn if step else 0, ended=step is None
         )
     anchors = [
         *_history(archived, run, witnesses),
@@ -164,7 +167,7 @@ def _of_run(
         run=unquote(run),
         head=head,
         turn=turn,
-        ended=found is None,
+        ended=step is None,
         anchors=tuple(anchors),
         untrusted=untrusted,
     )
@@ -193,6 +196,7 @@ def _kept(head: ArchivedObject, kept: Sequence[StepRef]) -> Iterator[Anchor]:
 def _lock(archive: JobArchive, head: ArchivedObject) -> Iterator[Anchor]:
     if isinstance(archive.store, RetainingStore):
         until = archive.store.retained_until(head.key)
+        # A lock that ran out vouches for nothing: the object may have been replaced since.
         if until is not None and until > datetime.now(UTC):
             yield Anchor(
                 kind=AnchorKind.OBJECT_LOCK, whole=True, detail=f"until {until.isoformat()}"

@@ -30,8 +30,9 @@ def waiting_question(archive: JobArchive) -> Waiting | None:
     if not runs or archive.end(runs[-1]) is not None:
         return None
     listed = archive.store.list(keys.run_prefix(archive.prefix, runs[-1]))
-    found = [place for key in listed if (place := keys.parse_turn_key(key)) is not None]
-    effects = {(place.turn, place.number) for place in found if place.kind == "effect"}
+    places = [place for key in listed if (place := keys.parse_turn_key(key)) is not None]
+    effects = {(place.turn, place.number) for place in places if place.kind == "effect"}
+    # The newest first: a statement asks one question at a time, so only the last may be open.
     for turn, number in sorted(effects, reverse=True):
         if not QUESTIONS <= number < DECISIONS:
             continue

@@ -116,10 +116,11 @@ def left_where(
             if before is not None and line not in standing.texts:
                 segment = segment_of(line, before.attempt)
                 source = (segment.kind, segment.origin)
+                # What comes back and goes again is told of its last going, in the order of that.
                 went.pop(source, None)
                 if holds(segment):
                     place = change.start + number
-                    found = Left(
+                    leaving = Left(
                         segment,
                         since[line],
                         before.turn,
@@ -128,10 +129,10 @@ def left_where(
                         change.turn,
                         change.attempt,
                     )
-                    went[source] = line, found
+                    went[source] = line, leaving
         before = change
     check_reached(archive, run, turn, before)
-    gone = tuple(found for line, found in went.values() if line not in standing.texts)
+    gone = tuple(leaving for line, leaving in went.values() if line not in standing.texts)
     key = before.attempt if before is not None else ""
     still = tuple(one for one in blame_of(standing, key) if holds(one.segment))
     sources = {(one.segment.kind, one.segment.origin) for one in still}

@@ -86,7 +86,7 @@ class RecentOfJobs(Generic[V]):
 class Caches:
     """Immutable things by their keys: objects never change, so nothing here can be out of date.
 
-    ``named`` are side runs' records that a step of theirs names, and the starts of those that are
+    ``named`` are side runs' objects that a step of theirs names, and the starts of those that are
     done.
     """
 
@@ -101,6 +101,7 @@ class Caches:
         self.named: set[str] = set()
 
 
+# By the store, weakly: a test or a command that opens a store of its own leaves nothing here.
 _all: WeakKeyDictionary[Any, Caches] = WeakKeyDictionary()
 _all_lock = Lock()
 

@@ -26,9 +26,9 @@ def all_jobs(store: ObjectStore, batch: str | None = None) -> list[JobKey]:
     # Some stores keep a folder of which all objects were removed.
     gone = {*deleted_jobs(store, batch)}
     return sorted(
-        found
-        for found in _listed(store, batches)
-        if found not in gone or any(store.list(f"{keys.job_prefix(found.batch, found.job)}/"))
+        job
+        for job in _listed(store, batches)
+        if job not in gone or any(store.list(f"{keys.job_prefix(job.batch, job.job)}/"))
     )
 
 
@@ -41,34 +41,34 @@ def _listed(store: ObjectStore, batches: Iterable[str]) -> Iterator[JobKey]:
     )
 
 
-def find_job(store: ObjectStore, given: str) -> JobKey:
-    """The job that ``given`` names: ``BATCH/ID``, a unique prefix of that or of the id alone, or
+def find_job(store: ObjectStore, named: str) -> JobKey:
+    """The job that ``named`` names: ``BATCH/ID``, a unique prefix of that or of the id alone, or
     ``last``.
 
     Raises:
         NotFound: if no job, or more than one, is so named.
     """
     jobs = all_jobs(store)
-    if given == LAST:
+    if named == LAST:
         return _newest(store, jobs)
-    exact = [name for name in jobs if given in (str(name), name.job)]
+    exact = [name for name in jobs if named in (str(name), name.job)]
     matching = exact or [
-        name for name in jobs if str(name).startswith(given) or name.job.startswith(given)
+        name for name in jobs if str(name).startswith(named) or name.job.startswith(named)
     ]
-    if not matching or not given:
-        name, at, turn = given.rpartition("@")
+    if not matching or not named:
+        name, at, turn = named.rpartition("@")
         if at and turn.isdigit() and any(name in (str(job), job.job) for job in jobs):
             raise NotFound(
-                f"no job is called {given!r}: this takes a job without a turn, as in {name!r}"
+                f"no job is called {named!r}: this takes a job without a turn, as in {name!r}"
             )
-        batch, _, job = given.partition("/")
+        batch, _, job = named.partition("/")
         if graves := tombstones_of(store, keys.job_prefix(batch, job)) if batch and job else []:
-            raise NotFound(f"{given} {graves[-1].told}")
-        raise NotFound(f"no job is called {given!r}: 'holdfast ls' lists the jobs")
+            raise NotFound(f"{named} {graves[-1].told}")
+        raise NotFound(f"no job is called {named!r}: 'holdfast ls' lists the jobs")
     if len(matching) == 1:
         return matching[0]
     listed = ", ".join(map(str, matching[:_SHOWN])) + (", …" if len(matching) > _SHOWN else "")
-    raise NotFound(f"{given!r} names more than one job: {listed}")
+    raise NotFound(f"{named!r} names more than one job: {listed}")
 
 
 def archive_id(store: ObjectStore) -> str:

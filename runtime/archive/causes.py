@@ -60,10 +60,10 @@ def _cause(archive: JobArchive, run: str, one: Left, forgot: Sequence[Forgetting
         return Cause(Why.TAIL, "the end of the prompt is written anew for every turn", instead)
     if one.segment.origin.startswith("node:"):
         instead = instead or next((s for s in layout if s.origin == one.segment.origin), None)
-        found = _of_node(archive, run, one, layout, instead)
+        cause = _of_node(archive, run, one, layout, instead)
         # A view that nobody closed goes with the statement that showed it.
         held = next((told for told in forgot if one.last < told.turn <= one.gone), None)
-        return _condensed(held, layout) if found.why is Why.UNKNOWN and held is not None else found
+        return _condensed(held, layout) if cause.why is Why.UNKNOWN and held is not None else cause
     if instead is not None:
         return Cause(Why.REWRITTEN, f"turn {one.gone} says something else there", instead)
     return Cause(Why.UNKNOWN, "no record says why")
@@ -72,19 +72,20 @@ def _cause(archive: JobArchive, run: str, one: Left, forgot: Sequence[Forgetting
 def _forgets(told: Forgetting, segment: Segment) -> bool:
     kind, _, name = segment.origin.partition(":")
     if kind == "event":
-        return name in told.record.forgotten
+        return name in told.condensation.forgotten
     # A reply is forgotten with its statement's events: as a whole, or not at all.
     return kind == "statement" and any(
-        turn_of(event) == int(name) for event in told.record.forgotten
+        turn_of(event) == int(name) for event in told.condensation.forgotten
     )
 
 
 def _condensed(told: Forgetting, layout: Sequence[Segment]) -> Cause:
     first, last = told.turns
-    record = told.record
+    condensation = told.condensation
     turns = f"turn {first}" if first == last else f"turns {first}-{last}"
-    stands = f"event:{record.stands_in}" if record.stands_in is not None else None
-    words = f"condensation {record.id} ({record.condenser}, {record.reason}) forgot {turns}"
+    stands = f"event:{condensation.stands_in}" if condensation.stands_in is not None else None
+    by = f"{condensation.condenser}, {condensation.reason}"
+    words = f"condensation {condensation.id} ({by}) forgot {turns}"
     instead = next((segment for segment in layout if segment.origin == stands), None)
     return Cause(Why.CONDENSATION, f"{words}; {stands or 'nothing'} stands in their place", instead)
 
@@ -136,21 +137,22 @@ def _groups_of(archive: JobArchive, run: str, turn: int, obj_id: str) -> dict[st
     out.
     """
     nodes = _nodes(archive, run, turn).items()
-    found = [obj_id]
-    for member in found:
-        found += [
+    outward = [obj_id]
+    # The list grows while it is gone through, so groups of groups are reached in their turn.
+    for member in outward:
+        outward += [
             group
-            for group, record in nodes
-            if member in record.get("members", ()) and group not in found
+            for group, state in nodes
+            if member in state.get("members", ()) and group not in outward
         ]
-    return dict.fromkeys(f"node:{group}" for group in found[1:])
+    return dict.fromkeys(f"node:{group}" for group in outward[1:])
 
 
 _BOOKKEEPING = frozenset({"digest", "dirty"})
 
 
 def _differing(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
-    """The fields of a node's record that changed: ``lod 0 -> 1, tokens 800 -> 300``."""
+    """The fields of a node's state that changed: ``lod 0 -> 1, tokens 800 -> 300``."""
     if before is None or after is None:
         return ""
     names = [name for name in after if name not in _BOOKKEEPING and before.get(name) != after[name]]

@@ -160,22 +160,22 @@ def attempts_shown(
     """
     turns: dict[int, list[str]] = {}
     for key in archive.lineage.keys(run):
-        found = keys.parse_turn_key(key)
+        place = keys.parse_turn_key(key)
         if (
-            found is not None
-            and found.kind in {"attempt", "step"}
-            and (last is None or found.turn <= last)
+            place is not None
+            and place.kind in {"attempt", "step"}
+            and (last is None or place.turn <= last)
         ):
-            turns.setdefault(found.turn, []).append(key)
+            turns.setdefault(place.turn, []).append(key)
     for turn in range(min(turns, default=1), max(turns, default=0) + 1):
-        place = (
+        prefix = (
             archive.lineage.turn_prefix(run, turn)
             if turn not in turns
             else turns[turn][0].rpartition(".")[0] + "."
         )
         steps = [key for key in turns.get(turn, ()) if key.endswith(".step")]
         attempts = [key for key in turns.get(turn, ()) if not key.endswith(".step")]
-        key = f"{place}attempt-001" if not attempts else f"{place}step"
+        key = f"{prefix}attempt-001" if not attempts else f"{prefix}step"
         try:
             if not attempts:
                 raise ObjectMissing(f"{key} is not there")
@@ -224,11 +224,11 @@ class Standing:
 
     def source(self, line: bytes, key: str) -> tuple[str, str]:
         """The kind and origin of a line of the layout of attempt ``key``."""
-        found = self._named.get(line)
-        if found is None:
+        source = self._named.get(line)
+        if source is None:
             fields = fields_of(line, key)
-            found = self._named[line] = (str(fields["kind"]), str(fields["origin"]))
-        return found
+            source = self._named[line] = (str(fields["kind"]), str(fields["origin"]))
+        return source
 
 
 def fields_of(line: bytes, key: str) -> Mapping[str, Any]:

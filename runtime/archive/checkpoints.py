@@ -65,6 +65,7 @@ def write_checkpoint(
     key = keys.checkpoint_key(archive.prefix, run, turn)
     try:
         frame, name = compress(text, archive.layout_document(parent)), _AGAINST_LAYOUT
+    # The dictionary only saves room: a layout that cannot be read must cost no checkpoint.
     except (ObjectCorrupt, ObjectMissing):
         frame, name = compress(text), _WHOLE
     _, archived = archive.objects.put(key, form, (Part(name, frame, len(text)),))
@@ -128,8 +129,8 @@ def _keys_before(archive: JobArchive, run: str, turn: int) -> Iterator[str]:
             listed = [
                 key
                 for key in archive.store.list(f"{span.prefix}{hundred:05d}/")
-                if (found := keys.parse_turn_key(key)) is not None
-                and found.kind == "checkpoint"
-                and span.first <= found.turn <= newest
+                if (place := keys.parse_turn_key(key)) is not None
+                and place.kind == "checkpoint"
+                and span.first <= place.turn <= newest
             ]
             yield from reversed(listed)

@@ -159,6 +159,7 @@ def unseal(key: str, data: bytes, kind: str | None = None) -> ArchivedObject:
             kind).
     """
     body, trailer = memoryview(data)[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
+    # The digest first: of bytes that are not what was written, nothing else is worth saying.
     if len(data) < len(_MAGIC) + _DIGEST_BYTES or trailer != _trailer(key, body):
         raise ObjectCorrupt(f"{key}: its bytes do not have the digest that they carry")
     if bytes(body[: len(_MAGIC)]) != _MAGIC:

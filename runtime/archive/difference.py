@@ -17,6 +17,7 @@ _LEAST_COPY = 40
 the old.
 """
 _BREAK = re.compile(rb"\n|\\n|\{\"")
+# 64 KiB slices are compared at memcmp's speed; the stride shrinks only around the first difference.
 _STRIDE = 1 << 16
 
 
@@ -87,6 +88,7 @@ def _middle(
 ) -> list[Op]:
     places: dict[bytes, int] = {}
     for start, stop in _pieces(old, old_start, old_stop):
+        # The first place of equal pieces, so that the same inputs always give the same ops.
         places.setdefault(old[start:stop], start)
     ops: list[Op] = []
     done = new_start
@@ -118,5 +120,5 @@ def _middle(
 
 def _pieces(data: bytes, start: int, stop: int) -> list[tuple[int, int]]:
     """Stretches between breaks that are long enough to be worth looking up."""
-    cuts = [start, *(found.start() for found in _BREAK.finditer(data, start, stop)), stop]
+    cuts = [start, *(match.start() for match in _BREAK.finditer(data, start, stop)), stop]
     return [(a, b) for a, b in pairwise(cuts) if b - a >= _LEAST_COPY // 2]

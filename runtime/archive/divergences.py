@@ -14,6 +14,7 @@ from runtime.job.divergence import Divergence
 def replay_of(archive: JobArchive, run: str) -> Replay | None:
     """The replay that ``run`` is, or goes on with as another run of it; None if there was none."""
     claimed = {replay.run: replay for replay in replays(archive) if replay.run is not None}
+    # The newest claim wins: a replay of a replay is told of its own order.
     for span in reversed(archive.lineage.spans(run)):
         if run_of(span) in claimed:
             return claimed[run_of(span)]
@@ -27,10 +28,10 @@ def divergences(archive: JobArchive, run: str) -> list[Divergence]:
     order = replay_of(archive, run)
     start = int(order.order["start"]) if order is not None else 1
     return [
-        found
+        divergence
         for execution in _executions(archive, run, start)
-        for found in map(Divergence.model_validate, execution.get("divergences", ()))
-        if found.turn >= start
+        for divergence in map(Divergence.model_validate, execution.get("divergences", ()))
+        if divergence.turn >= start
     ]
 
 

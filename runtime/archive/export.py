@@ -67,13 +67,13 @@ class _Export:
     def lines(self) -> Iterator[dict[str, Any]]:
         archive, run, form = self.archive, self.run, self.form
         summaries = [call for call in side_calls(archive, run) if self.turns.hold(call.turn)]
-        found = readable(archive, run)
-        self.gaps += [gap for gap in found.gaps if gap.turn is None or self.turns.hold(gap.turn)]
+        held = readable(archive, run)
+        self.gaps += [gap for gap in held.gaps if gap.turn is None or self.turns.hold(gap.turn)]
         last: StepRef | None = None
         layouts = self._layouts()
         layout: tuple[Segment, ...] = ()
         at = 0
-        for step in found.steps:
+        for step in held.steps:
             last = step.ref
             if not self.turns.hold(step.turn):
                 continue
@@ -88,7 +88,7 @@ class _Export:
                 _steps(form, archive, run, step, layout if at == step.turn else ()), step
             )
         yield from self._damaged(None)
-        if found.steps and self.turns.last is not None and self.turns.last < found.steps[-1].turn:
+        if held.steps and self.turns.last is not None and self.turns.last < held.steps[-1].turn:
             return
         yield from _effects(archive, archive.naming.after(run, last)["effects"])
         for call in summaries:
@@ -98,8 +98,8 @@ class _Export:
             layout = archive.turn_layout(attempt.run, attempt.turn)
             fields = _attempt(form, archive, attempt.key, attempt.document())
             yield {"type": "attempt", **fields, **form.layout(layout)}
-        if found.end is not None:
-            yield {"type": "end", **found.end.document()}
+        if held.end is not None:
+            yield {"type": "end", **held.end.document()}
 
     def _layouts(self) -> Iterator[tuple[int, tuple[Segment, ...]]]:
         for turn, _, layout in prompts(self.archive, self.run, self.turns.last, self.gaps):

@@ -64,13 +64,13 @@ class FailureGroup:
 
 def ends_in_failure(archive: JobArchive) -> Iterator[Failing]:
     """How the job's newest run ended, if without success, or why nobody knows."""
-    found = standing_of(archive)
-    if found.status == DAMAGED:
-        reason = found.damaged[0] if found.damaged else "its end cannot be read"
-        yield _failing(found.key, 0, DAMAGED, reason)
-    elif found.status not in {OPEN, "succeeded"}:
-        turn = turn_of_error(found.reason) or found.turns
-        yield _failing(found.key, turn, found.status, found.reason or found.status)
+    standing = standing_of(archive)
+    if standing.status == DAMAGED:
+        reason = standing.damaged[0] if standing.damaged else "its end cannot be read"
+        yield _failing(standing.key, 0, DAMAGED, reason)
+    elif standing.status not in {OPEN, "succeeded"}:
+        turn = turn_of_error(standing.reason) or standing.turns
+        yield _failing(standing.key, turn, standing.status, standing.reason or standing.status)
 
 
 def failed_calls(archive: JobArchive) -> Iterator[Failing]:

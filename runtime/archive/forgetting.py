@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from runtime.archive.gaps import readable
 from runtime.archive.job import JobArchive
 from runtime.base.values import StepRef
-from runtime.job.condensed import CondensationRecord
+from runtime.job.condensed import CondensationOutcome
 from runtime.projection.segments import Segment, SegmentKind
 
 
@@ -25,7 +25,7 @@ class Forgetting:
     """
 
     turn: int
-    record: CondensationRecord
+    condensation: CondensationOutcome
     parent: StepRef | None
     turns: tuple[int, int]
 
@@ -45,14 +45,16 @@ def forgettings(archive: JobArchive, run: str) -> Iterator[Forgetting]:
     they can be read.
     """
     spans: dict[str, tuple[int, int]] = {}
-    found = readable(archive, run)
-    for holder in (*found.steps, *(() if found.end is None else (found.end,))):
-        for record in holder.condensations:
-            inner = [spans.get(event_id, (turn_of(event_id),) * 2) for event_id in record.forgotten]
+    held = readable(archive, run)
+    for holder in (*held.steps, *(() if held.end is None else (held.end,))):
+        for condensation in holder.condensations:
+            inner = [
+                spans.get(event_id, (turn_of(event_id),) * 2) for event_id in condensation.forgotten
+            ]
             turns = min(first for first, _ in inner), max(last for _, last in inner)
-            if record.stands_in is not None:
-                spans[record.stands_in] = turns
-            yield Forgetting(turn_of(record.id), record, holder.parent, turns)
+            if condensation.stands_in is not None:
+                spans[condensation.stands_in] = turns
+            yield Forgetting(turn_of(condensation.id), condensation, holder.parent, turns)
 
 
 def turn_of(event_id: str) -> int:
@@ -77,7 +79,7 @@ def forgotten_segments(archive: JobArchive, run: str, forgetting: Forgetting) ->
             event_id,
             own.get(f"event:{event_id}") or replies.pop(f"statement:{turn_of(event_id)}", None),
         )
-        for event_id in forgetting.record.forgotten
+        for event_id in forgetting.condensation.forgotten
     )
 
 
@@ -85,14 +87,15 @@ def standing_text(archive: JobArchive, run: str, forgetting: Forgetting) -> str 
     """What stands in place of the forgotten events; None if nothing does, or no prompt was made
     with it.
     """
-    record = forgetting.record
-    if record.stands_in is None:
+    condensation = forgetting.condensation
+    if condensation.stands_in is None:
         return None
     step = archive.find_step(run, forgetting.turn)
     layout: Sequence[Segment] = archive.layout(step.ref) if step is not None else ()
     shown = next(
-        (segment.text for segment in layout if segment.origin == f"event:{record.stands_in}"), None
+        (segment.text for segment in layout if segment.origin == f"event:{condensation.stands_in}"),
+        None,
     )
-    if shown is not None or record.summary is None:
+    if shown is not None or condensation.summary is None:
         return shown
-    return archive.step(record.summary).reply.text.strip()
+    return archive.step(condensation.summary).reply.text.strip()

@@ -54,6 +54,7 @@ def decompress(frame: bytes | memoryview, dictionary: bytes = b"") -> bytes:
 
 @lru_cache(maxsize=4)
 def _raw(dictionary: bytes) -> zstandard.ZstdCompressionDict | None:
+    # zstd takes no raw dictionary of fewer than 8 bytes; both sides leave it out alike.
     if len(dictionary) < _LEAST_DICTIONARY:
         return None
     return zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT)

@@ -70,22 +70,22 @@ def readable(archive: JobReader, run: str) -> Readable:
             turns are the run's.
         ArchiveError: if the store cannot be read.
     """
-    found = Readable()
+    reading = Readable()
     end_key = keys.end_key(archive.prefix, run)
     try:
-        found.end = archive.end(run)
+        reading.end = archive.end(run)
     except ObjectCorrupt as error:
-        found.gaps.append(gap_of(error, end_key))
-    for turn, key, there in _steps(archive, run, found.end):
+        reading.gaps.append(gap_of(error, end_key))
+    for turn, key, there in _steps(archive, run, reading.end):
         if not there:
-            found.gaps.append(Gap(turn, key, "is not there"))
+            reading.gaps.append(Gap(turn, key, "is not there"))
             continue
         try:
-            found.steps.append(archive.step_at(key))
+            reading.steps.append(archive.step_at(key))
         except UNREADABLE as error:
-            found.gaps.append(gap_of(error, key, turn))
-    found.gaps.sort(key=lambda gap: (gap.turn is None, gap.turn or 0))
-    return found
+            reading.gaps.append(gap_of(error, key, turn))
+    reading.gaps.sort(key=lambda gap: (gap.turn is None, gap.turn or 0))
+    return reading
 
 
 def _steps(archive: JobReader, run: str, end: End | None) -> Iterator[tuple[int, str, bool]]:
@@ -103,9 +103,10 @@ def _steps(archive: JobReader, run: str, end: End | None) -> Iterator[tuple[int,
         keys.parse_turn_key(end.parent.key) if end is not None and end.parent is not None else None
     )
     answered = [turn for turn, key in turns.items() if key is not None]
+    # The last attempt may be in flight and owes no step; one before it must have been answered.
     stop = max([*answered, *([last.turn] if last is not None else []), max(turns, default=1) - 1])
     start = spans[0].first or min(turns, default=1)
     for turn in range(start, stop + 1):
         of = next((span for span in spans if span.holds(turn)), spans[-1])
-        found = turns.get(turn)
-        yield turn, found or keys.step_key_in(of.prefix, turn), found is not None
+        step = turns.get(turn)
+        yield turn, step or keys.step_key_in(of.prefix, turn), step is not None

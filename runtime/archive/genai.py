@@ -23,6 +23,7 @@ from runtime.archive.prompts import prompts
 from runtime.projection.segments import Role, Segment
 
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.38.0"
+# The numbers of OTLP's SpanKind and StatusCode.
 _INTERNAL, _CLIENT = 1, 3
 _ERROR = 2
 _REQUEST = {
@@ -257,6 +258,8 @@ def _json(value: Any) -> str:
 
 
 def _id(text: str, size: int) -> str:
+    # 16 bytes for a trace and 8 for a span, as OTLP has them; random ones would differ in each
+    # export.
     return hashlib.sha256(text.encode()).digest()[:size].hex()
 
 
@@ -265,4 +268,5 @@ def _nanoseconds(time: str) -> str:
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(
         1970, 1, 1, tzinfo=UTC
     )
+    # Whole numbers only: a float of seconds since 1970 has no nanoseconds.
     return str((since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000)

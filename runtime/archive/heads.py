@@ -30,6 +30,7 @@ from runtime.base.digests import canonical_json, digest_bytes, digest_of
 from runtime.base.errors import ArchiveError, InputError, ObjectMissing, VerificationError
 from runtime.base.values import JobKey, StepRef, Value
 
+# A signature over a head must never pass as one over an end: each begins with its own words.
 _SIGNED = b"holdfast archive head 1\0"
 
 
@@ -52,10 +53,10 @@ class ArchiveHead(Value):
     @property
     def jobs(self) -> list[JobKey]:
         """The jobs that it covers."""
-        found = {
+        prefixes = {
             "/".join(key.split("/")[:2]): None for key in self.tips if not key.startswith(SHARED)
         }
-        return [keys.job_of(job) for job in found]
+        return [keys.job_of(job) for job in prefixes]
 
     def of_job(self, job: str) -> list[StepRef]:
         """The tips under a job's prefix."""
@@ -147,13 +148,13 @@ def lost_shared(store: ObjectStore, head: ArchiveHead) -> Iterator[tuple[str, st
         if not key.startswith(SHARED):
             continue
         try:
-            found = digest_bytes(store.get(key))
+            current = digest_bytes(store.get(key))
         except ObjectMissing:
             if graves.covering(key, digest) is None:
                 yield key, "is not there, but the head that was kept names it"
             continue
-        if found != digest:
-            yield key, f"has digest {found}, but the head that was kept names it as {digest}"
+        if current != digest:
+            yield key, f"has digest {current}, but the head that was kept names it as {digest}"
 
 
 def read_head(path: str, trusted: frozenset[str]) -> ArchiveHead:
@@ -180,6 +181,7 @@ def read_head(path: str, trusted: frozenset[str]) -> ArchiveHead:
         raise VerificationError(
             f"{path}: its signature is not one of what it says: this head was altered"
         )
+    # Integrity was checked above; from here on it is about who vouches for it.
     if trusted and head.signature is None:
         raise VerificationError(f"{path}: is not signed, and a key to trust was given")
     if trusted and head.signature is not None and head.signature.public_key not in trusted:

@@ -67,6 +67,7 @@ def diff_layouts(before: Sequence[Segment], after: Sequence[Segment]) -> LayoutD
     gone: list[int] = []
     come: list[int] = []
     stayed: dict[int, int] = {}
+    # By default difflib passes over what is frequent among 200 items or more.
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
             stayed |= zip(range(i1, i2), range(j1, j2), strict=True)
@@ -153,6 +154,7 @@ _BORDERS = (b'"', b"\\n\\n")
 of one message.
 """
 
+# A shorter text stands in a request by chance, as part of another, too easily.
 _LONG = 24
 
 
@@ -172,15 +174,15 @@ def locate(request: bytes, layout: Sequence[Segment]) -> tuple[ByteRange | None,
     escapes for other scripts, first behind the segment before and then from the start: providers
     take the system prompt apart from the messages.
     """
-    found: list[ByteRange | None] = []
+    places: list[ByteRange | None] = []
     position = 0
     for segment in layout:
         ways = (_find(request, way, position, anywhere=long) for way, long in _written(segment))
         place = next(filter(None, ways), None)
         if place is not None:
             position = place.stop
-        found.append(place)
-    return tuple(found)
+        places.append(place)
+    return tuple(places)
 
 
 def _written(segment: Segment) -> Iterator[tuple[bytes, bool]]:

@@ -91,9 +91,9 @@ def _head(batch: str, rows: list[ResultRow], archive: JobArchive) -> dict[str, A
 def _results(rows: list[ResultRow], ended: list[ResultRow]) -> dict[str, Any]:
     succeeded = [float(row.status == "succeeded") for row in ended]
     scores = [_score(SUCCESS, "accuracy", succeeded)]
-    given = [row.score for row in ended if row.score is not None]
-    if given:
-        scores.append(_score("check", "mean", given))
+    scored = [row.score for row in ended if row.score is not None]
+    if scored:
+        scores.append(_score("check", "mean", scored))
     return {"total_samples": len(rows), "completed_samples": len(ended), "scores": scores}
 
 
@@ -111,8 +111,8 @@ def _sample(archive: JobArchive) -> dict[str, Any]:
     """A job, by its newest run."""
     row = result_row(archive)
     definition = _definition(archive)
-    found = readable(archive, row.run) if row.run is not None else None
-    steps = found.steps if found is not None else []
+    held = readable(archive, row.run) if row.run is not None else None
+    steps = held.steps if held is not None else []
     layout = _layout(archive, row)
     messages = [_message(segment) for segment in layout]
     answer: dict[str, Any] = {"role": "assistant", "content": ""}
@@ -162,10 +162,10 @@ def _error(row: ResultRow) -> dict[str, Any]:
 
 def _scores(row: ResultRow) -> dict[str, Any]:
     value = CORRECT if row.status == "succeeded" else INCORRECT
-    found: dict[str, Any] = {SUCCESS: {"value": value, "explanation": row.reason or row.status}}
+    scores: dict[str, Any] = {SUCCESS: {"value": value, "explanation": row.reason or row.status}}
     if row.score is not None:
-        found["check"] = {"value": row.score, "explanation": row.remarks}
-    return found
+        scores["check"] = {"value": row.score, "explanation": row.remarks}
+    return scores
 
 
 def _usage(usage: Usage) -> dict[str, int]:
@@ -214,11 +214,11 @@ def _call(id: str, name: str, arguments: str) -> dict[str, Any]:
     if isinstance(parsed, dict):
         return {"id": id, "function": name, "arguments": parsed, "type": "function"}
     problem = "the arguments are no JSON object"
-    given = {"raw": arguments}
+    raw = {"raw": arguments}
     return {
         "id": id,
         "function": name,
-        "arguments": given,
+        "arguments": raw,
         "type": "function",
         "parse_error": problem,
     }

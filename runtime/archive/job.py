@@ -64,6 +64,7 @@ class JobArchive(JobReader):
         alone.
         """
         while True:
+            # Looked at anew after each lost race: another writer's definition may be this one.
             names = list(self.store.list(f"{self.prefix}/definition/"))
             archived = [
                 self.objects.get(key, "definition").header
@@ -127,7 +128,10 @@ class JobArchive(JobReader):
         number = 0
         while True:
             number += 1
+            # Put if absent until a number is free: two workers at one turn each get an attempt of
+            # their own.
             key = keys.attempt_key(self.prefix, attempt.run, attempt.turn, number)
+            # A flat recipe names its sources itself, so no chain of recipes is longer than 32.
             flat = attempt.turn % KEYFRAME_EVERY == 0
             planned = plan(key, base, attempt.request, layout.document, flat=flat)
             form = Attempt.like(
@@ -196,7 +200,7 @@ class JobArchive(JobReader):
             response=sized(step.response),
             **{name: attempt.header[name] for name in ("parent", "capture", "started_at")},
             keyframe=keyframe,
-            nodes=tuple(states.records.values()) if keyframe else changed,
+            nodes=tuple(states.states.values()) if keyframe else changed,
             changed=tuple(state["obj_id"] for state in changed),
             nodes_digest=states.digest,
             **named,
@@ -225,6 +229,8 @@ class JobArchive(JobReader):
         ``uses`` are the keys of what the store keeps for all jobs, and this result was made from.
         ``texts`` are what it printed, whole, by the names of streams.
         """
+        # What is named must be there before the effect that names it is: a crash between leaves no
+        # lie.
         digests = {key: digest_bytes(self.store.get(key)) for key in sorted(set(uses))}
         form = Effect(run=run, turn=turn, effect=effect, value=value, uses=digests)
         parts = tuple(
@@ -247,6 +253,7 @@ class JobArchive(JobReader):
             definition=self.naming.definition(),
         )
         key = keys.end_key(self.prefix, end.run)
+        # The signature is over the header without itself, and so is made last.
         if signer is not None:
             form = form.model_copy(update={"signature": signer(signed_text(key, form.header()))})
         return self._put(key, form)

@@ -71,6 +71,7 @@ class TurnKey(NamedTuple):
 def name(text: str) -> str:
     """A user's name as one part of a key."""
     quoted = quote(text, safe="")
+    # ``quote`` leaves dots alone, and ``.`` and ``..`` would leave their place in a directory.
     return quoted.replace(".", "%2E") if set(quoted) <= {"."} else quoted
 
 
@@ -188,9 +189,9 @@ def parse_turn_key(key: str) -> TurnKey | None:
 
     ``run`` is as in the key, still encoded.
     """
-    found = _TURN_KEY.fullmatch(key)
-    if found is None:
+    parts = _TURN_KEY.fullmatch(key)
+    if parts is None:
         return None
     return TurnKey(
-        found["job"], found["run"], int(found["turn"]), found["kind"], int(found["number"] or 0)
+        parts["job"], parts["run"], int(parts["turn"]), parts["kind"], int(parts["number"] or 0)
     )

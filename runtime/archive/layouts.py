@@ -87,6 +87,7 @@ class Layout:
             elif reply is not None:
                 lines.append(line_of(reply))
         first = delta.parts[0] if delta.parts else None
+        # Only a layout that keeps all that was hashed may go on from that hash.
         same = isinstance(first, Keep) and first.start == 0 and first.stop >= self._hashed.count
         return Layout(segments, tuple(lines), self._hashed if same else NOTHING_HASHED)
 

@@ -76,10 +76,10 @@ class Lineage:
         """The keys of all objects of the run's turns, in turn order."""
         for span in self.spans(run):
             for key in self._store.list(span.prefix):
-                found = keys.parse_turn_key(key)
-                if found is not None and span.last is not None and found.turn > span.last:
+                place = keys.parse_turn_key(key)
+                if place is not None and span.last is not None and place.turn > span.last:
                     break
-                if found is not None and span.holds(found.turn):
+                if place is not None and span.holds(place.turn):
                     yield key
 
     def _start(self, key: str) -> Mapping[str, Any] | None:
@@ -87,5 +87,7 @@ class Lineage:
             try:
                 self._starts[key] = unseal(key, self._store.get(key), "run").header
             except ObjectMissing:
+                # Not remembered: a run whose start is not written yet may have one at the next
+                # look.
                 return None
         return self._starts[key]

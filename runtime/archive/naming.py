@@ -35,16 +35,16 @@ class Naming:
         """What the object after a step names, digests by key: the results of the effects of the
         step's statement, checkpoints, and calls that nothing else names.
         """
-        found = keys.parse_turn_key(parent.key) if parent else None
-        if found is None:
+        place = keys.parse_turn_key(parent.key) if parent else None
+        if place is None:
             # Before the first turn, a workspace of the job's own was opened.
             listed = list(self._objects.store.list(keys.turn_prefix(self._prefix, run, 0)))
             opened = {key: self._objects.get(key, "effect").digest for key in listed}
             return {"effects": opened, "beside": self._side_calls(run)}
         # The statement of the last turn before a run may have run on in that run.
-        places = {f"{found.prefix}{found.turn // 100:05d}/{found.turn:07d}."}
-        places.add(keys.turn_prefix(self._prefix, run, found.turn))
-        listed = [key for place in sorted(places) for key in self._objects.store.list(place)]
+        prefixes = {f"{place.prefix}{place.turn // 100:05d}/{place.turn:07d}."}
+        prefixes.add(keys.turn_prefix(self._prefix, run, place.turn))
+        listed = [key for prefix in sorted(prefixes) for key in self._objects.store.list(prefix)]
         effects = {
             key: self._objects.get(key, "effect").digest for key in listed if ".effect-" in key
         }
@@ -62,6 +62,7 @@ class Naming:
         for _, turn, effect in (*step.interim.payloads, *asleep):
             if effect == UNWRITTEN:
                 continue
+            # The newest run first: it wrote its own where a reset had it prepared anew.
             for span in reversed(self._lineage.spans(step.run)):
                 key = keys.effect_key_in(span.prefix, turn, effect)
                 try:
@@ -77,10 +78,10 @@ class Naming:
         What another process wrote is named once more, which does no harm.
         """
         for key in named.get("beside", ()):
-            found = keys.parse_turn_key(key)
-            if found is not None and keys.is_side_run(unquote(found.run)):
-                done = found.kind == "step"
-                self._objects.caches.named.add(f"{self._prefix}/runs/{found.run}" if done else key)
+            place = keys.parse_turn_key(key)
+            if place is not None and keys.is_side_run(unquote(place.run)):
+                done = place.kind == "step"
+                self._objects.caches.named.add(f"{self._prefix}/runs/{place.run}" if done else key)
 
     def definition(self) -> StepRef | None:
         """Where the job's definition is, which a run's start and end name."""
@@ -161,7 +162,7 @@ class Naming:
         late, or lost a race.
         """
         calls = [
-            (key, found.kind) for key in listed if (found := keys.parse_turn_key(key)) is not None
+            (key, place.kind) for key in listed if (place := keys.parse_turn_key(key)) is not None
         ]
         calls = [(key, kind) for key, kind in calls if kind in _CALLS]
         # Of a turn with one attempt there is nothing to say: its step names it.
@@ -174,7 +175,7 @@ class Naming:
         if keys.is_side_run(run):
             return {}
         named = self._objects.caches.named
-        found: dict[str, str] = {}
+        digests: dict[str, str] = {}
         for start in self._objects.store.list(keys.run_key(self._prefix, keys.side_run(run, ""))):
             if start in named:
                 continue
@@ -183,16 +184,16 @@ class Naming:
             ):
                 place = keys.parse_turn_key(key)
                 if place is not None and place.kind in _OUTCOMES and key not in named:
-                    found |= self._digests([(key, place.kind)])
-        return found
+                    digests |= self._digests([(key, place.kind)])
+        return digests
 
     def _digests(self, wanted: Iterable[tuple[str, str]]) -> dict[str, str]:
         """The digests of objects that are whole.
 
         What is damaged can be named no more, and holds no job up: ``verify`` tells.
         """
-        found = [self._whole(key, kind) for key, kind in wanted]
-        return {one.key: one.digest for one in found if one is not None}
+        objects = [self._whole(key, kind) for key, kind in wanted]
+        return {one.key: one.digest for one in objects if one is not None}
 
     def _whole(self, key: str, kind: str) -> ArchivedObject | None:
         try:

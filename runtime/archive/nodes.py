@@ -1,4 +1,4 @@
-"""The states of a job's live nodes, as steps record them: changed ones in most steps, all in
+"""The states of a job's live nodes, as steps hold them: changed ones in most steps, all in
 keyframes.
 """
 
@@ -13,11 +13,11 @@ from runtime.base.digests import digest_of
 
 @dataclass(frozen=True)
 class NodeStates:
-    """The record of each live node and its digest, by ``obj_id``, in the order in which the nodes
+    """The state of each live node and its digest, by ``obj_id``, in the order in which the nodes
     first appeared.
     """
 
-    records: Mapping[str, dict[str, Any]]
+    states: Mapping[str, dict[str, Any]]
     digests: Mapping[str, str]
 
     @classmethod
@@ -31,31 +31,31 @@ class NodeStates:
         return digest_of(self.digests)
 
     def updated(
-        self, records: Iterable[Mapping[str, Any]]
+        self, changes: Iterable[Mapping[str, Any]]
     ) -> tuple[NodeStates, tuple[dict[str, Any], ...]]:
-        """The states after ``records``, and those of ``records`` that changed anything.
+        """The states after ``changes``, and those of ``changes`` that changed anything.
 
-        A record names its node by ``obj_id``; one with ``"removed": true`` takes the node away.
+        Each names its node by ``obj_id``; one with ``"removed": true`` takes the node away.
         What is not named stays.
 
         Raises:
-            ValueError: if a record has no ``obj_id``.
+            ValueError: if one has no ``obj_id``.
         """
-        states, digests = dict(self.records), dict(self.digests)
+        states, digests = dict(self.states), dict(self.digests)
         changed = []
-        for given in records:
-            record = dict(given)
-            obj_id = record.get("obj_id")
+        for told in changes:
+            state = dict(told)
+            obj_id = state.get("obj_id")
             if not isinstance(obj_id, str):
-                raise ValueError("a node's record has no obj_id")
-            digest = digest_of(record)
-            if record.get("removed") is True:
+                raise ValueError("a node's state has no obj_id")
+            digest = digest_of(state)
+            if state.get("removed") is True:
                 if states.pop(obj_id, None) is None:
                     continue
                 del digests[obj_id]
             elif digests.get(obj_id) == digest:
                 continue
             else:
-                states[obj_id], digests[obj_id] = record, digest
-            changed.append(record)
+                states[obj_id], digests[obj_id] = state, digest
+            changed.append(state)
         return NodeStates(states, digests), tuple(changed)

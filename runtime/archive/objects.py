@@ -39,6 +39,8 @@ class Objects:
         failpoint(f"archive.{kind}.before_put")
         written = self.store.put_if_absent(key, data)
         failpoint(f"archive.{kind}.after_put")
+        # What is there counts, also where it differs from ours: the caller goes on with the first
+        # writer's.
         if not written:
             return False, self.get(key, kind)
         return True, self._remembered(unseal(key, data, kind))
@@ -49,19 +51,20 @@ class Objects:
         Raises:
             ObjectMissing: if there is none.
         """
-        found = self.caches.objects.get(key)
-        if found is None or found.header["kind"] != kind:
-            found = self._remembered(unseal(key, self.store.get(key), kind))
-        return found
+        archived = self.caches.objects.get(key)
+        if archived is None or archived.header["kind"] != kind:
+            archived = self._remembered(unseal(key, self.store.get(key), kind))
+        return archived
 
     def step(self, ref: StepRef) -> ArchivedObject:
         """The step at an address, its digest checked."""
-        found = self.get(ref.key, "step")
-        if found.digest != ref.digest:
+        archived = self.get(ref.key, "step")
+        if archived.digest != ref.digest:
             raise ObjectCorrupt(
-                f"{ref.key} has digest {found.digest}, not {ref.digest} by which it is referred to"
+                f"{ref.key} has digest {archived.digest}, not {ref.digest} by which it is referred"
+                " to"
             )
-        return found
+        return archived
 
     def last(self, prefix: str, kind: str) -> ArchivedObject | None:
         """The last object of those under ``prefix``, None if there is none."""

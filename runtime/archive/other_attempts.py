@@ -37,4 +37,5 @@ class OtherAttempts:
 
     def _untold(self) -> set[int]:
         known = {*self.numbers, *self.failed, *self.beaten} - self.aside
+        # The step counts attempts in their order, so the first so many are in its sum.
         return set(sorted(known)[self.told.attempts :])

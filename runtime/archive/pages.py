@@ -25,6 +25,7 @@ PAGE_BYTES = 400_000
 """Bytes of a page's jobs: all of them go to a workflow at once, whose payloads may have 2 MiB."""
 
 MOST_ON_PAGE = 200
+# A bound for the decompressor alone: a damaged frame may claim any size.
 _MOST_BYTES = 64 * 1024 * 1024
 
 

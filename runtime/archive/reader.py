@@ -76,10 +76,10 @@ class JobReader:
     def effect(self, run: str, turn: int, effect: int) -> dict[str, Any] | None:
         """The archived result of a tool call, or None."""
         try:
-            found = self.objects.get(keys.effect_key(self.prefix, run, turn, effect), "effect")
+            archived = self.objects.get(keys.effect_key(self.prefix, run, turn, effect), "effect")
         except ObjectMissing:
             return None
-        return dict(found.header["value"])
+        return dict(archived.header["value"])
 
     def end(self, run: str) -> End | None:
         """The end of a run, or None if it is open."""
@@ -94,8 +94,8 @@ class JobReader:
         """
         begun = {run for _, run in self._started()}
         ended = [unquote(key.rpartition("/")[2]) for key in self.store.list(f"{self.prefix}/ends/")]
-        found = [end for run in ended if run not in begun and (end := self.end(run)) is not None]
-        newest = max(found, key=lambda end: end.ended_at, default=None)
+        ends = [end for run in ended if run not in begun and (end := self.end(run)) is not None]
+        newest = max(ends, key=lambda end: end.ended_at, default=None)
         return (
             newest if newest is not None and newest.ended_at > (self.last_start() or "") else None
         )
@@ -133,6 +133,7 @@ class JobReader:
 
     def beginnings(self) -> int:
         """How many runs began the job from nothing."""
+        # ``run`` as the default: a start that cannot be read is no beginning.
         return sum(
             self._start_of(run).get("parent", run) is None
             for _, run in self._started()
@@ -238,12 +239,12 @@ class JobReader:
     def in_flight(self, run: str | None = None) -> Attempt | None:
         """The last attempt of a run (the newest by default) if its turn has no step yet."""
         last = _last(self.lineage.keys(self._run(run)))
-        found = keys.parse_turn_key(last) if last else None
-        if found is None:
+        place = keys.parse_turn_key(last) if last else None
+        if place is None:
             return None
         # What the turn's tick read was archived before the attempt, and comes after it in the order
         # of keys.
-        of_turn = list(self.store.list(f"{found.prefix}{found.turn // 100:05d}/{found.turn:07d}."))
+        of_turn = list(self.store.list(f"{place.prefix}{place.turn // 100:05d}/{place.turn:07d}."))
         attempts = [key for key in of_turn if ".attempt-" in key]
         if not attempts or any(key.endswith(".step") for key in of_turn):
             return None
@@ -283,8 +284,8 @@ class JobReader:
         return self._attempt_layout(attempt).segments
 
     def nodes(self, ref: StepRef | None) -> dict[str, dict[str, Any]]:
-        """The records of all nodes that were live at a step, by ``obj_id``."""
-        return dict(self._nodes_of(ref).records)
+        """The states of all nodes that were live at a step, by ``obj_id``."""
+        return dict(self._nodes_of(ref).states)
 
     # Inside
 
@@ -320,6 +321,7 @@ class JobReader:
             raise ObjectCorrupt(
                 f"{behind[-1].key}: neither a keyframe nor the child of another step"
             )
+        # Each is remembered, so that the next turn looks one step back and not to the keyframe.
         for archived in reversed(behind):
             states, _ = states.updated(archived.header["nodes"])
             self._caches.nodes.put(archived.key, states)

@@ -128,6 +128,8 @@ def encode_extents(extents: Sequence[Extent], sources: Sequence[str], own: str) 
     offset's change.
     """
     numbers = {own: 0} | {source: number for number, source in enumerate(sources, 1)}
+    # Offsets are told from where the last extent of the same source ended: mostly a difference of
+    # 0.
     ends = dict.fromkeys(numbers, 0)
     out = [varint(len(extents))]
     for source, offset, length in extents:

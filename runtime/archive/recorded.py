@@ -13,9 +13,9 @@ from urllib.parse import unquote
 from runtime.archive import keys
 from runtime.archive.container import ArchivedObject
 from runtime.archive.forms import End, Step
-from runtime.archive.given import origin_of
 from runtime.archive.job import JobArchive
 from runtime.archive.lineage import Span
+from runtime.archive.without_model import origin_of
 from runtime.base.effect_numbers import is_prepared
 from runtime.base.errors import NotFound, ObjectMissing
 from runtime.projection.segments import SegmentKind
@@ -43,11 +43,11 @@ class TurnRecord:
 
     @property
     def nodes(self) -> tuple[dict[str, Any], ...] | None:
-        """The records of the nodes that changed until the next call."""
+        """The states of the nodes that changed until the next call."""
         if not isinstance(self.after, Step):
             return self.after.nodes if self.after is not None else None
         changed = frozenset(self.after.changed)
-        return tuple(record for record in self.after.nodes if record["obj_id"] in changed)
+        return tuple(state for state in self.after.nodes if state["obj_id"] in changed)
 
     @property
     def events(self) -> tuple[dict[str, Any], ...] | None:
@@ -97,8 +97,8 @@ def recorded_effect(archive: JobArchive, run: str, turn: int, effect: int) -> di
     A statement that was cut by a reset has effects in two runs: the newer one's count. So has what
     was being prepared in the background, however long before.
     """
-    found = _effect(archive, run, turn, effect)
-    return None if found is None else dict(found.header["value"])
+    archived = _effect(archive, run, turn, effect)
+    return None if archived is None else dict(archived.header["value"])
 
 
 def recorded_stream(archive: JobArchive, run: str, turn: int, effect: int, stream: str) -> bytes:
@@ -107,14 +107,15 @@ def recorded_stream(archive: JobArchive, run: str, turn: int, effect: int, strea
     Raises:
         NotFound: if there is no such effect.
     """
-    found = _effect(archive, run, turn, effect)
-    if found is None:
+    archived = _effect(archive, run, turn, effect)
+    if archived is None:
         raise NotFound(f"turn {turn} has no effect {effect} in the archive")
-    return found.frame(stream)
+    return archived.frame(stream)
 
 
 def _effect(archive: JobArchive, run: str, turn: int, effect: int) -> ArchivedObject | None:
     everywhere = reversed(archive.lineage.spans(run))
+    # The newest first: what a reset run had done again counts more than what it was reset from.
     for span in everywhere if is_prepared(effect) else _spans_with(archive, run, turn):
         try:
             return archive.objects.get(keys.effect_key_in(span.prefix, turn, effect), "effect")
@@ -135,8 +136,8 @@ def begun_with(archive: JobArchive, run: str, turn: int, effect: int) -> dict[st
         runs, own = [one for one in job.runs() if not keys.is_side_run(one)], run_of(span)
         until = runs.index(own) + 1 if own in runs else len(runs)
         for earlier in reversed(runs[:until]):
-            if (found := job.effect(earlier, turn, effect)) is not None:
-                return found
+            if (value := job.effect(earlier, turn, effect)) is not None:
+                return value
     return None
 
 
@@ -154,8 +155,8 @@ def recorded_summary(archive: JobArchive, run: str, turn: int, name: str) -> Ste
         for span in _spans_with(timeline, at, turn):
             job = span.prefix.partition("/turns/")[0]
             beside = JobArchive.of(archive.store, keys.job_of(job))
-            if (found := beside.find_step(keys.side_run(run_of(span), name), turn)) is not None:
-                return found
+            if (summary := beside.find_step(keys.side_run(run_of(span), name), turn)) is not None:
+                return summary
     return None
 
 
@@ -165,8 +166,8 @@ def run_of(span: Span) -> str:
 
 
 def _archive_of(archive: JobArchive, step: Step) -> JobArchive:
-    found = keys.parse_turn_key(step.ref.key)
-    return JobArchive.of(archive.store, keys.job_of(found.job)) if found is not None else archive
+    place = keys.parse_turn_key(step.ref.key)
+    return JobArchive.of(archive.store, keys.job_of(place.job)) if place is not None else archive
 
 
 def _spans_with(archive: JobArchive, run: str, turn: int) -> Iterator[Span]:

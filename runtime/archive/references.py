@@ -40,9 +40,9 @@ def references(archived: ArchivedObject) -> Iterator[Reference]:
     if kind == "claim":
         yield Reference(archived.key.removesuffix(keys.CLAIM), header["order"], link=True)
     if kind == "attempt" and header.get("start"):
-        found = keys.parse_turn_key(archived.key)
-        if found is not None:
-            yield Reference(f"{found.job}/runs/{found.run}", header["start"], link=True)
+        place = keys.parse_turn_key(archived.key)
+        if place is not None:
+            yield Reference(f"{place.job}/runs/{place.run}", header["start"], link=True)
     if kind not in _NAMING:
         return
     for name in _ONE:
@@ -57,6 +57,7 @@ def references(archived: ArchivedObject) -> Iterator[Reference]:
             yield Reference(summary["key"], summary["digest"], link=True)
 
 
+# A definition and a replay's order hold what users wrote, whose fields may have the same names.
 _NAMING = frozenset(
     {"run", "attempt", "step", "failure", "exchange", "effect", "checkpoint", "end"}
 )
@@ -76,5 +77,6 @@ def shared_references(data: bytes) -> Iterator[Reference]:
         step = json.loads(data).get("step")
         if isinstance(step, dict):
             yield Reference(str(step["key"]), str(step["digest"]), link=False)
+    # Bytes as they are, as of a file that a view showed, name nothing whatever they look like.
     except (ValueError, AttributeError, KeyError, RecursionError):
         return

@@ -59,15 +59,17 @@ def replays(archive: JobArchive) -> list[Replay]:
     """The replays of a job, by the time of their order."""
     listed = list(archive.store.list(f"{archive.prefix}/replays/"))
     claimed = {key.removesuffix(CLAIM) for key in listed if key.endswith(CLAIM)}
-    found = []
+    ordered = []
     for key in listed:
         if not key.endswith(CLAIM):
             form = ReplayForm.read(archive.objects.get(key, "replay"))
             run = (
                 archive.objects.get(key + CLAIM, "claim").header["run"] if key in claimed else None
             )
-            found.append(Replay(id=form.id, order=form.order, ordered_at=form.ordered_at, run=run))
-    return sorted(found, key=lambda replay: replay.ordered_at)
+            ordered.append(
+                Replay(id=form.id, order=form.order, ordered_at=form.ordered_at, run=run)
+            )
+    return sorted(ordered, key=lambda replay: replay.ordered_at)
 
 
 def _key(archive: JobArchive, identity: str) -> str:

@@ -105,6 +105,7 @@ def plan(
     place = Place(
         key, compose(old.wire, wire_ops, key), compose(old.layout, layout_ops, key), (key,), {}
     )
+    # A place with its chain is tried first: naming the parent costs less than naming all sources.
     relative = _place(place, parent, 0, chained=True)
     if parent is not None and not flat and len(relative.chain) <= MOST_DEPTH and _fits(relative):
         fields = {"base": parent.place.key, "level": 0, "sources": None}
@@ -411,6 +412,8 @@ class RequestCache:
 
     def put(self, request: Request) -> None:
         """Remember a request."""
+        # The lock is not held while the store is read: two threads may read one request, to no
+        # harm.
         with self._lock:
             if request.place.key in self._requests:
                 return

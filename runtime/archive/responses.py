@@ -21,6 +21,7 @@ def response_parts(received: NewReceived, reply: StoredReply | None = None) -> t
         out: list[bytes] = []
         last = 0
         for chunk in received.chunks:
+            # Varints have no sign: a clock that went back counts as no time.
             out += (varint(max(chunk.at_us - last, 0)), varint(chunk.size))
             last = max(chunk.at_us, last)
         times = b"".join(out)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SIGNING_KEY = "HOLDFAST_SIGNING_KEY"
 PUBLIC_KEY = "HOLDFAST_PUBLIC_KEY"
 _KEY_BYTES = 32
+# What is signed begins with its kind, so that a signature of another kind never passes for one.
 _SIGNED = b"holdfast archive end 1\0"
 
 Signer = Callable[[bytes], Signature]
@@ -41,8 +42,8 @@ def signer_of(environment: Mapping[str, str] | None = None) -> Signer | None:
     Raises:
         InputError: if it is no ed25519 private key.
     """
-    given = (os.environ if environment is None else environment).get(SIGNING_KEY)
-    return None if not given else signer_with(_private_key(given))
+    key = (os.environ if environment is None else environment).get(SIGNING_KEY)
+    return None if not key else signer_with(_private_key(key))
 
 
 def signer_with(key: Ed25519PrivateKey) -> Signer:
@@ -58,6 +59,7 @@ def signer_with(key: Ed25519PrivateKey) -> Signer:
 def signed_text(key: str, header: Mapping[str, Any]) -> bytes:
     """The bytes of an end that are signed: its key, and its header without the signature."""
     fields = {name: value for name, value in header.items() if name not in {"signature", "parts"}}
+    # ``parts`` is added as the object is sealed, after it was signed.
     return _SIGNED + key.encode() + b"\0" + canonical_json(fields)
 
 
@@ -79,7 +81,7 @@ def is_valid(signature: Signature, text: bytes) -> bool:
 
 
 def trusted_keys(
-    given: tuple[str, ...], environment: Mapping[str, str] | None = None
+    public: tuple[str, ...], environment: Mapping[str, str] | None = None
 ) -> frozenset[str]:
     """The public keys to believe, in base64: those given, ``HOLDFAST_PUBLIC_KEY``'s and the own
     signing key's.
@@ -88,8 +90,9 @@ def trusted_keys(
         InputError: if one of them is no ed25519 key.
     """
     environment = os.environ if environment is None else environment
-    texts = [*given, *filter(None, [environment.get(PUBLIC_KEY)])]
+    texts = [*public, *filter(None, [environment.get(PUBLIC_KEY)])]
     keys = {_text(_public_key(text).public_bytes_raw()) for text in texts}
+    # Who signs here trusts what was signed here, without being told the public half.
     if own := environment.get(SIGNING_KEY):
         keys.add(_text(_private_key(own).public_key().public_bytes_raw()))
     return frozenset(keys)
@@ -100,12 +103,12 @@ def fingerprint(public_key: str) -> str:
     return "sha256:" + hashlib.sha256(base64.b64decode(public_key)).hexdigest()[:16]
 
 
-def _private_key(given: str) -> Ed25519PrivateKey:
+def _private_key(text: str) -> Ed25519PrivateKey:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    data = _read(given, SIGNING_KEY)
+    data = _read(text, SIGNING_KEY)
     try:
         if data.lstrip().startswith(b"-----BEGIN"):
             key = load_pem_private_key(data, password=None)
@@ -121,12 +124,12 @@ def _private_key(given: str) -> Ed25519PrivateKey:
     return key
 
 
-def _public_key(given: str) -> Ed25519PublicKey:
+def _public_key(text: str) -> Ed25519PublicKey:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    data = _read(given, "the public key")
+    data = _read(text, "the public key")
     try:
         if data.lstrip().startswith(b"-----BEGIN"):
             key = load_pem_public_key(data)
@@ -139,24 +142,24 @@ def _public_key(given: str) -> Ed25519PublicKey:
     return key
 
 
-def _read(given: str, what: str) -> bytes:
-    """The key's text: ``given`` itself, or what is in the file that it names.
+def _read(text: str, what: str) -> bytes:
+    """The key's text: ``text`` itself, or what is in the file that it names.
 
     Errors never repeat it.
     """
-    if given.lstrip().startswith("-----BEGIN") or _looks_raw(given):
-        return given.encode()
+    if text.lstrip().startswith("-----BEGIN") or _looks_raw(text):
+        return text.encode()
     try:
-        return Path(given).expanduser().read_bytes()
+        return Path(text).expanduser().read_bytes()
     except (OSError, ValueError):
         raise InputError(
             f"{what} is neither a key nor the path of a file that can be read"
         ) from None
 
 
-def _looks_raw(given: str) -> bool:
+def _looks_raw(text: str) -> bool:
     try:
-        return len(_raw(given.encode())) == _KEY_BYTES
+        return len(_raw(text.encode())) == _KEY_BYTES
     except ValueError:
         return False
 

@@ -123,25 +123,25 @@ def result_row(archive: JobArchive) -> ResultRow:
     Raises:
         ArchiveError: if the store cannot be read.
     """
-    found = standing_of(archive)
+    standing = standing_of(archive)
     return ResultRow(
-        batch=found.key.batch,
-        id=found.key.job,
-        status=found.status,
-        reason=found.reason,
-        result=found.end.result if found.end is not None else None,
-        patch=told_patch(archive, found.end),
-        turns=found.turns,
-        tokens=found.tokens,
-        cost_usd=found.cost_usd,
-        seconds=_seconds(archive, found),
+        batch=standing.key.batch,
+        id=standing.key.job,
+        status=standing.status,
+        reason=standing.reason,
+        result=standing.end.result if standing.end is not None else None,
+        patch=told_patch(archive, standing.end),
+        turns=standing.turns,
+        tokens=standing.tokens,
+        cost_usd=standing.cost_usd,
+        seconds=_seconds(archive, standing),
         model=_model(archive),
-        score=found.end.score if found.end is not None else None,
-        remarks=found.end.remarks if found.end is not None else "",
-        retries=found.retries,
-        parent=found.parent,
-        run=found.run,
-        damaged=found.damaged,
+        score=standing.end.score if standing.end is not None else None,
+        remarks=standing.end.remarks if standing.end is not None else "",
+        retries=standing.retries,
+        parent=standing.parent,
+        run=standing.run,
+        damaged=standing.damaged,
     )
 
 
@@ -149,8 +149,8 @@ def _open(
     archive: JobArchive, run: str | None, retries: int, problem: str = ""
 ) -> ArchivedStanding:
     """A job without an end that can be read: what its steps tell."""
-    found = readable(archive, run) if run else None
-    steps: list[Step] = found.steps if found else []
+    held = readable(archive, run) if run else None
+    steps: list[Step] = held.steps if held else []
     return ArchivedStanding(
         key=archive.job,
         run=run,
@@ -158,24 +158,22 @@ def _open(
         turns=steps[-1].turn if steps else 0,
         tokens=sum(step.usage.total + step.failed_attempts.usage.total for step in steps),
         cost_usd=round(sum(step.cost_usd + step.failed_attempts.cost_usd for step in steps), 9),
-        damaged=(
-            tuple(map(str, found.gaps)) if found is not None else (problem,) if problem else ()
-        ),
+        damaged=(tuple(map(str, held.gaps)) if held is not None else (problem,) if problem else ()),
         parent=parent_of(archive),
         retries=retries,
     )
 
 
-def _seconds(archive: JobArchive, found: ArchivedStanding) -> float | None:
-    if found.end is None or not found.end.ended_at or found.run is None:
+def _seconds(archive: JobArchive, standing: ArchivedStanding) -> float | None:
+    if standing.end is None or not standing.end.ended_at or standing.run is None:
         return None
     try:
-        began = archive.began_at(found.run)
+        began = archive.began_at(standing.run)
     except ObjectCorrupt:
         return None
     if not began:
         return 0.0
-    end, start = (datetime.fromisoformat(at) for at in (found.end.ended_at, began))
+    end, start = (datetime.fromisoformat(at) for at in (standing.end.ended_at, began))
     return round(max((end - start).total_seconds(), 0.0), 3)
 
 

@@ -33,38 +33,38 @@ class Timeline:
 class Explained:
     """A divergence with its texts; each is None where the archive holds none."""
 
-    found: Divergence
+    divergence: Divergence
     recorded: str | None
     now: str | None
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
         return {
-            **self.found.model_dump(mode="json"),
+            **self.divergence.model_dump(mode="json"),
             "recorded_text": self.recorded,
             "now_text": self.now,
         }
 
 
-def explained(found: Divergence, recorded: Timeline, now: Timeline) -> Explained:
+def explained(divergence: Divergence, recorded: Timeline, now: Timeline) -> Explained:
     """A divergence of ``now`` from ``recorded``, with its texts."""
-    return Explained(found, text_of(recorded, found), text_of(now, found))
+    return Explained(divergence, text_of(recorded, divergence), text_of(now, divergence))
 
 
-def text_of(timeline: Timeline, found: Divergence) -> str | None:
-    """What stood in ``timeline`` at the place that ``found`` is about."""
-    match found.aspect:
+def text_of(timeline: Timeline, divergence: Divergence) -> str | None:
+    """What stood in ``timeline`` at the place that ``divergence`` is about."""
+    match divergence.aspect:
         case Aspect.EFFECT_RESULT:
-            number = int(found.subject.partition(" ")[0])
-            value = recorded_effect(timeline.archive, timeline.run, found.turn, number)
+            number = int(divergence.subject.partition(" ")[0])
+            value = recorded_effect(timeline.archive, timeline.run, divergence.turn, number)
             return _effect_text(value) if value is not None else None
         case Aspect.STDOUT | Aspect.STDERR:
-            return _printed(timeline, found.turn, found.aspect)
+            return _printed(timeline, divergence.turn, divergence.aspect)
         case Aspect.NODE:
-            return _node(timeline, found.turn, found.subject)
+            return _node(timeline, divergence.turn, divergence.subject)
         case Aspect.ARTIFACT:
             end = timeline.archive.end(timeline.run)
-            return _plain(end.result) if end is not None and end.turn == found.turn else None
+            return _plain(end.result) if end is not None and end.turn == divergence.turn else None
         case _:
             return None
 
@@ -96,6 +96,7 @@ def _printed(timeline: Timeline, turn: int, stream: Aspect) -> str | None:
         layout = timeline.archive.turn_layout(timeline.run, turn + 1)
     except NotFound:
         return None
+    # The prompt shows the text with its ends trimmed; the digest says which of the ends was there.
     digest = execution.get(f"{stream}_digest")
     if digest is None:
         return ""

@@ -75,6 +75,7 @@ def run_tree(archive: JobArchive) -> list[RunNode]:
     orders = {replay.run: replay.order for replay in replays(archive) if replay.run is not None}
     nodes = [_node(archive, run, orders.get(run)) for run in archive.runs()]
     lasts = {node.run: node.last for node in nodes if node.status is None}
+    # In a second pass: how a run began depends on where the one before it stopped.
     begun = [node.model_copy(update={"began": _began(node, lasts)}) for node in nodes]
     return [
         node.model_copy(
@@ -118,9 +119,9 @@ def _node(archive: JobArchive, run: str, order: dict[str, Any] | None) -> RunNod
         else None
     )
     own = [
-        found.turn
+        place.turn
         for key in archive.store.list(spans[-1].prefix)
-        if (found := _call(key)) is not None
+        if (place := _call(key)) is not None
     ]
     end = archive.end(run)
     return RunNode(
@@ -137,8 +138,8 @@ def _node(archive: JobArchive, run: str, order: dict[str, Any] | None) -> RunNod
 
 
 def _call(key: str) -> keys.TurnKey | None:
-    found = keys.parse_turn_key(key)
-    return found if found is not None and found.kind in {"attempt", "step"} else None
+    place = keys.parse_turn_key(key)
+    return place if place is not None and place.kind in {"attempt", "step"} else None
 
 
 @dataclass(frozen=True)

@@ -41,32 +41,32 @@ def told_effects(
     """The effects of a turn's statement, in order, by its ``execution``; one archive object is read
     for each that changed the workspace.
     """
-    for number, record in enumerate((execution or {}).get("effects", ())):
+    for number, effect in enumerate((execution or {}).get("effects", ())):
         told = ToldEffect(
             turn=turn,
             effect=number,
-            kind=str(record["kind"]),
-            name=str(record["name"]),
-            path=record.get("path"),
-            error=record.get("error"),
+            kind=str(effect["kind"]),
+            name=str(effect["name"]),
+            path=effect.get("path"),
+            error=effect.get("error"),
         )
         if told.kind != _CHANGE:
             yield told
             continue
         try:
-            found = recorded_effect(archive, run, turn, number)
+            archived = recorded_effect(archive, run, turn, number)
         except UNREADABLE as error:
             yield told.model_copy(update={"damaged": str(error)})
             continue
-        yield told if found is None else told.model_copy(update=_came_to(found))
+        yield told if archived is None else told.model_copy(update=_came_to(archived))
 
 
-def _came_to(found: dict[str, Any]) -> dict[str, Any]:
-    value = found.get("value")
+def _came_to(archived: dict[str, Any]) -> dict[str, Any]:
+    value = archived.get("value")
     of_command = value if isinstance(value, dict) else {}
     return {
         "exit_code": of_command.get("exit_code"),
         "seconds": of_command.get("seconds"),
-        "changed": tuple((str(path), str(letter)) for path, letter in found.get("changed", ())),
-        "count": int(found.get("count", 0)),
+        "changed": tuple((str(path), str(letter)) for path, letter in archived.get("changed", ())),
+        "count": int(archived.get("count", 0)),
     }

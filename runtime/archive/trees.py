@@ -85,11 +85,11 @@ class Trees:
 
     def version(self, version: str) -> Version:
         """A version, with its tree."""
-        found = self._versions.get(version)
-        if found is None:
-            found = self._read(version)
-            self._versions.put(version, found)
-        return found
+        known = self._versions.get(version)
+        if known is None:
+            known = self._read(version)
+            self._versions.put(version, known)
+        return known
 
     def tree(self, version: str) -> Tree:
         """A version's tree."""
@@ -106,10 +106,10 @@ class Trees:
         if entry.spot is None:
             raise ValueError("the entry was not read from an archive")
         data = self._data_of(entry.spot.key)
-        found = data[entry.spot.offset : entry.spot.offset + entry.size]
-        if digest_bytes(found) != entry.content:
+        content = data[entry.spot.offset : entry.spot.offset + entry.size]
+        if digest_bytes(content) != entry.content:
             raise ObjectCorrupt(f"{entry.spot.key}: the bytes of a file are not those of its entry")
-        return found
+        return content
 
     def check(self, key: str) -> None:
         """See that the version at a key is there as a whole: its tree, and the bytes that it
@@ -118,11 +118,11 @@ class Trees:
         Raises:
             ArchiveError: what is wrong with it.
         """
-        found = self._object(key, "tree")
-        self.version(str(found.header["version"]))
-        if tree_key(found.header["version"]) != key:
-            raise ObjectCorrupt(f"{key}: is version {found.header['version']}")
-        for entry in _entries(found, "changes").values():
+        archived = self._object(key, "tree")
+        self.version(str(archived.header["version"]))
+        if tree_key(archived.header["version"]) != key:
+            raise ObjectCorrupt(f"{key}: is version {archived.header['version']}")
+        for entry in _entries(archived, "changes").values():
             if entry is not None and entry.is_file:
                 self.content(entry)
 
@@ -148,6 +148,7 @@ class Trees:
         numbers = {key: number for number, key in enumerate(packs, 1)}
         placed = ((path, _at(entry, spots)) for path, entry in tree.under())
         failpoint("tree.base.before_put")
+        # The packs are written by now: the version is there only once all of its bytes are.
         self._put(form, [_lines("changes", placed, numbers)])
         return self.version(version)
 
@@ -163,6 +164,8 @@ class Trees:
         before = self.version(parent)
         tree = before.tree.changed(changes)
         known = self._versions.get(tree.version)
+        # The store is asked too: what is remembered may have been deleted with the last job that
+        # used it.
         if known is not None and self._stored(tree_key(tree.version)):
             return known
         key, depth = tree_key(tree.version), before.depth + 1
@@ -171,6 +174,7 @@ class Trees:
             path: entry and replace(self._at(before, entry, spots), depth=depth)
             for path, entry in before.tree.difference(tree).items()
         }
+        # Once more, now with the places of the new bytes in its entries.
         tree = before.tree.changed(placed)
         parts = [placed]
         if depth % KEYFRAME_EVERY == 0:
@@ -231,14 +235,15 @@ class Trees:
 
     def digest(self, key: str) -> str:
         """The digest of an object's bytes, by which others name it."""
-        found = self._digests.get(key)
-        if found is None:
-            found = digest_bytes(self._store.get(key))
-            self._digests.put(key, found)
-        return found
+        digest = self._digests.get(key)
+        if digest is None:
+            digest = digest_bytes(self._store.get(key))
+            self._digests.put(key, digest)
+        return digest
 
     def _stored(self, key: str) -> bool:
         """Whether the store has an object now, whatever is remembered of it."""
+        # Listed and not read: a base may have megabytes.
         return key in self._store.list(key)
 
     def _forget(self) -> None:
@@ -246,31 +251,31 @@ class Trees:
         self._spots, self._digests = Recent(8), Recent(4096)
 
     def _known(self, before: Version, entry: Entry, spots: Mapping[str, Spot]) -> bool:
-        found = entry.size == 0 or entry.content in spots
-        return found or entry.content in self._base_spots(before.base)
+        here = entry.size == 0 or entry.content in spots
+        return here or entry.content in self._base_spots(before.base)
 
     def _at(self, before: Version, entry: Entry, spots: Mapping[str, Spot]) -> Entry:
         return _at(entry, spots if entry.content in spots else self._base_spots(before.base))
 
     def _base_spots(self, base: str) -> dict[str, Spot]:
         """Where the bytes of a base's files are, by their digests."""
-        found = self._spots.get(base)
-        if found is None:
+        spots = self._spots.get(base)
+        if spots is None:
             entries = (entry for _, entry in self.tree(base).under())
-            found = {entry.content: entry.spot for entry in entries if entry.spot is not None}
-            self._spots.put(base, found)
-        return found
+            spots = {entry.content: entry.spot for entry in entries if entry.spot is not None}
+            self._spots.put(base, spots)
+        return spots
 
     def _read(self, version: str) -> Version:
         """A version from its object and those that it leans on."""
         chain: list[ArchivedObject] = []
         at = version
         while True:
-            found = self._object(tree_key(at), "tree")
-            chain.append(found)
-            if not found.header.get("base") or found.part("all"):
+            archived = self._object(tree_key(at), "tree")
+            chain.append(archived)
+            if not archived.header.get("base") or archived.part("all"):
                 break
-            parent = found.header["parent"]
+            parent = archived.header["parent"]
             if (known := self._versions.get(parent)) is not None:
                 return self._grown(known, reversed(chain), version)
             at = parent
@@ -299,13 +304,13 @@ class Trees:
         return unseal(key, self._store.get(key), kind)
 
     def _data_of(self, key: str) -> bytes:
-        found = self._data.get(key)
-        if found is None:
+        data = self._data.get(key)
+        if data is None:
             kind = "pack" if key.startswith(_PACKS) else "tree"
-            found = self._object(key, kind).frame("data")
-            if len(found) <= _KEPT_BYTES:
-                self._data.put(key, found)
-        return found
+            data = self._object(key, kind).frame("data")
+            if len(data) <= _KEPT_BYTES:
+                self._data.put(key, data)
+        return data
 
     def _write_pack(self, data: bytes) -> tuple[str, str]:
         key = _PACKS + digest_bytes(data).removeprefix("sha256:")
@@ -398,16 +403,16 @@ def _entries(archived: ArchivedObject, part: str) -> dict[str, Entry | None]:
         ObjectCorrupt: if it is none.
     """
     names = (archived.key, *archived.header.get("sources", ()))
-    found: dict[str, Entry | None] = {}
+    entries: dict[str, Entry | None] = {}
     try:
         for line in archived.frame(part).splitlines():
             path, *rest = json.loads(line)
             if not rest:
-                found[path] = None
+                entries[path] = None
                 continue
             kind, mode, size, content, source, offset, depth = rest
             spot = Spot(names[source], offset) if kind == Kind.FILE.value and size else None
-            found[path] = Entry(Kind(kind), mode, size, content, spot, depth)
+            entries[path] = Entry(Kind(kind), mode, size, content, spot, depth)
     except (ValueError, TypeError, IndexError) as error:
         raise ObjectCorrupt(f"{archived.key}: part {part} cannot be read: {error}") from error
-    return found
+    return entries

@@ -75,7 +75,7 @@ class _Verifier:
         self._store = archive.store
         self._prefix = archive.prefix
         self._objects: dict[str, ArchivedObject | None] = {}
-        self._found: list[Finding] = []
+        self._findings: list[Finding] = []
         self._contents = Contents(self._store)
         self._covered: set[str] = set()
         self._named: set[str] = set()
@@ -95,32 +95,37 @@ class _Verifier:
             ]
         )
         self._definitions([n for n in names if n.startswith(f"{self._prefix}/definition/")])
+        # Older runs first: a layout and node states are checked against those of the run it started
+        # from.
         for run in self._by_start(runs):
             self._run(run, runs[run])
         for name in names:
             if (one := self._objects[name]) is not None:
                 self._references(one)
+        # Last: what nothing names is known only once every object's references are.
         for name in names:
             self._loose_ends(name, runs)
         for witness in witnesses:
             self._referred(witness.key, witness.digest, "a witness outside the archive")
         order = {name: position for position, name in enumerate(names)}
-        found = sorted(dict.fromkeys(self._found), key=lambda f: (order.get(f.key, -1), f.fault))
+        findings = sorted(
+            dict.fromkeys(self._findings), key=lambda f: (order.get(f.key, -1), f.fault)
+        )
         whole = {
             name: archived.digest
             for name in names
             if (archived := self._objects.get(name)) is not None
         }
-        return Examination(tuple(found), whole, frozenset(self._named))
+        return Examination(tuple(findings), whole, frozenset(self._named))
 
     def _sorted_in(self, names: Sequence[str]) -> dict[str, _Turns]:
         """The keys of each run's turns by turn and kind; runs as in keys."""
         runs: dict[str, _Turns] = {}
         for name in names:
-            found = keys.parse_turn_key(name)
-            if found is not None and found.prefix.startswith(f"{self._prefix}/turns/"):
-                kinds = runs.setdefault(found.run, {}).setdefault(found.turn, {})
-                kinds.setdefault(found.kind, []).append(name)
+            place = keys.parse_turn_key(name)
+            if place is not None and place.prefix.startswith(f"{self._prefix}/turns/"):
+                kinds = runs.setdefault(place.run, {}).setdefault(place.turn, {})
+                kinds.setdefault(place.kind, []).append(name)
             elif name.removeprefix(f"{self._prefix}/").split("/")[0] not in {
                 "definition",
                 "runs",
@@ -161,6 +166,7 @@ class _Verifier:
         is reported).
         """
         if name not in self._objects:
+            # All of this job's objects were loaded before: what is not among them is not there.
             if name.startswith(f"{self._prefix}/"):
                 return None
             self._load(name)
@@ -378,8 +384,8 @@ class _Verifier:
         parent, previous = attempt.header["parent"], attempt.header["previous"]
         if parent is not None:
             self._referred(parent["key"], parent["digest"], f"turn {turn}")
-            found = keys.parse_turn_key(parent["key"])
-            if found is None or found.turn != turn - 1 or found.kind != "step":
+            place = keys.parse_turn_key(parent["key"])
+            if place is None or place.turn != turn - 1 or place.kind != "step":
                 self._add(
                     Fault.GAP,
                     attempt.key,
@@ -416,24 +422,24 @@ class _Verifier:
 
     def _loose_ends(self, name: str, runs: Mapping[str, _Turns]) -> None:
         """What nothing later names; ends of runs that have no turn."""
-        found = keys.parse_turn_key(name)
+        place = keys.parse_turn_key(name)
         if (
             name not in self._covered
             and name not in self._named
-            and (loose := self._loose(name, found))
+            and (loose := self._loose(name, place))
         ):
             self._add(Fault.UNCOVERED, name, f"is {loose} that no later record names", note=True)
-        if found is not None and found.kind == "failure" and name not in self._covered:
+        if place is not None and place.kind == "failure" and name not in self._covered:
             self._add(
                 Fault.UNCOVERED,
                 name,
                 "is a failed attempt's record that no later attempt names",
                 note=True,
             )
-        if found is not None and found.kind == "effect" and name not in self._covered:
+        if place is not None and place.kind == "effect" and name not in self._covered:
             # What was prepared in the background may come late, and is named by the step whose tick
             # applied it, if one did.
-            late = is_prepared(found.number)
+            late = is_prepared(place.number)
             followed = name.partition("effect-")[0] in self._covered and not late
             message = "is a tool result that no step names" + (
                 ", though the next step is there" if followed else ""
@@ -446,7 +452,7 @@ class _Verifier:
                     Fault.GAP, name, "ends a run that has no turns", note=self._ends_elsewhere(end)
                 )
 
-    def _loose(self, name: str, found: TurnKey | None) -> str | None:
+    def _loose(self, name: str, place: TurnKey | None) -> str | None:
         """What an object is that nothing names, where that is worth a note: heads and attempts in
         flight are none.
         """
@@ -454,24 +460,24 @@ class _Verifier:
             return "a claim" if name.endswith(keys.CLAIM) else "an order of a replay"
         if name.startswith(f"{self._prefix}/definition/"):
             return "a definition"
-        if found is None:
+        if place is None:
             return None
-        if found.kind == "step":
-            return "a summary" if keys.is_side_run(unquote(found.run)) else None
-        if found.kind == "attempt":
+        if place.kind == "step":
+            return "a summary" if keys.is_side_run(unquote(place.run)) else None
+        if place.kind == "attempt":
             # An attempt whose turn has no step is told of with its turn.
-            step = keys.step_key_in(found.prefix, found.turn)
+            step = keys.step_key_in(place.prefix, place.turn)
             return "an attempt" if step in self._objects else None
         return {"checkpoint": "a checkpoint", "exchange": "a reply that was not taken"}.get(
-            found.kind
+            place.kind
         )
 
     def _ends_elsewhere(self, end: ArchivedObject) -> bool:
         """A run that ended before its first turn follows a step of another run."""
         parent = end.header["parent"]
         self._referred(parent["key"], parent["digest"], end.key)
-        found = keys.parse_turn_key(parent["key"])
-        return found is not None and found.run != end.key.rpartition("/")[2]
+        place = keys.parse_turn_key(parent["key"])
+        return place is not None and place.run != end.key.rpartition("/")[2]
 
     def _references(self, archived: ArchivedObject) -> None:
         """What an object names is there.
@@ -502,13 +508,15 @@ class _Verifier:
                     self._named.add(reference.key)
                     self._covered.add(reference.key)
                     self._referred(reference.key, reference.digest, key)
-        found = self._shared[key]
-        if found is None and self._was_deleted(key, digest, by):
+        current = self._shared[key]
+        if current is None and self._was_deleted(key, digest, by):
             return
-        if found is None:
+        if current is None:
             self._add(Fault.MISSING, key, f"is not there, but {by} refers to it")
-        elif found != digest:
-            self._add(Fault.ALTERED, key, f"has digest {found}, but {by} refers to it as {digest}")
+        elif current != digest:
+            self._add(
+                Fault.ALTERED, key, f"has digest {current}, but {by} refers to it as {digest}"
+            )
 
     def _referred(self, key: str, digest: str | None, by: str) -> None:
         """``key`` must be there and have ``digest``.
@@ -546,20 +554,20 @@ class _Verifier:
         return grave is not None
 
     def _add(self, fault: Fault, key: str, message: str, *, note: bool = False) -> None:
-        found: TurnKey | None = keys.parse_turn_key(key)
+        place: TurnKey | None = keys.parse_turn_key(key)
         run = (
-            found.run
-            if found
+            place.run
+            if place
             else key.rpartition("/")[2]
             if "/runs/" in key or "/ends/" in key
             else None
         )
-        self._found.append(
+        self._findings.append(
             Finding(
                 fault=fault,
                 severity=Severity.NOTE if note else Severity.DAMAGE,
                 run=None if run is None else unquote(run),
-                turn=found.turn if found else None,
+                turn=place.turn if place else None,
                 key=key,
                 message=message,
             )

@@ -67,6 +67,8 @@ class Contents:
             yield Fault.WIRE, attempt.key, "its request has another size than it gives"
         base = attempt.header["base"]
         parent = self._parent_attempt(attempt)
+        # A recipe could be made from any attempt; only the parent's keeps chains within one
+        # timeline.
         if base is not None and base != parent:
             yield Fault.ALTERED, attempt.key, f"its base {base} is not its parent's attempt"
         for message in self._check_layout(attempt, lines_of(request.layout), parent):

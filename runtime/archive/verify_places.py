@@ -15,12 +15,12 @@ def says_what_its_key_says(archived: ArchivedObject, job: str) -> bool:
     try:
         match header["kind"]:
             case "attempt" | "step" | "effect" | "failure" | "exchange" | "checkpoint" as kind:
-                found = keys.parse_turn_key(archived.key)
-                if found is None or found.kind != kind:
+                place = keys.parse_turn_key(archived.key)
+                if place is None or place.kind != kind:
                     return False
                 alone = kind in {"step", "checkpoint"}
                 number = 0 if alone else header["effect" if kind == "effect" else "number"]
-                return (found.run, found.turn, found.number) == (
+                return (place.run, place.turn, place.number) == (
                     keys.name(header["run"]),
                     header["turn"],
                     number,

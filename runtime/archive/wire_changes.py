@@ -27,6 +27,7 @@ def wire_changes(old: bytes, new: bytes) -> Iterator[WireChange]:
     """
     at = position = changed_from = 0
     for op in difference(old, new):
+        # A copy from further back is text that moved: it is told as removed there and added here.
         if isinstance(op, Copy) and op.offset >= at:
             if op.offset > at or position > changed_from:
                 yield WireChange(at, old[at : op.offset], changed_from, new[changed_from:position])

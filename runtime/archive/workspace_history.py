@@ -43,17 +43,17 @@ class WorkspaceHistory:
             NotFound: if it is not known.
         """
         if turn == 0 or not self.turns:
-            found = self.base if not turn else ""
+            version = self.base if not turn else ""
         elif turn is None:
-            found = self.turns[-1].after
+            version = self.turns[-1].after
         else:
-            found = next((one.after for one in self.turns if one.turn == turn), "")
-        if not found:
+            version = next((one.after for one in self.turns if one.turn == turn), "")
+        if not version:
             raise NotFound(
                 f"{self.name} has no version of its workspace after turn {turn}: it has those of"
                 f" turns 0 (before the first) to {self.last}"
             )
-        return found
+        return version
 
 
 def workspace_history(archive: JobArchive, run: str) -> WorkspaceHistory:
@@ -69,6 +69,7 @@ def workspace_history(archive: JobArchive, run: str) -> WorkspaceHistory:
             if steps
             else f"{archive.job} has no turn in run {run}"
         )
+    # A step names the version at its call, so the one after its statement is the next step's.
     afters = [step.workspace for step in steps[1:]]
     if end is not None and end.parent == steps[-1].ref:
         afters.append(end.workspace)

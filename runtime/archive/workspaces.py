@@ -30,14 +30,14 @@ def version_after(store: ObjectStore, address: str, batch: str) -> str:
     Raises:
         NotFound: if there is no such job or turn, or it has no workspace of its own.
     """
-    found = WORKSPACE_OF.fullmatch(address)
-    if found is None:
+    named = WORKSPACE_OF.fullmatch(address)
+    if named is None:
         raise NotFound(f"expected holdfast://JOB@N, got {address!r}")
-    name = found["job"]
+    name = named["job"]
     near = JobKey(batch=batch, job=name) if "/" not in name else None
     key = near if near and JobArchive.of(store, near).runs() else find_job(store, name)
     archive = JobArchive.of(store, key)
-    return workspace_after(archive, archive.runs()[-1], int(found["turn"]))
+    return workspace_after(archive, archive.runs()[-1], int(named["turn"]))
 
 
 def workspace_after(archive: JobArchive, run: str, turn: int) -> str:

@@ -17,23 +17,28 @@ if TYPE_CHECKING:
 
 
 def condensation_row(told: Forgetting) -> dict[str, Any]:
-    """A condensation as JSON, all fields written out: its record, its turn, and the turns whose
-    events it forgot.
+    """A condensation as JSON, all fields written out: what came of it, its turn, and the turns
+    whose events it forgot.
     """
-    record = told.record
+    condensation = told.condensation
     return {
-        "id": record.id,
+        "id": condensation.id,
         "turn": told.turn,
-        "condenser": record.condenser,
-        "reason": record.reason,
-        "forgotten": list(record.forgotten),
-        "unknown": list(record.unknown),
+        "condenser": condensation.condenser,
+        "reason": condensation.reason,
+        "forgotten": list(condensation.forgotten),
+        "unknown": list(condensation.unknown),
         "forgotten_turns": list(told.turns),
-        "stands_in": record.stands_in,
-        "summary": record.summary.model_dump(mode="json") if record.summary is not None else None,
-        "failures": list(record.failures),
-        "tokens": {"prompt": record.usage.prompt, "completion": record.usage.completion},
-        "cost_usd": record.cost_usd,
+        "stands_in": condensation.stands_in,
+        "summary": condensation.summary.model_dump(mode="json")
+        if condensation.summary is not None
+        else None,
+        "failures": list(condensation.failures),
+        "tokens": {
+            "prompt": condensation.usage.prompt,
+            "completion": condensation.usage.completion,
+        },
+        "cost_usd": condensation.cost_usd,
     }
 
 
@@ -174,10 +179,10 @@ def notes_of(turn: ShownTurn) -> tuple[dict[str, str], list[str]]:
         if told.turn > turn.turn:
             break
         row = condensation_row(told)
-        if told.record.stands_in is None:
+        if told.condensation.stands_in is None:
             without.append(f"before turn {told.turn}: {condensation_line(row)}")
         else:
-            standing[f"event:{told.record.stands_in}"] = (
+            standing[f"event:{told.condensation.stands_in}"] = (
                 f"for {_turns(row)}, condensed {row['id']} ({row['condenser']})"
             )
     return standing, without

@@ -33,9 +33,9 @@ def lines_of(one: Explained) -> Iterator[str]:
     recorded and ``+`` now.
     """
     if one.recorded is None or one.now is None or one.recorded == one.now:
-        yield one.found.line()
+        yield one.divergence.line()
         return
-    yield f"{one.found.place}:"
+    yield f"{one.divergence.place}:"
     before, after = _different(one.recorded.splitlines(), one.now.splitlines())
     yield from _signed("-", before)
     yield from _signed("+", after)

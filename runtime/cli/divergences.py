@@ -41,7 +41,7 @@ def command(job: Job, run: Run = None, store: Store = None, json: Json = False) 
             f"{name}  run {chosen}: no divergence" if replay else f"{name}  run {chosen}: no replay"
         )
     else:
-        turns = {one.found.turn for one in explained}
+        turns = {one.divergence.turn for one in explained}
         say(
             f"{name}  run {chosen}: {counted(len(explained), 'divergence')} of"
             f" {counted(len(turns), 'statement')}"

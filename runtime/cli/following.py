@@ -163,7 +163,7 @@ def _report(result: Result) -> None:
     if not result.divergences:
         say(f"{result.outcome.key}: no divergence in {counted(result.statements, 'statement')}")
         return
-    turns = {one.found.turn for one in result.divergences}
+    turns = {one.divergence.turn for one in result.divergences}
     say(f"{result.outcome.key}: {len(turns)} of {counted(result.statements, 'statement')} diverge")
     for one in result.divergences[:_SHOWN]:
         for line in lines_of(one):

@@ -1,6 +1,6 @@
 """What the interpreter asks of the program around it, and the answers it gets.
 
-A call is answered at once (``Given``, ``Failure``), or it is an ``Effect``: the statement is
+A call is answered at once (``ReturnValue``, ``Failure``), or it is an ``Effect``: the statement is
 suspended, the effect becomes an activity, and ``Host.answered`` turns the activity's result into
 the answer that resumes the statement.
 """
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
-class Given:
+class ReturnValue:
     """The call's value: plain data, a ``NodeRef``, or an object Monty knows (a stat, a path, a file
     handle).
     """
@@ -58,7 +58,7 @@ class Effect:
     call: Any = None
 
 
-Answer = Given | Failure | NotHandled
+Answer = ReturnValue | Failure | NotHandled
 HostAnswer = Answer | Effect
 
 

@@ -36,9 +36,9 @@ from runtime.interpreter.host import (
     Effect,
     EffectKind,
     Failure,
-    Given,
     HostAnswer,
     NotHandled,
+    ReturnValue,
 )
 from runtime.interpreter.lowering import SERVER_CALL
 from runtime.interpreter.spawning import Lend, wish_of
@@ -243,14 +243,14 @@ class JobHost:
 
     def name(self, name: str) -> Answer:
         """``All`` is the only value among the contract's names."""
-        return Given(ALL_TOKENS) if name == "All" else NotHandled()
+        return ReturnValue(ALL_TOKENS) if name == "All" else NotHandled()
 
     def system(self, operation: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostAnswer:
         """The clock at once; files as effects, inside the workspace; anything else as the
         interpreter sees fit.
         """
         if operation in _CLOCK:
-            return Given(self._clock(operation, args))
+            return ReturnValue(self._clock(operation, args))
         if operation not in os_values.READ_OPERATIONS | os_values.WRITE_OPERATIONS:
             return NotHandled()
         args, kwargs = without_keys(args), without_keys(kwargs)
@@ -268,7 +268,7 @@ class JobHost:
                 )
             return Failure("PermissionError", f"{os_values.READ_ONLY}: {path!r}")
         if operation in _READS and (path, operation) in self._opened:
-            return Given(self._opened[path, operation])
+            return ReturnValue(self._opened[path, operation])
         return self._asked(
             EffectKind.FILE,
             operation,
@@ -293,7 +293,7 @@ class JobHost:
             )
             return self._given("view", made)
         if effect.kind in {EffectKind.TOOL, EffectKind.SERVER}:
-            return Given(result.value)
+            return ReturnValue(result.value)
         if effect.kind is EffectKind.CHANGE:
             return self._changed(effect, result.value)
         request: FileRequest = effect.request
@@ -302,8 +302,8 @@ class JobHost:
             read = "Path.read_bytes" if isinstance(value, bytes) else "Path.read_text"
             self._opened[request.path, read] = value
             mode = os_values.open_mode(request.args, request.kwargs)
-            return Given(MontyFileHandle(os_values.virtual_path(request.path), mode))
-        return Given(value)
+            return ReturnValue(MontyFileHandle(os_values.virtual_path(request.path), mode))
+        return ReturnValue(value)
 
     def _spawn(self, lend: Lend, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostAnswer:
         try:
@@ -323,11 +323,11 @@ class JobHost:
             return Failure("TypeError", f"{name}(): {error}")
         return self._asked(EffectKind.CHANGE, name, lambda: request)
 
-    def _changed(self, effect: Effect, value: Any) -> Given:
+    def _changed(self, effect: Effect, value: Any) -> ReturnValue:
         made = hands.resumed_with(effect.name, effect.request, value)
         if isinstance(made, hands.CommandResult) and self.outputs is not None:
             self.outputs.take(made)
-        return Given(made)
+        return ReturnValue(made)
 
     def _source(self, value: Any) -> Any:
         """What a view is made of: an opened file or a path, as the workspace knows it, or what a
@@ -356,11 +356,11 @@ class JobHost:
         match outcome:
             case Returned(value=value, display=True):
                 self._output.append(str(value))
-                return Given(None)
+                return ReturnValue(None)
             case Returned(value=value):
                 if name == "view" and isinstance(value, NodeRef):
                     self.touched.append(value.obj_id)
-                return Given(value)
+                return ReturnValue(value)
             case Raised(type=type_, message=message):
                 return Failure(type_, message)
             case NeedsRead(request=request, call=call):
@@ -407,13 +407,13 @@ class JobHost:
         if (problem := _schema_problem(result, self.result_schema)) is not None:
             return Failure("ValueError", f"finish(): {problem}; the job goes on")
         self.finished = Finished(result, patch=given.get("patch") is True)
-        return Given(None)
+        return ReturnValue(None)
 
     def _condense(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
         if args or kwargs:
             return Failure("TypeError", "condense() takes no arguments")
         self.asked_to_condense = True
-        return Given(None)
+        return ReturnValue(None)
 
     def _clock(self, operation: str, args: tuple[Any, ...]) -> Any:
         moment = datetime.datetime.fromtimestamp(self.now, tz=datetime.UTC)
@@ -435,7 +435,7 @@ def _computed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
     """What a function of the standard library gives that the host computes."""
     name, *rest = args
     try:
-        return Given(pure.call(name, tuple(rest), kwargs))
+        return ReturnValue(pure.call(name, tuple(rest), kwargs))
     except Exception as error:  # noqa: BLE001
         known = "ValueError" if isinstance(error, ValueError | pure.Refused) else "TypeError"
         return Failure(known, f"{name}(): {error}")

@@ -62,7 +62,7 @@ from runtime.interpreter.bounds import TOO_LARGE, too_large
 from runtime.interpreter.definitions import NO_DEFINITIONS, Definitions
 from runtime.interpreter.echo import echo
 from runtime.interpreter.handles import HANDLE_TYPES, Handles
-from runtime.interpreter.host import Answer, Effect, Failure, Given, Host, NotHandled
+from runtime.interpreter.host import Answer, Effect, Failure, Host, NotHandled, ReturnValue
 from runtime.interpreter.lowering import Lowered, lower
 from runtime.interpreter.objections import explained
 from runtime.interpreter.processor_time import Stopwatch, watchdog
@@ -587,13 +587,13 @@ def _resume(snapshot: SyncSnapshot, answer: Answer, handles: Handles) -> SyncSna
     if isinstance(snapshot, NameLookupSnapshot):
         return (
             snapshot.resume(value=handles.outgoing(answer.value))
-            if isinstance(answer, Given)
+            if isinstance(answer, ReturnValue)
             else snapshot.resume()
         )
     if not isinstance(snapshot, FunctionSnapshot):
         raise InterpreterDrift(f"cannot resume {type(snapshot).__name__}")
     match answer:
-        case Given(value=value):
+        case ReturnValue(value=value):
             return snapshot.resume({"return_value": handles.outgoing(value)})
         case Failure(type=type_, message=message):
             type_ = _AS_MONTY.get(type_, type_)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from runtime.base.values import Later, LeftOut, Value
 from runtime.context.interim import Interim
-from runtime.job.condensed import CondensationRecord
+from runtime.job.condensed import CondensationOutcome
 
 
 class Aftermath(Value):
@@ -22,7 +22,7 @@ class Aftermath(Value):
 
     execution: dict[str, Any] | None = None
     nodes: tuple[dict[str, Any], ...] = ()
-    condensations: Annotated[tuple[CondensationRecord, ...], LeftOut()] = ()
+    condensations: Annotated[tuple[CondensationOutcome, ...], LeftOut()] = ()
     events: Annotated[tuple[dict[str, Any], ...] | None, Later()] = None
     workspace: Annotated[str, LeftOut()] = ""
 

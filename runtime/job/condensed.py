@@ -5,7 +5,7 @@ from __future__ import annotations
 from runtime.base.values import Compact, StepRef, Usage
 
 
-class CondensationRecord(Compact):
+class CondensationOutcome(Compact):
     """A condensation that took effect: recorded by the next step, or by the run's end.
 
     ``forgotten`` are the ids of the events that left the View, ``unknown`` those that it named and

@@ -41,7 +41,7 @@ from runtime.history.events import (
     ShownEvent,
 )
 from runtime.history.view import View
-from runtime.job.condensed import CondensationRecord
+from runtime.job.condensed import CondensationOutcome
 from runtime.job.desk import Desk
 from runtime.job.dropped import Dropped
 from runtime.job.summary_prompt import summary_delta
@@ -112,7 +112,7 @@ class Condensing:
 
     def __init__(self, specs: tuple[CondenserSpec, ...]) -> None:
         self.never = not specs
-        self.taken: tuple[CondensationRecord, ...] = ()
+        self.taken: tuple[CondensationOutcome, ...] = ()
         self.cached_tokens = 0
         self.dropped = Dropped()
         self.backoff = Backoff()
@@ -274,7 +274,7 @@ class Condensing:
         stands_in = condensation.summary_event_id if condensation.summary is not None else None
         if stands_in is None:
             self.dropped = self.dropped.more(before[event_id] for event_id in forgotten)
-        made = CondensationRecord(
+        made = CondensationOutcome(
             id=condensation.id,
             condenser=condensation.condenser,
             reason=condensation.reason.partition(";")[0],

@@ -38,7 +38,7 @@ from runtime.history.log import EventLog
 from runtime.interpreter.records import Execution, ExecutionStatus
 from runtime.interpreter.run import Session
 from runtime.interpreter.spawning import SpawnRequest, Wish
-from runtime.job.condensed import CondensationRecord
+from runtime.job.condensed import CondensationOutcome
 from runtime.job.condensing import Condensing, SavedCondensing, SummaryTask
 from runtime.job.desk import Desk, SavedDesk
 from runtime.job.fitting import Fitter, SavedFitter
@@ -81,7 +81,7 @@ class Prompt:
     delta: LayoutDelta
     execution: dict[str, Any] | None
     nodes: tuple[dict[str, Any], ...]
-    condensations: tuple[CondensationRecord, ...]
+    condensations: tuple[CondensationOutcome, ...]
     suffix: str
     interim: Interim
     moved: str = ""

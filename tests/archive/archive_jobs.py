@@ -28,7 +28,7 @@ from runtime.archive.replays import claim_replay, write_replay
 from runtime.archive.stores import ObjectStore
 from runtime.base.digests import canonical_json, digest_bytes
 from runtime.base.values import StepRef, ToolCall, Usage
-from runtime.job.condensed import CondensationRecord
+from runtime.job.condensed import CondensationOutcome
 from runtime.projection.segments import Role, Segment, SegmentKind, delta_between
 
 
@@ -234,7 +234,7 @@ def eventful_job(store: ObjectStore, batch: str = "nightly", job: str = "licence
     write_checkpoint(archive, run="b", turn=34, parent=parent, interpreter="monty", state={"x": 34})  # type: ignore[arg-type]
     summary = written.finish("b~1", 35, written.begin("b~1", 35, parent, [segment("Sum it up.")]))
     layout = layout_at(35, archive.layout(parent), archive.reply_segment(parent))
-    forgotten = CondensationRecord(
+    forgotten = CondensationOutcome(
         id="35.1", condenser="llm", reason="events", forgotten=("30.1",), summary=summary
     )
     record = step_record(

@@ -16,7 +16,7 @@ from runtime.archive.inspect import Blame
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
 from runtime.archive.stores import MemoryStore
-from runtime.job.condensed import CondensationRecord
+from runtime.job.condensed import CondensationOutcome
 from runtime.projection.segments import Role, Segment, SegmentKind
 
 A, B, C, D = (segment(f"text of {name}", f"event:{name}") for name in "ABCD")
@@ -145,7 +145,7 @@ def test_what_left_the_prompts_is_told_with_its_cause() -> None:
         [{"obj_id": "rewritten", "removed": True}],
         [],
     ]
-    forgot = CondensationRecord(
+    forgot = CondensationOutcome(
         id="2.c1",
         condenser="llm_summary",
         reason="tokens",

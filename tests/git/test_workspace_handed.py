@@ -16,7 +16,7 @@ from runtime.context import api
 from runtime.context.contract import contract_text, type_stubs
 from runtime.context.graph import ContextGraph
 from runtime.interpreter.hands import Outputs
-from runtime.interpreter.host import Failure, Given
+from runtime.interpreter.host import Failure, ReturnValue
 from runtime.interpreter.job_host import Finished, JobHost
 from runtime.workspace.git.differences import differences
 from runtime.workspace.handed import hand_over
@@ -80,5 +80,5 @@ def test_only_a_job_with_files_of_its_own_knows_of_it() -> None:
     refused = host(None).function("finish", (1,), {"patch": True})
     assert isinstance(refused, Failure) and api.FINISH.shape() in refused.message
     with_files = host(Outputs())
-    assert with_files.function("finish", (1,), {"patch": True}) == Given(None)
+    assert with_files.function("finish", (1,), {"patch": True}) == ReturnValue(None)
     assert with_files.finished == Finished(1, patch=True)

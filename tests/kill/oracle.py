@@ -17,7 +17,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.requests import RequestReader
 from runtime.archive.timelines import run_tree
 from runtime.archive.verify import damage, verify_job
-from runtime.job.condensed import CondensationRecord
+from runtime.job.condensed import CondensationOutcome
 from tests.kill.policy import FAILS_AT
 from tests.kill.scene import Scene
 from tests.timeless import segment_without_times, without_times
@@ -261,7 +261,7 @@ def _segments(archive: JobArchive, run: str, turn: int) -> dict[str, dict[str, A
     return {hashlib.sha256(json.dumps(segment).encode()).hexdigest(): segment for segment in made}
 
 
-def _condensation(archive: JobArchive, record: CondensationRecord) -> dict[str, Any]:
+def _condensation(archive: JobArchive, record: CondensationOutcome) -> dict[str, Any]:
     """What was forgotten and what stands there; the summary's words in place of its address."""
     said = archive.step(record.summary).reply.text if record.summary is not None else None
     return {**record.model_dump(mode="json", exclude={"summary"}), "summary": said}

@@ -35,19 +35,24 @@ async def test_what_differs_is_shown_as_text(stage: Stage) -> None:
     (stage.workspace / "gone.txt").unlink()
     again, found = await replayed(stage, "job", reexecution(stage, "job", first.run, 1))
     assert len(found) == len(set(found))
-    told = {(one.found.turn, one.found.aspect): one for one in explained_in(archive, again.run)}
+    told = {
+        (one.divergence.turn, one.divergence.aspect): one
+        for one in explained_in(archive, again.run)
+    }
     old, new = "one\ntwo\nthree\n", "one\n2\nthree\n"
     assert _texts(told[2, Aspect.EFFECT_RESULT]) == (old, new)
     assert _texts(told[2, Aspect.STDOUT]) == (f"read {old}\n5\n", f"read {new}\n")
     assert _texts(told[2, Aspect.STDERR]) == (f"warned {old}\n", f"warned {new}\n")
-    assert told[2, Aspect.EXCEPTION].found.now.startswith("ValueError")
+    assert told[2, Aspect.EXCEPTION].divergence.now.startswith("ValueError")
     assert [view.splitlines()[3] for view in _texts(told[1, Aspect.NODE])] == ["two", "2"]
     assert _texts(told[3, Aspect.EFFECT_RESULT])[0] == old
     assert _texts(told[3, Aspect.EFFECT_RESULT])[1].startswith("FileNotFoundError: ")
     lines = list(lines_of(told[2, Aspect.EFFECT_RESULT]))
     assert lines == ["statement 2, effect result 0 open data.txt:", "  - two", "  + 2"]
     # What has no digest but is told whole, and what the archive never had, are told in one line.
-    assert list(lines_of(told[3, Aspect.EXCEPTION])) == [told[3, Aspect.EXCEPTION].found.line()]
+    assert list(lines_of(told[3, Aspect.EXCEPTION])) == [
+        told[3, Aspect.EXCEPTION].divergence.line()
+    ]
     nowhere = Divergence(turn=9, aspect=Aspect.STDOUT, recorded="?", now="?")
     assert text_of(Timeline(archive, again.run), nowhere) is None
     assert sound(archive)

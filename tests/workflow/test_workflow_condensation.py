@@ -15,7 +15,7 @@ from runtime.archive.forms import Step
 from runtime.archive.job import JobArchive
 from runtime.archive.verify import damage, verify_job
 from runtime.base.spec.models import Budget, CondenserSpec
-from runtime.job.condensed import CondensationRecord
+from runtime.job.condensed import CondensationOutcome
 from runtime.job.condensing import FIRST_PAUSE, LONGEST_PAUSE
 from runtime.job.stops import JobStatus
 from runtime.projection.project import tokens_of
@@ -56,12 +56,12 @@ async def run(
 
 def condensations(
     archive: JobArchive, outcome: JobOutcome
-) -> list[tuple[Step, CondensationRecord]]:
+) -> list[tuple[Step, CondensationOutcome]]:
     """Every condensation of the run, with the step that recorded it."""
     return [(step, record) for step in archive.steps(outcome.run) for record in step.condensations]
 
 
-def check_told(archive: JobArchive, outcome: JobOutcome) -> list[CondensationRecord]:
+def check_told(archive: JobArchive, outcome: JobOutcome) -> list[CondensationOutcome]:
     """The archive is sound and tells of each condensation what was forgotten and what stands there.
 
     Returns them.

@@ -99,7 +99,7 @@ class Form(Value):
 
     @classmethod
     def _marked(cls, mark: type[_Mark]) -> list[tuple[str, _Mark]]:
-        return [(name, found) for name, found in _marks(cls) if isinstance(found, mark)]
+        return [(name, marker) for name, marker in _marks(cls) if isinstance(marker, mark)]
 
     @classmethod
     def __get_pydantic_json_schema__(

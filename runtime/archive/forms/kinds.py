@@ -64,5 +64,6 @@ def check_header(archived: ArchivedObject) -> None:
         raise ObjectCorrupt(
             f"{archived.key}: its header is none of a {kind}: it has no {', '.join(missing)}"
         )
+    # Two ways to write one header would be two digests for one content.
     if canonical_json(archived.header) != archived.header_bytes:
         raise ObjectCorrupt(f"{archived.key}: its header is not canonical JSON")

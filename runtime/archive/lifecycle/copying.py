@@ -100,7 +100,10 @@ def copy_archive(
             copier.result.jobs += 1
             tell(done)
     copier.beside(everything)
+    # Last: a copy that was broken off must not say that a job is held or gone before it has the
+    # job.
     copier.words_on({keys.job_prefix(job.batch, job.job) for job in jobs}, everything)
+    # The id makes the target the same archive, so it is written only once the target is one.
     if id is not None and copier.result.whole:
         copier.put(_ID, source.get(_ID))
     return copier.result
@@ -119,6 +122,8 @@ class _Copier:
         """Whether the job was deleted in neither store: a copy brings nothing back."""
         prefix = keys.job_prefix(job.batch, job.job)
         ours, theirs = (graves.of_job(prefix) for graves in self._graves)
+        # A tombstone whose job has objects in either store: one of the two deleted what the other
+        # has.
         halves = [
             *(one for one in ours if one.left(self._target) or one.left(self._source)),
             *(one for one in theirs if one.left(self._source)),
@@ -164,6 +169,7 @@ class _Copier:
 
     def _with_what_it_names(self, first: str, there: set[str], counts: _Counts) -> None:
         """Copy an object, what it names before it."""
+        # A stack of its own: chains of steps are longer than Python recurses.
         stack: list[tuple[str, bytes | None, Iterator[str]]] = [(first, None, iter(()))]
         seen = {first}
         while stack:
@@ -185,6 +191,7 @@ class _Copier:
                 continue
             stack.pop()
             self._count(self.put(key, data), data, counts)
+            # Only now, with all that it names in place, does its presence mean that it is whole.
             (self._shared if key.startswith(SHARED) else there).add(key)
 
     def _has(self, key: str, there: set[str]) -> bool:
@@ -215,10 +222,10 @@ class _Copier:
         failpoint("archive.copy.before_put")
         written = self._target.put_if_absent(key, data)
         failpoint("archive.copy.after_put")
-        found = self._target.get(key)
-        if found != data:
+        copied = self._target.get(key)
+        if copied != data:
             self.result.different[key] = (
-                f"{key}: has digest {digest_bytes(found)} in {self._target}, and"
+                f"{key}: has digest {digest_bytes(copied)} in {self._target}, and"
                 f" {digest_bytes(data)} in {self._source}"
             )
             if written:
@@ -250,6 +257,7 @@ def _named(key: str, data: bytes) -> list[str]:
         return [one.key for one in shared_references(data)]
     try:
         return [one.key for one in references(unseal(key, data))]
+    # A header of another shape is copied as it is; ``verify`` says what is wrong with it.
     except (KeyError, TypeError, AttributeError):
         return []
 
@@ -270,8 +278,8 @@ def _check(key: str, data: bytes) -> None:
 
 def _older_first(key: str) -> tuple[int, str, int, str]:
     """An order in which an object mostly comes after what it names; the rest is looked up."""
-    found = keys.parse_turn_key(key)
-    if found is not None:
-        return 2, f"{found.turn:07d}", _RANK[found.kind], key
+    place = keys.parse_turn_key(key)
+    if place is not None:
+        return 2, f"{place.turn:07d}", _RANK[place.kind], key
     folder = key.split("/")[2] if key.count("/") > 1 else ""
     return {"definition": 0, "replays": 0, "runs": 1, "ends": 3}.get(folder, 4), "", 0, key

@@ -64,23 +64,23 @@ def refusals(store: ObjectStore, jobs: Collection[str], known: Mapping[str, str]
     """
     graves = Tombstones(store)
     asked = [job for job in jobs if not _begun(store, graves, job)]
-    found = {job: why for job, why in known.items() if job in asked}
+    refused = {job: why for job, why in known.items() if job in asked}
     for job in asked:
-        if job in found:
+        if job in refused:
             continue
         hold = hold_of(store, job)
         if hold is not None:
-            found[job] = f"is held: {hold.told}"
+            refused[job] = f"is held: {hold.told}"
         elif (until := _locked_until(store, job)) is not None:
-            found[job] = f"is locked by the bucket until {until.isoformat()}"
+            refused[job] = f"is locked by the bucket until {until.isoformat()}"
     leaning = leaning_on(store, set(jobs))
     # What leans on a job that stays, stays readable; what leans on one that goes must go too.
     for job in asked:
         if others := sorted(leaning.get(job, set())):
             names = ", ".join(str(keys.job_of(other)) for other in others)
-            found.setdefault(job, f"{names} was forked from it, and cannot be read without it")
-    _keep_what_kept_jobs_need(store, found, jobs)
-    return found
+            refused.setdefault(job, f"{names} was forked from it, and cannot be read without it")
+    _keep_what_kept_jobs_need(store, refused, jobs)
+    return refused
 
 
 def delete_jobs(
@@ -96,8 +96,10 @@ def delete_jobs(
         InputError: if the store removes nothing.
         ArchiveError: if it cannot be written, or keeps what should go.
     """
+    # Before anything is read or written: a store that removes nothing must get no tombstone.
     removing(store)
     graves = Tombstones(store)
+    # While all jobs are there: once one is gone, what it shared with the next looks like unused.
     alone = _used_by_these_alone(store, jobs)
     done: list[Deleted] = []
     for job in jobs:
@@ -118,6 +120,7 @@ def delete_jobs(
                 signer=wish.signer,
             )
             failpoint("archive.delete.after_tombstone")
+        # What points goes first, so that a kill in between leaves nothing that names what is gone.
         left = sorted(begun.left(store), key=_pointers_first, reverse=True)
         for key in left:
             removing(store).remove(key)
@@ -151,21 +154,22 @@ def now() -> str:
 
 
 def _keep_what_kept_jobs_need(
-    store: ObjectStore, found: dict[str, str], jobs: Collection[str]
+    store: ObjectStore, refused: dict[str, str], jobs: Collection[str]
 ) -> None:
     """A job from which one was forked that is refused is refused too, and so on."""
-    leaning = _forks_among(store, jobs) if found else {}
+    leaning = _forks_among(store, jobs) if refused else {}
+    # To a fixed point: a fork may have been forked itself.
     while True:
         more = {
-            job: sorted(others & found.keys())
+            job: sorted(others & refused.keys())
             for job, others in leaning.items()
-            if job in jobs and job not in found and others & found.keys()
+            if job in jobs and job not in refused and others & refused.keys()
         }
         if not more:
             return
         for job, others in more.items():
             names = ", ".join(str(keys.job_of(other)) for other in others)
-            found[job] = f"{names} was forked from it, and stays"
+            refused[job] = f"{names} was forked from it, and stays"
 
 
 def _forks_among(store: ObjectStore, jobs: Collection[str]) -> dict[str, set[str]]:
@@ -198,13 +202,13 @@ def _digests(store: ObjectStore, shared: Collection[str]) -> dict[str, str]:
         if one.startswith(f"{SHARED}summaries/")
         for key in store.list(f"{one}.claims/")
     }
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for key in sorted({*shared, *claims}):
         try:
-            found[key] = digest_bytes(store.get(key))
+            digests[key] = digest_bytes(store.get(key))
         except ObjectMissing:
             continue
-    return found
+    return digests
 
 
 def _digest(key: str, data: bytes) -> str:
@@ -234,6 +238,7 @@ def _pages_of_deleted(
     for key in store.list(PAGES):
         try:
             orders = read_page(store, key.rpartition("/")[2])
+        # A page that cannot be read may be of jobs that are still here: it stays.
         except ObjectCorrupt:
             continue
         named = {keys.job_prefix(one["key"]["batch"], one["key"]["job"]) for one in orders}

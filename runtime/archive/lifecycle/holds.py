@@ -63,5 +63,5 @@ def write_hold(store: ObjectStore, job: str, hold: Hold) -> None:
 def held_jobs(store: ObjectStore) -> dict[JobKey, Hold]:
     """The jobs that are held."""
     jobs = sorted({key.removeprefix(FOLDER).rpartition("/")[0] for key in store.list(FOLDER)})
-    found = ((job, hold_of(store, job)) for job in jobs)
-    return {keys.job_of(job): hold for job, hold in found if hold is not None}
+    holds = ((job, hold_of(store, job)) for job in jobs)
+    return {keys.job_of(job): hold for job, hold in holds if hold is not None}

@@ -15,8 +15,8 @@ from runtime.base.errors import ObjectCorrupt, ObjectMissing
 
 def other_jobs(store: ObjectStore, without: Collection[str]) -> list[str]:
     """The prefixes of all jobs but some."""
-    found = (keys.job_prefix(name.batch, name.job) for name in all_jobs(store))
-    return [job for job in found if job not in without]
+    prefixes = (keys.job_prefix(name.batch, name.job) for name in all_jobs(store))
+    return [job for job in prefixes if job not in without]
 
 
 def parents_of(store: ObjectStore, job: str) -> set[str]:
@@ -51,7 +51,7 @@ def shared_of(store: ObjectStore, job: str) -> set[str]:
 
     Effects alone name any: what a tick read, a call gave, or a workspace began with.
     """
-    found: set[str] = set()
+    shared: set[str] = set()
     for key in store.list(f"{job}/turns/"):
         if ".effect-" not in key:
             continue
@@ -59,24 +59,24 @@ def shared_of(store: ObjectStore, job: str) -> set[str]:
             archived = unseal(key, store.get(key))
         except (ObjectCorrupt, ObjectMissing):
             continue
-        found |= {one.key for one in references(archived) if one.key.startswith(SHARED)}
-    return found
+        shared |= {one.key for one in references(archived) if one.key.startswith(SHARED)}
+    return shared
 
 
 def with_what_they_name(store: ObjectStore, shared: Iterable[str]) -> set[str]:
     """Shared objects, and those that they name in turn."""
-    todo, found = list(shared), set[str]()
+    todo, named = list(shared), set[str]()
     while todo:
         key = todo.pop()
-        if key in found:
+        if key in named:
             continue
-        found.add(key)
+        named.add(key)
         try:
             data = store.get(key)
         except ObjectMissing:
             continue
         todo += [one.key for one in shared_references(data) if one.key.startswith(SHARED)]
-    return found
+    return named
 
 
 def shared_by(store: ObjectStore, jobs: Iterable[str]) -> set[str]:

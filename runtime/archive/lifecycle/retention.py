@@ -41,15 +41,15 @@ class Rules:
 
     def let_go(self, ended: Iterable[EndedJob], now: datetime) -> list[EndedJob]:
         """The jobs that the rules let go, in the order of their names."""
-        found = sorted(ended, key=lambda one: one.job)
-        newest = sorted(found, key=lambda one: one.ended_at, reverse=True)
+        by_name = sorted(ended, key=lambda one: one.job)
+        newest = sorted(by_name, key=lambda one: one.ended_at, reverse=True)
         kept: set[JobKey] = set()
-        for batch in {one.job.batch for one in found}:
+        for batch in {one.job.batch for one in by_name}:
             of_batch = [one.job for one in newest if one.job.batch == batch]
             kept.update(of_batch[: self.keep or 0])
         return [
             one
-            for one in found
+            for one in by_name
             if one.job not in kept
             and (self.older_than is None or now - one.ended_at >= self.older_than)
             and (not self.statuses or one.status in self.statuses)

@@ -28,6 +28,7 @@ from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.values import JobKey
 
 FOLDER = f"{SHARED}tombstones/"
+# What is signed begins with its kind, so that a signature of another kind never passes for one.
 _SIGNED = b"holdfast archive tombstone 1\0"
 
 
@@ -94,6 +95,7 @@ def write_tombstone(
     )
 
     def written(key: str) -> bytes:
+        # Anew for each number that is tried: the signature is over the key.
         signature = None if signer is None else signer(_text(key, form))
         signed = form.model_copy(update={"signature": signature})
         return seal(key, header(signed.header(), parts), parts)[0]
@@ -111,8 +113,8 @@ def read_tombstone(store: ObjectStore, key: str) -> Tombstone:
     try:
         form = TombstoneForm.read(archived)
         listed = archived.frame("objects")
-        found = json.loads(listed)
-        own, shared = dict(found["own"]), dict(found["shared"])
+        contents = json.loads(listed)
+        own, shared = dict(contents["own"]), dict(contents["shared"])
     except (ValueError, KeyError, TypeError) as error:
         raise ObjectCorrupt(f"{key}: its contents are malformed: {error!r}") from None
     if digest_bytes(listed) != form.digest or not key.startswith(f"{FOLDER}{form.job}/"):
@@ -155,7 +157,7 @@ class Tombstones:
     def covering(self, key: str, digest: str | None = None) -> Tombstone | None:
         """The tombstone that covers an object, by its digest if one is given."""
         return next(
-            (one for one, found in self._covering(key) if digest in {None, found}),
+            (one for one, covered in self._covering(key) if digest in {None, covered}),
             None,
         )
 
@@ -170,9 +172,9 @@ class Tombstones:
 
     @cached_property
     def _shared(self) -> dict[str, list[tuple[Tombstone, str]]]:
-        found: dict[str, list[tuple[Tombstone, str]]] = {}
+        covering: dict[str, list[tuple[Tombstone, str]]] = {}
         for name in self._store.list(FOLDER):
             one = read_tombstone(self._store, name)
             for key, digest in one.shared.items():
-                found.setdefault(key, []).append((one, digest))
-        return found
+                covering.setdefault(key, []).append((one, digest))
+        return covering

@@ -27,6 +27,7 @@ _LEFTOVER_AGE_S = 86_400
 _PRIVATE_FILE, _PRIVATE_DIRECTORY = 0o600, 0o700
 _O_TMPFILE = getattr(os, "O_TMPFILE", None)
 _FULL = {errno.ENOSPC, errno.EDQUOT}
+# How file systems and old kernels refuse O_TMPFILE: open(2) names EISDIR, ENOENT and EOPNOTSUPP.
 _UNSUPPORTED = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EPERM}
 
 
@@ -110,8 +111,8 @@ class DirectoryStore:
     def folders(self, prefix: str) -> Iterator[str]:
         """See ``ObjectStore``."""
         try:
-            with os.scandir(self.root / prefix) as found:
-                names = sorted(e.name for e in found if e.is_dir(follow_symlinks=False))
+            with os.scandir(self.root / prefix) as entries:
+                names = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False))
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
@@ -146,9 +147,9 @@ class DirectoryStore:
 
     def _walk(self, folder: str, prefix: str) -> Iterator[str]:
         try:
-            with os.scandir(self.root / folder) as found:
+            with os.scandir(self.root / folder) as listing:
                 entries = [
-                    (e.name + "/" if e.is_dir(follow_symlinks=False) else e.name) for e in found
+                    (e.name + "/" if e.is_dir(follow_symlinks=False) else e.name) for e in listing
                 ]
         except (FileNotFoundError, NotADirectoryError):
             return
@@ -188,6 +189,7 @@ class DirectoryStore:
             self._make_directory(folder.parent)
             with suppress(FileExistsError):
                 folder.mkdir(mode=_PRIVATE_DIRECTORY)
+        # Also where it was there: whoever made it may have been killed before the sync.
         if folder != self.root:
             _sync_directory(folder.parent)
         self._known.add(folder)
@@ -202,6 +204,7 @@ class DirectoryStore:
                 path.parent, _O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, _PRIVATE_FILE
             )
         except OSError as error:
+            # ENOENT also means that the directory is gone, which is no reason to give O_TMPFILE up.
             if error.errno not in _UNSUPPORTED or not path.parent.is_dir():
                 raise
             self._unnamed = False
@@ -242,8 +245,8 @@ class DirectoryStore:
 
 def _is_empty(folder: Path) -> bool:
     try:
-        with os.scandir(folder) as found:
-            return next(found, None) is None
+        with os.scandir(folder) as listing:
+            return next(listing, None) is None
     except FileNotFoundError:
         return True
 

@@ -90,6 +90,7 @@ class EncryptedStore:
         return str(self._inner)
 
     def _is_plain(self, key: str) -> bool:
+        # The mark says that the archive is encrypted, so it is read before anybody has a key.
         return key == self._plain or key.startswith(f"{TRIES}/")
 
     def _encrypted(self, key: str, data: bytes) -> bytes:

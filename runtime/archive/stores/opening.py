@@ -66,24 +66,24 @@ def open_existing(url: str) -> ObjectStore:
         raise NotFound(f"there is no archive at {url}: no such directory")
     store = _store_at(url)
     try:
-        found = store.get(_MARKER)
+        marker = store.get(_MARKER)
     except ObjectMissing:
         raise NotFound(f"there is no archive at {url}: it has no object {_MARKER}") from None
-    _check_marker(found, url)
+    _check_marker(marker, url)
     return _decrypted(store, url)
 
 
 def _decrypted(store: ObjectStore, url: str) -> ObjectStore:
     """The store, or what decrypts it where its mark says that it is encrypted."""
-    found = store.get(_MARKER)
-    if found == _MARKER_TEXT:
+    marker = store.get(_MARKER)
+    if marker == _MARKER_TEXT:
         return store
     from runtime.archive.stores.encrypted import EncryptedStore
     from runtime.server.authentic.encryption import KEYS, encryption_keys
 
     keys = encryption_keys()
     if keys is None:
-        name = json.loads(found)["key"]
+        name = json.loads(marker)["key"]
         raise InputError(
             f"the archive {url} is encrypted, at first with the key {name!r}: set {KEYS}"
         )
@@ -124,6 +124,8 @@ def check_store(store: ObjectStore, url: str) -> None:
         ArchiveError: if it does not; the message says what to do.
     """
     store.put_if_absent(_MARKER, _MARKER_TEXT)
+    # Another text under the same key: a store that takes it would let a second worker rewrite a
+    # turn.
     if store.put_if_absent(_MARKER, _MARKER_TEXT + b" "):
         raise ArchiveError(
             f"the store {url} overwrites objects: it ignores conditional writes (If-None-Match). "
@@ -132,9 +134,9 @@ def check_store(store: ObjectStore, url: str) -> None:
     _check_marker(store.get(_MARKER), url)
 
 
-def _check_marker(found: bytes, url: str) -> None:
+def _check_marker(marker: bytes, url: str) -> None:
     try:
-        fields = dict(json.loads(found))
+        fields = dict(json.loads(marker))
         encrypted = isinstance(fields.pop("key", ""), str)
     except (ValueError, TypeError):
         fields, encrypted = {}, False

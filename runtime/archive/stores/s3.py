@@ -111,6 +111,8 @@ class S3Store:
                 )
             except ClientError as error:
                 if _code(error) in _TAKEN:
+                    # Without a lost answer before, a taken key is another writer's, even with the
+                    # same bytes.
                     return unsure and self.get(key) == data
                 unsure = unsure or _status(error) >= 500
                 raise
@@ -226,6 +228,7 @@ class S3Store:
                     raise ArchiveError(
                         f"cannot {what} s3://{self._bucket}/{self._prefix}: {error}"
                     ) from error
+            # Jittered, or the workers that one overload hit would come back together.
             time.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, _LONGEST_PAUSE_S)
         raise AssertionError("unreachable")
@@ -264,6 +267,7 @@ def _put_arguments(url: str, options: dict[str, str]) -> Callable[[], dict[str, 
     if options["lock"] not in {"COMPLIANCE", "GOVERNANCE"} or not options["lock_days"].isdigit():
         raise InputError(f"{url!r}: lock is COMPLIANCE or GOVERNANCE, lock_days a number of days")
     days = timedelta(days=int(options["lock_days"]))
+    # Made at each write: a date that was fixed at start would shorten as a worker grows old.
     return lambda: (
         fixed
         | {

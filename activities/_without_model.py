@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 from activities.contracts import ReplyForm, TurnCall, TurnReply
-from activities.record import Given
+from activities.record import ReplySource
 from runtime.archive.forms import Capture, NewAttempt, NewStep, StoredReply
-from runtime.archive.given import given_request, origin_of
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import replied_at, turn_record
 from runtime.archive.stores import ObjectStore
+from runtime.archive.without_model import origin_of, request_without_model
 from runtime.base.digests import canonical_json
 from runtime.base.tokens import encoding
 from runtime.base.values import ToolCall
 from runtime.projection.replies import SCRIPT_CLOSE, SCRIPT_OPEN, TOOL_ARGUMENT, TOOL_NAME
 
 
-def give(
-    store: ObjectStore, call: TurnCall, given: Given, run: str, temporal_attempt: int
+def reply_without_model(
+    store: ObjectStore, call: TurnCall, source: ReplySource, run: str, temporal_attempt: int
 ) -> TurnReply:
     """Archive the turn with the given reply, and return that.
 
@@ -35,11 +35,11 @@ def give(
         ArchiveError: if the archive cannot be read or written.
     """
     archive = JobArchive.of(store, call.key)
-    reply, spent, request = _reply(store, call, given)
+    reply, spent, request = _reply(store, call, source)
     done = archive.find_step(run, call.turn)
     if done is None:
         now = datetime.now(UTC).isoformat()
-        capture = Capture.EDITED if given.statement is not None else Capture.REPLAYED
+        capture = Capture.EDITED if source.statement is not None else Capture.REPLAYED
         attempt = archive.begin_attempt(
             NewAttempt(
                 run=run,
@@ -67,18 +67,18 @@ def give(
 
 
 def _reply(
-    store: ObjectStore, call: TurnCall, given: Given
+    store: ObjectStore, call: TurnCall, source: ReplySource
 ) -> tuple[StoredReply, dict[str, Any], bytes]:
     """The reply, what it is booked as, and the request that says where it comes from."""
-    if given.statement is not None:
-        return _edited(call, given.statement), {}, given_request(None)
-    if given.source is None:
+    if source.statement is not None:
+        return _edited(call, source.statement), {}, request_without_model(None)
+    if source.source is None:
         raise ValueError("a given reply has no source")
-    archive = JobArchive.of(store, given.source)
-    step = turn_record(archive, given.source.run, call.turn).step
+    archive = JobArchive.of(store, source.source)
+    step = turn_record(archive, source.source.run, call.turn).step
     origin = origin_of(store, step)
     spent = {"usage": origin.usage, "cost_usd": origin.cost_usd, "failed": origin.failed_attempts}
-    return step.reply, spent, given_request(step.ref)
+    return step.reply, spent, request_without_model(step.ref)
 
 
 def _edited(call: TurnCall, statement: str) -> StoredReply:

@@ -16,10 +16,11 @@ from runtime.base.errors import ObjectCorrupt
 from runtime.base.values import StepRef
 
 _TOLD, _REPLY = "no model was called", "the reply is"
+# Digests allow no circle in a sound archive; a damaged one must not be walked for ever.
 _MOST_REPLAYS = 10_000
 
 
-def given_request(reply: StepRef | None) -> bytes:
+def request_without_model(reply: StepRef | None) -> bytes:
     """The request of such a turn: its reply is that of the step ``reply``, or a statement that a
     user wrote.
     """
@@ -44,8 +45,8 @@ def origin_of(store: ObjectStore, step: Step) -> Step:
             raise ObjectCorrupt(
                 f"{step.attempt.key}: it does not say which step it replays"
             ) from error
-        found = keys.parse_turn_key(ref.key)
-        if found is None:
+        place = keys.parse_turn_key(ref.key)
+        if place is None:
             raise ObjectCorrupt(f"{step.attempt.key}: {ref.key} is no step")
-        step = JobArchive.of(store, keys.job_of(found.job)).step(ref)
+        step = JobArchive.of(store, keys.job_of(place.job)).step(ref)
     raise ObjectCorrupt(f"{step.ref.key}: its replays lead nowhere")
