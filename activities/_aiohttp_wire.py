@@ -1,7 +1,7 @@
 """The wire of the one provider that litellm calls through aiohttp without httpx above it:
 ``aiohttp_openai``.
 
-litellm has no streams for it: it reads the whole response, which is recorded piece by piece while
+litellm has no streams for it: it reads the whole response, which is captured piece by piece while
 it is read.
 """
 
@@ -12,13 +12,13 @@ from typing import Any
 import aiohttp
 import httpx
 
-from activities._recorder import CallRecorder, SentRequest, Silence, TooLarge, current
+from activities._captured import CapturedCall, SentRequest, Silence, TooLarge, current
 from runtime.archive.forms import Capture
 
 
 class AiohttpWire:
     """In place of the ``aiohttp.ClientSession`` that litellm would keep: a session for each call,
-    with the call recorded.
+    with the call captured.
 
     ``tls`` is what aiohttp's connector takes: a context, or whether to verify.
     """
@@ -37,63 +37,67 @@ class AiohttpWire:
             httpx.TransportError: there is no response, or it broke off.
             ArchiveError: the request cannot be archived, and nothing was sent.
         """
-        recorder = current.get()
+        captured = current.get()
         async with aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=self._tls),
-            middlewares=() if recorder is None else (_recording(recorder),),
+            middlewares=() if captured is None else (_capturing(captured),),
+            # No other bound: the call's patience knows a first byte from a later one, aiohttp does
+            # not.
             timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=None if recorder is None else recorder.limits.connect
+                total=None, sock_connect=None if captured is None else captured.limits.connect
             ),
             trust_env=True,
-            # What is recorded is what came over the wire; it is decoded for the reader alone.
-            auto_decompress=recorder is None,
+            # What is captured is what came over the wire; it is decoded for the reader alone.
+            auto_decompress=captured is None,
         ) as session:
             response = await session.post(url, **arguments)
             await response.read()
             return response
 
 
-def _recording(recorder: CallRecorder) -> aiohttp.ClientMiddlewareType:
-    async def record(
+def _capturing(captured: CapturedCall) -> aiohttp.ClientMiddlewareType:
+    async def capture(
         request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         body = request.body if isinstance(request.body, bytes) else await request.body.as_bytes()
-        # Without compression the recorded response is the text itself, and any tool reads it.
+        # Without compression the captured response is the text itself, and any tool reads it.
         request.headers["Accept-Encoding"] = "identity"
         headers = dict(request.headers)
-        await recorder.sending(
+        await captured.sending(
             SentRequest(Capture.WIRE, body, request.method, str(request.url), headers)
         )
         try:
-            async with recorder.patience():
+            async with captured.patience():
                 response = await send(request)
-            recorder.answering(response.status, dict(response.headers))
-            await _read(response, recorder)
-            response._body = recorder.content
+            captured.answering(response.status, dict(response.headers))
+            await _read(response, captured)
+            # aiohttp reads a body once, which was done here; litellm asks the response for it
+            # again.
+            response._body = captured.content
         except (aiohttp.ClientError, OSError, Silence, TooLarge) as error:
-            raise _carried(error, recorder) from error
+            raise _carried(error, captured) from error
         return response
 
-    return record
+    return capture
 
 
-async def _read(response: aiohttp.ClientResponse, recorder: CallRecorder) -> None:
+async def _read(response: aiohttp.ClientResponse, captured: CapturedCall) -> None:
     pieces = aiter(response.content.iter_any())
     while True:
-        async with recorder.patience():
+        async with captured.patience():
             piece = await anext(pieces, None)
         if piece is not None:
-            recorder.received(piece)
-        if piece is None or recorder.cut:
+            captured.received(piece)
+        if piece is None or captured.cut:
             return
 
 
-def _carried(error: Exception, recorder: CallRecorder) -> httpx.TransportError:
+def _carried(error: Exception, captured: CapturedCall) -> httpx.TransportError:
     """``error`` as one of httpx's, by which the call's failure is told like any other's."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        error = Silence(f"no connection within {recorder.limits.connect:g} s")
+        error = Silence(f"no connection within {captured.limits.connect:g} s")
     carried = httpx.ReadError(str(error) or type(error).__name__)
-    recorder.failure = recorder.failure or (
+    captured.failure = captured.failure or (
         error if isinstance(error, Silence | TooLarge) else carried
     )
     return carried

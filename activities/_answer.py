@@ -198,6 +198,8 @@ class AnswerBuilder:
         calls: list[ToolCall] = []
         for number, call in enumerate(self._calls):
             taken = {other.id for other in calls}
+            # An id that two calls have would make the next prompt's results ambiguous; made of the
+            # turn, it is the same in a replay.
             id = call.id if call.id and call.id not in taken else f"call_{self.turn}_{number}"
             name, arguments = _whole_characters(call.name), _whole_characters(call.arguments)
             calls.append(ToolCall(id=id, name=name, arguments=arguments))
@@ -236,6 +238,7 @@ def _shortened(answer: Answer) -> Answer:
     return replace(
         answer,
         text=answer.text[: MOST_BYTES // 8],
+        # A call that was cut in the midst of its arguments is none.
         tool_calls=(),
         thinking=(),
         finish_reason="length",

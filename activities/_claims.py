@@ -98,6 +98,7 @@ class Claims:
         seen, since = Claim(), time.monotonic()
         while not await done():
             newest = await asyncio.to_thread(self.newest)
+            # A clock of this process alone: those of several machines need not agree.
             if newest != seen:
                 seen, since = newest, time.monotonic()
             dead = time.monotonic() - since >= self._times.lease
@@ -115,6 +116,8 @@ class Claims:
             await asyncio.sleep(self._times.beat)
             # A store that is out of reach for a moment costs a sign of life, not the work.
             with contextlib.suppress(ArchiveError):
+                # Another has taken the next number: this owner counted as dead, and its claim is
+                # gone.
                 if not await asyncio.to_thread(self._put, number + 1, False):
                     return
                 number += 1

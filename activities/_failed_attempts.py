@@ -1,6 +1,6 @@
 """What attempts at a model call used that came to nothing, from what the archive has of them.
 
-An attempt that failed has a record, which says what it used. One over which its worker died has
+An attempt that failed has an object that says what it used. One over which its worker died has
 none: its request was sent, or was about to be, so it counts as an estimate. Attempts are told apart
 by the activity that made them: one turn may have several, since a prompt that a provider found too
 long is followed by another.
@@ -14,9 +14,9 @@ from datetime import timedelta
 
 from temporalio.exceptions import ApplicationError
 
+from activities._captured import CapturedCall
 from activities._litellm import cost_of
 from activities._options import ModelOptions
-from activities._recorder import CallRecorder
 from activities._reported_usage import usage_in
 from runtime.archive.forms import Attempt, Exchange, ExchangeReason
 from runtime.archive.job import JobArchive
@@ -42,16 +42,16 @@ that up to the third.
 class FailedAttempts:
     """The failed attempts of one activity.
 
-    ``recorded`` is how many of them a record tells of, ``last`` the last one's error.
+    ``archived`` is how many of them the archive has a failure of, ``last`` the last one's error.
     """
 
     spent: Failed = field(default_factory=Failed)
-    recorded: int = 0
+    archived: int = 0
     last: str = ""
 
     def more(self, spent: Failed, last: str) -> FailedAttempts:
         """With one more that has failed, with an error in words."""
-        return FailedAttempts(self.spent + spent, self.recorded + 1, last)
+        return FailedAttempts(self.spent + spent, self.archived + 1, last)
 
     def line(self) -> str:
         """``7 failed attempts used 1,050,000 tokens and $1.0500 within 2m; the last: ServerError:
@@ -73,20 +73,22 @@ def failed_attempts(
     Raises:
         ArchiveError: if they cannot be read.
     """
-    found = FailedAttempts()
+    failed = FailedAttempts()
     for attempt in archive.attempts_of(run, turn):
         if attempt.activity != activity or attempt.key == but:
             continue
         failure, exchange = archive.failure(attempt.key), archive.exchange(attempt.key)
         if exchange is not None:
-            found = FailedAttempts(found.spent + _exchanged(exchange), found.recorded, found.last)
+            failed = FailedAttempts(
+                failed.spent + _exchanged(exchange), failed.archived, failed.last
+            )
         elif failure is None:
-            found = FailedAttempts(
-                found.spent + _in_flight(archive, attempt, options), found.recorded, found.last
+            failed = FailedAttempts(
+                failed.spent + _in_flight(archive, attempt, options), failed.archived, failed.last
             )
         else:
-            found = found.more(failure.spent, f"{failure.error_type}: {failure.error_message}")
-    return found
+            failed = failed.more(failure.spent, f"{failure.error_type}: {failure.error_message}")
+    return failed
 
 
 def _exchanged(exchange: Exchange) -> Failed:
@@ -106,19 +108,19 @@ def _in_flight(archive: JobArchive, attempt: Attempt, options: ModelOptions) -> 
 
 
 def used_by(
-    recorder: CallRecorder, layout: Sequence[Segment], options: ModelOptions, encoding_name: str
+    captured: CapturedCall, layout: Sequence[Segment], options: ModelOptions, encoding_name: str
 ) -> Failed:
     """What an attempt that failed used: as its response states, else nothing if the provider
     refused it, else an estimate.
     """
-    if not recorder.reached:
+    if not captured.reached:
         return Failed(attempts=1)
-    if (usage := usage_in(recorder.content)) is not None:
+    if (usage := usage_in(captured.content)) is not None:
         return Failed(attempts=1, usage=usage, cost_usd=cost_of(options, usage))
-    status = recorder.status
+    status = captured.status
     if status is not None and status >= 400 and status not in _MAYBE_WORKED:
         return Failed(attempts=1)
-    text = recorder.heard.answer().text if recorder.heard is not None else ""
+    text = captured.heard.answer().text if captured.heard is not None else ""
     return estimate(
         sum(segment.tokens for segment in layout), encoding(encoding_name).count(text), options
     )
@@ -134,6 +136,8 @@ def wait_after(failure: ApplicationError, temporal_attempt: int, number: int) ->
         return failure.next_retry_delay.total_seconds()
     of_ours = min(_FIRST_WAIT * 2.0 ** min(number - 1, 20), _LONG_WAIT)
     of_temporals = min(_FIRST_WAIT * 2.0 ** min(temporal_attempt - 1, 20), _SHORT_WAIT)
+    # Temporal's own wait doubles per attempt, also after a worker's death; ours counts failures
+    # alone.
     return max(of_ours, of_temporals) if of_ours > _SHORT_WAIT else of_temporals
 
 
@@ -148,15 +152,15 @@ def given_up(
     were enough of them.
     """
     words = failure.message
-    if wait is not None and failed.recorded >= retry.attempts:
+    if wait is not None and failed.archived >= retry.attempts:
         words = (
-            f"{counted(failed.recorded, 'attempt')} failed, as many as 'retry' allows; the last:"
+            f"{counted(failed.archived, 'attempt')} failed, as many as 'retry' allows; the last:"
             f" {words}"
         )
     elif wait is not None and failed.spent.seconds > retry.time:
         so_far = format_duration(max(round(failed.spent.seconds - wait), 0))
         words = (
-            f"{counted(failed.recorded, 'attempt')} failed in {so_far}, and another after"
+            f"{counted(failed.archived, 'attempt')} failed in {so_far}, and another after"
             f" {format_duration(round(wait))} would be later than 'retry' allows"
             f" ({format_duration(retry.time)}); the last: {words}"
         )

@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 from temporalio.exceptions import ApplicationError
 
+from activities._captured import CapturedCall, Silence, TooLarge
 from activities._packages import package_missing
-from activities._recorder import CallRecorder, Silence, TooLarge
 from activities._unstreamed import EmptyResponse, ErrorReply, NotAModel, fault_in
 from runtime.history.condensers.window_errors import is_window_error
 
@@ -98,17 +98,17 @@ _LITELLM = re.compile(
 )
 
 
-def failure_of(error: Exception, recorder: CallRecorder) -> ApplicationError:
-    """The error to raise for ``error``, which ended the call that ``recorder`` recorded."""
+def failure_of(error: Exception, captured: CapturedCall) -> ApplicationError:
+    """The error to raise for ``error``, which ended the call ``captured``."""
     cause = _unwrapped(error)
     # Masked first: half a secret is found by no search.
-    words = recorder.secrets.mask(_words(cause, recorder))[:MOST_READ]
-    kind = _kind(cause, words, recorder)
+    words = captured.secrets.mask(_words(cause, captured))[:MOST_READ]
+    kind = _kind(cause, words, captured)
     message = _bounded(words)
-    if recorder.status is not None and recorder.status >= 400:
-        cut = ", the first megabyte of a longer answer" if recorder.cut else ""
-        message = f"{message} (HTTP {recorder.status}{cut})"
-    delay = _retry_after(recorder.headers, datetime.now(UTC)) if kind.retryable else None
+    if captured.status is not None and captured.status >= 400:
+        cut = ", the first megabyte of a longer answer" if captured.cut else ""
+        message = f"{message} (HTTP {captured.status}{cut})"
+    delay = _retry_after(captured.headers, datetime.now(UTC)) if kind.retryable else None
     return ApplicationError(
         message, type=kind.value, non_retryable=not kind.retryable, next_retry_delay=delay
     )
@@ -119,34 +119,36 @@ def _unwrapped(error: Exception) -> Exception:
     return _unwrapped(original) if isinstance(original, Exception) else error
 
 
-def _kind(cause: Exception, words: str, recorder: CallRecorder) -> FailureKind:
-    failure = recorder.failure or fault_in(recorder) or cause
+def _kind(cause: Exception, words: str, captured: CapturedCall) -> FailureKind:
+    failure = captured.failure or fault_in(captured) or cause
     refused = isinstance(failure, ErrorReply) or (
-        recorder.status is not None and recorder.status >= 400
+        captured.status is not None and captured.status >= 400
     )
+    # Before the status: such a page comes with 200, as a reply does.
     if isinstance(failure, NotAModel):
         return FailureKind.NOT_A_MODEL
-    if _package(cause, recorder) is not None:
+    if _package(cause, captured) is not None:
         return FailureKind.PACKAGE
     if isinstance(failure, Silence):
         return FailureKind.TIMEOUT
     if isinstance(failure, StreamBroken | TooLarge | EmptyResponse):
         return FailureKind.BROKEN
     if isinstance(failure, httpx.TransportError) and not refused:
-        return FailureKind.BROKEN if recorder.size else FailureKind.CONNECTION
-    if recorder.attempt is None and recorder.status is None and _CREDENTIALS.search(words):
+        return FailureKind.BROKEN if captured.size else FailureKind.CONNECTION
+    if captured.attempt is None and captured.status is None and _CREDENTIALS.search(words):
         return FailureKind.AUTHENTICATION
-    if recorder.attempt is None and isinstance(cause, TypeError):
+    if captured.attempt is None and isinstance(cause, TypeError):
         # litellm gave a client an argument that it does not take: it will again.
         return FailureKind.BAD_REQUEST
-    status = recorder.status if refused else getattr(cause, "status_code", None)
+    status = captured.status if refused else getattr(cause, "status_code", None)
     if isinstance(failure, ErrorReply):
-        status = _code_in(recorder)
+        status = _code_in(captured)
+    # What says nothing of whose fault it is may pass: it is tried again.
     status = status if isinstance(status, int) and status >= 400 else 500
     named = _BY_CLASS.get(type(cause).__name__)
     if named is not None and status < 500:
         return named
-    code = _code_in(recorder) if refused else None
+    code = _code_in(captured) if refused else None
     if is_window_error(words, error_type=type(cause).__name__, code=code, status=status):
         return FailureKind.WINDOW
     if status in _BY_STATUS:
@@ -154,23 +156,23 @@ def _kind(cause: Exception, words: str, recorder: CallRecorder) -> FailureKind:
     return FailureKind.BAD_REQUEST if 400 <= status < 500 else FailureKind.SERVER
 
 
-def _package(cause: Exception, recorder: CallRecorder) -> str | None:
+def _package(cause: Exception, captured: CapturedCall) -> str | None:
     """What to install for a call that sent nothing, for a package was missing."""
     told = getattr(cause, "status_code", None)
     refused = isinstance(told, int) and told < 500
-    return None if recorder.attempt is not None or refused else package_missing(cause)
+    return None if captured.attempt is not None or refused else package_missing(cause)
 
 
-def _words(cause: Exception, recorder: CallRecorder) -> str:
+def _words(cause: Exception, captured: CapturedCall) -> str:
     """What the provider said; where it said nothing, what the transport or litellm did."""
-    if recorder.status is not None and recorder.status >= 400 and recorder.size:
-        said = _said(recorder)
+    if captured.status is not None and captured.status >= 400 and captured.size:
+        said = _said(captured)
         if said:
             return said
-    failure = recorder.failure or fault_in(recorder)
-    if failure is not None and (recorder.status is None or recorder.status < 400):
+    failure = captured.failure or fault_in(captured)
+    if failure is not None and (captured.status is None or captured.status < 400):
         return str(failure) or type(failure).__name__
-    if (package := _package(cause, recorder)) is not None:
+    if (package := _package(cause, captured)) is not None:
         return package
     text = str(getattr(cause, "message", None) or cause) or type(cause).__name__
     while (shorter := _LITELLM.sub("", text, count=1)) != text and shorter:
@@ -178,28 +180,28 @@ def _words(cause: Exception, recorder: CallRecorder) -> str:
     return text.partition(_NOT_SAID)[0].strip() or text
 
 
-def _said(recorder: CallRecorder) -> str:
+def _said(captured: CapturedCall) -> str:
     """The message in an error response's body: the field where providers put it, else the text."""
     headers = {
         name: value
-        for name, value in recorder.headers.items()
+        for name, value in captured.headers.items()
         if name.lower() != "transfer-encoding"
     }
     try:
-        text = httpx.Response(recorder.status or 500, headers=headers, content=recorder.body).text
+        text = httpx.Response(captured.status or 500, headers=headers, content=captured.body).text
     except httpx.DecodingError:
-        text = recorder.body.decode("utf-8", "replace")
+        text = captured.body.decode("utf-8", "replace")
     try:
-        found = _message_in(json.loads(text))
+        message = _message_in(json.loads(text))
     except (json.JSONDecodeError, RecursionError):
-        found = None
-    return (found or text).strip()
+        message = None
+    return (message or text).strip()
 
 
-def _code_in(recorder: CallRecorder) -> str | int | None:
+def _code_in(captured: CapturedCall) -> str | int | None:
     """The provider's own code for the error, where its body has one."""
     try:
-        error = json.loads(recorder.content).get("error")
+        error = json.loads(captured.content).get("error")
         code = error.get("code") if isinstance(error, dict) else None
     except (ValueError, AttributeError, RecursionError):
         return None
@@ -237,6 +239,7 @@ def _retry_after(headers: dict[str, str], now: datetime) -> timedelta | None:
             return None
     except (ValueError, OverflowError):
         return None
+    # A date in the past asks for no wait; one far off must not hold a job for ever.
     return min(max(wait, timedelta(0)), LONGEST_WAIT)
 
 

@@ -21,10 +21,10 @@ from typing import Any
 
 from activities import _scripted
 from activities._answer import Answer, AnswerBuilder, refusal_in
+from activities._captured import CapturedCall, Silence, current
 from activities._failures import StreamBroken
 from activities._options import ModelOptions
 from activities._quiet import quieten
-from activities._recorder import CallRecorder, Silence, current
 from activities._reported_usage import reports_usage
 from activities._responses import as_chat, response_in
 from activities._script import replies_in
@@ -77,9 +77,9 @@ async def ask(
     options: ModelOptions,
     messages: Sequence[dict[str, Any]],
     tools: list[dict[str, Any]] | None,
-    recorder: CallRecorder,
+    captured: CapturedCall,
 ) -> Answer:
-    """Call the model once, without retries of litellm's own, reporting to ``recorder``.
+    """Call the model once, without retries of litellm's own, reporting to ``captured``.
 
     Raises:
         Exception: whatever litellm or the transport raises; ``failure_of`` reads it.
@@ -87,13 +87,15 @@ async def ask(
     lite = _ready or await asyncio.to_thread(library)
     provider = await _route(lite, options, tools)
     arguments = _arguments(options, messages, tools, provider)
-    builder = AnswerBuilder(recorder.turn)
-    recorder.heard = builder
-    token = current.set(recorder)
+    builder = AnswerBuilder(captured.turn)
+    captured.heard = builder
+    token = current.set(captured)
     try:
         async with asyncio.timeout(options.timeout) as whole:
             response = await lite.acompletion(**arguments)
             if options.stream:
+                # Left early, the stream's connection would stay open until the collector comes to
+                # it.
                 async with aclosing(response):
                     async for chunk in response:
                         builder.add(chunk)
@@ -101,37 +103,37 @@ async def ask(
                 builder.add_response(response)
     except TimeoutError as error:
         if whole.expired():
-            recorder.failure = Silence(f"the reply was not complete after {options.timeout:g} s")
-            raise recorder.failure from error
+            captured.failure = Silence(f"the reply was not complete after {options.timeout:g} s")
+            raise captured.failure from error
         raise
     except Exception as error:
-        if is_whole(recorder) and not options.stream and _is_litellms_own(error):
-            recorder.failure = recorder.failure or fault_in(recorder) or unread(recorder)
-        if recorder.failure is not None or not _can_be_read(recorder, options, error):
+        if is_whole(captured) and not options.stream and _is_litellms_own(error):
+            captured.failure = captured.failure or fault_in(captured) or unread(captured)
+        if captured.failure is not None or not _can_be_read(captured, options, error):
             raise
     finally:
         current.reset(token)
-    if _is_cut(recorder):
-        recorder.failure = StreamBroken("the stream ended before the reply was complete")
-        raise recorder.failure
-    if builder.is_empty and recorder.status == 200 and recorder.headers:
-        builder = await _reread(lite, arguments, recorder)
-    return _as_received(builder.answer(), options, recorder)
+    if _is_cut(captured):
+        captured.failure = StreamBroken("the stream ended before the reply was complete")
+        raise captured.failure
+    if builder.is_empty and captured.status == 200 and captured.headers:
+        builder = await _reread(lite, arguments, captured)
+    return _as_received(builder.answer(), options, captured)
 
 
-def _can_be_read(recorder: CallRecorder, options: ModelOptions, error: Exception) -> bool:
+def _can_be_read(captured: CapturedCall, options: ModelOptions, error: Exception) -> bool:
     """Whether the reply is there, although litellm raised: it asks for a last event that some
     endpoints do not send, and for a stream where some answer as a whole.
     """
     ended_early = (
-        _is_cut(recorder)
+        _is_cut(captured)
         and "before any terminal event" in str(error)
-        and not _ERROR.search(recorder.body)
+        and not _ERROR.search(captured.body)
     )
-    return ended_early or (options.stream and is_whole(recorder))
+    return ended_early or (options.stream and is_whole(captured))
 
 
-async def _reread(lite: Any, arguments: dict[str, Any], recorder: CallRecorder) -> AnswerBuilder:
+async def _reread(lite: Any, arguments: dict[str, Any], captured: CapturedCall) -> AnswerBuilder:
     """The reply in a response that was asked for as a stream and had none: a whole one, which
     litellm reads as such.
 
@@ -139,36 +141,36 @@ async def _reread(lite: Any, arguments: dict[str, Any], recorder: CallRecorder) 
         NotAModel: what came is no reply.
         ErrorReply: it says that the call failed.
     """
-    builder = AnswerBuilder(recorder.turn)
-    recorder.failure = fault_in(recorder)
-    if recorder.failure is not None:
-        raise recorder.failure
-    if not is_whole(recorder):
+    builder = AnswerBuilder(captured.turn)
+    captured.failure = fault_in(captured)
+    if captured.failure is not None:
+        raise captured.failure
+    if not is_whole(captured):
         return builder
-    token = played.set(recorder.body)
+    token = played.set(captured.body)
     try:
         whole = {name: value for name, value in arguments.items() if name != "stream_options"}
         builder.add_response(await lite.acompletion(**{**whole, "stream": False}))
     except Exception as error:
-        recorder.failure = unread(recorder)
-        raise recorder.failure from error
+        captured.failure = unread(captured)
+        raise captured.failure from error
     finally:
         played.reset(token)
-    if builder.is_empty and not reports_usage(recorder):
-        recorder.failure = unread(recorder)
-        raise recorder.failure
+    if builder.is_empty and not reports_usage(captured):
+        captured.failure = unread(captured)
+        raise captured.failure
     return builder
 
 
-def _as_received(answer: Answer, options: ModelOptions, recorder: CallRecorder) -> Answer:
+def _as_received(answer: Answer, options: ModelOptions, captured: CapturedCall) -> Answer:
     """``answer`` with what litellm drops from the bytes that were received."""
-    response = response_in(recorder.body)
+    response = response_in(captured.body)
     if response is not None:
-        builder = AnswerBuilder(recorder.turn)
+        builder = AnswerBuilder(captured.turn)
         builder.add_response(as_chat(response))
         return replace(builder.answer(), usage=answer.usage)
     return (
-        replace(answer, refusal=answer.refusal or refusal_in(recorder.content))
+        replace(answer, refusal=answer.refusal or refusal_in(captured.content))
         if options.stream
         else answer
     )
@@ -198,10 +200,12 @@ async def _route(
     asked = {name: options.arguments.get(name) for name in _ROUTED_BY}
     way = canonical_json([options.name, asked, tools])
     if way not in _routes:
-        found = await asyncio.to_thread(_responses_provider, lite, options, tools)
+        provider = await asyncio.to_thread(_responses_provider, lite, options, tools)
+        # ``tools`` and options are the user's: without a bound a worker of months would keep all of
+        # them.
         if len(_routes) >= _MOST_ROUTES:
             _routes.clear()
-        _routes[way] = found
+        _routes[way] = provider
     return _routes[way]
 
 
@@ -216,10 +220,10 @@ def _responses_provider(
         ImportError: a package that it needs is not installed.
     """
     main: Any = import_module("litellm.main")
-    given = options.arguments
+    asked = options.arguments
     try:
         model, provider, _, base = lite.get_llm_provider(
-            options.name, api_base=given.get("api_base")
+            options.name, api_base=asked.get("api_base")
         )
     except Exception:  # noqa: BLE001 - the call itself says that the model is unknown
         return None
@@ -227,9 +231,9 @@ def _responses_provider(
         model=model,
         custom_llm_provider=provider,
         tools=tools,
-        reasoning_effort=given.get("reasoning_effort"),
-        reasoning_summary=given.get("reasoning_summary"),
-        api_base=given.get("api_base") or base,
+        reasoning_effort=asked.get("reasoning_effort"),
+        reasoning_summary=asked.get("reasoning_summary"),
+        api_base=asked.get("api_base") or base,
     )
     if info.get("mode") != "responses":
         return None
@@ -307,11 +311,11 @@ def _is_litellms_own(error: Exception) -> bool:
     return not isinstance(status, int) or status >= 500
 
 
-def _is_cut(recorder: CallRecorder) -> bool:
+def _is_cut(captured: CapturedCall) -> bool:
     """Whether the response is a stream of events without the one that ends it."""
-    types = [value for name, value in recorder.headers.items() if name.lower() == "content-type"]
-    streamed = any("event-stream" in value for value in types) and not is_whole(recorder)
-    return streamed and not _STREAM_ENDS.search(recorder.content)
+    types = [value for name, value in captured.headers.items() if name.lower() == "content-type"]
+    streamed = any("event-stream" in value for value in types) and not is_whole(captured)
+    return streamed and not _STREAM_ENDS.search(captured.content)
 
 
 def _set_up() -> Any:
@@ -321,6 +325,7 @@ def _set_up() -> Any:
     warnings.filterwarnings("ignore", message=".*ReadOnly.* qualifier", category=UserWarning)
     warnings.filterwarnings("ignore", message="Pydantic serializer warnings", category=UserWarning)
     lite: Any = import_module("litellm")
+    # It prints "Give Feedback / Get Help" to stdout with each error, where commands print JSON.
     lite.suppress_debug_info = True
     lite.telemetry = False
     # A reply may repeat itself; a count of equal chunks says nothing about it.

@@ -16,30 +16,30 @@ from runtime.projection.segments import Add, LayoutDelta, Segment, SegmentKind
 
 
 def masked_call(call: TurnCall) -> TurnCall:
-    """``call`` with its new segments and records masked.
+    """``call`` with its new segments, and what came of the turn before, masked.
 
     A reply stays: it was masked when it came, and its thinking is signed.
     """
     redactor = redactor_of(call.redact)
     parts = [_part(part, redactor) for part in call.layout.parts]
     return call.model_copy(
-        update={"layout": LayoutDelta(parts=tuple(parts)), **_records(call, redactor)}
+        update={"layout": LayoutDelta(parts=tuple(parts)), **_between_calls(call, redactor)}
     )
 
 
 def masked_end(end: JobEnd) -> JobEnd:
-    """``end`` with its result, reason and records masked."""
+    """``end`` with its result, its reason and what came of the last turn masked."""
     redactor = redactor_of(end.redact)
     told = {
         "result": redactor.value(end.result),
         "reason": redactor.text(end.reason),
         "remarks": redactor.text(end.remarks),
     }
-    return end.model_copy(update=told | _records(end, redactor))
+    return end.model_copy(update=told | _between_calls(end, redactor))
 
 
-def _records(call: TurnCall | JobEnd, redactor: Redactor) -> dict[str, Any]:
-    condensations = [redactor.value(record.model_dump()) for record in call.condensations]
+def _between_calls(call: TurnCall | JobEnd, redactor: Redactor) -> dict[str, Any]:
+    condensations = [redactor.value(one.model_dump()) for one in call.condensations]
     return {
         "execution": redactor.value(call.execution),
         "nodes": redactor.value(call.nodes),

@@ -16,6 +16,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities._answer import Answer, held_in_pieces, without_secrets
+from activities._captured import CapturedCall, SentRequest
 from activities._failed_attempts import (
     FailedAttempts,
     failed_attempts,
@@ -28,7 +29,6 @@ from activities._full_windows import NO_ROOM, left_no_room
 from activities._litellm import ask, cost_of, price
 from activities._masked import masked_call
 from activities._options import ModelOptions
-from activities._recorder import CallRecorder, SentRequest
 from activities._reported_usage import reports_usage
 from activities._secrets import Secrets
 from activities._worst_case import in_budget
@@ -142,7 +142,7 @@ class ModelTurn:
         self._archive = archive
         self._run = run
         self._options = _options(call.model)
-        self._recorder = CallRecorder(
+        self._captured = CapturedCall(
             self._begin,
             limits=self._options.limits(call.retry),
             secrets=Secrets.of_call(self._options.arguments),
@@ -155,7 +155,7 @@ class ModelTurn:
     @property
     def attempt(self) -> str | None:
         """The key of the archived attempt, once the request is sent."""
-        return self._recorder.attempt
+        return self._captured.attempt
 
     async def take(self) -> Step:
         """Call, and archive the reply, unless the archive has the turn's step already.
@@ -169,7 +169,7 @@ class ModelTurn:
         ready = await asyncio.to_thread(self._prepared)
         if isinstance(ready, Step):
             return ready
-        if self._recorder.temporal_attempt > 1:
+        if self._captured.temporal_attempt > 1:
             self._failed = await asyncio.to_thread(self._attempts_before)
             if (spent := self._spent(self._failed)) is not None:
                 raise spent
@@ -177,6 +177,7 @@ class ModelTurn:
             self._options = in_budget(
                 self._options, ready.tokens, self._call.left, self._failed.spent, self._call.booked
             )
+        # From here on money may be spent: all that may refuse the call has been asked.
         failpoint("model.before_call")
         answer = await self._answer(ready)
         await self._check_room(ready, answer)
@@ -202,7 +203,7 @@ class ModelTurn:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             seconds = round(time.monotonic() - started)
             activity.heartbeat(
-                {"turn": self._call.turn, "seconds": seconds, "bytes": self._recorder.size}
+                {"turn": self._call.turn, "seconds": seconds, "bytes": self._captured.size}
             )
 
     def _prepared(self) -> Step | _Ready:
@@ -211,6 +212,8 @@ class ModelTurn:
         In one go, for a thread: waking one costs more than most of what is done here.
         """
         self._call = call = masked_call(self._call)
+        # A worker that died between the step and its return is followed by this: nobody is called
+        # twice.
         if (done := self._archive.find_step(self._run, call.turn)) is not None:
             return done
         # What prompts cost is in a file.
@@ -228,19 +231,19 @@ class ModelTurn:
         layout, messages, tools = ready.layout, ready.messages, ready.tools
         try:
             try:
-                answer = await ask(self._in_time(), messages, tools, self._recorder)
+                answer = await ask(self._in_time(), messages, tools, self._captured)
             finally:
-                tell(self._recorder.headers)
+                tell(self._captured.headers)
         # litellm raises many types; each becomes one of ours.
         except Exception as error:  # noqa: BLE001
-            if isinstance(self._recorder.failure, ArchiveError):
-                raise self._recorder.failure from None
-            failure = failure_of(error, self._recorder)
-            unseen = await self._record_unseen(messages, tools)
+            if isinstance(self._captured.failure, ArchiveError):
+                raise self._captured.failure from None
+            failure = failure_of(error, self._captured)
+            unseen = await self._capture_unseen(messages, tools)
             # The chain of causes may hold headers, and Temporal would keep it.
             raise await asyncio.to_thread(self._fail, layout, failure, unseen) from None
-        if await self._record_unseen(messages, tools):
-            self._recorder.received(
+        if await self._capture_unseen(messages, tools):
+            self._captured.received(
                 canonical_json(asdict(answer) | {"usage": None, "tool_calls": _plain(answer)})
             )
         return answer
@@ -255,14 +258,14 @@ class ModelTurn:
             failure = ApplicationError(NO_ROOM, type=FailureKind.WINDOW_FULL, non_retryable=True)
             raise await asyncio.to_thread(self._fail, ready.layout, failure, False)
 
-    async def _record_unseen(self, messages: Messages, tools: Tools) -> bool:
+    async def _capture_unseen(self, messages: Messages, tools: Tools) -> bool:
         """Archive a request that none of our transports saw, as what it is: the request as handed
         to litellm.
         """
-        if self._recorder.attempt is not None:
+        if self._captured.attempt is not None:
             return False
         request = {**clean_model(self._call.model), "messages": list(messages), "tools": tools}
-        await self._recorder.sending(SentRequest(Capture.HANDED_OVER, canonical_json(request)))
+        await self._captured.sending(SentRequest(Capture.HANDED_OVER, canonical_json(request)))
         return True
 
     def _begin(self, request: SentRequest) -> str:
@@ -279,7 +282,7 @@ class ModelTurn:
                 method=request.method,
                 url=request.url,
                 headers=dict(request.headers),
-                temporal_attempt=self._recorder.temporal_attempt,
+                temporal_attempt=self._captured.temporal_attempt,
                 activity=self._activity_id,
                 started_at=datetime.now(UTC).isoformat(),
             )
@@ -293,7 +296,7 @@ class ModelTurn:
             call.turn,
             self._activity_id,
             self._options,
-            but=self._recorder.attempt or "",
+            but=self._captured.attempt or "",
         )
 
     def _spent(self, failed: FailedAttempts) -> ApplicationError | None:
@@ -323,17 +326,17 @@ class ModelTurn:
 
         The error to raise, which tells of all attempts.
         """
-        recorder = self._recorder
+        captured = self._captured
         wait = (
             None
             if failure.non_retryable
-            else wait_after(failure, recorder.temporal_attempt, self._failed.recorded + 1)
+            else wait_after(failure, captured.temporal_attempt, self._failed.archived + 1)
         )
         refused = unseen and failure.non_retryable
         spent = (
             Failed(attempts=1)
             if refused
-            else used_by(recorder, layout, self._options, self._call.encoding)
+            else used_by(captured, layout, self._options, self._call.encoding)
         )
         spent = spent.model_copy(
             update={"seconds": round(time.monotonic() - self._began + (wait or 0.0), 3)}
@@ -345,12 +348,12 @@ class ModelTurn:
         )
 
     def _archive_failure(self, failure: ApplicationError, spent: Failed) -> None:
-        recorder = self._recorder
-        held = held_in_pieces(recorder.content, recorder.secrets)
+        captured = self._captured
+        held = held_in_pieces(captured.content, captured.secrets)
         self._archive.fail_attempt(
             NewFailure(
-                attempt=recorder.attempt or "",
-                **_received(recorder, withheld=held),
+                attempt=captured.attempt or "",
+                **_received(captured, withheld=held),
                 error_type=failure.type or "",
                 error_message=failure.message,
                 spent=spent,
@@ -362,12 +365,12 @@ class ModelTurn:
         """Archive what came back of a request with which the call did not end: it goes on with
         another one.
         """
-        held = held_in_pieces(self._recorder.content, self._recorder.secrets)
+        held = held_in_pieces(self._captured.content, self._captured.secrets)
         self._archive.keep_exchange(
             NewExchange(
-                attempt=self._recorder.attempt or "",
+                attempt=self._captured.attempt or "",
                 reason=ExchangeReason.FOLLOWED,
-                **_received(self._recorder, withheld=held),
+                **_received(self._captured, withheld=held),
                 finished_at=datetime.now(UTC).isoformat(),
             )
         )
@@ -385,6 +388,7 @@ class ModelTurn:
         while True:
             try:
                 return await asyncio.to_thread(self._finish, ready, answer)
+            # No store that was out of reach, but an object that is damaged: waiting mends nothing.
             except (ObjectCorrupt, ObjectMissing):
                 raise
             except ArchiveError as error:
@@ -404,20 +408,20 @@ class ModelTurn:
         """Archive the step, and read it back: if another attempt archived the turn's step first,
         that one counts, and this reply is archived beside it.
         """
-        recorder, call = self._recorder, self._call
-        clean = without_secrets(answer, recorder.secrets)
+        captured, call = self._captured, self._call
+        clean = without_secrets(answer, captured.secrets)
         # A stream cuts a secret into pieces that no search finds, so such a response is not kept at
         # all.
-        received = _received(recorder, withheld=clean != answer)
+        received = _received(captured, withheld=clean != answer)
         answer = clean
         tokens = _reply_tokens(answer, call.encoding)
-        reported = answer.usage is not None and reports_usage(recorder)
+        reported = answer.usage is not None and reports_usage(captured)
         usage = _reported(answer.usage) if reported else _counted(ready.tokens, tokens)
-        failed = self._attempts_before() if recorder.temporal_attempt > 1 else FailedAttempts()
+        failed = self._attempts_before() if captured.temporal_attempt > 1 else FailedAttempts()
         new = NewStep.like(
             call,
             run=self._run,
-            attempt=recorder.attempt or "",
+            attempt=captured.attempt or "",
             reply=StoredReply(
                 text=answer.text,
                 tool_calls=answer.tool_calls,
@@ -434,6 +438,8 @@ class ModelTurn:
             prefix=ready.prefix,
             finished_at=datetime.now(UTC).isoformat(),
         )
+        # Read back, since the turn may have had its step already: the first that was written
+        # counts.
         step = self._archive.step(self._archive.finish_step(new))
         if step.attempt.key != new.attempt:
             self._keep_superseded(new)
@@ -447,20 +453,20 @@ class ModelTurn:
         return price(self._options, answer.usage) if known else cost_of(self._options, usage)
 
 
-def _received(recorder: CallRecorder, *, withheld: bool) -> dict[str, Any]:
-    """What came back, as records have it: the bytes as received, but where a secret stands in
+def _received(captured: CapturedCall, *, withheld: bool) -> dict[str, Any]:
+    """What came back, as the archive has it: the bytes as received, but where a secret stands in
     them.
     """
-    content, body = recorder.content, recorder.body
-    clean = recorder.secrets.mask_bytes(content)
+    content, body = captured.content, captured.body
+    clean = captured.secrets.mask_bytes(content)
     # In what is compressed nothing can be masked.
     packed = content != body
     safe = WITHHELD if withheld or (packed and clean != content) else body if packed else clean
     return {
         "response": safe,
-        "chunks": recorder.chunks if safe == body else (),
-        "status_code": recorder.status,
-        "headers": recorder.headers,
+        "chunks": captured.chunks if safe == body else (),
+        "status_code": captured.status,
+        "headers": captured.headers,
     }
 
 

@@ -29,6 +29,7 @@ class CallClaim:
     """The claim of one attempt on a call."""
 
     archive: JobArchive
+    # A run's own, so that a replay in another run makes a call of its own.
     address: tuple[str, int, int]
     request: ToolRequest
     _owner: str = field(default_factory=lambda: uuid.uuid4().hex)

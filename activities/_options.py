@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from activities._recorder import Limits
+from activities._captured import Limits
 from activities.prices import Price, streams
 from runtime.base.spec.models import Retry
 

@@ -14,7 +14,7 @@ from functools import wraps
 from importlib import import_module
 from typing import Any
 
-from activities._recorder import current
+from activities._captured import current
 from activities._reported_usage import reports_usage
 
 _IN_CALLS = (
@@ -159,9 +159,9 @@ def _ending_once(lite: Any, ended: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(ended)
     async def told(self: Any, *arguments: Any, **options: Any) -> Any:
         if getattr(self, "sent_last_chunk", False) and _unheard(lite):
-            recorder = current.get()
+            captured = current.get()
             if getattr(self, "sent_stream_usage", False) or (
-                recorder is not None and not reports_usage(recorder)
+                captured is not None and not reports_usage(captured)
             ):
                 raise StopAsyncIteration
         return await ended(self, *arguments, **options)

@@ -32,10 +32,10 @@ def recorded_value(
     """
     source = effect.source
     _, turn, number = address
-    found = recorded_effect(JobArchive.of(store, source), source.run, turn, number)
-    if found is not None and effect.kept:
-        archive.write_effect(*address, found)
-    return found
+    value = recorded_effect(JobArchive.of(store, source), source.run, turn, number)
+    if value is not None and effect.kept:
+        archive.write_effect(*address, value)
+    return value
 
 
 class ReadEffects:
@@ -60,10 +60,10 @@ class ReadEffects:
         if self._store is None or batch.key is None:
             return read(batch)
         if batch.recorded is not None:
-            found = recorded_value(
+            value = recorded_value(
                 self._store, batch.recorded, *self._place(self._store, batch.key, batch)
             )
-            results = ReadBatchResult.model_validate(found).results if found is not None else ()
+            results = ReadBatchResult.model_validate(value).results if value is not None else ()
             known = {result.obj_id: result for result in results}
             answers = (
                 (known.get(request.obj_id) or _not_recorded(request)) for request in batch.requests
@@ -73,6 +73,7 @@ class ReadEffects:
             )
         result = read(batch)
         changed = any(one.status is not ReadStatus.UNCHANGED for one in result.results)
+        # A tick without news leaves nothing, or the archive would grow with the time asleep.
         if batch.effect >= WAIT_EFFECTS and not changed:
             return result
         value = result.model_dump(mode="json")
@@ -85,12 +86,12 @@ class ReadEffects:
         if self._store is None or call.key is None:
             return answer(call)
         if call.recorded is not None:
-            found = recorded_value(
+            value = recorded_value(
                 self._store, call.recorded, *self._place(self._store, call.key, call)
             )
-            if found is None:
+            if value is None:
                 return FileCallResult(error_type="RuntimeError", error_message=NOT_RECORDED)
-            return FileCallResult.model_validate(found)
+            return FileCallResult.model_validate(value)
         kept = self._kept(self._store, call.key, call, answer(call).model_dump(mode="json"))
         return FileCallResult.model_validate(kept)
 

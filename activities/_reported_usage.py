@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from activities._recorder import CallRecorder
+from activities._captured import CapturedCall
 from runtime.base.values import Usage
 
 _PROMPT = ("prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "prompt_eval_count")
@@ -33,29 +33,29 @@ _USAGE = re.compile(
 )
 
 
-def reports_usage(recorder: CallRecorder) -> bool:
+def reports_usage(captured: CapturedCall) -> bool:
     """Whether the provider's response itself states the tokens used; where it does not, litellm
     makes figures up.
     """
-    return _USAGE.search(recorder.content) is not None
+    return _USAGE.search(captured.content) is not None
 
 
 def usage_in(body: bytes) -> Usage | None:
     """What a response says that it used, None if it does not."""
-    found = [usage for value in _documents(body) for usage in _usages(value, 0)]
-    if not found:
+    stated = [usage for value in _documents(body) for usage in _usages(value, 0)]
+    if not stated:
         return None
     prompt, completion = (
-        max(_first(usage, names) for usage in found) for names in (_PROMPT, _COMPLETION)
+        max(_first(usage, names) for usage in stated) for names in (_PROMPT, _COMPLETION)
     )
-    read, written = (max(_first(usage, (name,)) for usage in found) for name in (_READ, _WRITTEN))
+    read, written = (max(_first(usage, (name,)) for usage in stated) for name in (_READ, _WRITTEN))
     if any(
-        name in usage for usage in found for name in (_READ, _WRITTEN) if "input_tokens" in usage
+        name in usage for usage in stated for name in (_READ, _WRITTEN) if "input_tokens" in usage
     ):
         # Anthropic counts what its cache holds beside the prompt's other tokens.
         prompt += read + written
     details = [
-        usage.get("prompt_tokens_details") or usage.get("input_tokens_details") for usage in found
+        usage.get("prompt_tokens_details") or usage.get("input_tokens_details") for usage in stated
     ]
     cached = max(
         (_first(each, ("cached_tokens",)) for each in details if isinstance(each, dict)), default=0

@@ -42,6 +42,7 @@ class ServerResources:
         if server in self._silent:
             raise TimeoutError(self._silent[server])
         frame: dict[str, Any] = {}
+        # Again only where the process had gone before it was asked: then nothing was read.
         for _ in range(TRIES):
             frame = self._frame(spec, uri)
             if "gone" not in frame:

@@ -121,6 +121,7 @@ def read_reply(value: Any, where: str) -> ScriptedReply:
 
 def _answered(file: str, respond: Callable[[Any], Any], messages: Messages) -> ScriptedReply:
     try:
+        # A copy: what a script changes in them would be archived as what was sent.
         value = respond(copy.deepcopy(list(messages)))
     except Exception as error:
         raise InputError(

@@ -1,7 +1,7 @@
 """The provider of ``scripted/FILE`` models, which litellm calls like any other.
 
-It has no wire: the record is the request as handed over, and is marked so; what is recorded as the
-response are the pieces of the reply as they are handed back, a line of JSON each.
+It has no wire: what is captured is the request as handed over, and is marked so; the response is
+the pieces of the reply as they are handed back, a line of JSON each.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 
+from activities._captured import CapturedCall, SentRequest, current
 from activities._handed_over import handed_over
-from activities._recorder import CallRecorder, SentRequest, current
 from activities._script import ScriptedReply, reply_to
 from runtime.archive.forms import Capture
 from runtime.base.digests import canonical_json
@@ -49,37 +49,37 @@ async def pieces(
         retried). httpx.ReadError: the script says that the stream breaks off.
         Silence: the script's delay is longer than the call's limits allow.
     """
-    recorder = current.get()
-    if recorder is None:
+    captured = current.get()
+    if captured is None:
         raise ScriptedError(400, "a scripted model is called by the model activity only")
     request = {"model": f"{PROVIDER}/{file}", "messages": messages, **options}
 
     def answered() -> ScriptedReply:
-        body = handed_over(recorder.job, request)
-        recorder.sending_now(SentRequest(Capture.HANDED_OVER, body))
-        return reply_to(file, messages, recorder.turn)
+        body = handed_over(captured.job, request)
+        captured.sending_now(SentRequest(Capture.HANDED_OVER, body))
+        return reply_to(file, messages, captured.turn)
 
     try:
         reply = await asyncio.to_thread(answered)
     except InputError as error:
-        raise _refusal(recorder, 400, str(error), {}) from error
+        raise _refusal(captured, 400, str(error), {}) from error
     if reply.delay:
-        async with recorder.patience():
+        async with captured.patience():
             await asyncio.sleep(reply.delay)
-    bad = recorder.temporal_attempt <= reply.times
+    bad = captured.temporal_attempt <= reply.times
     if bad and reply.fail is not None:
         wait = (
             {} if reply.fail.retry_after is None else {"retry-after": f"{reply.fail.retry_after:g}"}
         )
-        raise _refusal(recorder, reply.fail.status, reply.fail.message, wait)
-    recorder.answering(200, {})
+        raise _refusal(captured, reply.fail.status, reply.fail.message, wait)
+    captured.answering(200, {})
     left = reply.break_after if bad and reply.break_after is not None else math.inf
-    for delta in _deltas(reply, recorder.turn - 1, native=bool(options.get("tools"))):
+    for delta in _deltas(reply, captured.turn - 1, native=bool(options.get("tools"))):
         left -= _characters(delta)
         if left < 0 or ("finish_reason" in delta and left < math.inf):
-            recorder.failure = httpx.ReadError("the connection was closed in mid-stream")
-            raise recorder.failure
-        recorder.received(canonical_json(delta) + b"\n")
+            captured.failure = httpx.ReadError("the connection was closed in mid-stream")
+            raise captured.failure
+        captured.received(canonical_json(delta) + b"\n")
         yield delta
 
 
@@ -129,9 +129,9 @@ def _characters(delta: Delta) -> int:
 
 
 def _refusal(
-    recorder: CallRecorder, status: int, message: str, headers: dict[str, str]
+    captured: CapturedCall, status: int, message: str, headers: dict[str, str]
 ) -> ScriptedError:
-    """An error response, recorded as one."""
-    recorder.answering(status, headers)
-    recorder.received(canonical_json({"error": {"message": message}}))
+    """An error response, captured as one."""
+    captured.answering(status, headers)
+    captured.received(canonical_json({"error": {"message": message}}))
     return ScriptedError(status, message)

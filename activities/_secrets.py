@@ -111,6 +111,7 @@ _last: tuple[dict[str, str], frozenset[str]] = ({}, frozenset())
 def _of_environment(environment: dict[str, str]) -> frozenset[str]:
     global _last
     known, values = _last
+    # By value: the environment may change between two calls.
     if known != environment:
         secrets = Secrets()
         secrets._add_named(environment)

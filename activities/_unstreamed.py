@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from activities._recorder import CallRecorder
+from activities._captured import CapturedCall
 
 MOST_QUOTED = 300
 """Characters of a page that are quoted."""
@@ -46,11 +46,11 @@ class EmptyResponse(Exception):
 
 
 played: ContextVar[bytes | None] = ContextVar("holdfast_played_response", default=None)
-"""A recorded response: while it is set, the wire answers a model call with it, and asks nobody."""
+"""A captured response: while it is set, the wire answers a model call with it, and asks nobody."""
 
 
 def played_to(request: httpx.Request) -> httpx.Response | None:
-    """The recorded response to ``request`` while one is played, else None."""
+    """The captured response to ``request`` while one is played, else None."""
     body = played.get()
     if body is None:
         return None
@@ -59,46 +59,46 @@ def played_to(request: httpx.Request) -> httpx.Response | None:
     )
 
 
-def is_whole(recorder: CallRecorder) -> bool:
+def is_whole(captured: CapturedCall) -> bool:
     """Whether the response is one JSON object, and so perhaps the whole reply.
 
     One of several lines is a stream of them.
     """
     return (
-        recorder.status == 200
-        and bool(recorder.headers)
-        and isinstance(_object_in(recorder.body), dict)
+        captured.status == 200
+        and bool(captured.headers)
+        and isinstance(_object_in(captured.body), dict)
     )
 
 
-def fault_in(recorder: CallRecorder) -> Exception | None:
+def fault_in(captured: CapturedCall) -> Exception | None:
     """Why a response of status 200 can be no reply, as far as that shows without knowing the
     provider's protocol.
     """
-    if recorder.status != 200 or not recorder.headers:
+    if captured.status != 200 or not captured.headers:
         return None
-    body = recorder.body
+    body = captured.body
     if not body.strip():
         return EmptyResponse("the response had status 200 and no content")
     if _PAGE.match(body[:_MOST_READ]) or (
-        "html" in _content_type(recorder) and body.lstrip().startswith(b"<")
+        "html" in _content_type(captured) and body.lstrip().startswith(b"<")
     ):
         return NotAModel(f"a web page answered, not a model: {_words_of(body[:_MOST_READ])}")
     error = _error_in(_object_in(body))
     return None if error is None else ErrorReply(error)
 
 
-def unread(recorder: CallRecorder) -> NotAModel:
+def unread(captured: CapturedCall) -> NotAModel:
     """The fault of a response that no reply was found in."""
-    text = " ".join(recorder.body[:_MOST_READ].decode("utf-8", "replace").split())
+    text = " ".join(captured.body[:_MOST_READ].decode("utf-8", "replace").split())
     return NotAModel(f"the response is no reply of a model: {_short(text)}")
 
 
-def _content_type(recorder: CallRecorder) -> str:
+def _content_type(captured: CapturedCall) -> str:
     return next(
         (
             value.lower()
-            for name, value in recorder.headers.items()
+            for name, value in captured.headers.items()
             if name.lower() == "content-type"
         ),
         "",

@@ -1,10 +1,10 @@
 """The HTTP transports under litellm's clients, which see the bytes that the server sees.
 
 ``AsyncWire`` and ``SyncWire`` carry every request as httpx would. A request that is part of a model
-call (a POST of JSON while a ``CallRecorder`` is current, but no question about the model; and
+call (a POST of JSON while a ``CapturedCall`` is current, but no question about the model; and
 whatever follows it to the same host, or to where it was redirected) is archived before it is sent,
-and what comes back is recorded as it arrives. Other requests, such as an exchange of tokens, are
-carried and never recorded, for they hold secrets.
+and what comes back is captured as it arrives. Other requests, such as an exchange of tokens, are
+carried and never captured, for they hold secrets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import httpx
 
-from activities._recorder import CallRecorder, SentRequest, Silence, TooLarge, current
+from activities._captured import CapturedCall, SentRequest, Silence, TooLarge, current
 from activities._unstreamed import played_to
 from runtime.archive.forms import Capture
 from runtime.base.proxies import proxy_of
@@ -45,7 +45,7 @@ Verify = ssl.SSLContext | bool
 
 
 class AsyncWire(httpx.AsyncBaseTransport):
-    """A recording transport with one connection pool for each event loop and proxy."""
+    """A capturing transport with one connection pool for each event loop and proxy."""
 
     def __init__(self, verify: Verify = True) -> None:
         self._verify = verify
@@ -59,20 +59,20 @@ class AsyncWire(httpx.AsyncBaseTransport):
         if (response := played_to(request)) is not None:
             return response
         pool = self._pool(proxy_of(request.url.scheme, request.url.host))
-        recorder = current.get()
-        if recorder is None or not _is_part_of(request, recorder):
+        captured = current.get()
+        if captured is None or not _is_part_of(request, captured):
             return await pool.handle_async_request(request)
         body = await request.aread()
-        # Reading is timed by the recorder, which knows a first byte from a later one.
-        _prepare(request, connect=recorder.limits.connect, read=None)
-        await recorder.sending(_sent(request, body))
+        # Reading is timed by the captured, which knows a first byte from a later one.
+        _prepare(request, connect=captured.limits.connect, read=None)
+        await captured.sending(_sent(request, body))
         try:
-            async with recorder.patience():
+            async with captured.patience():
                 response = await pool.handle_async_request(request)
         except Exception as error:
-            raise _carried(error, recorder, request) from error
-        recorder.answering(response.status_code, response.headers)
-        response.stream = _AsyncRecording(response.stream, recorder, request)
+            raise _carried(error, captured, request) from error
+        captured.answering(response.status_code, response.headers)
+        response.stream = _AsyncCapture(response.stream, captured, request)
         return response
 
     async def aclose(self) -> None:
@@ -81,6 +81,7 @@ class AsyncWire(httpx.AsyncBaseTransport):
             await pool.aclose()
 
     def _pool(self, proxy: str | None) -> httpx.AsyncHTTPTransport:
+        # A pool's connections belong to the loop that opened them, and a process may run several.
         pools = self._pools.setdefault(asyncio.get_running_loop(), {})
         if proxy not in pools:
             pools[proxy] = httpx.AsyncHTTPTransport(
@@ -99,78 +100,78 @@ class SyncWire(httpx.HTTPTransport):
         """Carry one request; see the module."""
         if (response := played_to(request)) is not None:
             return response
-        recorder = current.get()
-        if recorder is None or not _is_part_of(request, recorder):
+        captured = current.get()
+        if captured is None or not _is_part_of(request, captured):
             return super().handle_request(request)
         body = request.read()
-        _prepare(request, connect=recorder.limits.connect, read=recorder.limits.first_byte)
-        recorder.sending_now(_sent(request, body))
+        _prepare(request, connect=captured.limits.connect, read=captured.limits.first_byte)
+        captured.sending_now(_sent(request, body))
         try:
             response = super().handle_request(request)
         except Exception as error:
-            raise _carried(error, recorder, request) from error
-        recorder.answering(response.status_code, response.headers)
-        response.stream = _SyncRecording(response.stream, recorder, request)
+            raise _carried(error, captured, request) from error
+        captured.answering(response.status_code, response.headers)
+        response.stream = _SyncCapture(response.stream, captured, request)
         return response
 
 
-class _AsyncRecording(httpx.AsyncByteStream):
-    """A response's stream, recorded as it is read."""
+class _AsyncCapture(httpx.AsyncByteStream):
+    """A response's stream, captured as it is read."""
 
-    def __init__(self, inner: object, recorder: CallRecorder, request: httpx.Request) -> None:
+    def __init__(self, inner: object, captured: CapturedCall, request: httpx.Request) -> None:
         assert isinstance(inner, httpx.AsyncByteStream)
         self._inner = inner
-        self._recorder = recorder
+        self._captured = captured
         self._request = request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pieces = aiter(self._inner)
         while True:
             try:
-                async with self._recorder.patience():
+                async with self._captured.patience():
                     piece = await anext(pieces, None)
             except Exception as error:
-                raise _carried(error, self._recorder, self._request) from error
+                raise _carried(error, self._captured, self._request) from error
             if piece is None:
                 return
             try:
-                kept = self._recorder.received(piece)
+                kept = self._captured.received(piece)
             except TooLarge as error:
-                raise _carried(error, self._recorder, self._request) from error
+                raise _carried(error, self._captured, self._request) from error
             yield kept
-            if self._recorder.cut:
+            if self._captured.cut:
                 return
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-class _SyncRecording(httpx.SyncByteStream):
-    def __init__(self, inner: object, recorder: CallRecorder, request: httpx.Request) -> None:
+class _SyncCapture(httpx.SyncByteStream):
+    def __init__(self, inner: object, captured: CapturedCall, request: httpx.Request) -> None:
         assert isinstance(inner, httpx.SyncByteStream)
         self._inner = inner
-        self._recorder = recorder
+        self._captured = captured
         self._request = request
 
     def __iter__(self) -> Iterator[bytes]:
         try:
             for piece in self._inner:
-                yield self._recorder.received(piece)
-                if self._recorder.cut:
+                yield self._captured.received(piece)
+                if self._captured.cut:
                     return
         except Exception as error:
-            raise _carried(error, self._recorder, self._request) from error
+            raise _carried(error, self._captured, self._request) from error
 
     def close(self) -> None:
         self._inner.close()
 
 
-def _is_part_of(request: httpx.Request, recorder: CallRecorder) -> bool:
+def _is_part_of(request: httpx.Request, captured: CapturedCall) -> bool:
     """Whether a request is the call's, or goes on with it: a reply that is fetched when it is ready
     comes with a GET.
     """
     if request.method in {"GET", "HEAD"}:
-        return recorder.goes_on_at(request.url.host) and not request.url.path.endswith("/api/show")
+        return captured.goes_on_at(request.url.host) and not request.url.path.endswith("/api/show")
     return _is_model_call(request)
 
 
@@ -196,7 +197,7 @@ def _is_json_object(request: httpx.Request) -> bool:
 
 
 def _prepare(request: httpx.Request, *, connect: float, read: float | None) -> None:
-    # Without compression the recorded response is the text itself, and any tool reads it.
+    # Without compression the captured response is the text itself, and any tool reads it.
     request.headers["accept-encoding"] = "identity"
     seconds = {"connect": connect, "read": read, "write": WRITE_SECONDS, "pool": None}
     request.extensions = {**request.extensions, "timeout": seconds}
@@ -207,17 +208,17 @@ def _sent(request: httpx.Request, body: bytes) -> SentRequest:
 
 
 def _carried(
-    error: Exception, recorder: CallRecorder, request: httpx.Request
+    error: Exception, captured: CapturedCall, request: httpx.Request
 ) -> httpx.TransportError:
     """``error`` as one upon which litellm does not send the request again by itself, as it does for
     two of httpx's.
     """
-    recorder.reached &= not isinstance(
+    captured.reached &= not isinstance(
         error, httpx.ConnectTimeout | httpx.ConnectError | httpx.ProxyError
     )
     if isinstance(error, httpx.ConnectTimeout):
-        error = Silence(f"no connection within {recorder.limits.connect:g} s")
-    recorder.failure = recorder.failure or error
+        error = Silence(f"no connection within {captured.limits.connect:g} s")
+    captured.failure = captured.failure or error
     if isinstance(error, Silence | httpx.TimeoutException):
         return httpx.ReadTimeout(str(error), request=request)
     return httpx.ReadError(str(error) or type(error).__name__, request=request)

@@ -50,6 +50,7 @@ def in_budget(
     price = dearest(options.name, options.price, prompt + longest)
     room = tokens - prompt
     if price.reply > 0:
+        # The millionth is for what a sum of floats lacks: a reply that fits exactly is asked for.
         room = int(min(room, (usd - prompt * price.prompt) / price.reply + 1e-6))
     elif usd < prompt * price.prompt:
         room = 0

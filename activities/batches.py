@@ -51,20 +51,22 @@ class BatchActivities:
             ArchiveError: if the page is gone, or is not what was submitted.
         """
         failpoint("page.before")
-        found = await asyncio.to_thread(self._waiting, order)
+        jobs = await asyncio.to_thread(self._waiting, order)
         failpoint("page.after")
-        return found
+        return jobs
 
     def _waiting(self, order: PageOrder) -> PageJobs:
-        given: Iterable[dict[str, Any]] = (
+        orders: Iterable[dict[str, Any]] = (
             one
             for page in order.pages
             for one in read_page(self._store, page.digest)
             if order.job in {None, one["key"]["job"]}
         )
         if order.job is not None:
-            given = itertools.islice(given, 1)
-        waiting = read_ahead(given, self._not_begun)
+            # A job may stand in several pages; the first of them is the one that was submitted
+            # last.
+            orders = itertools.islice(orders, 1)
+        waiting = read_ahead(orders, self._not_begun)
         return PageJobs(orders=tuple(one for one in waiting if one is not None))
 
     def _not_begun(self, order: dict[str, Any]) -> dict[str, Any] | None:

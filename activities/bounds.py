@@ -65,6 +65,7 @@ class _Bounded(ActivityInboundInterceptor):
         return await self.next.execute_activity(input)
 
     def _allows(self, path: Path) -> bool:
+        # Links first: one below an allowed directory may lead out of it.
         real = path.resolve()
         return any(real.is_relative_to(directory) for directory in self._directories)
 
@@ -110,8 +111,8 @@ def _module(tool: str, search_path: str) -> tuple[str, Path]:
 
 def _command(server: ServerSpec) -> Iterator[tuple[str, Path]]:
     if server.command:
-        found = shutil.which(server.command[0]) or server.command[0]
-        yield f"the command of server {server.name}", Path(server.directory) / found
+        program = shutil.which(server.command[0]) or server.command[0]
+        yield f"the command of server {server.name}", Path(server.directory) / program
 
 
 def _script(model: dict[str, Any] | None) -> Iterator[tuple[str, Path]]:

@@ -1,9 +1,9 @@
-"""The short forms in which a turn's records stand in a history: what the reader can tell by itself
-is left out.
+"""The short forms in which what came of a turn stands in a history: what the reader can tell by
+itself is left out.
 
-A turn may add less than 2 kB to the history beyond its new text (docs/design.md section 3), and the
-records of the turn before are the larger part of that. Each short form is made only where the long
-one comes back from it exactly.
+A turn may add less than 2 kB to the history beyond its new text (docs/design.md section 3), and
+what came of the turn before is the larger part of that. Each short form is made only where the
+long one comes back from it exactly.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMESPACE = "namespace_digest"
 
 _LAST, _SAME, _FINAL = "<", "=", ">"
 """In place of a digest: that after the node's last call, that before this one, and that of the
-node's record.
+node's state.
 """
 
 _EVENTS = {
@@ -62,31 +62,34 @@ _STEP = re.compile(r"(?P<job>[^/ ]+/[^/ ]+)/turns/(?P<run>[^/ ]+)/\d{5}/(?P<turn
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-def brief_execution(record: Mapping[str, Any], turn: int, shown: Iterable[str]) -> dict[str, Any]:
+def brief_execution(
+    execution: Mapping[str, Any], turn: int, shown: Iterable[str]
+) -> dict[str, Any]:
     """The short form of the execution whose turn was before ``turn``; ``shown`` are the new texts
     of ``turn``'s prompt.
     """
     texts = tuple(shown)
-    expected = _expected(record, turn, texts)
-    short = {name: value for name, value in record.items() if name not in expected}
-    if "stdout_digest" in record and "stdout_digest" not in short:
+    expected = _expected(execution, turn, texts)
+    short = {name: value for name, value in execution.items() if name not in expected}
+    if "stdout_digest" in execution and "stdout_digest" not in short:
         short[_SHOWN] = True
-    if isinstance(digest := record.get(_NAMESPACE), str):
+    if isinstance(digest := execution.get(_NAMESPACE), str):
         short[_NAMESPACE] = brief_digest(digest)
-    if (numbers := _numbers(record.get(_IDS), turn)) is not None:
+    if (numbers := _numbers(execution.get(_IDS), turn)) is not None:
         short[_IDS] = [numbers[0], len(numbers)]
-    short[_AT] = [_seconds(record.get(name)) for name in ("started_at", "ended_at")]
-    return short if full_execution(short, turn, texts) == dict(record) else dict(record)
+    short[_AT] = [_seconds(execution.get(name)) for name in ("started_at", "ended_at")]
+    # The proof is made each time: a short form that loses anything would be another history.
+    return short if full_execution(short, turn, texts) == dict(execution) else dict(execution)
 
 
-def full_execution(record: Mapping[str, Any], turn: int, shown: Iterable[str]) -> dict[str, Any]:
-    """The record of which ``brief_execution`` made ``record``."""
-    if _AT not in record:
-        return dict(record)
-    began, ended = record[_AT]
+def full_execution(short: Mapping[str, Any], turn: int, shown: Iterable[str]) -> dict[str, Any]:
+    """The execution of which ``brief_execution`` made ``short``."""
+    if _AT not in short:
+        return dict(short)
+    began, ended = short[_AT]
     if began is None or ended is None:
-        return dict(record)
-    told = {name: value for name, value in record.items() if name not in {_AT, _SHOWN}}
+        return dict(short)
+    told = {name: value for name, value in short.items() if name not in {_AT, _SHOWN}}
     milliseconds = int((ended - began) * 1000)
     return {
         **_identity(turn),
@@ -94,7 +97,7 @@ def full_execution(record: Mapping[str, Any], turn: int, shown: Iterable[str]) -
         "ended_at": _iso(ended),
         "status": "ok",
         **({"cost": {"time_ms": milliseconds}} if milliseconds else {}),
-        **({"stdout_digest": _printed(turn, shown)} if record.get(_SHOWN) else {}),
+        **({"stdout_digest": _printed(turn, shown)} if short.get(_SHOWN) else {}),
         **told,
         **({_NAMESPACE: full_digest(told[_NAMESPACE])} if _NAMESPACE in told else {}),
         **({_IDS: _ids(told[_IDS], turn)} if _IDS in told else {}),
@@ -102,46 +105,46 @@ def full_execution(record: Mapping[str, Any], turn: int, shown: Iterable[str]) -
 
 
 def brief_events(
-    records: Iterable[Mapping[str, Any]], turn: int, nodes: Iterable[Mapping[str, Any]]
+    events: Iterable[Mapping[str, Any]], turn: int, nodes: Iterable[Mapping[str, Any]]
 ) -> list[Any]:
     """The short forms of the context's events before the call of ``turn``; ``nodes`` are the
-    records of those that changed.
+    states of those that changed.
 
     A list each: the number (below zero in ``turn`` itself, else in the turn before), the type's
     letter, and the fields in the order of ``_EVENTS``. A call's digests are left out where the last
     call on the node or ``nodes`` tells them.
     """
-    long = [dict(record) for record in records]
+    long = [dict(event) for event in events]
     final = {node["obj_id"]: node.get("digest") for node in nodes}
     last: dict[str, str] = {}
     short: list[Any] = []
-    for record in long:
-        short.append(_brief_event(record, turn, last, final))
+    for event in long:
+        short.append(_brief_event(event, turn, last, final))
     return short if list(full_events(short, turn, final_nodes(final))) == long else long
 
 
 def full_events(
     short: Iterable[Any], turn: int, nodes: Iterable[Mapping[str, Any]]
 ) -> tuple[dict[str, Any], ...]:
-    """The records of which ``brief_events`` made ``short``; records in full stay as they are."""
+    """The events of which ``brief_events`` made ``short``; those in full stay as they are."""
     final = {node["obj_id"]: node.get("digest") for node in nodes}
     last: dict[str, str] = {}
     return tuple(_full_event(event, turn, last, final) for event in short)
 
 
 def final_nodes(digests: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Nodes' digests as records of nodes."""
+    """Nodes' digests as states of nodes."""
     return [{"obj_id": obj_id, "digest": digest} for obj_id, digest in digests.items()]
 
 
 def _brief_event(
-    record: dict[str, Any], turn: int, last: dict[str, str], final: Mapping[str, Any]
+    event: dict[str, Any], turn: int, last: dict[str, str], final: Mapping[str, Any]
 ) -> Any:
-    place, _, number = str(record.get("id", "")).partition(".")
-    letter = _LETTERS.get(record["type"])
+    place, _, number = str(event.get("id", "")).partition(".")
+    letter = _LETTERS.get(event["type"])
     if letter is None or not number.isdecimal() or place not in {str(turn), str(turn - 1)}:
-        return record
-    fields = {**record}
+        return event
+    fields = {**event}
     if letter == "m" and "before_digest" in fields and "after_digest" in fields:
         obj_id, before, after = (
             str(fields[name]) for name in ("obj_id", "before_digest", "after_digest")
@@ -155,7 +158,7 @@ def _brief_event(
             else brief_digest(after)
         )
         last[obj_id] = after
-    values = [fields.get(name) for name in _EVENTS[record["type"]]]
+    values = [fields.get(name) for name in _EVENTS[event["type"]]]
     while values and values[-1] is None:
         values.pop()
     return [-int(number) if place == str(turn) else int(number), letter, *values]
@@ -213,11 +216,11 @@ def full_parent(short: list[str], job: str, turn: int) -> StepRef:
 
 def brief_step(step: StepRef) -> str | StepRef:
     """A step's job, run, turn and digest in one text."""
-    found = _STEP.fullmatch(step.key)
-    if found is None:
+    parts = _STEP.fullmatch(step.key)
+    if parts is None:
         return step
     short = " ".join(
-        [found["job"], found["run"], str(int(found["turn"])), brief_digest(step.digest)]
+        [parts["job"], parts["run"], str(int(parts["turn"])), brief_digest(step.digest)]
     )
     return short if full_step(short) == step else step
 
@@ -271,12 +274,12 @@ def _ids(told: Any, turn: int) -> list[Any]:
     return list(told)
 
 
-def _expected(record: Mapping[str, Any], turn: int, shown: Iterable[str]) -> set[str]:
-    """The fields of ``record`` that are as they can be told."""
+def _expected(execution: Mapping[str, Any], turn: int, shown: Iterable[str]) -> set[str]:
+    """The fields of ``execution`` that are as they can be told."""
     known = {**_identity(turn), "status": "ok", "stdout_digest": _printed(turn, shown)}
     times = {"started_at", "ended_at", "cost"}
     return times | {
-        name for name, value in known.items() if value is not None and record.get(name) == value
+        name for name, value in known.items() if value is not None and execution.get(name) == value
     }
 
 

@@ -56,6 +56,8 @@ def code_digest() -> str:
     digest = hashlib.sha256()
     for room in ROOMS:
         place = _ROOT / room
+        # Sorted, and with the length before the bytes: the digest is of these files and no other
+        # split.
         for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
             data = path.read_bytes()
             digest.update(f"{path.relative_to(_ROOT).as_posix()}\0{len(data)}\0".encode() + data)

@@ -101,9 +101,9 @@ def checked_by(result: ToolResult) -> Checked:
         case score:
             remarks = ""
     if not _is_score(score) or not isinstance(remarks, str):
-        given = repr(result.value)[:200]
+        told = repr(result.value)[:200]
         return Checked(
-            remarks=f"the check returned {given}: expected a number, or a score and remarks"
+            remarks=f"the check returned {told}: expected a number, or a score and remarks"
         )
     return Checked(score=float(score), remarks=remarks[:MOST_REMARKS])
 

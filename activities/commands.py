@@ -118,14 +118,17 @@ class Commands:
         with checkout.at(version, seconds=WAIT_SECONDS) as files:
             place = Place(lowers=(files,), upper=upper, work=work, setup=setup)
             finished = sandbox.run(command, place, *streams, on_beat=on_line, stop=stop)
+            # Before anything is taken over: a command that was ended half way has changed nothing.
             _check_stop(stop)
             failpoint("hands.command.after")
             before = self._trees.tree(version)
-            found = left_in(upper, before, excluded(change.writable.exclude))
-        after = self._version(version, found)
+            difference = left_in(upper, before, excluded(change.writable.exclude))
+        after = self._version(version, difference)
         if after != version:
+            # After the version is archived: a crash before leaves files that the next attempt
+            # begins with.
             checkout.take_over(upper, version, after)
-        return finished, after, found.dropped
+        return finished, after, difference.dropped
 
     def _direct(
         self,
@@ -155,32 +158,34 @@ class Commands:
         """
         version, leave = change.held.version, excluded(change.writable.exclude)
         checkout = self._checkouts.of(change.key, linked=False)
+        # Alone: it writes into the files themselves, so nobody may read them meanwhile.
         with checkout.at(version, alone=True, seconds=WAIT_SECONDS) as files:
             done = work(files)
             failpoint("hands.command.after")
             before = self._trees.tree(version)
-            found = differing(files, before, leave, self._digests)
-            after = self._version(version, found)
-            checkout.settle(found.left, before, self._trees.tree(after))
-        return done, after, found.dropped
+            difference = differing(files, before, leave, self._digests)
+            after = self._version(version, difference)
+            checkout.settle(difference.left, before, self._trees.tree(after))
+        return done, after, difference.dropped
 
-    def _version(self, before: str, found: Difference) -> str:
-        if not found.changes:
+    def _version(self, before: str, difference: Difference) -> str:
+        if not difference.changes:
             return before
-        tree: Tree = self._trees.write_change(before, found.changes, found.data).tree
+        tree: Tree = self._trees.write_change(before, difference.changes, difference.data).tree
         return tree.version
 
 
 def _command(change: WorkspaceChange) -> Command:
-    given = change.arguments
-    env = {str(name): str(value) for name, value in given.get("env", {}).items()}
+    arguments = change.arguments
+    env = {str(name): str(value) for name, value in arguments.get("env", {}).items()}
+    # What the statement says wins over a secret of that name.
     env = {**named_secrets(change.writable.secrets, os.environ), **env}
     return Command(
-        shell=str(given["command"]),
-        stdin=str(given.get("stdin", "")).encode("utf-8"),
+        shell=str(arguments["command"]),
+        stdin=str(arguments.get("stdin", "")).encode("utf-8"),
         env=env,
         network=change.writable.network,
-        limits=Limits(seconds=float(given["timeout"])),
+        limits=Limits(seconds=float(arguments["timeout"])),
     )
 
 

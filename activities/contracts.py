@@ -128,7 +128,7 @@ class Left(Contract):
 
 class TurnCall(Contract, BetweenCalls):
     """One turn's model call: how to make the prompt from the previous one, and what the step
-    records beside it.
+    holds beside it.
 
     ``parent`` is the step of the turn before. ``model`` is what litellm is called with (``name``
     and options). With ``given``, no model is called. ``redact`` is what is masked once more, by
@@ -174,7 +174,7 @@ class TurnCall(Contract, BetweenCalls):
     @model_validator(mode="before")
     @classmethod
     def _full(cls, data: Any) -> Any:
-        """The call with its records in full: a history holds their short forms."""
+        """The call with all fields in full: a history holds their short forms."""
         if not isinstance(data, dict):
             return data
         parent, execution, full = data.get("parent"), data.get("execution"), dict(data)

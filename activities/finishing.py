@@ -57,9 +57,9 @@ class FinishActivities:
         Raises:
             ApplicationError: type ``NotHeard``, if it was not heard and there is a next try.
         """
-        found = await asyncio.to_thread(find_notice, self._store, notice.batch, notice.key)
-        if found is not None:
-            return FinishTold(heard=found.heard, error=found.error, tries=found.tries)
+        kept = await asyncio.to_thread(find_notice, self._store, notice.batch, notice.key)
+        if kept is not None:
+            return FinishTold(heard=kept.heard, error=kept.error, tries=kept.tries)
         tries = activity.info().attempt
         error = ""
         try:
@@ -160,6 +160,7 @@ async def _run(notice: FinishNotice, body: bytes) -> None:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=said,
+                # A group of its own, so that what the command has started can be ended with it.
                 start_new_session=True,
             )
         except OSError as error:

@@ -87,6 +87,7 @@ class HandsActivities:
         self._setups = Setups(versions)
         self._commands = Commands(versions, self._setups, self._digests)
         self._tools = WorkspaceTools(self._commands, tools or ToolHosts())
+        # Threads of its own: commands that run for hours must not take those that readings need.
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="holdfast-hands")
 
     @activity.defn(name="open_workspace")
@@ -117,16 +118,16 @@ class HandsActivities:
         if change.recorded is not None:
             effect = change.recorded
             return await self._in_thread(lambda: self._recorded(change, effect, archive, address))
-        recorded = await self._in_thread(lambda: archive.effect(*address))
-        if recorded is None:
+        archived = await self._in_thread(lambda: archive.effect(*address))
+        if archived is None:
             changed, texts = await self._allowed(change, archive, address[0])
             failpoint("hands.before_effect")
             value = changed.model_dump(mode="json")
-            recorded = await self._in_thread(
+            archived = await self._in_thread(
                 lambda: archive.write_effect(*address, value, _uses(changed), texts)
             )
         failpoint("hands.before_return")
-        return WorkspaceChanged.model_validate(recorded)
+        return WorkspaceChanged.model_validate(archived)
 
     async def _allowed(
         self, change: WorkspaceChange, archive: JobArchive, run: str
@@ -156,19 +157,20 @@ class HandsActivities:
         """What the record has of the effect, kept with all that its command printed."""
         source = JobArchive.of(self._store, effect.source)
         place = effect.source.run, change.turn, change.effect
-        found = recorded_effect(source, *place)
-        if found is None:
+        value = recorded_effect(source, *place)
+        if value is None:
             return WorkspaceChanged(
                 version=change.held.version, error_type="RuntimeError", error_message=NOT_RECORDED
             )
-        changed = WorkspaceChanged.model_validate(found)
+        changed = WorkspaceChanged.model_validate(value)
         if effect.kept:
             streams = ("stdout", "stderr") if change.operation == "sh" else ()
             texts = {name: recorded_stream(source, *place, name) for name in streams}
-            archive.write_effect(*address, found, _uses(changed), texts)
+            archive.write_effect(*address, value, _uses(changed), texts)
         return changed
 
     async def _in_thread(self, work: Callable[[], R]) -> R:
+        # activity.info() is a context variable, which a pool's thread has not by itself.
         run = contextvars.copy_context().run
         return await asyncio.get_running_loop().run_in_executor(self._threads, run, work)
 
@@ -208,11 +210,11 @@ class HandsActivities:
             dropped=dropped[:TOLD_PATHS],
             sandbox=sandbox,
         )
-        found = archive.write_effect(
+        archived = archive.write_effect(
             run, OPENING, 0, opened.model_dump(mode="json"), (tree_key(version),), log
         )
         failpoint("hands.open.after")
-        return WorkspaceOpened.model_validate(found)
+        return WorkspaceOpened.model_validate(archived)
 
     def _base(self, request: WorkspaceOpen) -> tuple[str, tuple[str, ...]]:
         """The version to begin with, archived, and what was not taken in."""
@@ -222,6 +224,7 @@ class HandsActivities:
         if place.startswith(SCHEME):
             return version_after(self._store, place, request.key.batch), ()
         leave = excluded(request.writable.exclude)
+        # A directory that is being written to is copied again as a whole.
         for _ in range(_TRIES):
             taken = take(Path(place), leave, self._digests)
             try:
@@ -285,6 +288,8 @@ class HandsActivities:
             # It has been made before, on another host if not on this one: it is tried again.
             raise ApplicationError(str(error), type="SetupFailed") from error
         except (OSError, ValueError, SandboxFailed, SandboxUnavailable) as error:
+            # Trouble of this host, not of the statement: another attempt, perhaps elsewhere, may
+            # not have it.
             if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EMFILE}:
                 raise
             return (
@@ -318,16 +323,20 @@ class HandsActivities:
         before = self._trees.tree(version)
         return _told(version, before, self._trees.tree(ran.version), ran.value)
 
-    def _edited(self, tree: Tree, operation: str, given: dict[str, Any]) -> Edited:
+    def _edited(self, tree: Tree, operation: str, arguments: dict[str, Any]) -> Edited:
         read = self._trees.content
-        path = given.get("path", "")
+        path = arguments.get("path", "")
         match operation:
             case "write":
-                return editing.write(tree, path, _data(given), parents=given.get("parents", True))
+                return editing.write(
+                    tree, path, _data(arguments), parents=arguments.get("parents", True)
+                )
             case "append":
-                return editing.append(tree, path, _data(given), read)
+                return editing.append(tree, path, _data(arguments), read)
             case "edit":
-                return editing.edit(tree, path, given["old"], given["new"], given["count"], read)
+                return editing.edit(
+                    tree, path, arguments["old"], arguments["new"], arguments["count"], read
+                )
             case "delete":
                 return editing.delete(tree, path)
             case "unlink":
@@ -336,10 +345,10 @@ class HandsActivities:
                 return editing.rmdir(tree, path)
             case "mkdir":
                 return editing.mkdir(
-                    tree, path, parents=given["parents"], exist_ok=given["exist_ok"]
+                    tree, path, parents=arguments["parents"], exist_ok=arguments["exist_ok"]
                 )
             case "move":
-                return editing.move(tree, path, given["to"], into=given["into"])
+                return editing.move(tree, path, arguments["to"], into=arguments["into"])
             case _:
                 raise ValueError(f"{operation} is not available in a statement")
 
@@ -367,9 +376,9 @@ def folders(paths: Sequence[str], most: int) -> tuple[str, ...]:
     """The deepest folders, ``most`` at most, in which all paths are; ``""`` is the one of all."""
     parents = [path.split("/")[:-1] for path in paths]
     depth = max(map(len, parents), default=0)
-    while len(found := {"/".join(parts[:depth]) for parts in parents}) > most:
+    while len(shared := {"/".join(parts[:depth]) for parts in parents}) > most:
         depth -= 1
-    return tuple(sorted(found))
+    return tuple(sorted(shared))
 
 
 def letters(before: Tree, changes: Changes) -> list[tuple[str, str]]:
@@ -381,10 +390,10 @@ def letters(before: Tree, changes: Changes) -> list[tuple[str, str]]:
     return [(shown(path), letter(path, entry)) for path, entry in changes.items()]
 
 
-def _data(given: dict[str, Any]) -> bytes:
-    if "data" in given:
-        return base64.b64decode(given["data"])
-    return str(given["text"]).encode("utf-8")
+def _data(arguments: dict[str, Any]) -> bytes:
+    if "data" in arguments:
+        return base64.b64decode(arguments["data"])
+    return str(arguments["text"]).encode("utf-8")
 
 
 def _nothing(path: str) -> bytes:

@@ -48,12 +48,12 @@ def faults(name: str, options: Mapping[str, Any], form: str) -> list[str]:
         model, provider, _, _ = lite.get_llm_provider(name, api_base=options.get("api_base"))
     except Exception:  # noqa: BLE001 - litellm raises its own errors for what it does not know
         return [_unknown(name, lite)]
-    found = [
+    problems = [
         _no_package(name, provider),
         _no_key(lite, name, provider, options),
         _no_tools(lite, model, provider, form),
     ]
-    return [fault for fault in found if fault is not None]
+    return [fault for fault in problems if fault is not None]
 
 
 def is_priced(name: str, options: Mapping[str, Any]) -> bool:

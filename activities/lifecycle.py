@@ -48,6 +48,7 @@ class LifecycleActivities:
                 type="OrderTaken",
                 non_retryable=True,
             )
+        # Also the claim stands before the first turn: the run's start names it.
         if begin.fork is not None:
             await asyncio.to_thread(
                 claim_replay, archive, begin.fork, activity.info().workflow_run_id or ""

@@ -135,6 +135,7 @@ class ModelActivities:
             failpoint("end.after_patch")
         new = NewEnd.like(end, run=run, ended_at=datetime.now(UTC).isoformat(), patch=patch)
         ref = await asyncio.to_thread(archive.write_end, new, self._signer)
+        # After the end is archived: whoever is told may remove the job's files here.
         if self._ended is not None:
             await asyncio.to_thread(self._ended, end.key)
         failpoint("end.before_return")

@@ -118,10 +118,10 @@ def dearest(model: str, own: Price | None, window: int) -> PerToken:
         return own.dearest()
     prompt = reply = 0.0
     for name, value in _entry(model).items():
-        found = _PER_TOKEN.fullmatch(name)
-        if found is None or not isinstance(value, int | float):
+        match = _PER_TOKEN.fullmatch(name)
+        if match is None or not isinstance(value, int | float):
             continue
-        kind, above = found.groups()
+        kind, above = match.groups()
         if above is not None and window <= int(above) * 1_000:
             continue
         if kind == "output_cost":
@@ -168,8 +168,8 @@ def streams(model: str) -> bool:
 
 def _entry(model: str) -> dict[str, Any]:
     table = _table()
-    found = table.get(model) or table.get(model.partition("/")[2])
-    return dict(found) if isinstance(found, dict) else {}
+    entry = table.get(model) or table.get(model.partition("/")[2])
+    return dict(entry) if isinstance(entry, dict) else {}
 
 
 def _marks(model: str, entry: dict[str, Any]) -> bool:

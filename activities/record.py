@@ -113,7 +113,7 @@ class RecordedTurn(RecordValue):
     """A turn of a record: the reply, its step, and what came of it.
 
     ``at`` is when the reply was archived (seconds since 1970). ``messages`` are the user's that the
-    turn began with. ``execution`` is the statement's; ``nodes`` are the records of nodes that
+    turn began with. ``execution`` is the statement's; ``nodes`` are the states of nodes that
     changed until the next call, or if ``ended`` until the run's end, without a tick, and ``events``
     the context's until then; None if that is not recorded. ``layout`` are the digests of the
     prompt's segments. ``interim`` is what came before its call.

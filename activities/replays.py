@@ -103,10 +103,10 @@ class ReplayActivities:
 
     def _execution(self, question: ClaimQuestion) -> dict[str, object] | None:
         """The recorded execution of the turn's statement, in the run that the turn's step is of."""
-        found = keys.parse_turn_key(question.parent.key) if question.parent is not None else None
-        if question.parent is None or found is None or found.turn != question.turn:
+        place = keys.parse_turn_key(question.parent.key) if question.parent is not None else None
+        if question.parent is None or place is None or place.turn != question.turn:
             return None
-        archive = JobArchive.of(self._store, keys.job_of(found.job))
+        archive = JobArchive.of(self._store, keys.job_of(place.job))
         run = archive.step(question.parent).run
         return turn_record(archive, run, question.turn).execution
 

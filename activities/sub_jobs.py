@@ -49,19 +49,19 @@ class SubJobActivities:
         archive = JobArchive.of(self._store, order.key)
         address = activity.info().workflow_run_id or "", order.turn, order.effect
         if (recorded := order.recorded) is not None:
-            found = await asyncio.to_thread(recorded_value, self._store, recorded, archive, address)
-            if found is None:
+            kept = await asyncio.to_thread(recorded_value, self._store, recorded, archive, address)
+            if kept is None:
                 return Spawned(error_type="RuntimeError", error_message=NOT_RECORDED)
-            return Spawned.model_validate(found)
-        found = await asyncio.to_thread(archive.effect, *address)
-        if found is None:
+            return Spawned.model_validate(kept)
+        kept = await asyncio.to_thread(archive.effect, *address)
+        if kept is None:
             failpoint("spawn.before")
             spawned = await self._spawned(order)
             failpoint("spawn.started")
             value = spawned.model_dump(mode="json")
-            found = await asyncio.to_thread(archive.write_effect, *address, value)
+            kept = await asyncio.to_thread(archive.write_effect, *address, value)
         failpoint("spawn.recorded")
-        return Spawned.model_validate(found)
+        return Spawned.model_validate(kept)
 
     async def _spawned(self, order: SpawnOrder) -> Spawned:
         names = {"job": str(order.child), "parent": str(order.key)}
@@ -89,6 +89,8 @@ class SubJobActivities:
                 order.order,
                 id=job_workflow_id(order.child),
                 task_queue=order.queue,
+                # Also one that has ended is the one: a second of that name would spend its budget
+                # again.
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 task_timeout=TASK_LIMIT,
                 static_summary=summary_of(str(order.order["spec"]["goal"])),
@@ -100,19 +102,19 @@ class SubJobActivities:
     async def _state(self, child: JobKey) -> WorkflowExecutionStatus | None:
         """The state of its workflow; None if the server knows of none."""
         try:
-            found = await self._client.get_workflow_handle(job_workflow_id(child)).describe()
+            workflow = await self._client.get_workflow_handle(job_workflow_id(child)).describe()
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return None
             raise
-        return found.status
+        return workflow.status
 
     @activity.defn(name="find_sub_jobs")
     async def find_sub_jobs(self, open_: OpenSubJobs) -> SubJobEnds:
         """How those ended that have ended, by the archive."""
         archives = [JobArchive.of(self._store, job) for job in open_.jobs]
-        found = [await asyncio.to_thread(end_in, archive) for archive in archives]
-        return SubJobEnds(ends=tuple(end for end in found if end is not None))
+        ends = [await asyncio.to_thread(end_in, archive) for archive in archives]
+        return SubJobEnds(ends=tuple(end for end in ends if end is not None))
 
     @activity.defn(name="end_sub_jobs")
     async def end_sub_jobs(self, open_: OpenSubJobs) -> SubJobEnds:

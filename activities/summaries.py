@@ -62,6 +62,7 @@ class SummaryActivities:
         """
         region = await asyncio.to_thread(self._workspace.region, batch)
         reply = None if region is None else await self._written(batch, region, "view")
+        # Read again, by the same way as any reading: the summary is in the store by now.
         result = await asyncio.to_thread(self._workspace.read_sources, batch)
         return _with_cost(result, reply)
 
@@ -76,13 +77,13 @@ class SummaryActivities:
             cache.members_of, self._store, batch.material, request, batch.summary_model
         )
         reply = await self._written(batch, members, "group")
-        found = await asyncio.to_thread(cache.known_summary, self._store, members)
-        text = fitting(found or NOTHING, members.budget, count)
+        summary = await asyncio.to_thread(cache.known_summary, self._store, members)
+        text = fitting(summary or NOTHING, members.budget, count)
         result = ReadResult(
             obj_id=request.obj_id, status=ReadStatus.OK, text=text, tokens=count(text)
         )
         # A summary that is not there any more was not shown either.
-        used = [batch.material, *([members.key] if found is not None else [])]
+        used = [batch.material, *([members.key] if summary is not None else [])]
         kept = await asyncio.to_thread(
             self._workspace.keep, batch, ReadBatchResult(results=(result,)), used
         )
@@ -112,6 +113,7 @@ class SummaryActivities:
         claims = Claims(
             self._store, wanted.key, f"{info.workflow_run_id}/{info.activity_id}", self._times
         )
+        # The lock first: the tasks of this process need not look at the store while they wait.
         lock = self._locks.setdefault(wanted.key, asyncio.Lock())
         async with lock, claims.held(done) as mine:
             return await self._ask(batch, wanted, kind) if mine else None

@@ -91,22 +91,22 @@ class ToolActivities:
         archive = JobArchive.of(self._store, request.key)
         address = activity.info().workflow_run_id or "", request.turn, request.effect
         if request.recorded is not None:
-            found = await self._in_thread(
+            value = await self._in_thread(
                 recorded_value, self._store, request.recorded, archive, address
             )
             # The result of a tool that returned nothing is empty, and a result all the same.
-            if found is None:
+            if value is None:
                 return ToolResult(error_type="RuntimeError", error_message=NOT_RECORDED)
-            return ToolResult.model_validate(found)
-        recorded = await self._in_thread(archive.effect, *address)
-        if recorded is None:
+            return ToolResult.model_validate(value)
+        archived = await self._in_thread(archive.effect, *address)
+        if archived is None:
             result = await self._in_thread(_masked, await self._allowed(request, archive), request)
             failpoint("tool.after_run")
             await self._in_thread(archive.write_effect, *address, result.model_dump(mode="json"))
             # Another attempt may have been first; what the archive holds is what happened.
-            recorded = await self._in_thread(archive.effect, *address)
+            archived = await self._in_thread(archive.effect, *address)
         failpoint("tool.before_return")
-        return ToolResult.model_validate(recorded)
+        return ToolResult.model_validate(archived)
 
     @activity.defn(name="list_servers")
     async def list_servers(self, question: ServersQuestion) -> ServersListed:
@@ -119,17 +119,17 @@ class ToolActivities:
         """
         archive = JobArchive.of(self._store, question.key)
         address = activity.info().workflow_run_id or "", 1, LISTINGS
-        found = await self._in_thread(archive.effect, *address)
-        if found is None and (record := question.recorded) is not None:
-            found = await self._in_thread(recorded_listings, self._store, record.source)
-            if found is not None and record.kept:
-                found = await self._in_thread(archive.write_effect, *address, found)
-        if found is None:
+        listed = await self._in_thread(archive.effect, *address)
+        if listed is None and (record := question.recorded) is not None:
+            listed = await self._in_thread(recorded_listings, self._store, record.source)
+            if listed is not None and record.kept:
+                listed = await self._in_thread(archive.write_effect, *address, listed)
+        if listed is None:
             listings = await asyncio.gather(*map(self._listing, question.servers))
             value = ServersListed(listings=tuple(listings)).model_dump(mode="json")
             masked = redactor_of(question.redact).value(value)
-            found = await self._in_thread(archive.write_effect, *address, masked)
-        return ServersListed.model_validate(found)
+            listed = await self._in_thread(archive.write_effect, *address, masked)
+        return ServersListed.model_validate(listed)
 
     async def _listing(self, server: ServerSpec) -> ServerListing:
         """What a server offers, after some tries."""
@@ -188,6 +188,8 @@ class ToolActivities:
         if (missing := await self._described(request)) is not None:
             return missing.answer
         address = activity.info().workflow_run_id or "", request.turn, request.effect
+        # Written before the call: a crash in between leaves a call that was not made, never one
+        # made twice.
         claim = CallClaim(archive, address, request)
         if (unknown := await self._in_thread(claim.taken)) is not None:
             return unknown
@@ -271,6 +273,8 @@ class ToolActivities:
         try:
             yield host
         finally:
+            # Also when the call is cancelled: a process that nobody gave back would be lost to the
+            # others.
             await asyncio.shield(self._in_thread(self._hosts.give_back, host, *place))
 
     async def _answered(self, host: ToolHost, request: ToolRequest) -> Told:

@@ -126,13 +126,13 @@ class Traces:
 
 
 def _send_seconds() -> float:
-    given = os.environ.get(SEND_VARIABLE) or str(SEND_SECONDS)
+    said = os.environ.get(SEND_VARIABLE) or str(SEND_SECONDS)
     try:
-        seconds = float(given)
+        seconds = float(said)
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < threading.TIMEOUT_MAX:
-        raise InputError(f"{SEND_VARIABLE} {given!r}: expected a number of seconds")
+        raise InputError(f"{SEND_VARIABLE} {said!r}: expected a number of seconds")
     return seconds
 
 
@@ -224,7 +224,7 @@ class _Spanned(ActivityInboundInterceptor):
                 start_time=began,
             )
         try:
-            # Nothing below it is recorded by the library: a message may hold anything.
+            # Nothing below it is written into it by the library: a message may hold anything.
             with use_span(span, record_exception=False, set_status_on_exception=False):
                 yield span
         except BaseException as error:

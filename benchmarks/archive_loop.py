@@ -22,9 +22,9 @@ from temporalio.testing import ActivityEnvironment
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from activities._captured import CapturedCall, SentRequest
 from activities._litellm import ask
 from activities._options import ModelOptions
-from activities._recorder import CallRecorder, SentRequest
 from activities._secrets import Secrets
 from activities.contracts import TurnCall
 from activities.model import ModelActivities
@@ -100,10 +100,10 @@ async def _asked(job: Job, prompt: Prompt) -> ModelReply:
         return "nowhere"
 
     options = ModelOptions(name=job.spec.model.name)
-    recorder = CallRecorder(
+    captured = CapturedCall(
         forget, limits=options.limits, secrets=Secrets(), turn=job.turn, temporal_attempt=1
     )
-    answer = await ask(options, messages_of(prompt.layout), tools_of(job.spec.form), recorder)
+    answer = await ask(options, messages_of(prompt.layout), tools_of(job.spec.form), captured)
     return ModelReply(
         text=answer.text, tool_calls=answer.tool_calls, finish_reason=answer.finish_reason
     )

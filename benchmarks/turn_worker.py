@@ -255,12 +255,12 @@ def _stand_in() -> None:
     """Have the model activity ask the scripted provider itself, without litellm."""
     from activities import _model_turn, _scripted
     from activities._answer import AnswerBuilder
-    from activities._recorder import current
+    from activities._captured import current
 
-    async def ask(options: Any, messages: Any, tools: Any, recorder: Any) -> Any:
-        token = current.set(recorder)
+    async def ask(options: Any, messages: Any, tools: Any, captured: Any) -> Any:
+        token = current.set(captured)
         try:
-            builder = AnswerBuilder(recorder.turn)
+            builder = AnswerBuilder(captured.turn)
             file = options.name.removeprefix("scripted/")
             given = {"tools": tools} if tools else {}
             async for piece in _scripted.pieces(file, messages, given):

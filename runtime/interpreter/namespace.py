@@ -13,8 +13,8 @@ from runtime.context.outcomes import NodeRef
 from runtime.interpreter import walk
 from runtime.interpreter.contents import UNBOUND, Contents
 from runtime.interpreter.definitions import NO_DEFINITIONS, Definitions
+from runtime.interpreter.executions import ChangeInfo, NamespaceDiff, TypeInfo
 from runtime.interpreter.handles import HANDLE_TYPES
-from runtime.interpreter.records import ChangeInfo, NamespaceDiff, TypeInfo
 
 REPR_CHARS = 80
 REPR_ITEMS = 8

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from runtime.interpreter import output, supplied
-from runtime.interpreter.records import ExceptionInfo
+from runtime.interpreter.executions import ExceptionInfo
 
 MESSAGE_CHARS = 2_000
 WARNING_CHARS = 500

@@ -61,12 +61,12 @@ from runtime.interpreter import (
 from runtime.interpreter.bounds import TOO_LARGE, too_large
 from runtime.interpreter.definitions import NO_DEFINITIONS, Definitions
 from runtime.interpreter.echo import echo
+from runtime.interpreter.executions import ExceptionInfo, TypeInfo
 from runtime.interpreter.handles import HANDLE_TYPES, Handles
 from runtime.interpreter.host import Answer, Effect, Failure, Host, NotHandled, ReturnValue
 from runtime.interpreter.lowering import Lowered, lower
 from runtime.interpreter.objections import explained
 from runtime.interpreter.processor_time import Stopwatch, watchdog
-from runtime.interpreter.records import ExceptionInfo, TypeInfo
 from runtime.interpreter.supplied import pure
 from runtime.interpreter.verdicts import (
     KEEPING,

@@ -17,8 +17,8 @@ from pydantic_monty import MontyError, MontySyntaxError, MontyTypingError
 
 from runtime.interpreter import checker, output, phrases
 from runtime.interpreter.checker import GATE
+from runtime.interpreter.executions import ExceptionInfo
 from runtime.interpreter.objections import MESSAGE_CHARS, NO_OBJECTION, Opinion, opinion
-from runtime.interpreter.records import ExceptionInfo
 
 _DECLARED = "holdfast_is_"
 _ANY = "Any"

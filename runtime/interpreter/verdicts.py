@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from runtime.base.values import Compact
 from runtime.interpreter import output, pool
-from runtime.interpreter.records import ExceptionInfo
+from runtime.interpreter.executions import ExceptionInfo
 
 _UNDONE = "The variables and context objects are as they were before the statement."
 

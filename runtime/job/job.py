@@ -35,7 +35,7 @@ from runtime.history.events import (
     StatementExecuted,
 )
 from runtime.history.log import EventLog
-from runtime.interpreter.records import Execution, ExecutionStatus
+from runtime.interpreter.executions import Execution, ExecutionStatus
 from runtime.interpreter.run import Session
 from runtime.interpreter.spawning import SpawnRequest, Wish
 from runtime.job.condensed import CondensationOutcome

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runtime.base.fences import fenced
-from runtime.interpreter.records import Execution, ExecutionStatus
+from runtime.interpreter.executions import Execution, ExecutionStatus
 
 NOBODY_THERE = (
     "Your message was recorded for the user. This job runs unattended: nobody will answer. Go on"

@@ -14,16 +14,16 @@ from runtime.context import api
 from runtime.context.contract import any_once, type_stubs
 from runtime.context.own_changes import OwnChanges
 from runtime.interpreter import namespace, output
-from runtime.interpreter.host import Answer, Effect, EffectKind
-from runtime.interpreter.job_host import Finished, JobHost
-from runtime.interpreter.records import (
+from runtime.interpreter.executions import (
     Artifact,
     Cost,
-    EffectRecord,
+    EffectInfo,
     Execution,
     ExecutionStatus,
     Statement,
 )
+from runtime.interpreter.host import Answer, Effect, EffectKind
+from runtime.interpreter.job_host import Finished, JobHost
 from runtime.interpreter.run import Session, StatementRun, Stretch, Verdict, VerdictStatus
 from runtime.interpreter.spawning import Lend
 from runtime.interpreter.verdicts import Checked
@@ -57,7 +57,7 @@ class JobStatement:
             source=source,
             fingerprint=digest_of(source),
         )
-        self.effects: list[EffectRecord] = []
+        self.effects: list[EffectInfo] = []
         self._started = now
         self._before = desk.graph.snapshot()
         self._aborted = False
@@ -120,7 +120,7 @@ class JobStatement:
                 told["value"].pop("seconds", None)
             self._desk.graph.files_changed(OwnChanges.told(told), turn=self._desk.turn)
         self.effects.append(
-            EffectRecord(
+            EffectInfo(
                 kind=effect.kind,
                 name=effect.name,
                 request_digest=digest_of(effect.request.model_dump(mode="json")),

@@ -17,9 +17,9 @@ from plain_loop import PlainLoop, Run, statements
 from pydantic_monty import MontySession
 
 from runtime.interpreter import checker, pool, run
+from runtime.interpreter.executions import ExecutionStatus
 from runtime.interpreter.job_host import JobHost
 from runtime.interpreter.objections import NO_OBJECTION
-from runtime.interpreter.records import ExecutionStatus
 from runtime.interpreter.run import Verdict, VerdictStatus
 
 COMPUTES = "n = 0\nwhile n < 300_000: n += 1\nprint(n)"

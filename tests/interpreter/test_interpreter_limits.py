@@ -11,7 +11,7 @@ import pytest
 from plain_loop import Entry, PlainLoop, Run, native, statements
 
 from runtime.interpreter import job_host, pool
-from runtime.interpreter.records import ExecutionStatus
+from runtime.interpreter.executions import ExecutionStatus
 from runtime.interpreter.run import Verdict, VerdictStatus
 from runtime.interpreter.verdicts import Checked
 

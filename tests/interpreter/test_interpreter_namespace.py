@@ -11,7 +11,7 @@ from plain_loop import Run
 
 from runtime.interpreter import listing, namespace, walk
 from runtime.interpreter.contents import parse
-from runtime.interpreter.records import Execution
+from runtime.interpreter.executions import Execution
 from runtime.job.checkpoint import dump, load
 from runtime.job.divergence import Aspect, compare_executions
 

@@ -8,7 +8,7 @@ import pytest
 from plain_loop import Run
 
 from runtime.base.fences import fenced
-from runtime.interpreter.records import ChangeInfo, ExceptionInfo, ExecutionStatus, TypeInfo
+from runtime.interpreter.executions import ChangeInfo, ExceptionInfo, ExecutionStatus, TypeInfo
 
 
 def test_variables_functions_and_imports_stay_for_the_next_statement(run: Run) -> None:

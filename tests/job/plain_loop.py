@@ -30,8 +30,8 @@ from runtime.base.values import ModelReply, ToolCall, Usage
 from runtime.context.payloads import Preparation
 from runtime.history.content import plain_text
 from runtime.history.events import is_result
+from runtime.interpreter.executions import Execution
 from runtime.interpreter.host import Answer, Effect, EffectKind
-from runtime.interpreter.records import Execution
 from runtime.interpreter.run import InterpreterDrift, Verdict, VerdictStatus
 from runtime.job.condensing import SummaryTask
 from runtime.job.fitting import BAD_REQUEST

@@ -17,7 +17,7 @@ from runtime.history.events import (
     StatementExecuted,
     TickApplied,
 )
-from runtime.interpreter.records import ExecutionStatus
+from runtime.interpreter.executions import ExecutionStatus
 from runtime.projection.segments import SegmentKind
 
 

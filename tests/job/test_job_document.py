@@ -9,7 +9,7 @@ import pytest
 from plain_loop import PlainLoop, statements
 
 from runtime.base.spec.models import ProjectionPolicy
-from runtime.interpreter.records import ExecutionStatus
+from runtime.interpreter.executions import ExecutionStatus
 from runtime.projection.segments import SegmentKind
 
 COMMENT = "// This is foo.cs. It is a long, long c# file with a lot of code.\n"

@@ -25,7 +25,7 @@ from runtime.history.events import (
     StatementExecuted,
     is_shown,
 )
-from runtime.interpreter.records import ExecutionStatus
+from runtime.interpreter.executions import ExecutionStatus
 from runtime.job.job import Job
 from runtime.job.stops import JobFailed
 from runtime.projection.segments import Segment, SegmentKind

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from plain_loop import PlainLoop, statements
 
-from runtime.interpreter.records import ExecutionStatus
+from runtime.interpreter.executions import ExecutionStatus
 
 KEY = "sk-proj-0aA1bB2cC3dD4eE5fF6gG7hH8"
 MADE = "key = 'sk-' + 'proj-0aA1bB2cC' + '3dD4eE5fF6gG7hH8'\n"

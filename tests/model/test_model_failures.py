@@ -25,7 +25,7 @@ from model_calls import (
 )
 from temporalio.exceptions import ApplicationError
 
-from activities import _recorder
+from activities import _captured
 from runtime.archive.stores import MemoryStore
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.errors import ArchiveError
@@ -127,7 +127,7 @@ async def test_a_reply_without_end_is_broken_off_and_asked_for_again(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Past the bound nothing is read; what came until then is kept with the failure."""
-    monkeypatch.setattr(_recorder, "MOST_REPLY", 20_000)
+    monkeypatch.setattr(_captured, "MOST_REPLY", 20_000)
     async with make(lambda _m, _n: TEXT * 400).serving() as server:
         job = Job(model_at(server))
         error = await failure(job)

@@ -22,7 +22,7 @@ from model_calls import (
     run,
 )
 
-from activities._recorder import CallRecorder, Limits, SentRequest, current
+from activities._captured import CapturedCall, Limits, SentRequest, current
 from activities._secrets import Secrets
 from activities._wire import AsyncWire, SyncWire
 from activities.contracts import ReplyForm
@@ -246,19 +246,19 @@ async def test_a_synchronous_call_is_captured() -> None:
         return "key"
 
     async with openai_server(lambda _m, _n: "Hello.").serving() as server:
-        recorder = CallRecorder(
+        captured = CapturedCall(
             archive, limits=Limits(), secrets=Secrets(), turn=1, temporal_attempt=1
         )
 
         def post() -> bytes:
-            current.set(recorder)
+            current.set(captured)
             with httpx.Client(transport=SyncWire()) as client:
                 body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
                 return client.post(f"{server.address}/v1/chat/completions", json=body).content
 
         content = await asyncio.to_thread(post)
         assert [request.body for request in sent] == [server.exchanges[0].request]
-        assert recorder.body == content == server.exchanges[0].response
+        assert captured.body == content == server.exchanges[0].response
 
 
 async def test_an_exchange_of_tokens_is_not_recorded() -> None:
@@ -271,16 +271,16 @@ async def test_an_exchange_of_tokens_is_not_recorded() -> None:
         sent.append(request)
         return "key"
 
-    recorder = CallRecorder(archive, limits=Limits(), secrets=Secrets(), turn=1, temporal_attempt=1)
+    captured = CapturedCall(archive, limits=Limits(), secrets=Secrets(), turn=1, temporal_attempt=1)
     async with (
         openai_server(lambda _m, _n: "Hello.").serving() as server,
         httpx.AsyncClient(transport=AsyncWire()) as client,
     ):
-        token = current.set(recorder)
+        token = current.set(captured)
         with contextlib.suppress(httpx.HTTPError):
             await client.post(server.address, data={"client_secret": KEY})
         current.reset(token)
-    assert (sent, recorder.size) == ([], 0)
+    assert (sent, captured.size) == ([], 0)
 
 
 async def test_anthropic_is_told_what_to_cache() -> None:

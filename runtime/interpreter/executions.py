@@ -1,4 +1,4 @@
-"""Statements, executions and namespace diffs: the records of docs/contract/executable-context.md
+"""Statements, executions and namespace diffs: the objects of docs/contract/executable-context.md
 section 3.
 """
 
@@ -91,7 +91,7 @@ class NamespaceDiff(Value):
     deleted: tuple[str, ...] = ()
 
 
-class EffectRecord(Value):
+class EffectInfo(Value):
     """One call that left the interpreter: what was asked and digests of the question and the
     answer.
 
@@ -141,7 +141,7 @@ class Execution(Value):
     events: tuple[str, ...] = ()
     state_diff: NamespaceDiff = NamespaceDiff()
     namespace_digest: str = ""
-    effects: tuple[EffectRecord, ...] = ()
+    effects: tuple[EffectInfo, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     cost: Cost = Cost()
     unchecked: bool = False

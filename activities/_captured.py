@@ -1,6 +1,6 @@
-"""What one model call sends and receives, recorded while it happens.
+"""What one model call sends and receives, captured while it happens.
 
-Whatever carries the call (an HTTP transport, the scripted provider) reports to the recorder of the
+Whatever carries the call (an HTTP transport, the scripted provider) reports to the captured of the
 running call, which it finds in ``current``: so one client serves many calls at a time. The request
 is archived inside ``sending``, before a byte of it leaves.
 """
@@ -70,8 +70,8 @@ class TooLarge(Exception):
     """A reply did not end within ``MOST_REPLY`` bytes."""
 
 
-class CallRecorder:
-    """The record of one attempt at a model call.
+class CapturedCall:
+    """One attempt at a model call, as its bytes pass.
 
     ``archive`` writes a request and returns its attempt's key.
 
@@ -141,6 +141,7 @@ class CallRecorder:
             capture, body, request.method, self.secrets.mask(request.url), request.headers
         )
         try:
+            # Before the next attempt is begun, which names what came back of this one.
             if self.attempt is not None:
                 self._followed()
             self.attempt = self._archive(safe)
@@ -248,5 +249,5 @@ class CallRecorder:
         return tuple(self._chunks)
 
 
-current: ContextVar[CallRecorder | None] = ContextVar("holdfast_model_call", default=None)
-"""The recorder of the model call that this task is part of."""
+current: ContextVar[CapturedCall | None] = ContextVar("holdfast_model_call", default=None)
+"""The captured of the model call that this task is part of."""
