@@ -710,7 +710,7 @@ class JobWorkflow(Ordered):
                 execution=self.replaying.told_in(execution),
                 nodes=nodes,
                 condensations=job.condensing.taken,
-                events=job.happenings.records,
+                events=job.happenings.events,
                 workspace=job.desk.workspace,
                 score=self.checked.score,
                 remarks=self.checked.remarks,

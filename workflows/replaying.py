@@ -181,7 +181,7 @@ class Replaying:
         job = self._moment.job
         job.add_deltas(
             self._comparison.context(
-                turn, changed, job.happenings.records, restoring=self._restoring, at_end=at_end
+                turn, changed, job.happenings.events, restoring=self._restoring, at_end=at_end
             )
         )
 

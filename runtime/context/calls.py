@@ -144,10 +144,10 @@ class Calls:
             return Raised("AttributeError", missing(state, name))
         try:
             bound = signature.bind(args, kwargs)
-            with self._store.method(obj_id, signature.name, args, kwargs) as record:
+            with self._store.method(obj_id, signature.name, args, kwargs) as event:
                 outcome = self._methods[signature.name](obj_id, bound, args, kwargs)
                 # A call that waits for a read has changed nothing yet; ``complete`` records it.
-                record.wanted = not isinstance(outcome, NeedsRead)
+                event.wanted = not isinstance(outcome, NeedsRead)
                 return outcome
         except Refused as refused:
             return refused.raised

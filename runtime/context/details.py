@@ -46,6 +46,8 @@ def take(store: NodeStore, request: ReadRequest, result: ReadResult) -> None:
     group, state = store.group(group_id), store.view(member)
     if result.status is ReadStatus.UNCHANGED:
         return
+    # A source that has changed since its member was read would make the group newer than its
+    # member.
     same = result.status is ReadStatus.OK and result.fingerprint == state.rendering.fingerprint
     rendering = rendering_of(request, result, store.count) if same else None
     made = Detail(

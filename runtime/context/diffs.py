@@ -45,6 +45,8 @@ def _line_diff(before: str, before_first: int, after: str, after_first: int) -> 
     old, new = before.splitlines(), after.splitlines()
     if old == new:
         return LineDiff((), 0, 0)
+    # What is equal at both ends is cut first: the matcher's time grows with the square of the
+    # lines.
     head = max(_common(old, new) - CONTEXT_LINES, 0)
     rest = min(len(old), len(new)) - head
     tail = max(min(_common(old[::-1], new[::-1]), rest) - CONTEXT_LINES, 0)

@@ -117,6 +117,7 @@ def excerpt(source: SourceText, pos: str, tokens: int, count: Count) -> Excerpt:
     if not window.broken:
         return window.excerpt(source, count)
     room = budget - count("\n" + NOT_UTF8)
+    # A note that takes half of a small budget would say more than the text.
     if room * 2 < budget:
         return window.excerpt(source, count)
     narrower = _window(source, at, room, count)
@@ -170,6 +171,8 @@ class _Window:
 
 def _whole(source: SourceText, budget: int, count: Count) -> _Window | None:
     """All lines, if the source fits and no line is cut."""
+    # Few tokens have 16 bytes: a source this large need not be counted to be known to be too
+    # large.
     if len(source.data) > min(READER_BYTES, 16 * budget):
         return None
     window = _Window(0, tuple(source.down_from(0)))

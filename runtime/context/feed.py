@@ -105,6 +105,7 @@ def compressed(
     are counted, group by group. Of both, the highest rank gives way first, and of one rank the
     last.
     """
+    # By rank and place: what gives way must be the same in each replay.
     order = sorted(range(len(items)), key=lambda i: (items[i].rank, i))
 
     def made(kept: int, detailed: int) -> list[str]:

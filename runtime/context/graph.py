@@ -3,8 +3,8 @@
 A turn uses it in this order (docs/design.md section 3): ``due_reads`` and ``apply_tick``;
 ``take_deltas``, ``render`` and ``handle_table`` for the projection; then, for the statement,
 ``snapshot``, the calls, ``learn_names``, and ``restore`` should the statement have to be taken
-back; ``take_events`` and ``records`` for the log and the archive. Nothing here reads, waits or
-looks at a clock.
+back; ``take_events`` and ``stored_states`` for the log and the archive. Nothing here reads, waits
+or looks at a clock.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ContextGraph:
         self._calls = Calls(self._store)
         self.background = Background(self._store)
         self._table = HandleTable(self._store, self._calls.changed)
-        self._recorded_at = 0
+        self._stored_at = 0
 
     def call_function(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, turn: int
@@ -251,6 +251,7 @@ class ContextGraph:
         """
         with self._store.open(turn):
             awaited = (node for wait in self._store.waits for node in wait.nodes)
+            # Waits too: a node that is only waited for must go on being read.
             self._store.held = tuple(dict.fromkeys((*self._store.names, *awaited)))
             holding.pause_out_of_sight(self._store)
 
@@ -292,28 +293,28 @@ class ContextGraph:
         """
         return self._table.of(names, budget)
 
-    def records(self, changed_only: bool) -> tuple[dict[str, Any], ...]:
+    def stored_states(self, changed_only: bool) -> tuple[dict[str, Any], ...]:
         """The states in small, for the archive: all, or those whose digest moved since they were
-        last recorded.
+        last asked for.
 
         Those of what a model sums up in the background have a ``basis``, the digest of all but
         that, and say whether nothing else changed (``rewritten``): when a summary is there is
         chance.
         """
         store = self._store
-        candidates = store.index.changed_since(self._recorded_at) if changed_only else store.nodes
-        self._recorded_at = store.index.clock
-        records: list[dict[str, Any]] = []
+        candidates = store.index.changed_since(self._stored_at) if changed_only else store.nodes
+        self._stored_at = store.index.clock
+        states: list[dict[str, Any]] = []
         for obj_id in creation_order(obj_id for obj_id in candidates if obj_id in store.nodes):
             digest, basis = store.digest(obj_id), groups.basis_in_all(store, obj_id)
             before, _, basis_before = store.recorded.get(obj_id, "").partition(" ")
             if not changed_only or before != digest:
-                record = dict(small_digest(store.nodes[obj_id], digest))
+                state = dict(small_digest(store.nodes[obj_id], digest))
                 if basis is not None:
-                    record |= {"basis": basis, "rewritten": basis == basis_before}
-                records.append(record)
+                    state |= {"basis": basis, "rewritten": basis == basis_before}
+                states.append(state)
             store.recorded[obj_id] = digest if basis is None else f"{digest} {basis}"
-        return tuple(records)
+        return tuple(states)
 
     def digest(self, obj_id: str) -> str:
         """The digest of a node's state."""
@@ -356,7 +357,8 @@ class ContextGraph:
     def restore(self, snapshot: Snapshot) -> None:
         """Undo all that happened since ``snapshot``, ids and events included."""
         self._store.restore(snapshot)
-        self._recorded_at = 0
+        # All are looked at once more: what was archived is compared anew.
+        self._stored_at = 0
 
     def dump(self) -> dict[str, Any]:
         """The whole graph as JSON data."""

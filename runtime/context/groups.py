@@ -156,6 +156,7 @@ def basis_in_all(store: NodeStore, obj_id: str) -> str | None:
     bases = [basis_in_all(store, m) for m in state.members] if isinstance(state, GroupState) else []
     if not store.writer or (state.base_lod != SUMMARY_LOD and not any(bases)):
         return None
+    # What differs by when a summary was written, and by nothing that anybody asked for.
     beside = {"last_tick_turn", "last_tick_at", "seen", "dirty", "summary", "rendering", "previous"}
     own = state.model_dump(mode="json", exclude=beside)
     if isinstance(state, GroupState):

@@ -38,12 +38,12 @@ class Index:
 
         As long as what has changed.
         """
-        found: list[str] = []
+        changed: list[str] = []
         for obj_id in reversed(self._changes):
             if self._changes[obj_id] <= clock:
                 break
-            found.append(obj_id)
-        return found
+            changed.append(obj_id)
+        return changed
 
     def keep(self, state: AnyNode) -> None:
         """Learn a node's new state."""
@@ -75,6 +75,8 @@ class Index:
 
     def _changed(self, obj_id: str) -> None:
         self._clock += 1
+        # Taken out first: a dict keeps the place of a key that it has, and the last change must be
+        # last.
         self._changes.pop(obj_id, None)
         self._changes[obj_id] = self._clock
 

@@ -69,8 +69,8 @@ class OwnChanges:
 def mark(store: NodeStore, changes: OwnChanges) -> None:
     """Mark all views whose source was changed, or may have been, by the statement under way."""
     paths = [path for path, views in store.index.paths.items() if views and "://" not in path]
-    found = creation_order(o for path in paths for o in store.index.paths[path])
-    for obj_id in found:
+    views = creation_order(o for path in paths for o in store.index.paths[path])
+    for obj_id in views:
         state = store.view(obj_id)
         change = changes.of_view(state.path, outlined=state.base_lod > 0)
         known = state.dirty.source_changed and state.written is not None

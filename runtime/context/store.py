@@ -48,7 +48,7 @@ REPR_LIMIT = 120
 
 
 @dataclass
-class Recording:
+class EventWish:
     """Whether a call becomes an event."""
 
     wanted: bool = True
@@ -227,16 +227,16 @@ class NodeStore:
     @contextmanager
     def method(
         self, obj_id: str, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Iterator[Recording]:
+    ) -> Iterator[EventWish]:
         """Record one call on a node, with its digests before and after.
 
         A call that raises leaves no event.
         """
         at = len(self.events)
         before = self.digest(obj_id) if obj_id in self.nodes else ""
-        recording = Recording()
-        yield recording
-        if not recording.wanted:
+        wish = EventWish()
+        yield wish
+        if not wish.wanted:
             return
         fields = {
             "turn": self.turn,

@@ -25,10 +25,10 @@ def due(
     ones, then those for groups.
     """
     index = store.index
-    found = (
+    nodes = (
         store.nodes[obj_id] for obj_id in creation_order((*index.asked, *index.running, *also))
     )
-    states = [state for state in found if isinstance(state, ViewState)]
+    states = [state for state in nodes if isinstance(state, ViewState)]
     asked = {s.obj_id for s in states if s.dirty.explicit or s.obj_id in also}
     sync = [
         s for s in states if s.obj_id in asked or (s.runs(FreqKind.SYNC) and s.is_due(turn, now))

@@ -98,12 +98,12 @@ class ManipulationIndices(Set[int]):
         return node is not None and node.index == index
 
     def __iter__(self) -> Iterator[int]:
-        found: list[int] = []
+        indices: list[int] = []
         node = self._top
         while node.depth:
-            found.append(node.index)
+            indices.append(node.index)
             node = node.below
-        return reversed(found)
+        return reversed(indices)
 
     def __len__(self) -> int:
         return self._top.depth

@@ -21,9 +21,9 @@ def shown_arguments(effect: Effect) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return getattr(request, "args", ()), request.kwargs
     if request.operation == hands.TOOL:
         return tuple(request.arguments["args"]), request.arguments["kwargs"]
-    given = dict(request.arguments)
-    command = given.pop("command")
-    return (command,), {name: value for name, value in given.items() if value != _UNSAID[name]}
+    arguments = dict(request.arguments)
+    command = arguments.pop("command")
+    return (command,), {name: value for name, value in arguments.items() if value != _UNSAID[name]}
 
 
 def other_request(effect: Effect, arguments: dict[str, Any], kept: Sequence[Place]) -> Any:
@@ -35,13 +35,13 @@ def other_request(effect: Effect, arguments: dict[str, Any], kept: Sequence[Plac
     """
     args, kwargs = shown_arguments(effect)
     try:
-        given = put_back(arguments, kept, {"args": list(args), "kwargs": kwargs})
+        other = put_back(arguments, kept, {"args": list(args), "kwargs": kwargs})
     except (LookupError, TypeError) as error:
         raise Refused(ValueError, "what was to stay is not there") from error
     request = effect.request
     if effect.kind is EffectKind.CHANGE and request.operation == hands.TOOL:
-        return hands.asked_of_tool(effect.name, given)
+        return hands.asked_of_tool(effect.name, other)
     if effect.kind is EffectKind.CHANGE:
-        return hands.asked(effect.name, tuple(given["args"]), given["kwargs"])
-    fields = {name: given[name] for name in type(request).model_fields if name in given}
+        return hands.asked(effect.name, tuple(other["args"]), other["kwargs"])
+    fields = {name: other[name] for name in type(request).model_fields if name in other}
     return request.model_copy(update=fields)

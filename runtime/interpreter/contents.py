@@ -76,14 +76,14 @@ class Contents:
     @cached_property
     def _reached(self) -> dict[str, Reached]:
         left = _VISITS * len(self.lines) + 1_000
-        found: dict[str, Reached] = {}
+        reached: dict[str, Reached] = {}
         by_root: dict[str, Reached] = {}
         for name, root in self.roots.items():
             if root not in by_root:
                 by_root[root] = Reached(self, root, left)
                 left -= len(by_root[root].order)
-            found[name] = by_root[root]
-        return found
+            reached[name] = by_root[root]
+        return reached
 
     def _changeable(self, node: int) -> bool:
         """Whether the node is an object that a statement could change in place, as far as can be
@@ -224,9 +224,9 @@ class Reached:
     @property
     def partial(self) -> tuple[str, ...]:
         """What was left out, by place: the first few, and how many more."""
-        found = list(self._omitted())
-        more = (f"{len(found) - PARTIAL} more places",) if len(found) > PARTIAL else ()
-        return (*found[:PARTIAL], *more)
+        places = list(self._omitted())
+        more = (f"{len(places) - PARTIAL} more places",) if len(places) > PARTIAL else ()
+        return (*places[:PARTIAL], *more)
 
     def _omitted(self) -> Iterator[str]:
         for node in self.order:

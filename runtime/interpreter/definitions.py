@@ -55,20 +55,20 @@ class Definitions(Compact):
         if len(source) > MAX_SOURCE_CHARS:
             return self.model_copy(update={"dynamic": True})
         try:
-            found = _found(source)
+            defined = _defined_in(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return self
         classes = {
             name: tuple(sorted({*self.classes.get(name, ()), *names}))
-            for name, names in found.classes.items()
+            for name, names in defined.classes.items()
         }
-        named = {name: _digest(texts) for name, texts in found.sources.items()}
+        named = {name: _digest(texts) for name, texts in defined.sources.items()}
         return Definitions(
             classes=self.classes | classes,
-            loose=tuple(sorted({*self.loose, *found.loose})),
+            loose=tuple(sorted({*self.loose, *defined.loose})),
             sources=self.sources | named,
             functions=self.functions,
-            dynamic=self.dynamic or found.dynamic,
+            dynamic=self.dynamic or defined.dynamic,
         )
 
     def named(self, shown: Iterable[str], source: str) -> Definitions:
@@ -103,8 +103,8 @@ def is_opaque(shown: str) -> bool:
 
 
 def _parts(shown: str) -> tuple[str, str]:
-    found = _FUNCTION.fullmatch(shown)
-    return (found["name"], found["at"]) if found is not None else (shown, _NOWHERE)
+    match = _FUNCTION.fullmatch(shown)
+    return (match["name"], match["at"]) if match is not None else (shown, _NOWHERE)
 
 
 def _digest(texts: list[str]) -> str:
@@ -113,7 +113,7 @@ def _digest(texts: list[str]) -> str:
     ]
 
 
-class _Found(ast.NodeVisitor):
+class _Defined(ast.NodeVisitor):
     """What one statement's tree defines."""
 
     def __init__(self, source: str) -> None:
@@ -173,11 +173,11 @@ class _Found(ast.NodeVisitor):
 
 
 @lru_cache(maxsize=8)
-def _found(source: str) -> _Found:
+def _defined_in(source: str) -> _Defined:
     """What a statement defines, which is asked twice. Raises what ``ast.parse`` does."""
-    found = _Found(source)
-    found.visit(tree_of(source))
-    return found
+    defined = _Defined(source)
+    defined.visit(tree_of(source))
+    return defined
 
 
 def _targets(node: ast.stmt) -> Iterator[ast.expr]:

@@ -150,9 +150,9 @@ class Execution(Value):
         """The form that goes into the next step: digests for texts that stand in that step's
         segments already.
         """
-        record = self.model_dump(mode="json", exclude_defaults=True, exclude={"stdout", "stderr"})
+        archived = self.model_dump(mode="json", exclude_defaults=True, exclude={"stdout", "stderr"})
         if self.stdout:
-            record["stdout_digest"] = digest_of(self.stdout)
+            archived["stdout_digest"] = digest_of(self.stdout)
         if self.stderr:
-            record["stderr_digest"] = digest_of(self.stderr)
-        return record
+            archived["stderr_digest"] = digest_of(self.stderr)
+        return archived

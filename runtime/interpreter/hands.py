@@ -60,23 +60,23 @@ def asked(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ChangeReq
     Raises:
         Refused: if its arguments do not fit.
     """
-    given = _SIGNATURES[name].bind(args, kwargs)
+    bound = _SIGNATURES[name].bind(args, kwargs)
     if name == "sh":
-        return _command(given)
-    path = _path(name, given["path"])
+        return _command(bound)
+    path = _path(name, bound["path"])
     match name:
         case "write":
-            return _request(name, path, {**_data(name, given["text"]), "parents": True})
+            return _request(name, path, {**_data(name, bound["text"]), "parents": True})
         case "edit":
             for key in ("old", "new"):
-                if not isinstance(given[key], str):
+                if not isinstance(bound[key], str):
                     raise Refused(TypeError, f"edit(): {key} is not a text")
-            count = given.get("count", 1)
+            count = bound.get("count", 1)
             if not isinstance(count, int) or isinstance(count, bool):
                 raise Refused(TypeError, "edit(): count is not a whole number")
-            return _request(name, path, {"old": given["old"], "new": given["new"], "count": count})
+            return _request(name, path, {"old": bound["old"], "new": bound["new"], "count": count})
         case "move":
-            return _request(name, path, {"to": _path(name, given["to"]), "into": True})
+            return _request(name, path, {"to": _path(name, bound["to"]), "into": True})
         case _:
             return _request(name, path, {})
 
@@ -112,8 +112,8 @@ def asked_of_system(
 
 def asked_of_tool(name: str, arguments: dict[str, Any]) -> ChangeRequest:
     """The question of a call of a tool that works on the job's files."""
-    given = {"args": list(arguments["args"]), "kwargs": arguments["kwargs"]}
-    return ChangeRequest(operation=TOOL, path=name, arguments=given)
+    both = {"args": list(arguments["args"]), "kwargs": arguments["kwargs"]}
+    return ChangeRequest(operation=TOOL, path=name, arguments=both)
 
 
 def resumed_with(operation: str, request: ChangeRequest, value: Any) -> Any:
@@ -162,9 +162,9 @@ class Outputs:
         return self.known.get(_key(value), value) if isinstance(value, str) else value
 
 
-def _command(given: dict[str, Any]) -> ChangeRequest:
-    command, env = given["command"], given.get("env") or {}
-    timeout, stdin = given.get("timeout", 60), given.get("stdin", "")
+def _command(bound: dict[str, Any]) -> ChangeRequest:
+    command, env = bound["command"], bound.get("env") or {}
+    timeout, stdin = bound.get("timeout", 60), bound.get("stdin", "")
     if not isinstance(command, str) or not isinstance(stdin, str):
         raise Refused(TypeError, "sh(): command and stdin are texts")
     if not isinstance(timeout, int | float) or not 0 < timeout <= MAX_TIMEOUT:

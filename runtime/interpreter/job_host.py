@@ -393,8 +393,8 @@ class JobHost:
 
     def _finish(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
         try:
-            given = api.finish(hands=self.outputs is not None).bind(args, kwargs)
-            result = plain(given.get("result"), "result")
+            bound = api.finish(hands=self.outputs is not None).bind(args, kwargs)
+            result = plain(bound.get("result"), "result")
         except Refused as refused:
             return Failure(refused.raised.type, refused.raised.message)
         except TypeError as error:
@@ -406,7 +406,7 @@ class JobHost:
             )
         if (problem := _schema_problem(result, self.result_schema)) is not None:
             return Failure("ValueError", f"finish(): {problem}; the job goes on")
-        self.finished = Finished(result, patch=given.get("patch") is True)
+        self.finished = Finished(result, patch=bound.get("patch") is True)
         return ReturnValue(None)
 
     def _condense(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:

@@ -47,9 +47,9 @@ class _Kept:
         statement only.
         """
         with self._lock:
-            found = self._contents.get(digest)
+            contents = self._contents.get(digest)
             self._drop(digest)
-            return found
+            return contents
 
     def _drop(self, digest: str) -> None:
         dropped = self._contents.pop(digest, None)

@@ -133,6 +133,7 @@ def lower(
         lowering.loads = opens and _hands_files_on(tree)
         # Once a class has a length, any value may be of it.
         lowering.lengths = "_len" in before or "def __len__" in source
+        # A statement's own variable of a server's name hides the server, as it would in Python.
         lowering.names = names - _bound(tree) if names else names
         lowering.visit(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -200,6 +201,7 @@ class _Lowering(ast.NodeVisitor):
                 line += own
                 lines.append(line)
 
+        # Sorted by their starts alone: where edits meet, the order in which they were made counts.
         for start, end, text in sorted(self.edits, key=lambda edit: edit[0]):
             add(self.source[at:start], own=True)
             add(text, own=False)
@@ -235,16 +237,16 @@ class _Lowering(ast.NodeVisitor):
         module = node.module or ""
         if node.level or any(alias.name == "*" for alias in node.names):
             return
-        given = [
+        ours = [
             alias
             for alias in node.names
             if _supplied(f"{module}.{alias.name}") or _has(module, alias.name)
         ]
-        if not given:
+        if not ours:
             return
-        rest = [_alias(alias) for alias in node.names if alias not in given]
+        rest = [_alias(alias) for alias in node.names if alias not in ours]
         parts = [f"from {module} import {', '.join(rest)}"] if rest else []
-        for alias in given:
+        for alias in ours:
             inner = f"{module}.{alias.name}"
             value = (
                 self._module(inner) if _supplied(inner) else f"{self._module(module)}.{alias.name}"
@@ -384,14 +386,15 @@ class _Lowering(ast.NodeVisitor):
     def _closed(self, inner: ast.expr, end: int) -> int:
         """Where the operand ends, its own parentheses included."""
         at = self.text.end(inner)
-        found = self.source.rfind(")", at, end)
-        return at if found < 0 else found + 1
+        closing = self.source.rfind(")", at, end)
+        return at if closing < 0 else closing + 1
 
     def visit_Call(self, node: ast.Call) -> None:
         """Calls that a piece answers; a call of any other method needs nothing."""
         function = node.func
         keywords = {keyword.arg for keyword in node.keywords}
         if not (isinstance(function, ast.Name) and function.id in ("next", "iter")):
+            # A call takes all of an argument at once, so a list does as well as an iterator.
             self._eaten.update(id(argument) for argument in node.args)
         loads = self.loads and _opens(node)
         if loads:

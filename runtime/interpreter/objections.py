@@ -128,5 +128,5 @@ def _unsure(text: str) -> bool:
     """Whether the argument has one of several types: the one that it has when it is passed may be a
     right one.
     """
-    found = _FOUND.search(text)
-    return found is not None and " | " in found[1]
+    named = _FOUND.search(text)
+    return named is not None and " | " in named[1]

@@ -28,8 +28,8 @@ def changed_paths(name: str, old: Contents, new: Contents) -> tuple[str, ...]:
     before, after = old.roots.get(name), new.roots.get(name)
     if before is None or after is None:
         return (name,)
-    found = list(islice(_Comparison(old, new).paths(before, after, name), MAX_PATHS + 1))
-    return tuple([*found[:MAX_PATHS], MORE] if len(found) > MAX_PATHS else found) or (name,)
+    places = list(islice(_Comparison(old, new).paths(before, after, name), MAX_PATHS + 1))
+    return tuple([*places[:MAX_PATHS], MORE] if len(places) > MAX_PATHS else places) or (name,)
 
 
 class _Comparison:

@@ -60,6 +60,7 @@ class Stopwatch:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
+        # From now on: a process of the pool has served other statements before.
         self._process = self._started = processor_seconds(pid)
         self._thread = time.thread_time()
 

@@ -106,6 +106,7 @@ _crashes: Counter[tuple[str, str, int]] = Counter()
 
 The first time may be chance.
 """
+# A bound for a worker of months; forgetting a count costs a statement one more try.
 _CRASHES_KNOWN = 1000
 _UNCUT = -1
 
@@ -299,6 +300,7 @@ class StatementRun:
         statement.
         """
         self.session, self._waiting, self._effect = self.before, None, None
+        # What was printed belongs to the statement, which is taken back.
         self.parts.clear()
         self.exception = exception_of(verdict)
 
@@ -430,6 +432,8 @@ class StatementRun:
                 _crashes.clear()
             here = (self.seed, self.source, self._stretches)
             _crashes[here] += 1
+            # Once may be the machine's doing: the task is tried again. Twice at one place is the
+            # statement's.
             if _crashes[here] == 1:
                 raise pool.NoVerdict(f"the interpreter's process ended: {error}") from error
             raise _TakenBack(VerdictStatus.CRASHED) from error
@@ -446,6 +450,8 @@ class StatementRun:
             session.load_session(self.before.dump)
         for piece in self._lowered.pieces:
             if piece not in self.before.pieces:
+                # Fed one by one, in the order of their needs; what an earlier statement needed is
+                # there already.
                 session.feed_run(supplied.source(piece))
         return None
 
@@ -487,6 +493,8 @@ class StatementRun:
         """
         calls = 0
         while not isinstance(snapshot, MontyComplete):
+            # Before the call is answered: the next stretch begins with it, live and in a replay
+            # alike.
             if calls == bounds.calls:
                 self._cut = calls
                 return None
@@ -494,6 +502,8 @@ class StatementRun:
             self._calls += 1
             if bounds.live and self._calls > pool.MAX_CALLS:
                 raise _TakenBack(VerdictStatus.CALLS)
+            # Pure calls are answered here, within the stretch; only what leaves the interpreter
+            # suspends it.
             answer = self._ask(snapshot, handles)
             self._show(self.host.take_output())
             if bounds.timed and self.spent_ms + watch.milliseconds > pool.DECLARED_SECONDS * 1000:

@@ -56,8 +56,8 @@ def wish_of(
     Raises:
         Refused: if its arguments do not fit.
     """
-    given = api.SPAWN.bind(args, kwargs)
-    goal, result = given["goal"], given.get("result")
+    bound = api.SPAWN.bind(args, kwargs)
+    goal, result = bound["goal"], bound.get("result")
     if not isinstance(goal, str) or not goal.strip():
         raise Refused(TypeError, "spawn(): goal is a text that says what the sub-job is to do")
     if len(goal) > MOST_GOAL:
@@ -65,9 +65,9 @@ def wish_of(
     return Wish(
         goal=goal,
         result=None if result is None else _schema(plain(result, "result")),
-        turns=_count(given, "turns"),
-        tokens=_count(given, "tokens"),
-        usd=_dollars(given.get("usd")),
+        turns=_count(bound, "turns"),
+        tokens=_count(bound, "tokens"),
+        usd=_dollars(bound.get("usd")),
     )
 
 
@@ -81,8 +81,8 @@ def _schema(value: Any) -> dict[str, Any]:
     return value
 
 
-def _count(given: dict[str, Any], name: str) -> int | None:
-    value = given.get(name)
+def _count(bound: dict[str, Any], name: str) -> int | None:
+    value = bound.get(name)
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:

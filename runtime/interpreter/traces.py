@@ -43,6 +43,7 @@ def _frame(
 ) -> list[str]:
     text = shown[0].strip() if shown else ""
     here = line <= len(fed) and fed[line - 1].strip() == text
+    # A statement may have a line that a piece has too: then it is told as the statement's.
     if text in supplied.own_lines() and not here:
         return []
     if here and line <= len(origins):

@@ -6,7 +6,7 @@ from runtime.base.values import Compact, StepRef, Usage
 
 
 class CondensationOutcome(Compact):
-    """A condensation that took effect: recorded by the next step, or by the run's end.
+    """A condensation that took effect: told by the next step, or by the run's end.
 
     ``forgotten`` are the ids of the events that left the View, ``unknown`` those that it named and
     nobody knew. ``stands_in`` is the id of the event that stands for them, whose segment has the

@@ -1,5 +1,5 @@
 """A job's condensations: when one is due, what the configured condenser makes of it, and what is
-recorded of it.
+told of it.
 
 A condenser that wants a summary written cannot go on by itself: then ``waiting`` is the request,
 and the job's prompt cannot be made before ``summarised`` was given the reply, or why there is none.
@@ -215,6 +215,7 @@ class Condensing:
             self._ask(desk, situation, outcome.request, replace(writing, number=writing.number + 1))
             return
         fault = answer.failure or fault_of(answer.text, request, situation)
+        # Counted where no model answered; a useless answer is not asked for less often.
         self.backoff = self.backoff.failed(desk.turn) if isinstance(reply, str) else Backoff()
         self._carry_out(
             desk,
@@ -227,19 +228,20 @@ class Condensing:
         )
 
     def _carry_out(
-        self, desk: Desk, situation: Situation, outcome: Outcome, **record: Any
+        self, desk: Desk, situation: Situation, outcome: Outcome, **details: Any
     ) -> bool | SummaryTask:
         match outcome:
             case Keep() | GiveUp():
                 return False
+            # In turns, not in time: a replay has to come to the same.
             case Ask() if desk.turn < self.backoff.until:
                 words = f"not asked for before turn {self.backoff.until}, since summaries failed"
                 given_up = self._unasked(desk, situation, outcome, words)
-                return self._carry_out(desk, situation, given_up, failures=(words,), **record)
+                return self._carry_out(desk, situation, given_up, failures=(words,), **details)
             case Ask(request=request):
                 return self._ask(desk, situation, request, None)
             case Forget(condensation=condensation):
-                return self._forget(desk, condensation, record)
+                return self._forget(desk, condensation, details)
 
     def _unasked(
         self, desk: Desk, situation: Situation, asked: Ask, words: str
@@ -263,12 +265,13 @@ class Condensing:
         self._writing = _Writing(situation, task, number, usage, cost)
         return task
 
-    def _forget(self, desk: Desk, condensation: Condensation, record: dict[str, Any]) -> bool:
+    def _forget(self, desk: Desk, condensation: Condensation, details: dict[str, Any]) -> bool:
         view = desk.log.view
         before = {event.id: event for event in view}
         self._number += 1
         repairs = desk.log.append(condensation)
         forgotten = tuple(event_id for event_id in before if view.position(event_id) is None)
+        # The View's properties may have kept all that was named: then nothing took effect.
         if not forgotten:
             return False
         stands_in = condensation.summary_event_id if condensation.summary is not None else None
@@ -283,7 +286,7 @@ class Condensing:
                 i for r in repairs if r.reason is RepairReason.UNKNOWN_IGNORED for i in r.event_ids
             ),
             stands_in=stands_in,
-            **record,
+            **details,
         )
         self.taken = (*self.taken, made)
         return True
@@ -318,6 +321,7 @@ class Condensing:
             count=count,
             prompt_tokens=prompt_tokens,
             window=window,
+            # What was forgotten in this turn has broken the prefix that the provider's cache held.
             cached_tokens=0 if self.taken else self.cached_tokens,
             fixed_tokens=prompt_tokens
             - sum(count(event) for event in view if not view.protects(event)),

@@ -63,6 +63,7 @@ class Desk:
     ) -> None:
         self.spec = spec
         self.servers = servers
+        # A list and no set: what is saved of it must be the same in each process.
         self.approved: list[str] = []
         self.key = key
         self.count = count
@@ -123,6 +124,7 @@ class Desk:
         self.session = Session.restored(saved)
         self.places.restore(saved)
         self.surface.restore(saved)
+        # The surface was made with the graph of before: it must look at the one that was loaded.
         self.surface.graph, self.surface.names = self.graph, self.session.names.handles
         self.replies = restored_replies(saved.replies, events)
         self.shown = unpacked(saved.layout)

@@ -71,7 +71,7 @@ class Divergence(Value):
 def compare_executions(
     turn: int, recorded: Mapping[str, Any] | None, now: Mapping[str, Any] | None
 ) -> tuple[Divergence, ...]:
-    """The differences between two executions as steps or ends record them; causes come before what
+    """The differences between two executions as steps or ends have them; causes come before what
     they cause.
     """
     if recorded is None or now is None:
@@ -84,13 +84,13 @@ def compare_executions(
 def compare_nodes(
     turn: int, recorded: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]
 ) -> tuple[Divergence, ...]:
-    """The differences between the records of the nodes that changed.
+    """The differences between the states of the nodes that changed.
 
     When a summary that a model writes in the background is there is chance, and so are its words:
     neither is a difference.
     """
-    before = {record["obj_id"]: record for record in recorded}
-    after = {record["obj_id"]: record for record in now}
+    before = {state["obj_id"]: state for state in recorded}
+    after = {state["obj_id"]: state for state in now}
     return tuple(
         _made(turn, Aspect.NODE, obj_id, before.get(obj_id), after.get(obj_id))
         for obj_id in dict.fromkeys([*before, *after])
@@ -108,29 +108,31 @@ def compare_events(
     whatever the events' ids are.
     """
     before, after = _happened(recorded), _happened(now)
-    found: list[Divergence] = []
+    divergences: list[Divergence] = []
     for subject in dict.fromkeys([*before, *after]):
+        # A node that differs by its state is told once: its events would only say so again.
         if subject in known:
             continue
         for old, new in zip_longest(before.get(subject, ()), after.get(subject, ())):
             if old != new and not (old and new and differs_by_marks(old, new)):
-                found.append(_made(turn, Aspect.EVENT, subject, old, new))
+                divergences.append(_made(turn, Aspect.EVENT, subject, old, new))
+                # Of each node the first: what follows is caused by it.
                 break
-    return tuple(found)
+    return tuple(divergences)
 
 
-def _happened(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+def _happened(events: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
     """What happened to each node, in order.
 
     When the background prepared it is no matter: nobody decides that.
     """
-    found: dict[str, list[str]] = {}
-    for record in records:
-        if record["type"] != "async_payload_prepared":
-            subject = str(record.get("obj_id") or record.get("group_id") or record["type"])
-            told = {name: value for name, value in record.items() if name != "payload_meta"}
-            found.setdefault(subject, []).append(f"{record['type']} {said_of(told)}")
-    return found
+    happened: dict[str, list[str]] = {}
+    for event in events:
+        if event["type"] != "async_payload_prepared":
+            subject = str(event.get("obj_id") or event.get("group_id") or event["type"])
+            told = {name: value for name, value in event.items() if name != "payload_meta"}
+            happened.setdefault(subject, []).append(f"{event['type']} {said_of(told)}")
+    return happened
 
 
 _BASIS = ("basis", "rewritten")
@@ -140,11 +142,11 @@ def summed_up(recorded: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, 
     """The nodes that a model sums up in the background: what happens to them, and when, is
     chance.
     """
-    return {record["obj_id"] for record in (*recorded, *now) if "basis" in record}
+    return {state["obj_id"] for state in (*recorded, *now) if "basis" in state}
 
 
 def _alike(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> bool:
-    """Whether two records of a node differ by nothing, or by a background summary alone."""
+    """Whether two states of a node differ by nothing, or by a background summary alone."""
     if before is None or after is None:
         return bool((before or after or {}).get("rewritten"))
     if "basis" in before and "basis" in after:

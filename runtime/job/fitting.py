@@ -115,10 +115,13 @@ class Fitter:
         Raises:
             JobFailed: if what must stay is larger than the limit.
         """
+        # The prompt must not be made while its summary is written: it would show what is being
+        # forgotten.
         if self.condensing.waiting is not None:
             return self.condensing.waiting
         target = self.limit
         desk.surface.tail_budgets.update(sections.tail_budgets(desk.spec.sections, self.limit))
+        # Each round changes the surface or the places, which are then looked at anew.
         while True:
             desk.surface.look(desk.log.view, desk.turn)
             if self.condensing.taken and CONDENSED not in desk.places.reasons:
@@ -130,6 +133,8 @@ class Fitter:
                 desk.places.flush(desk.surface, ROOM)
                 continue
             if self.size > target:
+                # From here on for a lower mark: to come to just below the limit would mean a
+                # rewrite in each turn.
                 target = int(self.limit * sections.TARGET)
                 if desk.places.behind(desk.surface) and desk.places.flush(desk.surface, ROOM):
                     continue

@@ -147,6 +147,8 @@ class Job:
             approvals=spec.approvals,
             spawn=spec.spawn,
         )
+        # The first two events, in this order: the prompt begins with them, and both are never
+        # forgotten.
         self._message(MessageSource.SYSTEM, contract)
         self._message(MessageSource.GOAL, spec.goal)
 
@@ -311,7 +313,7 @@ class Job:
 
     @property
     def changed_nodes(self) -> tuple[dict[str, Any], ...]:
-        """The records of the nodes that changed until this turn's tick."""
+        """The states of the nodes that changed until this turn's tick."""
         return self._nodes
 
     def request_condensation(self, source: RequestSource) -> None:
@@ -400,7 +402,7 @@ class Job:
         self._interim = slept.model_copy(
             update={"at": self._tick_at if timed else None, **payloads}
         )
-        self._nodes = self.graph.records(changed_only=True)
+        self._nodes = self.graph.stored_states(changed_only=True)
 
     def project(self, now: float) -> Prompt | SummaryTask:
         """This turn's prompt, within the context budget; or a summary that must be written before
@@ -432,7 +434,7 @@ class Job:
             interim=self._interim.model_copy(update=before),
             moved=self.places.why,
             told=len(self.ledger.untold),
-            events=self.happenings.records,
+            events=self.happenings.events,
         )
 
     def _tail(self, budget_line: str) -> tuple[TailPart, ...]:
@@ -521,6 +523,7 @@ class Job:
             self._message(MessageSource.AGENT, reply.text)
             self._message(MessageSource.FRAMEWORK, NOBODY_THERE)
             return None
+        # Three in a row count, so one statement begins the count anew.
         self._bad_replies.clear()
         self.last_statement = parsed.statement
         self._append(self._action(reply, parsed))
@@ -535,10 +538,12 @@ class Job:
         self.desk.session = statement.session
         self.surface.names = self.session.names.handles
         self.graph.learn_names(self.surface.names)
+        # After the names are known: what no variable holds is out of sight.
         self.graph.pause_out_of_sight(turn=self.turn)
         before = self.happenings.last
         self._take_graph_events()
         execution = execution.model_copy(update={"events": self.happenings.since(before)})
+        # Only views that something holds get a place; a result is never rewritten for the others.
         held = frozenset(self.surface.names.values())
         content = result_content(
             execution_text(execution, self.turn),
@@ -567,8 +572,10 @@ class Job:
             self.request_condensation(RequestSource.MODEL)
         if (waits := self.graph.take_waits()) and execution.status is ExecutionStatus.OK:
             self.sleeping.fall_asleep(self.graph, waits, now)
-        if (given := statement.finished()) is not None:
-            self._finished = Stop(JobStatus.SUCCEEDED, "finished", given.result, patch=given.patch)
+        if (finished := statement.finished()) is not None:
+            self._finished = Stop(
+                JobStatus.SUCCEEDED, "finished", finished.result, patch=finished.patch
+            )
 
     def closing(self) -> tuple[dict[str, Any] | None, tuple[dict[str, Any], ...]]:
         """The last statement's execution and the nodes it changed, which no further step will
@@ -579,7 +586,7 @@ class Job:
             if self.execution
             else None
         )
-        return execution, self.graph.records(changed_only=True)
+        return execution, self.graph.stored_states(changed_only=True)
 
     def _refuse(self, reply: ModelReply, problem: str) -> None:
         """Show the model its reply, if it has anything to show, and what is wrong with it."""

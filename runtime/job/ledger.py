@@ -95,6 +95,7 @@ class Ledger:
     def add(self, usage: Usage, cost_usd: float) -> None:
         """Book one model call."""
         self.usage += usage
+        # Rounded each time: sums of floats would differ by how they were grouped, as in a replay.
         self.cost_usd = round(self.cost_usd + cost_usd, 9)
 
     def add_call(self, usage: Usage, cost_usd: float) -> None:
@@ -106,6 +107,7 @@ class Ledger:
         """Book the failed attempts of the turn's calls, of which there have been ``failed`` in all
         until now.
         """
+        # Each error tells all attempts of the turn so far: only what is new is booked.
         if failed.attempts <= self.failed.attempts:
             return
         more, before = failed.usage, self.failed.usage
@@ -186,6 +188,7 @@ class Ledger:
         if self.granted is None or self.refused or self.repeats:
             return None
         tokens, usd = self.call
+        # Two: one for the call that follows, one for the time until the answer is here.
         two = Amount(turns=2, tokens=2 * tokens, usd=round(2 * usd, 9))
         left = self.slice_left(turns)
         return two if is_spent(left) or not covers(left, two) else None

@@ -133,6 +133,7 @@ class Purse:
         held = self.held.pop(job, None)
         self.asks.pop(job, None)
         if held is not None:
+            # Counted against the batch where nobody knows: a budget errs on the side of less.
             self.spent = plus(self.spent, held if spent is None else spent)
 
     def settle(self) -> dict[str, Granted]:
@@ -148,6 +149,7 @@ class Purse:
                 answers[job] = Granted(slice=slice)
                 del self.asks[job]
         if self.asks and all(job in self.asks and self.asks[job].waits for job in self.held):
+            # One alone: what it leaves may be enough for all the others.
             job, _ = self.asks.popitem()
             answers[job] = Granted(reason=self.reason())
         return answers

@@ -34,6 +34,7 @@ def saved_replies(
     saved: list[SavedReply] = []
     for number in sorted(turns & replies.keys()):
         segment = replies[number]
+        # Most replies are their actions: these cost a checkpoint two numbers.
         same = number in actions and _segment_of(actions[number], segment.tokens) == segment
         whole = None if same else segment.model_dump(mode="json", exclude_defaults=True)
         saved.append(SavedReply(turn=number, tokens=segment.tokens, segment=whole))

@@ -94,6 +94,7 @@ def thin_out(surface: Surface, layout: Sequence[Segment], most: int) -> bool:
 
     What is left can be made smaller until it fits, one by one.
     """
+    # A message has tokens of its own beside its text: thousands of empty nodes would fill a prompt.
     least = [
         (o, min(segment.tokens, LEAST_SECTION) + MESSAGE_TOKENS) for o, segment in _nodes(layout)
     ]
@@ -179,10 +180,10 @@ def keep_within(sections: Sections, surface: Surface, layout: Sequence[Segment])
 
     False if none is, or nothing of it can give way.
     """
-    found = beyond(sections, layout)
-    if found is None:
+    excess = beyond(sections, layout)
+    if excess is None:
         return False
-    kind, over = found
+    kind, over = excess
     return (
         (
             kind is SegmentKind.VIEW

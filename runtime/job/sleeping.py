@@ -79,6 +79,8 @@ class Sleep(Value):
             return float("inf")
         if self.last_look is None:
             return NEVER
+        # A tenth of the wait: a long one costs few readings, and is noticed with little delay for
+        # its length.
         pause = min(max((self.last_look - self.began) / 10, LEAST_SECONDS), MOST_SECONDS)
         return min(self.last_look + pause, self.deadline)
 
@@ -114,6 +116,7 @@ class Sleeping:
         self._over = Interim()
         self._looking: tuple[str, ...] = ()
         self._looked = False
+        # True in a run that goes on with a sleep: what an earlier one prepared was not taken along.
         self._fell_asleep = True
 
     # A checkpoint is made before a sleep's first tick.

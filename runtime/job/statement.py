@@ -1,4 +1,4 @@
-"""One statement of a job: its run, its effects, and the records it leaves
+"""One statement of a job: its run, its effects, and what it leaves
 (docs/contract/executable-context.md section 3).
 """
 
@@ -29,10 +29,8 @@ from runtime.interpreter.spawning import Lend
 from runtime.interpreter.verdicts import Checked
 from runtime.job.desk import Desk
 
-"""Names that a statement cannot bind: without them the job could not go on."""
-
 PATH_CHARS = 200
-"""Characters of a file's name in the record of an effect, which stands in histories."""
+"""Characters of a file's name that is told of an effect, which stands in histories."""
 
 
 class JobStatement:
@@ -59,6 +57,7 @@ class JobStatement:
         )
         self.effects: list[EffectInfo] = []
         self._started = now
+        # A verdict that takes the statement back takes its nodes back too.
         self._before = desk.graph.snapshot()
         self._aborted = False
         self._version = desk.workspace
@@ -85,6 +84,7 @@ class JobStatement:
             stubs=type_stubs(desk.spec.tools, desk.servers, hands=hands, spawn=lend is not None),
             seed=desk.key,
             obj_ids=lambda: desk.graph.obj_ids,
+            # Names that a statement cannot bind: without them the job could not go on.
             hidden=api.names(hands=hands, spawn=lend is not None) | names | servers,
             servers=servers,
             shown_chars=min(output.SHOWN_CHARS, desk.spec.context_tokens // 2),
@@ -114,6 +114,7 @@ class JobStatement:
         if effect.kind is EffectKind.SPAWN:
             path = told["job"] or None
         if effect.kind is EffectKind.CHANGE:
+            # At once, not at the end: the next effect of the statement starts from these files.
             self._desk.workspace = told["version"]
             if effect.request.operation == "sh" and isinstance(told.get("value"), dict):
                 # Two runs of one command differ in it, and in nothing that counts.
@@ -153,7 +154,7 @@ class JobStatement:
         return self._host.asked_to_condense
 
     def close(self, now: float) -> tuple[Execution, tuple[str, ...]]:
-        """The execution's record, and the views that the statement made, in order."""
+        """The execution, and the views that the statement made, in order."""
         run, result = self._run, self.finished()
         execution = Execution(
             execution_id=f"e{self._desk.turn}.1",

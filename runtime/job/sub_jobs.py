@@ -71,6 +71,8 @@ class SubJobs:
 
     def add(self, one: SubJob) -> None:
         """One was started, or found that had been started before."""
+        # The first stays: a statement that runs again after a reset finds the one that it has
+        # started.
         self.known.setdefault(one.job, one)
 
     def end(self, ends: Iterable[SubJobEnd]) -> tuple[str, ...]:

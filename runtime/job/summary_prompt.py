@@ -54,7 +54,9 @@ def summary_delta(desk: Desk, request: SummaryRequest, situation: Situation) -> 
     wanted = set(request.event_ids)
     told = _told(desk, (event for event in desk.log.view if event.id in wanted))
     room = max(
-        situation.window * 4 // 5 - desk.count(instruction) - request.max_summary_tokens, LEAST_ROOM
+        # Four fifths: the provider's count of tokens is not ours.
+        situation.window * 4 // 5 - desk.count(instruction) - request.max_summary_tokens,
+        LEAST_ROOM,
     )
     layout = (
         instruct(instruction, Role.SYSTEM),

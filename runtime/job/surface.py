@@ -173,6 +173,7 @@ class Surface:
         if same_names(self.names, self._named):
             return set()
         before, self._named = self._held_as, self.names
+        # Reversed, so that of several names the first one bound wins.
         self._held_as = {obj_id: name for name, obj_id in reversed(list(self.names.items()))}
         renamed = {obj_id for obj_id, _ in self._held_as.items() ^ before.items()}
         # A group's header names its members.
@@ -184,15 +185,16 @@ class Surface:
         """The views that have a place and had none, or the other way round."""
         known = len(self._events)
         before = self.places
+        # Something was forgotten or condensed: places are numbered from the first event again.
         if events[:known] != self._events:
             known, self._events, self.places = 0, [], {}
         new = events[known:]
         self._events.extend(new)
         parts = (part for event in new if is_result(event) for part in event.content)
-        found = [part.obj_id for part in parts if isinstance(part, NodePart)]
-        for obj_id in found:
+        placed = [part.obj_id for part in parts if isinstance(part, NodePart)]
+        for obj_id in placed:
             self.places.setdefault(obj_id, len(self.places))
-        return set(found) if before is self.places else before.keys() ^ self.places.keys()
+        return set(placed) if before is self.places else before.keys() ^ self.places.keys()
 
     def _learn_groups(self, renamed: set[str]) -> set[str]:
         """The nodes that other groups show than before, or groups with another name."""

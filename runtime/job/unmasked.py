@@ -56,6 +56,7 @@ def differs_by_marks(recorded: str, now: str) -> bool:
                 else len(now)
             )
             known = now[at : max(end, at)]
+            # A value that holds marks itself, or none, cannot be told from a difference.
             if not known or MARK.search(known):
                 return False
             stands_for[mark[0]] = known

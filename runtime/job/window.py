@@ -42,8 +42,9 @@ def learned_limit(refusal: str, size: int) -> int:
     always less than ``size``.
     """
     for pattern, (limit_group, size_group) in _SIZES:
-        if found := pattern.search(refusal):
-            limit, counted = _number(found[limit_group]), _number(found[size_group])
+        if match := pattern.search(refusal):
+            limit, counted = _number(match[limit_group]), _number(match[size_group])
+            # Figures the wrong way round are of something else than the prompt's size.
             if 0 < limit < counted:
                 return int(size * limit / counted * MARGIN)
     return int(size * SMALLER)

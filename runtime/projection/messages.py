@@ -181,6 +181,7 @@ def _exchanges_kept(last: Told, same: int, marked: frozenset[int]) -> int:
     """
     # An exchange ends where the next reply begins, and is made again if a mark is put into it, or
     # was.
+    # ``same - 1``: what follows the last common segment may belong to the same message.
     end = min((same - 1, *marked, *last.marked))
     return bisect_right(last.starts, end)
 
@@ -278,6 +279,7 @@ def _fresh(call_id: str, used: set[str]) -> str:
 
     Ids are not otherwise changed: some carry data.
     """
+    # Numbers and no chance: the same prompt must be the same bytes, or no cache would know it.
     fresh, count = call_id, 1
     while fresh in used:
         count += 1

@@ -49,6 +49,7 @@ def _kept(layout: Sequence[Segment]) -> tuple[Segment, ...]:
 
 def prefix_of(before: Sequence[Segment], after: Sequence[Segment]) -> Prefix:
     """What ``after`` has in common with ``before``, from the beginning on."""
+    # Without the tail of before: that it moved is no break, it is never cached.
     kept = _kept(before)
     count = common(kept, tuple(after))
     rest = after[count:]

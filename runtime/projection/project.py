@@ -179,6 +179,7 @@ class Projector:
     ) -> None:
         """Bring the segments in front of the tail up to date."""
         changes, known = nodes.changes(), len(self._events)
+        # Something in front is gone: positions of all that stands behind it are others.
         if nodes is not self._nodes or changes.superseded or events[:known] != self._events:
             self._nodes, known = nodes, 0
             self._begin(events)
@@ -187,6 +188,7 @@ class Projector:
                 placed = self._placed(slot, nodes)
                 self._size += placed.tokens - self._segments[position].tokens
                 self._segments[position] = placed
+                # Sums behind a place that changed its size are no longer right.
                 del self._ends[position:]
         for event in events[known:]:
             self._add(event, replies, nodes)
@@ -206,6 +208,7 @@ class Projector:
             return
         if reply is not None:
             turn, response = reply
+            # Several actions of one reply are one segment.
             if response not in self._spoken:
                 self._spoken.add(response)
                 self._segments.append(replies[turn])

@@ -61,6 +61,7 @@ def parse_reply(
     text: str, tool_calls: Sequence[ToolCall], finish_reason: str, refusal: str | None, form: str
 ) -> ParsedReply:
     """Reads a reply. ``form`` is ``tool`` or ``script``; ``finish_reason`` is litellm's."""
+    # Read first, whatever the form: models mix the two, and both in one reply are a problem.
     blocks, user_text, broken = _script_blocks(text)
     call_id = tool_calls[0].id if tool_calls else None
     statement: str | None = None
@@ -113,11 +114,11 @@ def _ending_problem(finish_reason: str, refusal: str | None, form: str) -> str |
 
 def _several(calls: int, blocks: int, form: str) -> str:
     if calls and blocks:
-        found = f"{counted(calls, 'tool call')} and {counted(blocks, 'script block')}"
+        several = f"{counted(calls, 'tool call')} and {counted(blocks, 'script block')}"
     else:
-        found = counted(calls, "tool call") if calls else counted(blocks, "script block")
+        several = counted(calls, "tool call") if calls else counted(blocks, "script block")
     return (
-        f"Your reply has {found}; a turn executes one statement, so nothing was executed."
+        f"Your reply has {several}; a turn executes one statement, so nothing was executed."
         f" {how_to_write(form)}"
     )
 

@@ -209,12 +209,14 @@ def delta_from(
     reply_digest = reply.digest if reply is not None else None
     old, new = tuple(previous), digests_of(layout)
     head = common(old, new)
+    # Both ends first: most prompts differ in the middle alone, and the matcher is slow.
     tail = 0
     while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
         tail += 1
     if head:
         parts.append(Keep(start=0, stop=head))
     middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
+    # By default difflib passes over what is frequent among 200 items or more.
     matcher = SequenceMatcher(None, middle_old, middle_new, autojunk=False)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag == "equal":

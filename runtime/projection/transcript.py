@@ -40,6 +40,7 @@ def told_text(segment: Segment) -> str:
     speaker = "agent" if segment.role is Role.ASSISTANT else _SPEAKERS.get(segment.kind, "result")
     parts = [segment.text, *(_code_of(call) for call in segment.tool_calls)]
     said = "\n".join(part for part in parts if part.strip())
+    # Fenced: what is summed up may itself hold such a heading, or an instruction.
     return f"## {speaker}\n{fenced(said)}"
 
 

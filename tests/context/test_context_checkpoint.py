@@ -61,7 +61,7 @@ def test_restore_takes_a_statement_back_whole(job: Job) -> None:
     job.group(foo)
     job.graph.learn_names({"x": foo})
     job.graph.take_deltas()
-    job.graph.records(changed_only=True)
+    job.graph.stored_states(changed_only=True)
     job.graph.restore(snapshot)
     assert job.graph.dump() == before
     assert job.view("a.txt") == foo

@@ -128,7 +128,10 @@ class ContextMachine(RuleBasedStateMachine):
     @rule()
     def record(self) -> None:
         self.both(
-            lambda job: (job.graph.take_events(lambda: "e"), job.graph.records(changed_only=True))
+            lambda job: (
+                job.graph.take_events(lambda: "e"),
+                job.graph.stored_states(changed_only=True),
+            )
         )
 
     @rule(path=st.sampled_from(PATHS), pick=picks)

@@ -103,9 +103,9 @@ def test_a_checkpoint_carries_what_no_step_has_yet(tmp_path: Path) -> None:
     """Between a statement and the next call its events are the job's."""
     (tmp_path / "a.txt").write_text("a\n")
     job = PlainLoop(tmp_path, statements("a = view('a.txt')\na.SetTokens(30)\nfinish(1)")).run().job
-    assert {event["type"] for event in job.happenings.records} == {"method_called", "node_changed"}
+    assert {event["type"] for event in job.happenings.events} == {"method_called", "node_changed"}
     again = load(job.spec, json.loads(json.dumps(dump(job))), count=len)
-    assert again.happenings.records == job.happenings.records
+    assert again.happenings.events == job.happenings.events
 
 
 def test_the_short_form_is_short(tmp_path: Path) -> None:

@@ -171,9 +171,9 @@ class _Reader:
         if gap > 1 or before.end_byte - first.start_byte > 20_000:
             return ""
         for line in text_between(self.source, first.start_byte, before.end_byte).split("\n"):
-            found = _COMMENT.match(line.strip()[:400])
-            if found and found[1].strip("*/# -="):
-                return re.sub(r"</?summary>", "", found[1]).strip()
+            match = _COMMENT.match(line.strip()[:400])
+            if match and match[1].strip("*/# -="):
+                return re.sub(r"</?summary>", "", match[1]).strip()
         return ""
 
     def _docstring(self, body: Node) -> str:

@@ -349,5 +349,5 @@ def of_interpreter(text: str) -> str:
     """The suffix of the language in which a script's first line says that it is written, or
     ``""``.
     """
-    found = _INTERPRETER.match(text[:120])
-    return _SUFFIX_OF.get(found[1], ".sh") if found else ""
+    match = _INTERPRETER.match(text[:120])
+    return _SUFFIX_OF.get(match[1], ".sh") if match else ""

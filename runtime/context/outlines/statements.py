@@ -45,10 +45,10 @@ def perl(text: str) -> Iterator[Item]:
         if package := _PACKAGE.match(line):
             level = 1
             yield Item(number, 0, package[1].rstrip(), above)
-        elif found := _SUB.match(line):
-            yield Item(number, level, found[1].rstrip(), above)
-        elif found := _GLOBAL.match(line):
-            yield Item(number, level, one_line(found[1], VALUE_CHARS), above)
+        elif match := _SUB.match(line):
+            yield Item(number, level, match[1].rstrip(), above)
+        elif match := _GLOBAL.match(line):
+            yield Item(number, level, one_line(match[1], VALUE_CHARS), above)
         above = _comment(line, "#") if number else ""
 
 

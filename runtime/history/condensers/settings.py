@@ -39,5 +39,5 @@ def check(condenser: str, *, least: Mapping[str, tuple[int, int]], **together: i
     for name, (value, lowest) in least.items():
         if value < lowest:
             raise ValueError(f"{condenser}: {name} must be at least {lowest}, not {value}")
-    if (found := contradiction(**together)) is not None:
-        raise ValueError(f"{condenser}: {found[0]}: {found[1]}")
+    if (fault := contradiction(**together)) is not None:
+        raise ValueError(f"{condenser}: {fault[0]}: {fault[1]}")

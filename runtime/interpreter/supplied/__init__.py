@@ -34,6 +34,7 @@ name.
 BUILT_INS = "_builtins"
 _SOURCES = {
     path.stem: path.read_text()
+    # Sorted: what a directory lists first differs between machines.
     for path in sorted((Path(__file__).parent / "sources").glob("*.monty"))
 }
 _MODULE = "_module"
@@ -52,8 +53,8 @@ def variable(module: str) -> str:
 @cache
 def natives(module: str) -> frozenset[str]:
     """The names that the interpreter's own module of that name has."""
-    found = _NATIVE.search(_SOURCES.get(module, ""))
-    return frozenset(found[1].split()) if found else frozenset()
+    match = _NATIVE.search(_SOURCES.get(module, ""))
+    return frozenset(match[1].split()) if match else frozenset()
 
 
 @cache
@@ -114,6 +115,7 @@ def _with_built_ins(text: str) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in kept:
             used.append((node.lineno - 1, node.col_offset))
+    # From the end on, so that an insertion moves no place that is still to come.
     for line, column in sorted(used, reverse=True):
         lines[line] = lines[line][:column] + BUILT_IN + lines[line][column:]
     return "\n".join(lines)
@@ -131,8 +133,8 @@ def own_lines() -> frozenset[str]:
 
 
 def _needs(piece: str) -> tuple[str, ...]:
-    found = _NEEDS.search(_SOURCES.get(piece, ""))
-    needed = tuple(found[1].split()) if found else ()
+    match = _NEEDS.search(_SOURCES.get(piece, ""))
+    needed = tuple(match[1].split()) if match else ()
     if piece == BUILT_INS:
         return ()
     if piece.startswith("_"):
@@ -149,11 +151,11 @@ def _pure_module(module: str) -> str:
 
 
 def _top_level(text: str) -> list[str]:
-    found: list[str] = []
+    defined: list[str] = []
     for node in tree_of(text).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.append(node.name)
+            defined.append(node.name)
         elif isinstance(node, ast.Assign):
             flat = [one for target in node.targets for one in getattr(target, "elts", [target])]
-            found += [target.id for target in flat if isinstance(target, ast.Name)]
-    return found
+            defined += [target.id for target in flat if isinstance(target, ast.Name)]
+    return defined
