@@ -1,4 +1,4 @@
-"""Why a segment left the prompts, as the records around that moment tell it."""
+"""Why a segment left the prompts, as the steps around that moment tell it."""
 
 from __future__ import annotations
 

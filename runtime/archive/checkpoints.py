@@ -1,6 +1,6 @@
 """Checkpoints in the archive: a job's whole state after a turn, beside the turn's step.
 
-A checkpoint refers to its step, and the record after it names the checkpoint. A job could be
+A checkpoint refers to its step, and the object after it names the checkpoint. A job could be
 rebuilt from its steps without any.
 
 Nearly all of a long job's state are texts that stand in the layout of its last prompt too, so that

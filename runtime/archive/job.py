@@ -163,7 +163,7 @@ class JobArchive(JobReader):
         return sum(1 for _ in self.store.list(f"{prefix}attempt-")) - 1
 
     def _outcome(self, attempt: str) -> dict[str, StepRef]:
-        """The records of what came back of an attempt, by what the next attempt calls them."""
+        """The objects of what came back of an attempt, by what the next attempt calls them."""
         failure, exchange = self.failure(attempt), self.exchange(attempt)
         outcomes = {"failed": failure, "answered": exchange}
         return {name: form.ref for name, form in outcomes.items() if form is not None}

@@ -1,4 +1,4 @@
-"""What a record names, by its digest, of what came before it: so that the chain of steps covers
+"""What an object names, by its digest, of what came before it: so that the chain of steps covers
 everything beside it.
 """
 
@@ -24,7 +24,7 @@ _CALLS = frozenset({"attempt", "failure", "exchange"})
 
 
 class Naming:
-    """What the records of the job under ``prefix`` name."""
+    """What the objects of the job under ``prefix`` name."""
 
     def __init__(self, objects: Objects, prefix: str, lineage: Lineage) -> None:
         self._objects = objects
@@ -144,7 +144,7 @@ class Naming:
         return {key: digest for key, digest in heads.items() if told.get(key) != digest}
 
     def _head(self, name: str) -> dict[str, str]:
-        """The last record of a run, named as in its key: its end, its last step with what else its
+        """The last object of a run, named as in its key: its end, its last step with what else its
         turn has, or its start.
         """
         end = self._whole(f"{self._prefix}/ends/{name}", "end")

@@ -34,7 +34,7 @@ def parents_of(store: ObjectStore, job: str) -> set[str]:
 
 def leaning_on(store: ObjectStore, jobs: Collection[str]) -> dict[str, set[str]]:
     """For each of the jobs the others that were forked from it: their requests are put together
-    from its records.
+    from its attempts.
     """
 
     others = other_jobs(store, jobs)

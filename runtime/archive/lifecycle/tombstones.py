@@ -4,7 +4,7 @@
 
     _holdfast/tombstones/BATCH/JOB/0001
 
-So ``verify`` tells a deletion from a loss: what a record, a kept head or Temporal's history names
+So ``verify`` tells a deletion from a loss: what an object, a kept head or Temporal's history names
 and a tombstone covers, by key and digest, was deleted. A job may be run and deleted again.
 """
 
