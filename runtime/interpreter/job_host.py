@@ -279,7 +279,7 @@ class JobHost:
         """Resume with a read's, a file call's or a tool's result."""
         if isinstance(result, ReadResult):
             made = self.graph.complete(effect.call, result, turn=self.turn)
-            return self._given(effect.name, made)
+            return self._answer(effect.name, made)
         if effect.kind is EffectKind.CHANGE:
             # What was read before is of another version.
             self._opened.clear()
@@ -291,7 +291,7 @@ class JobHost:
             made = self.graph.spawned(
                 result.job, effect.request.goal, args, kwargs, ended=ended, turn=self.turn
             )
-            return self._given("view", made)
+            return self._answer("view", made)
         if effect.kind in {EffectKind.TOOL, EffectKind.SERVER}:
             return ReturnValue(result.value)
         if effect.kind is EffectKind.CHANGE:
@@ -346,7 +346,7 @@ class JobHost:
         self._output.clear()
         return text
 
-    def _given(self, name: str, outcome: Outcome) -> Answer:
+    def _answer(self, name: str, outcome: Outcome) -> Answer:
         answer = self._outcome(name, outcome)
         if isinstance(answer, Effect):
             return Failure("RuntimeError", "a read led to another read")

@@ -15,18 +15,13 @@ SILENT = frozenset({"found", "given"})
 FOLDERS = ("holdfast", "workflows", "activities", "runtime", "infra", "docs_tools")
 
 LATER = (
-    "activities",
-    "runtime/archive",
-    "runtime/context",
-    "runtime/history",
-    "runtime/interpreter",
-    "runtime/job",
-    "runtime/projection",
     "runtime/sandbox",
     "runtime/trees",
-    "workflows",
 )
 """Rooms that still have some."""
+
+PAYLOADS = frozenset({("activities/contracts.py", "given")})
+"""Fields that a worker of an earlier release may read, so that their names stay."""
 
 
 def bound_in(source: str) -> Iterator[tuple[int, str]]:
@@ -66,6 +61,7 @@ def test_names_say_what_they_hold(folder: str) -> None:
         for path in sorted((ROOT / folder).rglob("*.py"))
         if not path.relative_to(ROOT).as_posix().startswith(tuple(f"{room}/" for room in LATER))
         for line, name in silent_in(path.read_text())
+        if (path.relative_to(ROOT).as_posix(), name) not in PAYLOADS
     ]
     assert places == []
 
