@@ -114,10 +114,10 @@ class Form(Value):
 @cache
 def _marks(form: type[Form]) -> tuple[tuple[str, LeftOut | Later], ...]:
     return tuple(
-        (name, found)
+        (name, marker)
         for name, field in form.model_fields.items()
-        for found in field.metadata
-        if isinstance(found, (LeftOut, Later))
+        for marker in field.metadata
+        if isinstance(marker, (LeftOut, Later))
     )
 
 
