@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+# ``flock`` waits for ever or not at all: so a lock is looked at again and again.
 _LOOK_SECONDS = 0.02
 
 

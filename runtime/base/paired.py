@@ -69,6 +69,7 @@ def quantile(chance: float, freedom: int) -> float:
     low, high = 0.0, 1.0
     while within(high, freedom) < chance:
         high *= 2
+    # Student's quantile has no closed form: the bounds are halved until they are one number.
     for _ in range(_STEPS):
         middle = (low + high) / 2
         if within(middle, freedom) < chance:

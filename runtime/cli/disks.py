@@ -35,6 +35,7 @@ async def tell_of_full_disks(
                     " within a minute or two. Nothing is lost; if this command has ended by then,"
                     f" give it again: {again}"
                 )
+            # Twice as much: else a disk at the bound would be told of again and again.
             elif room is not None and room >= 2 * FULL_BYTES and folder in full:
                 full.remove(folder)
                 tell(f"the disk of {folder} has room again: the jobs go on")
@@ -52,4 +53,5 @@ def room_on(folder: Path) -> int | None:
     # A file system that counts no blocks has no bound to tell.
     if not disk.f_blocks:
         return None
+    # File systems keep some blocks for root.
     return (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize

@@ -31,6 +31,7 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
     try:
         with made:
             yield made
+        # A temporary file is its owner's alone; this one is to be as any program would make it.
         beside.chmod(_READABLE & ~_umask())
         try:
             beside.replace(path)

@@ -219,6 +219,8 @@ def turns_of(archive: JobArchive, run: str, parts: Readable) -> list[dict[str, A
 
     steps, end = parts.steps, parts.end
     turns = []
+    # By what a step says of its parent, and not by numbers: a run may go on from another run's
+    # step.
     following: dict[str, Step | End] = {
         step.parent.key: step for step in steps if step.parent is not None
     }

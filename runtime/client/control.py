@@ -87,6 +87,7 @@ STUCK_ATTEMPTS = 3
 
 _RUN_COMMANDS = frozenset({"change_workspace", "open_workspace"})
 _AT_A_TIME = 16
+# A worker answers queries: where there is none, the server would wait for it much longer.
 _SHORT = timedelta(seconds=5)
 _ABANDONED = {
     WorkflowExecutionStatus.TERMINATED: "the workflow was terminated",
@@ -95,6 +96,7 @@ _ABANDONED = {
 }
 
 
+# 90 s in all, which is more than the 60 s for which the server waits for a task that was lost.
 READY_TRIES, READY_SECONDS = 180, 0.5
 """How often a batch is given an update that it cannot take yet, and the pause between two tries."""
 

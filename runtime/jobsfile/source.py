@@ -26,6 +26,7 @@ MAX_JSONL_BYTES = 512 * 1024 * 1024
 """Of YAML, which is composed as a whole, and of JSON lines."""
 
 MAX_VALUES = 400_000
+# Readers call themselves for each level: this is far within Python's own limit.
 MAX_DEPTH = 60
 JSONL_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 _TAG = "tag:yaml.org,2002:"

@@ -44,9 +44,11 @@ from runtime.base.url_rules import UrlRule
 from runtime.history.condensers.kinds import KINDS
 from runtime.jobsfile.problems import shown
 
+# What a job is goes through a workflow's input, where a payload may have 2 MiB: all is bounded.
 MAX_GOAL_BYTES = 256 * 1024
 MAX_JOBS = 1_000_000
 MAX_TOOLS = 64
+# More than anybody needs, and less than the 2**53 up to which every reader of JSON is exact.
 MAX_COUNT = 10**12
 MAX_REDACTIONS = 64
 MAX_PATTERNS = 256

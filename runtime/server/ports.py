@@ -16,6 +16,7 @@ from pathlib import Path
 HOST = "127.0.0.1"
 """The embedded server listens on the loopback interface only."""
 
+# Most services have their own ports below it.
 LOWEST = 10_000
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FIRST_OF_CONNECTIONS = 32_768

@@ -180,17 +180,6 @@ def launch(home: Home, binary: Path, ports: Ports) -> Launched:
         binary=str(binary),
         started_at=datetime.now(UTC),
     )
-    before, after = '{"pid":', "," + info.model_dump_json(exclude={"pid"})[1:]
-    launcher = [
-        "/bin/sh",
-        "-c",
-        _LAUNCH,
-        "holdfast-server",
-        str(_alive_lock(home)),
-        before,
-        after,
-        str(_state_file(home)),
-    ]
     # Only while no server lives: one that runs would write on into the file that was moved away.
     _rotate(home.log)
     with contextlib.ExitStack() as stack:
@@ -206,7 +195,7 @@ def launch(home: Home, binary: Path, ports: Ports) -> Launched:
         log_start = log.tell()
         try:
             process = subprocess.Popen(
-                [*launcher, *_command(home, binary, ports)],
+                [*_launcher(home, info), *_command(home, binary, ports)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -221,6 +210,13 @@ def launch(home: Home, binary: Path, ports: Ports) -> Launched:
             raise ServerError(f"the embedded Temporal server cannot be started: {error}") from error
     _children[process.pid] = process
     return Launched(process, info.model_copy(update={"pid": process.pid}), log_start)
+
+
+def _launcher(home: Home, info: ServerInfo) -> list[str]:
+    """The shell that says who it is, and becomes the server."""
+    before, after = '{"pid":', "," + info.model_dump_json(exclude={"pid"})[1:]
+    names = [str(_alive_lock(home)), before, after, str(_state_file(home))]
+    return ["/bin/sh", "-c", _LAUNCH, "holdfast-server", *names]
 
 
 async def terminate(home: Home) -> None:
@@ -257,6 +253,7 @@ async def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     while not condition():
         if time.monotonic() > end:
             return False
+        # The end of a process that is nobody's child here cannot be waited for, only looked at.
         await asyncio.sleep(0.02)
     return True
 

@@ -15,6 +15,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_jsonable_pyt
 from runtime.tools.functions import Arguments, Tool
 from runtime.tools.results import wrong_result
 
+# Well below the 2 MiB beyond which a payload fails a workflow task for ever (docs/facts.md).
 MAX_RESULT_BYTES = 512 * 1024
 MAX_MESSAGE = 4_000
 RAISABLE = frozenset(

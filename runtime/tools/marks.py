@@ -60,6 +60,7 @@ class Marks:
         """
         known = _one_of(EffectClass, "effect", effect)
         asked = _one_of(Approval, "approval", approval)
+        # True is an int as well, and no number of tries.
         if type(retries) is not int or not 0 <= retries <= MAX_RETRIES:
             raise InputError(f"expected retries from 0 to {MAX_RETRIES}, got {retries!r}")
         if known is EffectClass.ONCE and retries:

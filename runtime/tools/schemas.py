@@ -49,6 +49,7 @@ def method_stub(name: str, arguments: Schema, result: Schema | None) -> str:
     stub = f"def {name}({', '.join(_parameters(arguments))}) -> {returns}: ..."
     if len(stub) <= _MAX_STUB:
         return stub
+    # The signature is too long to be told: the server checks arguments anyway.
     returns = returns if len(returns) < _MAX_STUB // 2 else "Any"
     return f"def {name}(self, **arguments: Any) -> {returns}: ..."
 

@@ -118,6 +118,7 @@ def _union(texts: list[str]) -> str:
 
 
 def _literal(values: tuple[Any, ...]) -> str:
+    # By the very type: a member of an enum may be a text too, and the checker does not know enums.
     plain = all(value is None or type(value) in {bool, int, str} for value in values)
     texts = [ascii(value) for value in values]
     return f"Literal[{', '.join(texts)}]" if plain else "Any"

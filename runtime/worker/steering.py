@@ -15,6 +15,7 @@ WEIGHT = 0.2
 NO_WORD_SECONDS = 5.0
 """How long a provider is left alone that refuses and does not say for how long."""
 
+# A header may tell of hours; after this the provider is asked again.
 LONGEST_SECONDS = 600.0
 
 CUT, RISE, LEAST_SHARE = 0.7, 1.05, 0.1

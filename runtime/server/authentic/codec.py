@@ -58,6 +58,7 @@ _MAC_BYTES = 16
 _SYMBOLS = " \t\n\r"
 _WHITE = [bytes(map(ord, symbols)) for symbols in itertools.product(_SYMBOLS, repeat=4)]
 """Each byte as white space, which JSON may have behind its value."""
+# The key's name, which is two bytes, and the code: four characters a byte.
 _WHITE_BYTES = 4 * (2 + _MAC_BYTES)
 
 _log = logging.getLogger(__name__)

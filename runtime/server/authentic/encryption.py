@@ -38,6 +38,7 @@ ENCRYPTED = b"holdfast/encrypted"
 KEY_ID = "holdfast-key"
 """The metadata that says which key it is."""
 
+# As RFC 8452 has them.
 _BYTES, _NONCE = 32, 12
 _ID = re.compile(r"[A-Za-z0-9._-]{1,32}")
 

@@ -36,6 +36,7 @@ MOST_SKEW_SECONDS = 300.0
 """Beyond this, S3 will soon refuse requests (15 minutes), and times in records mislead."""
 
 POLL_SECONDS = 20
+# A tenth of a second apart: ten seconds in all, and the poll lasts longer.
 _LOOKS = 100
 
 Clock = Callable[[], float]

@@ -29,6 +29,7 @@ REST_SECONDS = 900.0
 """What was used within this time stays: its job is at work, and waits for a model."""
 
 _SIZES = "sizes.json"
+# What ``st_blocks`` counts, whatever blocks the file system has.
 _BLOCK = 512
 _GROUPS = {"linked": "checkouts", "own": "checkouts", "setups": "set-ups", "bases": "bases"}
 """The folders, in the order in which equally old ones go: a base after what links to it."""

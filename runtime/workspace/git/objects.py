@@ -14,6 +14,7 @@ from pygit2.enums import ConfigLevel, ObjectType
 from runtime.trees.entries import Entry, Kind
 from runtime.trees.tree import Tree
 
+# Git's trees have no other modes, but for that of a submodule.
 _TREE, _LINK, _FILE, _EXECUTABLE = 0o040000, 0o120000, 0o100644, 0o100755
 OWN_NAME = ".git"
 """What no git tree can hold: the place of a repository itself."""
