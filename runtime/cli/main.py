@@ -35,6 +35,7 @@ from runtime.cli import (
     export,
     fork,
     init,
+    keys,
     limits,
     log,
     ls,
@@ -104,7 +105,7 @@ _COMMANDS = (
     *(replay, fork, divergences, compare),
     *(export, verify, codec, send, condense, pause, resume, cancel, limits, schema),
     *(approvals, approve, reject),
-    *(init, doctor),
+    *(init, doctor, keys),
 )
 for _module in _COMMANDS:
     app.command(_module.__name__.rpartition(".")[2])(with_connection_options(_module.command))

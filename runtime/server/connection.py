@@ -21,7 +21,13 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.errors import InputError, ServerError
 from runtime.base.home import Home, state_home
-from runtime.server.authentic import NotSigned, encryption_keys, key_of, signed_converter
+from runtime.server.authentic import (
+    EncryptionKeys,
+    NotSigned,
+    encryption_keys,
+    key_of,
+    signed_converter,
+)
 from runtime.server.embedded import NAMESPACE, ServerState, server_in_use, server_status
 from runtime.server.leaving import leave_in_order
 from runtime.server.target import Target
@@ -94,15 +100,17 @@ async def connect(
         ServerError: if the server cannot be started or reached.
     """
     profile = load_profile(target or Target())
+    # Before a server is started. It may wait for a key service, which is asked once a process.
+    encryption = await asyncio.to_thread(encryption_keys)
     if profile.address:
-        connection = await _connect_to(profile, home)
+        connection = await _connect_to(profile, home, encryption)
         with _told_as_server_error(connection.address):
             yield connection
         return
     home = home or state_home()
     async with server_in_use(home) as server:
         embedded = ClientConfigProfile(address=server.address, namespace=NAMESPACE)
-        connection = await _connect_to(embedded, home)
+        connection = await _connect_to(embedded, home, encryption)
         with _told_as_server_error(connection.address):
             yield dataclasses.replace(connection, embedded=home, ui_url=server.ui_url)
 
@@ -137,13 +145,18 @@ async def connect_to_prepare(target: Target) -> AsyncIterator[Connection]:
             "no server is named: give --address, TEMPORAL_ADDRESS or --profile (the embedded server"
             " prepares itself)"
         )
-    connection = await _connect_to(profile, None, check=False)
+    encryption = await asyncio.to_thread(encryption_keys)
+    connection = await _connect_to(profile, None, encryption, check=False)
     with _told_as_server_error(connection.address):
         yield connection
 
 
 async def _connect_to(
-    profile: ClientConfigProfile, home: Home | None, *, check: bool = True
+    profile: ClientConfigProfile,
+    home: Home | None,
+    encryption: EncryptionKeys | None,
+    *,
+    check: bool = True,
 ) -> Connection:
     address, namespace = str(profile.address), profile.namespace or "default"
     try:
@@ -153,7 +166,7 @@ async def _connect_to(
             f"a TLS file of Temporal's configuration cannot be read: {error}"
         ) from error
     config["namespace"] = namespace
-    converter = signed_converter(await asyncio.to_thread(key_of, home), encryption_keys())
+    converter = signed_converter(await asyncio.to_thread(key_of, home), encryption)
     leave_in_order()
     try:
         async with asyncio.timeout(CONNECT_SECONDS):

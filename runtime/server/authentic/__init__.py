@@ -13,6 +13,7 @@ from runtime.server.authentic.encryption import (
     KEYS,
     EncryptionKeys,
     encryption_keys,
+    kms_keys,
     missing_keys,
 )
 from runtime.server.authentic.key import KEY, PayloadKey, key_of
@@ -29,6 +30,7 @@ __all__ = [
     "in_activity",
     "in_workflow",
     "key_of",
+    "kms_keys",
     "missing_keys",
     "signed_converter",
 ]

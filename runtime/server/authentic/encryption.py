@@ -26,10 +26,12 @@ from google.protobuf.message import DecodeError, Message
 from temporalio.api.common.v1 import Payload
 
 from runtime.base.errors import InputError
+from runtime.server.authentic.kms import PREFIX, KmsKey
 
 KEYS = "HOLDFAST_ENCRYPTION_KEYS"
 """The environment variable with the keys, or with the path of their file: ``ID KEY`` a line, 32
-bytes in base64 each. The first encrypts; the others are for what was encrypted before.
+bytes in base64 each, or ``ID kms:KEY WRAPPED`` (``runtime/server/authentic/kms.py``). The first
+encrypts; the others are for what was encrypted before.
 """
 
 ENCRYPTED = b"holdfast/encrypted"
@@ -138,34 +140,84 @@ def _payloads(message: Message) -> Iterator[Payload]:
 def encryption_keys(environment: Mapping[str, str] | None = None) -> EncryptionKeys | None:
     """The keys of ``HOLDFAST_ENCRYPTION_KEYS``; None if it is not set: nothing is encrypted.
 
+    A key that KMS wrapped is unwrapped there, which may take seconds.
+
     Raises:
         InputError: if a line is no key, an id comes twice, or the file cannot be read, or others
-            may read it.
+            may read it; if KMS does not unwrap a key.
     """
+    given = _lines(environment)
+    if given is None:
+        return None
+    lines, where = given
+    # All lines are looked at before KMS is asked for any.
+    read = [(line[0], _parsed(line, where)) for line in lines]
+    if not read or len({name for name, _ in read}) < len(read):
+        raise InputError(f"{where}: expected a line 'ID KEY' for each key, and each id once")
+    return EncryptionKeys(
+        tuple(
+            (name, key if isinstance(key, bytes) else key.kms.unwrapped(name, key.wrapped))
+            for name, key in read
+        )
+    )
+
+
+def kms_keys(environment: Mapping[str, str] | None = None) -> dict[str, KmsKey]:
+    """The keys that KMS has wrapped, by their ids: where each is unwrapped.
+
+    Raises:
+        InputError: as ``encryption_keys``, but nothing is asked of KMS.
+    """
+    lines, where = _lines(environment) or ([], "")
+    read = [(line[0], _parsed(line, where)) for line in lines]
+    return {name: key.kms for name, key in read if isinstance(key, _Wrapped)}
+
+
+@dataclass(frozen=True)
+class _Wrapped:
+    kms: KmsKey
+    wrapped: bytes
+
+
+def _lines(environment: Mapping[str, str] | None) -> tuple[list[list[str]], str] | None:
+    """The words of each line, and where they stand; None if no keys are given."""
     setting = (os.environ if environment is None else environment).get(KEYS)
     if not setting:
         return None
     # A key's line has a blank between id and key; a path is taken to have none.
     text, where = (setting, KEYS) if " " in setting.strip() else (_read(setting), setting)
-    lines = [line.split() for line in text.splitlines() if line.strip() and line[0] != "#"]
-    keys = tuple((line[0], _parsed(line, where)) for line in lines)
-    if not keys or len({name for name, _ in keys}) < len(keys):
-        raise InputError(f"{where}: expected a line 'ID KEY' for each key, and each id once")
-    return EncryptionKeys(keys)
+    return [line.split() for line in text.splitlines() if line.strip() and line[0] != "#"], where
 
 
-def _parsed(line: list[str], where: str) -> bytes:
-    try:
-        key = base64.b64decode(line[1].encode("ascii"), altchars=b"-_", validate=True)
-    except (IndexError, binascii.Error, ValueError):
-        key = b""
-    if len(line) != 2 or len(key) != _BYTES or not _ID.fullmatch(line[0]):
-        shown = line[0] if _ID.fullmatch(line[0]) else "a line"
+def is_key_id(name: str) -> bool:
+    """Whether a key may be called so."""
+    return _ID.fullmatch(name) is not None
+
+
+def _parsed(line: list[str], where: str) -> bytes | _Wrapped:
+    if len(line) == 3 and is_key_id(line[0]) and line[1].startswith(PREFIX):
+        try:
+            kms = KmsKey.parsed(line[1])
+        except InputError as error:
+            raise InputError(f"{where}: {line[0]}: {error}") from None
+        if wrapped := _bytes(line[2]):
+            return _Wrapped(kms, wrapped)
+    key = _bytes(line[1]) if len(line) == 2 else b""
+    if len(key) != _BYTES or not is_key_id(line[0]):
+        shown = line[0] if is_key_id(line[0]) else "a line"
         raise InputError(
-            f"{where}: {shown} is no key: expected 'ID KEY', the key {_BYTES} bytes in base64, such"
-            " as 'openssl rand -base64 32' gives"
+            f"{where}: {shown} is no key: expected 'ID KEY', the key {_BYTES} bytes in base64, or"
+            " 'ID kms:KEY WRAPPED', such as 'holdfast keys ID' gives"
         )
     return key
+
+
+def _bytes(text: str) -> bytes:
+    """What a text is the base64 of; nothing where it is of none."""
+    try:
+        return base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return b""
 
 
 def _read(path: str) -> str:

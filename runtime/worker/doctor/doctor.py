@@ -19,8 +19,10 @@ async def examine(home: Home, target: Target, store_url: str) -> AsyncIterator[F
     """What is found of each thing, as soon as it was looked at."""
     yield machine.packages()
     yield machine.state_directory(home)
-    key = machine.payload_key(home)
+    key = await asyncio.to_thread(machine.payload_key, home)
     yield key
+    if (service := await asyncio.to_thread(machine.key_service)) is not None:
+        yield service
     if (signing := machine.signing_key()) is not None:
         yield signing
     archive, folder = await asyncio.to_thread(store, store_url)

@@ -20,7 +20,14 @@ from runtime.base.errors import InputError
 from runtime.base.home import Home
 from runtime.base.kept_bytes import KEPT_BYTES, kept_bytes
 from runtime.sandbox.sizes import told_bytes
-from runtime.server.authentic import KEY, EncryptionKeys, encryption_keys, key_of
+from runtime.server.authentic import (
+    KEY,
+    KEYS,
+    EncryptionKeys,
+    encryption_keys,
+    key_of,
+    kms_keys,
+)
 from runtime.worker.doctor.finding import Finding, failed, good, worrying
 
 LITTLE_BYTES = 5 << 30
@@ -101,6 +108,19 @@ def _encryption(keys: EncryptionKeys | None) -> str:
     names = [name for name, _ in keys.keys]
     older = f", and read with {', '.join(names[1:])} too" if names[1:] else ""
     return f"encrypted with {names[0]}{older}"
+
+
+def key_service() -> Finding | None:
+    """Whether KMS unwraps the keys that are told to be wrapped by it, if there are some."""
+    try:
+        wrapped = kms_keys()
+        if not wrapped:
+            return None
+        encryption_keys()
+    except InputError as error:
+        return failed("kms", str(error), f"no worker can begin until then; see {KEYS}")
+    told = ", ".join(f"{name} by {kms}" for name, kms in wrapped.items())
+    return good("kms", f"unwrapped: {told}")
 
 
 def signing_key() -> Finding | None:
