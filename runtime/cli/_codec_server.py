@@ -4,6 +4,10 @@ references to them.
 Temporal's protocol: ``POST …/decode`` and ``…/encode`` with ``{"payloads": [{"metadata": {name:
 base64}, "data": base64}]}``, answered in the same form (docs.temporal.io/codec-server). Payloads
 that hold no reference come back as they are.
+
+With a ``Token`` it answers those alone who send it. With keys it also decrypts: a payload that is
+encrypted is shown by its own key, wherever it stands, since the protocol does not tell of which
+workflow it is. What is to be encoded comes back as it is: it would have to be signed for its place.
 """
 
 from __future__ import annotations
@@ -11,12 +15,14 @@ from __future__ import annotations
 import base64
 import json
 import re
+import sys
 from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from pydantic import ValidationError
+from temporalio.api.common.v1 import Payload
 
 from activities.contracts import TurnCall, TurnReply
 from runtime.archive import keys
@@ -24,8 +30,11 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import ArchiveError
 from runtime.base.values import StepRef, ToolCall
+from runtime.cli._codec_token import FORM, LOGIN, Token
+from runtime.cli.output import note
 from runtime.projection.replies import parse_reply
 from runtime.projection.segments import Add, Reply, Segment
+from runtime.server.authentic.encryption import ENCRYPTED, EncryptionKeys, NoKey, NotDecrypted
 
 MOST_BYTES = 64 << 20
 """The longest request that is read."""
@@ -33,7 +42,8 @@ MOST_BYTES = 64 << 20
 _LOOPBACK = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 _LOOPBACK_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 _JSON = base64.b64encode(b"json/plain").decode()
-_UNREADABLE = (ArchiveError, ValidationError, ValueError, KeyError, TypeError)
+_ENCRYPTED = base64.b64encode(ENCRYPTED).decode()
+_UNREADABLE = (ArchiveError, ValidationError, ValueError, KeyError, TypeError, AttributeError)
 
 
 def make_server(
@@ -41,10 +51,13 @@ def make_server(
     host: str = "127.0.0.1",
     port: int = 0,
     origins: frozenset[str] = frozenset(),
+    token: Token | None = None,
+    keys: EncryptionKeys | None = None,
 ) -> ThreadingHTTPServer:
     """A server, not yet serving; ``server_address`` tells the port.
 
-    It serves pages of this machine and of ``origins``.
+    It serves pages of this machine and of ``origins``, and whoever sends the ``token`` if there is
+    one; with ``keys`` it decrypts.
 
     Raises:
         OSError: if the address cannot be had.
@@ -54,16 +67,30 @@ def make_server(
         objects = store
         allowed = origins
         local = host in {"127.0.0.1", "::1", "localhost"}
+        wanted = token
+        opened_with = keys
 
-    server = ThreadingHTTPServer((host, port), Handler)
-    server.daemon_threads = True
-    return server
+    return _Server((host, port), Handler)
 
 
-def decoded(store: ObjectStore, payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The payload with what its reference stands for; the same payload if it has none, or the
-    archive has it not.
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """The kind of an error alone: its message, and a traceback's, may hold what was asked."""
+        error = sys.exc_info()[0]
+        note(f"a request failed: {error.__name__ if error else 'unknown'}")
+
+
+def decoded(
+    store: ObjectStore, payload: Mapping[str, Any], keys: EncryptionKeys | None = None
+) -> Mapping[str, Any]:
+    """The payload, decrypted with ``keys``, with what its reference stands for.
+
+    One whose key is not there comes back as it is, and so does one that has no reference, or of
+    which the archive has nothing.
     """
+    payload = payload if keys is None else _decrypted(payload, keys)
     try:
         if payload.get("metadata", {}).get("encoding") != _JSON:
             return payload
@@ -77,6 +104,23 @@ def decoded(store: ObjectStore, payload: Mapping[str, Any]) -> Mapping[str, Any]
         json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace")
     ).decode()
     return {**payload, "data": data}
+
+
+def _decrypted(payload: Mapping[str, Any], keys: EncryptionKeys) -> Mapping[str, Any]:
+    try:
+        if payload.get("metadata", {}).get("encoding") != _ENCRYPTED:
+            return payload
+        whole = Payload(
+            metadata={name: base64.b64decode(text) for name, text in payload["metadata"].items()},
+            data=base64.b64decode(payload["data"]),
+        )
+        found = keys.decrypted(whole)
+    except (NoKey, NotDecrypted, *_UNREADABLE):
+        return payload
+    return {
+        "metadata": {n: base64.b64encode(text).decode() for n, text in found.metadata.items()},
+        "data": base64.b64encode(found.data).decode(),
+    }
 
 
 def _shown(store: ObjectStore, value: dict[str, Any]) -> dict[str, Any] | None:
@@ -179,6 +223,8 @@ class _Handler(BaseHTTPRequestHandler):
     objects: ObjectStore
     allowed: frozenset[str]
     local: bool
+    wanted: Token | None
+    opened_with: EncryptionKeys | None
     server_version = "holdfast-codec"
     sys_version = ""
     protocol_version = "HTTP/1.1"
@@ -190,8 +236,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.NO_CONTENT, b"")
 
     def do_GET(self) -> None:
-        """Somebody looks what this is."""
-        if self._welcome():
+        """Somebody looks what this is, or enters the token."""
+        if not self._welcome():
+            return
+        if self.wanted is not None and self.path == LOGIN:
+            self._answer(HTTPStatus.OK, FORM, "text/html")
+        else:
             self._answer(
                 HTTPStatus.OK,
                 b"Holdfast's codec endpoint for Temporal: POST /decode\n",
@@ -206,14 +256,24 @@ class _Handler(BaseHTTPRequestHandler):
             return
         operation = self.path.partition("?")[0].rpartition("/")[2]
         length = self.headers.get("content-length", "")
-        if operation not in {"decode", "encode"}:
+        login = self.wanted is not None and self.path == LOGIN
+        if operation not in {"decode", "encode"} and not login:
             self._refuse(HTTPStatus.NOT_FOUND, "there are /decode and /encode")
         elif not length.isdigit():
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "a content-length is needed")
         elif int(length) > MOST_BYTES:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_BYTES} bytes")
         else:
-            self._convert(self.rfile.read(int(length)), operation)
+            # Read before anything is refused: a client that still writes would not hear it.
+            self._take(self.rfile.read(int(length)), operation)
+
+    def _take(self, body: bytes, operation: str) -> None:
+        if operation == "login":
+            self._enter(body)
+        elif not self._holds_token():
+            self._refuse(HTTPStatus.UNAUTHORIZED, "expected 'Authorization: Bearer TOKEN'")
+        else:
+            self._convert(body, operation)
 
     def _convert(self, body: bytes, operation: str) -> None:
         try:
@@ -227,8 +287,25 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.BAD_REQUEST, 'expected {"payloads": [...]}')
             return
         if operation == "decode":
-            payloads = [decoded(self.objects, payload) for payload in payloads]
+            payloads = [decoded(self.objects, one, self.opened_with) for one in payloads]
         self._answer(HTTPStatus.OK, json.dumps({"payloads": payloads}).encode())
+
+    def _holds_token(self) -> bool:
+        authorization, cookies = (
+            self.headers.get(name, "") for name in ("authorization", "cookie")
+        )
+        return self.wanted is None or self.wanted.is_sent(authorization, cookies)
+
+    def _enter(self, form: bytes) -> None:
+        if self.wanted is None or not self.wanted.is_entered(form):
+            self._refuse(HTTPStatus.UNAUTHORIZED, "this is not the token")
+            return
+        self._answer(
+            HTTPStatus.OK,
+            b"Temporal's web UI may ask now, with 'include cross-origin credentials' set.\n",
+            "text/plain",
+            {"Set-Cookie": self.wanted.cookie},
+        )
 
     def _welcome(self) -> bool:
         """Whether to answer: not to pages of other sites, and not under a name that only claims to
@@ -248,8 +325,19 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self._answer(status, json.dumps({"message": message}).encode())
 
-    def _answer(self, status: HTTPStatus, body: bytes, kind: str = "application/json") -> None:
+    def _answer(
+        self,
+        status: HTTPStatus,
+        body: bytes,
+        kind: str = "application/json",
+        more: Mapping[str, str] | None = None,
+    ) -> None:
         self.send_response(status)
+        for name, value in (more or {}).items():
+            self.send_header(name, value)
+        if status is HTTPStatus.UNAUTHORIZED:
+            self.send_header("WWW-Authenticate", "Bearer")
+        self.send_header("Cache-Control", "no-store")
         origin = self.headers.get("origin")
         if origin is not None and status is not HTTPStatus.FORBIDDEN:
             self.send_header("Access-Control-Allow-Origin", origin)

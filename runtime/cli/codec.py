@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,28 +34,48 @@ def command(
             show_default=False,
         ),
     ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help="Answer those alone who send the token in this file (HOLDFAST_CODEC_TOKEN). Where"
+            " there are encryption keys, a new one is told by default.",
+            show_default=False,
+        ),
+    ] = None,
     store: Store = None,
 ) -> None:
     """Serve prompts and replies to Temporal's web UI, until Ctrl-C.
 
     In place of references: 'temporal --codec-endpoint URL workflow show', or the UI's data encoder
-    settings.
+    settings. With HOLDFAST_ENCRYPTION_KEYS what is encrypted is shown to those who send the token:
+    --codec-auth 'Bearer TOKEN', or entered once at URL/login for the UI, whose settings then say to
+    include credentials.
     """
     from runtime.cli._codec_server import make_server
+    from runtime.cli._codec_token import new_token, token_of
     from runtime.cli.stores import archive_to_read
+    from runtime.server.authentic import encryption_keys
 
+    keys, token = encryption_keys(), token_of(token_file)
+    told = None
+    if keys is not None and token is None:
+        # What is encrypted is for nobody by chance: other users of this machine reach the port.
+        token = told = new_token()
     objects = archive_to_read(store)
     try:
         server = make_server(
-            objects, host, port, frozenset(url.rstrip("/") for url in origin or ())
+            objects, host, port, frozenset(url.rstrip("/") for url in origin or ()), token, keys
         )
     except OSError as error:
         raise InputError(f"{host}:{port} cannot be served: {error.strerror or error}") from error
-    _serve(server, f"http://{host}:{server.server_address[1]}")
+    asked = "" if token is None else f" --codec-auth 'Bearer {told.text if told else 'TOKEN'}'"
+    _serve(server, f"http://{host}:{server.server_address[1]}", asked)
 
 
-def _serve(server: HTTPServer, address: str) -> None:
-    """Serve until a signal asks for the end."""
+def _serve(server: HTTPServer, address: str, asked: str) -> None:
+    """Serve until a signal asks for the end; ``asked`` is what the CLI is to say more."""
     import signal
     import threading
 
@@ -67,7 +88,7 @@ def _serve(server: HTTPServer, address: str) -> None:
     serving.start()
     say(f"codec endpoint: {address}")
     note(
-        f"use it with: temporal --codec-endpoint {address} workflow show --workflow-id"
+        f"use it with: temporal --codec-endpoint {address}{asked} workflow show --workflow-id"
         " holdfast/BATCH/JOB"
     )
     stop.wait()

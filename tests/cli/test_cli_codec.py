@@ -47,23 +47,29 @@ def ask(
     return response
 
 
-def shown(cli: CommandLine, workflow: str, address: str | None) -> list[dict[str, Any]]:
-    """The activities' inputs and results in a workflow's history, as the real Temporal CLI prints
-    them.
-    """
+def history(cli: CommandLine, workflow: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """A workflow's history as the real Temporal CLI prints it, or what it says instead."""
     binary = installed_binary()
     assert binary is not None
     up = cli("status", "--json").json()["server"]
-    endpoint = ["--codec-endpoint", address] if address else []
-    done = subprocess.run(
+    return subprocess.run(
         [
             *(str(binary), "workflow", "show", "--workflow-id", workflow, "--output", "json"),
-            *("--address", up["address"], "--namespace", "holdfast", *endpoint),
+            *("--address", up["address"], "--namespace", "holdfast", *options),
         ],
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+
+
+def shown(
+    cli: CommandLine, workflow: str, address: str | None, *options: str
+) -> list[dict[str, Any]]:
+    """The activities' inputs and results in a workflow's history."""
+    endpoint = ["--codec-endpoint", address] if address else []
+    done = history(cli, workflow, *endpoint, *options)
+    assert done.returncode == 0, done.stderr
     values: list[dict[str, Any]] = []
     places = (
         ("activityTaskScheduledEventAttributes", "input"),
@@ -172,3 +178,109 @@ def test_a_port_that_is_taken_is_an_error(cli: CommandLine, tmp_path: Path) -> N
         port = str(urlsplit(address).port)
         done = cli.finished(cli.start("codec", "--port", port))
         assert (done.code, f"127.0.0.1:{port} cannot be served" in done.err) == (2, True)
+
+
+TOKEN = "a-token-of-this-test"
+
+
+def test_what_is_encrypted_is_shown_to_those_with_the_token(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Temporal's CLI prints no word of an encrypted job without the token, with another, or without
+    the endpoint; with it, prompts and replies as ever. What is said meanwhile holds no word either.
+    """
+    monkeypatch.setenv("HOLDFAST_ENCRYPTION_KEYS", f"one {b64encode(b'k' * 32).decode()}")
+    cli.write("two.yaml", script("word_of_nobody = 1", "finish('end-of-nobody')"))
+    assert cli("run", cli.jobs("id: one, model: scripted/two.yaml", batch="hidden")).code == 0
+    workflow = "holdfast/hidden/one"
+    process = cli.start("codec", HOLDFAST_CODEC_TOKEN=TOKEN)
+    assert process.stdout is not None
+    address = process.stdout.readline().removeprefix("codec endpoint: ").strip()
+    at = ("--codec-endpoint", address)
+    for options in (
+        (),
+        at,
+        (*at, "--codec-auth", "Bearer another-token-than-it"),
+        (*at, "--codec-auth", TOKEN),
+    ):
+        said = history(cli, workflow, *options)
+        assert bool(said.returncode) == bool(options)
+        assert "of_nobody" not in _plain(said.stdout + said.stderr)
+    values = shown(cli, workflow, address, "--codec-auth", f"Bearer {TOKEN}")
+    assert [value["statement"] for value in values if "statement" in value] == [
+        ["word_of_nobody = 1"],
+        ["finish('end-of-nobody')"],
+    ]
+    assert [value["result"] for value in values if "end" in value] == ["end-of-nobody"]
+    process.send_signal(signal.SIGINT)
+    done = cli.finished(process)
+    assert (done.code, "of-nobody" in done.err, "of_nobody" in done.err) == (0, False, False)
+
+
+def _plain(text: str) -> str:
+    """What is printed, with all that is readable in the base64 of it."""
+    found = re.findall(r'"([A-Za-z0-9+/=]{8,})"', text)
+    return text + "".join(b64decode(one).decode("latin-1") for one in found if not len(one) % 4)
+
+
+def test_who_sends_the_token(cli: CommandLine, tmp_path: Path) -> None:
+    """A header or the cookie of the form opens it, nothing else; a browser may ask without what it
+    may send.
+    """
+    file = tmp_path / "token"
+    file.write_text(TOKEN + "\n")
+    file.chmod(0o600)
+    body, ui = '{"payloads": []}', "http://localhost:8233"
+
+    with codec(cli, "--token-file", str(file)) as address:
+
+        def status(**headers: str) -> int:
+            return int(ask(address, "POST", "/decode", body, x_namespace="n", **headers).status)
+
+        refused = ask(address, "POST", "/decode", body, origin=ui)
+        assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert refused.headers["access-control-allow-origin"] == ui
+        assert ask(address, "OPTIONS", "/decode", origin=ui).status == 204
+        assert ask(address, "POST", "/encode", body).status == 401
+        assert status(authorization=f"Bearer {TOKEN}") == 200
+        assert status(authorization=f"bearer {TOKEN}") == 200
+        for wrong in (TOKEN, "Bearer", f"Bearer {TOKEN}x", f"Basic {TOKEN}", "Bearer \xe9"):
+            assert status(authorization=wrong) == 401
+        assert ask(address, "GET", "/login").status == 200
+        assert ask(address, "POST", "/login", "token=another").status == 401
+        entered = ask(address, "POST", "/login", f"token={TOKEN}")
+        cookie = entered.headers["set-cookie"]
+        assert (entered.status, "HttpOnly; SameSite=Strict" in cookie) == (200, True)
+        assert status(cookie=cookie.partition(";")[0], origin=ui) == 200
+        assert status(cookie="holdfast-codec=other") == 401
+        evil = "https://evil.example"
+        assert status(cookie=cookie.partition(";")[0], origin=evil) == 403
+
+
+def test_a_token_is_made_where_there_are_keys(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With keys and no token, a new one is told on the terminal, and needed."""
+    monkeypatch.setenv("HOLDFAST_ENCRYPTION_KEYS", f"one {b64encode(b'k' * 32).decode()}")
+    process = cli.start("codec")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    address = process.stdout.readline().removeprefix("codec endpoint: ").strip()
+    told = re.search(r"--codec-auth '(Bearer \S{16,})'", process.stderr.readline())
+    assert told is not None
+    assert ask(address, "POST", "/decode", '{"payloads": []}').status == 401
+    opened = ask(address, "POST", "/decode", '{"payloads": []}', authorization=told[1])
+    assert opened.status == 200
+    process.send_signal(signal.SIGTERM)
+    assert cli.finished(process).code == 0
+
+
+@pytest.mark.parametrize("wrong", ["short", "with a blank in its middle", None, "open"])
+def test_what_is_no_token(cli: CommandLine, tmp_path: Path, wrong: str | None) -> None:
+    """A file that is missing, open to all, or holds none is one error; nothing is served."""
+    file = tmp_path / "token"
+    if wrong is not None:
+        file.write_text(TOKEN if wrong == "open" else wrong)
+        file.chmod(0o644 if wrong == "open" else 0o600)
+    done = cli("codec", "--token-file", file)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
