@@ -21,7 +21,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -84,6 +84,8 @@ class Traces:
     provider: TracerProvider
     tracer: Tracer
     seconds: float
+    is_theirs: bool = False
+    """The provider is somebody else's, who ends it."""
     _stores: dict[int, _SpannedStore] = field(default_factory=dict)
 
     @classmethod
@@ -106,6 +108,14 @@ class Traces:
         provider.add_span_processor(BatchSpanProcessor(sender))
         return cls(provider, provider.get_tracer("holdfast", version("holdfast")), seconds)
 
+    @classmethod
+    def through(cls, provider: TracerProvider) -> Traces:
+        """What gives them to somebody's provider, with its resource, sampler and processors."""
+        tracer = provider.get_tracer("holdfast", version("holdfast"))
+        # A provider keeps a tracer for each name, so its other spans keep its own ids.
+        cast(Any, tracer).id_generator = _Ids()
+        return cls(provider, tracer, SEND_SECONDS, is_theirs=True)
+
     @property
     def interceptor(self) -> Interceptor:
         """What makes the spans of activities."""
@@ -118,9 +128,17 @@ class Traces:
         made: Any = self._stores.setdefault(id(store), _SpannedStore(store, self.tracer))
         return cast(ObjectStore, made)
 
+    def flush(self) -> None:
+        """Send what is there, for as long as one batch may take."""
+        self._within(self.provider.force_flush)
+
     def end(self) -> None:
-        """Send what is left, for as long as one batch may take."""
-        leaving = threading.Thread(target=self.provider.shutdown, daemon=True)
+        """Send what is left, for as long as one batch may take; nothing is sent afterwards."""
+        if not self.is_theirs:
+            self._within(self.provider.shutdown)
+
+    def _within(self, send: Callable[[], object]) -> None:
+        leaving = threading.Thread(target=send, daemon=True)
         leaving.start()
         leaving.join(self.seconds)
 

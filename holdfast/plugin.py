@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from temporalio import activity, workflow
 from temporalio.client import ClientConfig
@@ -29,6 +29,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.values import JobKey
     from runtime.base.workflow_ids import TASK_LIMIT, job_workflow_id, summary_of
     from runtime.cli.stores import archive_of
+    from runtime.cli.telemetry import begin_traces, flush_traces
     from runtime.client.submission import masked_spec
     from runtime.jobsfile.changes import definition_digest
     from runtime.jobsfile.load import load
@@ -49,6 +50,9 @@ with workflow.unsafe.imports_passed_through():
     from workflows.doors import Door
     from workflows.job import JobWorkflow
     from workflows.messages import JobOrder, JobOutcome
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 __all__ = ["HoldfastPlugin", "Job", "execute_job", "jobs_of"]
 
@@ -146,17 +150,26 @@ class HoldfastPlugin(SimplePlugin):
         store: the archive, a directory or ``s3://bucket/prefix``; None for that of
             ``HOLDFAST_STORE``, else the state directory's.
         allowed: where scripts, tools and workspaces are taken from; empty for wherever a job names.
+        tracer_provider: where traces of jobs go, an ``opentelemetry.sdk.trace.TracerProvider``;
+            None for the collector of ``HOLDFAST_TRACES``, if that is set. A process has one.
 
     Raises:
         InputError: there is no key that can be used.
     """
 
-    def __init__(self, store: str | None = None, *, allowed: tuple[Path, ...] = ()) -> None:
+    def __init__(
+        self,
+        store: str | None = None,
+        *,
+        allowed: tuple[Path, ...] = (),
+        tracer_provider: TracerProvider | None = None,
+    ) -> None:
         super().__init__("holdfast.HoldfastPlugin")
         self._key = key_of()
         self._encryption = encryption_keys()
         self._store = store
         self._allowed = allowed
+        self._tracer_provider = tracer_provider
         self._parts: list[Parts] = []
 
     def configure_client(self, config: ClientConfig) -> ClientConfig:
@@ -169,13 +182,14 @@ class HoldfastPlugin(SimplePlugin):
         """See ``temporalio.worker.Plugin``.
 
         Raises:
-            InputError: the worker's client was not given the plugin.
+            InputError: the worker's client was not given the plugin, or traces cannot be sent.
         """
         client = config["client"]
         if not is_shared(client.data_converter):
             raise InputError(
                 "give HoldfastPlugin to Client.connect(plugins=[...]): its workers have it then"
             )
+        begin_traces(self._tracer_provider)
         store = archive_of(self._store)
         parts = make_parts(client, store, self._allowed)
         self._parts.append(parts)
@@ -219,6 +233,7 @@ class HoldfastPlugin(SimplePlugin):
                 await next(worker)
         finally:
             self._parts.remove(parts)
+            await asyncio.to_thread(flush_traces)
 
 
 class _Results:

@@ -9,13 +9,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from holdfast.results import BatchResult, JobResult, result_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.spec.models import BatchSpec
 from runtime.base.values import Usage
 from runtime.cli.stores import archive_of
+from runtime.cli.telemetry import begin_traces, flush_traces
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost
 from runtime.client.lost import refuse_lost
@@ -28,6 +29,9 @@ from runtime.server.connection import connect
 from runtime.server.target import Target
 from runtime.worker.worker import running_worker
 from workflows.messages import batch_queue
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 __all__ = ["JobEnded", "JobTurn", "Planned", "ServerSilent", "arun", "run", "stream"]
 
@@ -94,6 +98,10 @@ class Options(TypedDict, total=False):
     """The namespace on that server; None for that of Temporal's configuration."""
     profile: str | None
     """The profile of Temporal's configuration file; None for the one that it has as default."""
+    tracer_provider: TracerProvider | None
+    """Where traces go, an ``opentelemetry.sdk.trace.TracerProvider``; None for the collector of
+    ``HOLDFAST_TRACES``, if that is set. A process has one.
+    """
 
 
 def run(
@@ -149,6 +157,17 @@ async def stream(jobs_file: str | Path, **options: Unpack[Options]) -> AsyncGene
         ServerError: the Temporal server cannot be started or reached.
         ArchiveError: the archive cannot be read or written.
     """
+    begin_traces(options.get("tracer_provider"))
+    try:
+        async with aclosing(_run(jobs_file, options)) as events:
+            async for event in events:
+                yield event
+    finally:
+        # Whoever calls may end the process at once.
+        await asyncio.to_thread(flush_traces)
+
+
+async def _run(jobs_file: str | Path, options: Options) -> AsyncGenerator[Event]:
     loaded = await asyncio.to_thread(load, jobs_file)
     batch = loaded.batch
     if (store := options.get("store")) is not None:

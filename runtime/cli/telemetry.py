@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from runtime.base.errors import InputError
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
     from temporalio.runtime import PrometheusConfig
 
 VARIABLE = "HOLDFAST_METRICS"
@@ -106,12 +107,19 @@ def _can_send() -> bool:
         return False
 
 
-def begin_traces() -> bool:
-    """Have this process send traces, if ``HOLDFAST_TRACES`` asks for it; whether it does.
+def begin_traces(provider: TracerProvider | None = None) -> bool:
+    """Have this process send traces, through the ``provider`` if one is given, else if
+    ``HOLDFAST_TRACES`` asks for it; whether it does.
 
     Raises:
-        InputError: as ``traces_endpoint``.
+        InputError: as ``traces_endpoint``; if the provider is none, or not the first.
     """
+    if provider is not None:
+        _check(provider)
+        from activities import tracing
+
+        tracing.begin_with(provider)
+        return True
     endpoint = traces_endpoint()
     if endpoint is None:
         return False
@@ -119,6 +127,28 @@ def begin_traces() -> bool:
 
     tracing.begin(endpoint)
     return True
+
+
+def _check(provider: object) -> None:
+    if not _can_send():
+        raise InputError(
+            "tracer_provider is given, and OpenTelemetry is not installed: install"
+            " 'holdfast[traces]'"
+        )
+    from opentelemetry.sdk.trace import TracerProvider
+
+    if not isinstance(provider, TracerProvider):
+        raise InputError(
+            "tracer_provider: expected a TracerProvider of opentelemetry.sdk.trace, got"
+            f" {type(provider).__name__}"
+        )
+
+
+def flush_traces() -> None:
+    """Send what there is of traces, if any are sent, and wait for it a little."""
+    from activities import tracing
+
+    tracing.flush()
 
 
 def end_traces() -> None:

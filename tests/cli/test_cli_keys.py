@@ -116,6 +116,7 @@ def test_a_service_that_gives_no_key(
     assert told in found.seen
 
 
+@pytest.mark.slow
 def test_a_service_that_is_away(kms: KmsServer, capsys: pytest.CaptureFixture[str]) -> None:
     """No connection is one line too, where a key is made as where it is used."""
     with socket.socket() as held:

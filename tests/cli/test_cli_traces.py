@@ -172,6 +172,36 @@ def test_a_run_is_a_trace(cli: CommandLine, collector: Collector) -> None:
     assert {one["trace_id"] for one in about} == {trace_id(run)}
 
 
+PROGRAM = """
+import os, sys
+import holdfast
+ended = holdfast.run(sys.argv[1]).succeeded
+os._exit(0 if ended else 1)
+"""
+
+
+def test_a_run_from_python_is_traced_too(cli: CommandLine, collector: Collector) -> None:
+    """With the setting, what ``holdfast.run`` runs is sent before it returns: this program ends at
+    once, and its spans are there.
+    """
+    cli.write("a.py", "def respond(messages):\n    return {'code': 'finish(1)'}\n")
+    file = cli.jobs("id: a, model: scripted/a.py", batch="traced-python")
+    root = str(telemetry.__file__).partition("/runtime/")[0]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(file)],
+        cwd=cli.path,
+        env={**os.environ, "PYTHONPATH": root, "HOLDFAST_TRACES": collector.url, **PATIENT},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (run,) = cli.archive("traced-python", "a").runs()
+    spans = [span for span in collector.spans() if span["trace"] == trace_id(run)]
+    assert turn_span_id(run, 1) in {span["id"] for span in spans if span["name"] == "turn 1"}
+    assert {"begin_job", "end_job"} <= {span["name"] for span in spans}
+
+
 def test_without_the_setting_nothing_is_loaded(cli: CommandLine) -> None:
     """A whole run loads nothing of what makes or sends spans."""
     cli.write("a.py", "def respond(messages):\n    return {'code': 'finish(1)'}\n")

@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from temporalio import activity, workflow
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.common import RetryPolicy
@@ -19,9 +23,11 @@ from temporalio.worker import Worker
 
 import holdfast
 import runtime
+from activities import tracing
 from runtime.archive.reader import JobReader
 from runtime.archive.stores import open_store
 from runtime.base.errors import InputError
+from runtime.base.trace_ids import trace_id, turn_span_id
 from tests.eventually import eventually
 from tests.servers.temporal_server import temporal_server
 
@@ -93,11 +99,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @asynccontextmanager
-async def working(server: WorkflowEnvironment, queue: str) -> AsyncIterator[Client]:
+async def working(
+    server: WorkflowEnvironment, queue: str, plugin: holdfast.HoldfastPlugin | None = None
+) -> AsyncIterator[Client]:
     """A client with the plugin, and a worker of it."""
     address = server.client.service_client.config.target_host
     client = await Client.connect(
-        address, namespace=server.client.namespace, plugins=[holdfast.HoldfastPlugin()]
+        address,
+        namespace=server.client.namespace,
+        plugins=[plugin or holdfast.HoldfastPlugin()],
     )
     async with Worker(client, task_queue=queue, workflows=[Theirs, Failing], activities=[fail]):
         yield client
@@ -161,3 +171,41 @@ async def test_a_worker_whose_client_has_no_plugin_is_refused(
         InputError, match=r"give HoldfastPlugin to Client.connect\(plugins=\[...\]\)"
     ):
         Worker(client, task_queue="q", workflows=[Theirs], plugins=[holdfast.HoldfastPlugin()])
+
+
+async def test_jobs_are_traced_through_ones_own_provider(
+    server: WorkflowEnvironment, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job's spans go to the provider that the plugin was given, with its resource and the ids of
+    the run; the provider's other spans keep their own, and another provider is refused.
+    """
+    monkeypatch.setattr(tracing, "_begun", [])
+    provider, kept = (
+        TracerProvider(resource=Resource({"service.name": "ours"})),
+        InMemorySpanExporter(),
+    )
+    provider.add_span_processor(SimpleSpanProcessor(kept))
+    job = holdfast.jobs_of(folder / "jobs.yaml")["quick"]
+    plugin = holdfast.HoldfastPlugin(tracer_provider=provider)
+    with provider.get_tracer("theirs").start_as_current_span("around"):
+        async with working(server, "traced", plugin) as client:
+            await client.execute_workflow(Theirs.run, job, id="theirs-traced", task_queue="traced")
+    (run,) = holdfast.JobReader(
+        open_store(str(folder / "home" / "archive")), "plugin", "quick"
+    ).runs()
+    spans = {span.name: span for span in kept.get_finished_spans()}
+    turn, around = spans["turn 1"], spans["around"]
+    ids = turn.get_span_context()
+    assert ids is not None
+    assert (f"{ids.trace_id:032x}", f"{ids.span_id:016x}") == (trace_id(run), turn_span_id(run, 1))
+    assert turn.resource.attributes["service.name"] == "ours"
+    assert around.get_span_context().trace_id != ids.trace_id  # type: ignore[union-attr]
+    assert {span.attributes.get("holdfast.job", "quick") for span in spans.values()} == {"quick"}
+    other = holdfast.HoldfastPlugin(tracer_provider=TracerProvider())
+    with pytest.raises(InputError, match="sends its traces elsewhere already"):
+        async with working(server, "traced", other):
+            pass
+    wrong = holdfast.HoldfastPlugin(tracer_provider="here")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"expected a TracerProvider of opentelemetry\.sdk"):
+        async with working(server, "traced", wrong):
+            pass
