@@ -10,9 +10,10 @@ import typer
 
 from runtime.base.errors import InputError
 from runtime.base.plurals import counted
-from runtime.cli.options import Job, Json, Store
+from runtime.cli.options import ANY_SERVER, Job, Json, Store
 from runtime.cli.output import json_document, note, say
 from runtime.cli.text import one_line
+from runtime.server.target import Target
 
 if TYPE_CHECKING:
     from runtime.archive.forms import Attempt, End, Failure, Step
@@ -45,14 +46,15 @@ def command(
             help="Also what statements did: commands and how they ended, files that they changed.",
         ),
     ] = False,
+    target: Target = ANY_SERVER,
     store: Store = None,
     json: Json = False,
 ) -> None:
     """Show a job's model calls, a line each.
 
     Of a turn: the statement's first line, its outcome, tokens, cost and time; before it the calls
-    by which a model wrote summaries for its prompt, and what was forgotten. It reads the archive
-    alone.
+    by which a model wrote summaries for its prompt, and what was forgotten. It reads the archive;
+    of an open job it also says what that does now, or waits for, where the server is in reach.
     """
     from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
@@ -80,6 +82,11 @@ def command(
     happened = events_of(parts) if events else []
     done = effects_of(archive, chosen, parts) if effects and chosen else []
     parent, started = parent_of(archive), sub_jobs_of(parts)
+    now = None
+    if run is None and end is None:
+        from runtime.cli.under_way import under_way
+
+        now = under_way(objects, name, target)
     if json:
         told: dict[str, Any] = {"turns": turns, "summaries": summaries, "condensations": condensed}
         told |= {"events": happened} if events else {}
@@ -92,7 +99,8 @@ def command(
             **told,
             "damaged": [gap.document() for gap in gaps],
         }
-        json_document({**document, "end": end.document() if end else None})
+        doing = {"now": now.document() if now else None}
+        json_document({**document, **doing, "end": end.document() if end else None})
         return
     whose = f"  sub-job of {parent}" if parent else ""
     say(f"{name}  run {chosen}{whose}" if chosen else f"{name}: no turn has begun{whose}")
@@ -103,6 +111,8 @@ def command(
     _tell_capture(turns)
     if started:
         say(f"sub-jobs: {', '.join(started)}")
+    if now is not None:
+        say(f"now: {now.status}: {one_line(now.reason)}")
     if end is not None:
         say(
             f"end: {end.status}"

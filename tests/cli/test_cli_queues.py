@@ -71,6 +71,9 @@ def test_a_call_waits_for_a_worker_of_its_queue(waiting: CommandLine) -> None:
     cli, run = waiting, waiting.processes[0]
     assert row(cli, "queued")["status"] == "waiting"
     assert list(cli.path.glob("called-*")) == []
+    assert cli("log", "queued/a").out.splitlines()[-1] == (
+        "now: waiting: waits for a worker with --queue gpu"
+    )
 
     first = cli.start("worker", "--queue", "gpu", "--processes", "1", MARK="gpu")
     wait_for(lambda: len(list(cli.path.glob("called-*"))) == 1, "the tool runs", first)
