@@ -108,10 +108,17 @@ class Kept:
             os.close(file)
 
     def _opened(self) -> int:
+        top = self.lock.parent
         while True:
-            # The directory may be put aside between the two.
+            # The directory may be put aside between the two, or where the first has found it there
+            # and looks whether it is one.
             with suppress(FileNotFoundError):
-                self.lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                try:
+                    top.mkdir(parents=True, exist_ok=True, mode=0o700)
+                except FileExistsError:
+                    if top.is_file() or top.is_symlink():
+                        raise
+                    continue
                 return os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _is_at_its_place(self, file: int) -> bool:

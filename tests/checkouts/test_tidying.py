@@ -211,9 +211,11 @@ def test_jobs_at_work_while_others_tidy(host: Host) -> None:
 
     with ThreadPoolExecutor(6) as pool:
         cleaning = [pool.submit(clean) for _ in range(2)]
-        for working in [pool.submit(work, job) for job in range(4)]:
-            working.result()
-        done.set()
+        try:
+            for working in [pool.submit(work, job) for job in range(4)]:
+                working.result()
+        finally:
+            done.set()
         assert sum(one.result() for one in cleaning) > 0
 
 
