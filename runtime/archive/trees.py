@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.archive.caches import Recent
 from runtime.archive.container import ArchivedObject, Part, header, seal, unseal
 from runtime.archive.forms.trees import Pack, TreeForm
-from runtime.archive.frames import compress
+from runtime.archive.frames import QUICK, compress
 from runtime.archive.references import SHARED
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.digests import digest_bytes
@@ -171,11 +171,11 @@ class Trees:
         key, depth = tree_key(tree.version), before.depth + 1
         spots, whole = self._brought(before, key, changes, data)
         placed = {
-            path: entry and replace(self._at(before, entry, spots), depth=depth)
+            path: entry and self._at(before, entry, spots, depth)
             for path, entry in before.tree.difference(tree).items()
         }
         # Once more, now with the places of the new bytes in its entries.
-        tree = before.tree.changed(placed)
+        tree = before.tree.changed(placed).equal_to(tree)
         parts = [placed]
         if depth % KEYFRAME_EVERY == 0:
             parts.append(self.tree(before.base).difference(tree))
@@ -197,7 +197,7 @@ class Trees:
             for name, part in zip(("changes", "all"), parts, strict=False)
         ]
         if whole:
-            written.append(Part("data", compress(whole), len(whole)))
+            written.append(Part("data", compress(whole, level=QUICK), len(whole)))
         failpoint("tree.before_put")
         if not self._put(form, written):
             # It is there by another way, which may have begun with another base.
@@ -254,8 +254,9 @@ class Trees:
         here = entry.size == 0 or entry.content in spots
         return here or entry.content in self._base_spots(before.base)
 
-    def _at(self, before: Version, entry: Entry, spots: Mapping[str, Spot]) -> Entry:
-        return _at(entry, spots if entry.content in spots else self._base_spots(before.base))
+    def _at(self, before: Version, entry: Entry, spots: Mapping[str, Spot], depth: int) -> Entry:
+        known = spots if entry.content in spots else self._base_spots(before.base)
+        return _at(entry, known, depth)
 
     def _base_spots(self, base: str) -> dict[str, Spot]:
         """Where the bytes of a base's files are, by their digests."""
@@ -351,8 +352,10 @@ def _packed(tree: Tree, seen: dict[str, Spot]) -> Iterator[list[tuple[str, Entry
         yield pack
 
 
-def _at(entry: Entry, spots: Mapping[str, Spot]) -> Entry:
-    return replace(entry, spot=spots[entry.content]) if entry.is_file and entry.size else entry
+def _at(entry: Entry, spots: Mapping[str, Spot], depth: int | None = None) -> Entry:
+    spot = spots[entry.content] if entry.is_file and entry.size else entry.spot
+    depth = entry.depth if depth is None else depth
+    return Entry(entry.kind, entry.mode, entry.size, entry.content, spot, depth)
 
 
 def _new_spots(changes: Changes) -> dict[str, Spot]:
@@ -380,7 +383,7 @@ def _lines(
 ) -> Part:
     """A part with an entry a line."""
     text = "\n".join(json.dumps(_line(path, entry, numbers)) for path, entry in entries).encode()
-    return Part(name, compress(text), len(text))
+    return Part(name, compress(text, level=QUICK), len(text))
 
 
 def _line(path: str, entry: Entry | None, numbers: Mapping[str, int]) -> list[Any]:

@@ -151,13 +151,14 @@ class _Started:
 
     def _wait_until_tied(self) -> None:
         """Until the first process has its filter; where there is none, nothing tells."""
-        if system_calls.program() is None or _filters(Path("/proc/self/status")) < 0:
+        # A worker in a container has some already, which its children inherit.
+        inherited = _filters(Path("/proc/self/status"))
+        if system_calls.program() is None or inherited < 0:
             return
         status = Path(f"/proc/{self._pid}/status")
         while self._first >= 0 and not readable(self._first):
             with contextlib.suppress(OSError):
-                # A worker in a container has some already, which its children inherit.
-                if _filters(status) > _filters(Path("/proc/self/status")):
+                if _filters(status) > inherited:
                     return
             time.sleep(0.001)
 

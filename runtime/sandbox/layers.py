@@ -54,12 +54,12 @@ def changed_in(upper: Path) -> Iterator[Changed]:
     waiting = [""]
     while waiting:
         parent = waiting.pop()
-        directory = upper / parent
+        directory = f"{upper}/{parent}" if parent else str(upper)
         deleted_as_files = _attribute(directory, "opaque") == b"x"
         below = []
-        for name in sorted(entry.name for entry in directory.iterdir()):
+        for name in sorted(os.listdir(directory)):  # noqa: PTH208 paths of pathlib cost much
             path = f"{parent}/{name}" if parent else name
-            changed = _changed(upper, path, deleted_as_files=deleted_as_files)
+            changed = _changed(f"{directory}/{name}", path, deleted_as_files=deleted_as_files)
             if changed.kind == "directory":
                 below.append(path)
             yield changed
@@ -104,32 +104,41 @@ def remove_tree(top: Path) -> None:
     # Directories are moved up to the top before they are emptied, so no path gets long.
     waiting = 0
     while True:
-        _own(top, top.lstat().st_mode)
+        _own(str(top), top.lstat().st_mode)
         moved = False
-        for path in list(top.iterdir()):
-            mode = path.lstat().st_mode
+        for path, mode in _beneath(str(top)):
             if not stat.S_ISDIR(mode):
-                path.unlink()
+                os.unlink(path)  # noqa: PTH108 as above
                 continue
             _own(path, mode)
-            for below in list(path.iterdir()):
-                if stat.S_ISDIR(below.lstat().st_mode):
+            for below, inner in _beneath(path):
+                if stat.S_ISDIR(inner):
                     # Moving a directory writes its "..": it must be its owner's to write.
-                    _own(below, below.lstat().st_mode)
+                    _own(below, inner)
                     waiting += 1
-                    below.rename(top / f"{waiting}-{os.getpid()}.holdfast")
+                    os.rename(below, f"{top}/{waiting}-{os.getpid()}.holdfast")  # noqa: PTH104
                     moved = True
                 else:
-                    below.unlink()
-            path.rmdir()
+                    os.unlink(below)  # noqa: PTH108 as above
+            os.rmdir(path)  # noqa: PTH106 as above
         if not moved:
             top.rmdir()
             return
 
 
-def _changed(upper: Path, path: str, *, deleted_as_files: bool) -> Changed:
-    full = upper / path
-    status = full.lstat()
+def _beneath(directory: str) -> list[tuple[str, int]]:
+    """What is in a directory, and its kind, with the mode of directories."""
+    with os.scandir(directory) as found:
+        return [
+            (entry.path, entry.stat(follow_symlinks=False).st_mode)
+            if entry.is_dir(follow_symlinks=False)
+            else (entry.path, 0)
+            for entry in found
+        ]
+
+
+def _changed(full: str, path: str, *, deleted_as_files: bool) -> Changed:
+    status = os.lstat(full)
     if len(os.fsencode(path)) > MOST_PATH_BYTES:
         return Changed(path, "dropped", reason=f"longer than {MOST_PATH_BYTES:,} bytes as a path")
     mode = stat.S_IMODE(status.st_mode) & 0o777
@@ -140,7 +149,7 @@ def _changed(upper: Path, path: str, *, deleted_as_files: bool) -> Changed:
         return Changed(path, "symlink", mode)
     if stat.S_ISREG(status.st_mode):
         if not mode & stat.S_IRUSR:
-            full.chmod(mode | stat.S_IRUSR)
+            os.chmod(full, mode | stat.S_IRUSR)  # noqa: PTH101 as above
         if deleted_as_files and _attribute(full, "whiteout") is not None:
             return Changed(path, "deleted")
         return Changed(path, "file", mode)
@@ -150,13 +159,13 @@ def _changed(upper: Path, path: str, *, deleted_as_files: bool) -> Changed:
     return Changed(path, "dropped", reason=reason)
 
 
-def _own(directory: Path, mode: int) -> None:
+def _own(directory: str, mode: int) -> None:
     """Let the owner list and change ``directory``."""
     if mode & stat.S_IRWXU != stat.S_IRWXU:
-        directory.chmod(stat.S_IMODE(mode) & 0o777 | stat.S_IRWXU)
+        os.chmod(directory, stat.S_IMODE(mode) & 0o777 | stat.S_IRWXU)  # noqa: PTH101 as above
 
 
-def _attribute(path: Path, name: str) -> bytes | None:
+def _attribute(path: str | Path, name: str) -> bytes | None:
     """The kernel's own mark on ``path``, written with or without privileges."""
     for prefix in _PREFIXES:
         with contextlib.suppress(OSError):

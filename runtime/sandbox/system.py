@@ -6,6 +6,8 @@ commands could read, everything there.
 
 from __future__ import annotations
 
+import fnmatch
+import os
 import platform
 import sys
 from collections.abc import Iterator
@@ -59,11 +61,12 @@ def system_mounts(*, network: bool, setup: bool) -> Iterator[str]:
     yield from ("--perms", "0755", "--dir", "/etc")
     etc = Path("/etc")
     names = (*_ETC, *(_ETC_NETWORK if network else ()), *(_ETC_SETUP if setup else ()))
-    for path in [etc / name for name in names]:
-        yield from _bound(path)
+    for name in names:
+        yield from _bound(f"{etc}/{name}")
+    there = sorted(os.listdir(etc)) if etc.is_dir() else []  # noqa: PTH208 for each command
     for pattern in _ETC_GLOBS:
-        for path in sorted(etc.glob(pattern)):
-            yield from _bound(path)
+        for name in fnmatch.filter(there, pattern):
+            yield from _bound(f"{etc}/{name}")
     if (prefix := python_prefix()) is not None:
         yield from ("--ro-bind", str(prefix), str(prefix))
 
@@ -87,10 +90,9 @@ def python_prefix() -> Path | None:
     return prefix
 
 
-def _bound(path: Path) -> Iterator[str]:
+def _bound(path: str) -> Iterator[str]:
     """The file itself if ``path`` is a symbolic link out of ``/etc``, as that of systemd's resolver
     is.
     """
-    target = path.resolve()
-    if target.exists():
-        yield from ("--ro-bind", str(target), str(path))
+    if os.path.exists(path):  # noqa: PTH110 for each command
+        yield from ("--ro-bind", os.path.realpath(path), path)

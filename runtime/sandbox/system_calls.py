@@ -14,6 +14,7 @@ import platform
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 Instruction = tuple[int, int, int, int]
 
@@ -114,6 +115,7 @@ _AARCH64 = _Calls(
 _KNOWN = {"x86_64": _X86_64, "aarch64": _AARCH64}
 
 
+@cache
 def program(machine: str = platform.machine()) -> bytes | None:
     """The program for a machine's kernel; None for an architecture whose numbers are not here."""
     calls = _KNOWN.get(machine)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -73,11 +73,6 @@ Changes = Mapping[str, Entry | None]
 
 A directory's entry says that it is there, with that mode; what is in it has paths of its own.
 """
-
-
-def by_parts(paths: Iterable[str]) -> list[str]:
-    """Paths in the order of trees: what is in a directory follows it at once."""
-    return sorted(paths, key=lambda path: path.split("/"))
 
 
 def shown(path: str) -> str:

@@ -13,14 +13,18 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 
 from runtime.trees.entries import (
     Changes,
     Entry,
     Kind,
-    by_parts,
     directory_entry,
 )
+
+_NO_NAMES = frozenset({"", ".", ".."})
+_WORKED_OUT = ("digest", "count", "size")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,16 @@ class _Node:
             told = f"{child.entry.kind}{child.entry.mode:o}\0{name}\0{child.digest}\0"
             lines.update(told.encode("utf-8", "surrogateescape"))
         return "sha256:" + lines.hexdigest()
+
+    def learn(self, other: _Node) -> None:
+        """Take over what an equal node has worked out, and those in it."""
+        if self is other or self.entry.kind is not Kind.DIRECTORY:
+            return
+        for name in _WORKED_OUT:
+            if name in other.__dict__:
+                self.__dict__[name] = other.__dict__[name]
+        for name, child in self.children.items():
+            child.learn(other.children[name])
 
     @cached_property
     def count(self) -> int:
@@ -98,13 +112,14 @@ class Tree:
         Raises:
             ValueError: for a path that is empty, absolute, or has ``.`` or ``..`` in it.
         """
-        root = self._root
-        for path in by_parts(changes):
-            names = path.split("/")
-            if any(name in {"", ".", ".."} or "\0" in name for name in names):
-                raise ValueError(f"{path!r} is no path of a tree")
-            root = _put(root, names, changes[path])
-        return Tree(root)
+        return Tree(_put(self._root, _parts(changes), 0))
+
+    def equal_to(self, other: Tree) -> Tree:
+        """This tree, which is known to be equal to another: what that has worked out holds for
+        this one too.
+        """
+        self._root.learn(other._root)
+        return self
 
     def difference(self, other: Tree) -> dict[str, Entry | None]:
         """The changes that make ``other`` of this tree, by path in the order of trees.
@@ -129,28 +144,61 @@ def _walk(node: _Node, path: str) -> Iterator[tuple[str, Entry]]:
             yield from _walk(child, place)
 
 
-def _put(node: _Node, names: list[str], entry: Entry | None) -> _Node:
-    """A directory with ``entry`` at a path in it; None takes away what is there."""
-    name, *rest = names
-    old = node.children.get(name)
-    if entry is None and (old is None or (rest and old.entry.kind is not Kind.DIRECTORY)):
-        return node
+_Parts = list[tuple[list[str], Entry | None]]
+"""Paths, as the names that they consist of, in the order of trees, and what is to be there."""
+
+
+def _parts(changes: Changes) -> _Parts:
+    """Raises ``ValueError`` for what is no path of a tree."""
+    found: _Parts = []
+    for path, entry in changes.items():
+        names = path.split("/")
+        if not _NO_NAMES.isdisjoint(names) or "\0" in path:
+            raise ValueError(f"{path!r} is no path of a tree")
+        found.append((names, entry))
+    found.sort(key=itemgetter(0))
+    return found
+
+
+def _put(node: _Node, parts: _Parts, at: int) -> _Node:
+    """A directory, ``at`` names deep, with all changes in it made."""
     children = dict(node.children)
-    if rest:
-        into = old if old is not None and old.entry.kind is Kind.DIRECTORY else None
-        children[name] = _put(into or _Node(directory_entry()), rest, entry)
-    elif entry is None:
-        del children[name]
-    else:
-        keeps = entry.kind is Kind.DIRECTORY and old is not None
-        children[name] = _Node(entry, old.children if keeps and old is not None else {})
-    return _Node(node.entry, children)
+    same = True
+    for name, group in groupby(parts, key=lambda part: part[0][at]):
+        before = child = children.get(name)
+        below = list(group)
+        if len(below[0][0]) == at + 1:
+            entry = below.pop(0)[1]
+            keeps = child is not None and entry is not None and entry.kind is Kind.DIRECTORY
+            inner = child.children if child is not None and keeps else {}
+            child = None if entry is None else _Node(entry, inner)
+        if below:
+            child = _put_below(child, below, at + 1)
+        if child is before:
+            continue
+        same = False
+        if child is None:
+            del children[name]
+        else:
+            children[name] = child
+    return node if same else _Node(node.entry, children)
+
+
+def _put_below(node: _Node | None, parts: _Parts, at: int) -> _Node | None:
+    """What was ``node``, with changes beneath it made. Only what comes needs a directory."""
+    if node is None or node.entry.kind is not Kind.DIRECTORY:
+        if all(entry is None for _, entry in parts):
+            return node
+        node = _Node(directory_entry())
+    return _put(node, parts, at)
 
 
 def _difference(old: _Node, new: _Node, path: str) -> Iterator[tuple[str, Entry | None]]:
     for name in sorted({**old.children, **new.children}):
-        place = f"{path}/{name}" if path else name
         before, after = old.children.get(name), new.children.get(name)
+        if before is after:
+            continue
+        place = f"{path}/{name}" if path else name
         if after is None:
             yield place, None
             continue
@@ -160,5 +208,5 @@ def _difference(old: _Node, new: _Node, path: str) -> Iterator[tuple[str, Entry 
             continue
         if before is None or before.entry.kind is not Kind.DIRECTORY:
             yield from _walk(after, place)
-        elif before is not after and before.digest != after.digest:
+        elif before.digest != after.digest:
             yield from _difference(before, after, place)

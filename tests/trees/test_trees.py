@@ -37,6 +37,26 @@ def test_a_difference_makes_one_tree_of_the_other(left: list[dict], right: list[
     assert (rebuilt.version, rebuilt.count) == (other.version, other.count)
 
 
+@given(CHANGES, CHANGES)
+def test_changes_at_once_are_those_one_by_one(before: dict, changes: dict) -> None:
+    """In the order of trees, whatever was there; what an equal tree is told, it knows."""
+    tree = Tree().changed(before)
+    one_by_one = tree
+    for path in sorted(changes, key=lambda path: path.split("/")):
+        one_by_one = one_by_one.changed({path: changes[path]})
+    at_once = tree.changed(changes)
+    assert list(at_once.under()) == list(one_by_one.under())
+    made = tree.changed(tree.difference(at_once)).equal_to(at_once)
+    assert (made.version, made.count, made.size) == (
+        one_by_one.version,
+        one_by_one.count,
+        one_by_one.size,
+    )
+    # Directories that are made from it have digests of their own.
+    more = {"a/new": file_entry(b"new")}
+    assert made.changed(more).version == one_by_one.changed(more).version
+
+
 def test_a_change_shares_what_it_does_not_touch() -> None:
     """A difference looks at no directory that both trees share."""
     tree = Tree().changed(

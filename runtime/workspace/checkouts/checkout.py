@@ -118,7 +118,7 @@ class Checkouts:
         tree = self.trees.tree(version)
         lay(place, Tree().difference(tree), tree, self.write)
 
-    def write(self, place: Path, entry: Entry) -> None:
+    def write(self, place: str, entry: Entry) -> None:
         """Make a file."""
         write_file(place, entry, self.trees.content(entry))
 
@@ -171,8 +171,8 @@ class Checkout:
             if self._version() != before:
                 return
 
-            def put(place: Path, entry: Entry) -> None:
-                left = upper / place.relative_to(self.files)
+            def put(place: str, entry: Entry) -> None:
+                left = f"{upper}{place.removeprefix(str(self.files))}"
                 if not move_file(left, place, entry):
                     self._checkouts.write(place, entry)
 
@@ -217,7 +217,7 @@ class Checkout:
                 remove_tree(self.files)
             self.files.mkdir(mode=0o700)
             with ExitStack() as held:
-                put: Callable[[Path, Entry], None] = self._checkouts.write
+                put: Callable[[str, Entry], None] = self._checkouts.write
                 if self._linked:
                     base = trees.version(version).base
                     place = held.enter_context(self._checkouts.base(base))
@@ -226,7 +226,7 @@ class Checkout:
         else:
             self._lay(trees.tree(now), version, self._checkouts.write)
 
-    def _lay(self, before: Tree, version: str, put: Callable[[Path, Entry], None]) -> None:
+    def _lay(self, before: Tree, version: str, put: Callable[[str, Entry], None]) -> None:
         """Make in the directory what leads from a tree to a version. Killed in between, it is at
         none.
         """
@@ -236,22 +236,23 @@ class Checkout:
         lay(self.files, before.difference(after), after, put)
         self.arrived(version)
 
-    def _linking(self, base: Path, tree: Tree) -> Callable[[Path, Entry], None]:
+    def _linking(self, base: Path, tree: Tree) -> Callable[[str, Entry], None]:
         """Files of the base are links to it: nobody writes to them, they are replaced."""
         places = {
             (entry.content, entry.mode): path for path, entry in tree.under() if entry.is_file
         }
 
-        def put(place: Path, entry: Entry) -> None:
+        def put(place: str, entry: Entry) -> None:
             # What a change brought has a later time than the base's file, and a link has the base's
             # own.
             path = places.get((entry.content, entry.mode)) if entry.depth == 0 else None
             if path is None:
                 self._checkouts.write(place, entry)
                 return
-            place.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(place)  # noqa: PTH108 paths of pathlib cost much
             try:
-                os.link(base / path, place, follow_symlinks=False)
+                os.link(f"{base}/{path}", place, follow_symlinks=False)
             except OSError:  # too many links, or a file system without
                 self._checkouts.write(place, entry)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from runtime.sandbox.layers import remove_tree
@@ -24,7 +25,7 @@ _OVERLAYS = "user.overlay."
 """What an overlay notes at the files of its upper layer."""
 
 
-def lay(root: Path, changes: Changes, after: Tree, put: Callable[[Path, Entry], None]) -> None:
+def lay(root: Path, changes: Changes, after: Tree, put: Callable[[str, Entry], None]) -> None:
     """Make ``changes``, in the order of trees, in the directory ``root``; ``after`` is the tree
     that they lead to. ``put`` makes a file, in the place of another that may be there.
 
@@ -34,29 +35,30 @@ def lay(root: Path, changes: Changes, after: Tree, put: Callable[[Path, Entry], 
     opened: dict[str, None] = {"": None}
     directories: dict[str, Entry] = {}
     for path, entry in changes.items():
-        place = root / path
+        place = f"{root}/{path}"
         _open_above(root, path, opened)
         if entry is None:
             _remove(place)
         elif entry.kind is Kind.DIRECTORY:
-            if place.is_symlink() or not place.is_dir():
+            if not _is_directory(place):
                 _remove(place)
-                place.mkdir()
+                os.mkdir(place)  # noqa: PTH102 paths of pathlib cost much
             directories[path] = entry
         elif entry.kind is Kind.LINK:
             _remove(place)
             os.symlink(entry.content, place)  # noqa: PTH211 bytes that are no UTF-8
         else:
-            if place.is_dir() and not place.is_symlink():
+            if _is_directory(place):
                 _remove(place)
             put(place, entry)
     _modes(root, {**dict.fromkeys(opened), **dict.fromkeys(directories)}, after)
 
 
-def write_file(place: Path, entry: Entry, data: bytes) -> None:
+def write_file(place: str, entry: Entry, data: bytes) -> None:
     """Make a file with its mode and its made-up time, in the place of another."""
-    place.unlink(missing_ok=True)
     # A new file, never the old one's bytes: that may be a link to the base's.
+    with suppress(FileNotFoundError):
+        os.unlink(place)  # noqa: PTH108 as above
     file = os.open(place, _WRITE, 0o600)
     try:
         view = memoryview(data)
@@ -69,14 +71,14 @@ def write_file(place: Path, entry: Entry, data: bytes) -> None:
         os.close(file)
 
 
-def move_file(left: Path, place: Path, entry: Entry) -> bool:
+def move_file(left: str, place: str, entry: Entry) -> bool:
     """Move what a command left to a place, with a file's mode and its made-up time; its bytes are
     those of the entry.
 
     False if it has what no version has and another checkout would not: other names, or attributes.
     Then it stays.
     """
-    status = left.lstat()
+    status = os.lstat(left)
     named = os.listxattr(left, follow_symlinks=False)
     overlays = [name for name in named if name.startswith(_OVERLAYS)]
     if status.st_nlink > 1 or any(not name.startswith((_OVERLAYS, "security.")) for name in named):
@@ -85,10 +87,10 @@ def move_file(left: Path, place: Path, entry: Entry) -> bool:
     for name in overlays:
         os.removexattr(left, name, follow_symlinks=False)
     if stat.S_IMODE(status.st_mode) != entry.mode:
-        left.chmod(entry.mode)
+        os.chmod(left, entry.mode)  # noqa: PTH101 as above
     moment = EPOCH + entry.depth
     os.utime(left, (moment, moment))
-    left.rename(place)
+    os.rename(left, place)  # noqa: PTH104 as above
     return True
 
 
@@ -98,7 +100,7 @@ def set_times(root: Path, changes: Changes) -> None:
     for path, entry in changes.items():
         if entry is not None and entry.is_file:
             moment = EPOCH + entry.depth
-            os.utime(root / path, (moment, moment))
+            os.utime(f"{root}/{path}", (moment, moment))
         folders.add(path.rpartition("/")[0])
         if entry is not None and entry.kind is Kind.DIRECTORY:
             folders.add(path)
@@ -107,9 +109,16 @@ def set_times(root: Path, changes: Changes) -> None:
             os.utime(root / folder, (EPOCH, EPOCH))
 
 
-def _remove(place: Path) -> None:
+def _is_directory(place: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(place).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _remove(place: str) -> None:
     if os.path.lexists(place):
-        remove_tree(place)
+        remove_tree(Path(place))
 
 
 def _open_above(root: Path, path: str, opened: dict[str, None]) -> None:
@@ -120,14 +129,14 @@ def _open_above(root: Path, path: str, opened: dict[str, None]) -> None:
         if folder in opened:
             continue
         opened[folder] = None
-        place = root / folder
-        if not place.is_dir() or place.is_symlink():
+        place = f"{root}/{folder}"
+        if not _is_directory(place):
             _remove(place)
-            place.mkdir()
-        elif place.stat().st_mode & _ENTER != _ENTER:
+            os.mkdir(place)  # noqa: PTH102 as above
+        elif os.lstat(place).st_mode & _ENTER != _ENTER:
             # A version may have a directory that nobody may write to; ``_modes`` gives its mode
             # back.
-            place.chmod(_ENTER)
+            os.chmod(place, _ENTER)  # noqa: PTH101 as above
 
 
 def _modes(root: Path, folders: dict[str, None], after: Tree) -> None:
@@ -136,6 +145,6 @@ def _modes(root: Path, folders: dict[str, None], after: Tree) -> None:
         entry = after.get(folder) if folder else None
         if folder and (entry is None or entry.kind is not Kind.DIRECTORY):
             continue
-        place = root / folder
-        place.chmod(entry.mode if entry is not None else DIRECTORY_MODE)
+        place = f"{root}/{folder}"
+        os.chmod(place, entry.mode if entry is not None else DIRECTORY_MODE)  # noqa: PTH101
         os.utime(place, (EPOCH, EPOCH))

@@ -28,6 +28,8 @@ from runtime.workspace.checkouts.excluded import Excluded
 from runtime.workspace.fingerprints import FingerprintCache, Identity
 from runtime.workspace.walk import READ, SPECIAL_KINDS
 
+_CHUNK = 1 << 20
+
 
 @dataclass(frozen=True)
 class Taken:
@@ -89,7 +91,7 @@ class Digests:
         self._known = known or FingerprintCache(300_000)
         self._now = now
 
-    def entry(self, path: Path, status: os.stat_result) -> Entry:
+    def entry(self, path: str | Path, status: os.stat_result) -> Entry:
         """The entry of a regular file.
 
         Raises:
@@ -105,7 +107,7 @@ class Digests:
         return Entry(Kind.FILE, status.st_mode & PERMISSIONS, status.st_size, known)
 
 
-def read_file(path: Path) -> tuple[bytes, os.stat_result, os.stat_result]:
+def read_file(path: str | Path) -> tuple[bytes, os.stat_result, os.stat_result]:
     """A regular file's bytes, and its status before and after.
 
     Raises:
@@ -117,7 +119,8 @@ def read_file(path: Path) -> tuple[bytes, os.stat_result, os.stat_result]:
         if not stat.S_ISREG(before.st_mode):
             raise OSError(f"{path} is no regular file")
         chunks = []
-        while chunk := os.read(file, 1 << 20):
+        most = min(before.st_size, _CHUNK) + 1
+        while chunk := os.read(file, most):
             chunks.append(chunk)
         return b"".join(chunks), before, os.fstat(file)
     finally:
@@ -160,7 +163,7 @@ def differing(root: Path, before: Tree, leave: Excluded, digests: Digests) -> Di
         if entry is None:
             difference.changes[path] = None
         else:
-            data = read_file(root / path)[0] if entry.is_file else b""
+            data = read_file(f"{root}/{path}")[0] if entry.is_file else b""
             # Of the bytes just read: the file may have changed since its digest was taken.
             difference.put(path, file_entry(data, entry.mode) if entry.is_file else entry, data)
     return difference
@@ -183,7 +186,7 @@ def left_in(upper: Path, before: Tree, leave: Excluded) -> Difference:
             if old is not None:
                 difference.changes[path] = None
             continue
-        entry, data = _entry(upper / path, change)
+        entry, data = _entry(f"{upper}/{path}", change)
         if entry != old:
             difference.put(path, entry, data)
         if directory and change.opaque:
@@ -191,12 +194,12 @@ def left_in(upper: Path, before: Tree, leave: Excluded) -> Difference:
     return difference
 
 
-def _entry(place: Path, change: Changed) -> tuple[Entry, bytes]:
+def _entry(place: str, change: Changed) -> tuple[Entry, bytes]:
     if change.kind == "directory":
         return directory_entry(change.mode), b""
     if change.kind == "symlink":
         return link_entry(os.readlink(place)), b""  # noqa: PTH115 as above
-    check_size(place.lstat().st_size)
+    check_size(os.lstat(place).st_size)
     data = read_file(place)[0]
     return file_entry(data, change.mode), data
 
@@ -210,7 +213,7 @@ def _hide(changes: dict[str, Entry | None], before: Tree, path: str, upper: Path
 
 def _walk(
     root: Path, folder: str, leave: Excluded, left: list[str]
-) -> Iterator[tuple[str, Path, os.stat_result]]:
+) -> Iterator[tuple[str, str, os.stat_result]]:
     with os.scandir(root / folder) as listed:
         entries = sorted(listed, key=lambda entry: entry.name)
     for entry in entries:
@@ -219,6 +222,6 @@ def _walk(
         if leave.has(path, directory=directory):
             left.append(path)
             continue
-        yield path, root / path, entry.stat(follow_symlinks=False)
+        yield path, entry.path, entry.stat(follow_symlinks=False)
         if directory:
             yield from _walk(root, path, leave, left)

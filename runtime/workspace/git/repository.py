@@ -85,7 +85,7 @@ def write_repository(folder: Path, trees: Trees, commits: Iterable[Commit]) -> s
 
 
 def _lay_out(folder: Path, trees: Trees, tree: Tree) -> None:
-    def put(place: Path, entry: Entry) -> None:
+    def put(place: str, entry: Entry) -> None:
         write_file(place, entry, trees.content(entry))
 
     lay(folder, Tree().difference(tree), tree, put)
