@@ -11,6 +11,8 @@ sandbox, taking the change in, archiving it, and bringing the checkout to the ne
 from __future__ import annotations
 
 import argparse
+import ctypes
+import os
 import resource
 import statistics
 import subprocess
@@ -18,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +39,7 @@ from runtime.workspace.checkouts.excluded import excluded
 from runtime.workspace.checkouts.taking import Digests, read_file, take
 
 BLOCK = "workspace"
+_PR_SET_CHILD_SUBREAPER = 36
 SIZES = (100, 1_000, 10_000, 100_000)
 CHANGES = (0, 1, 100)
 REPEATS = 5
@@ -119,8 +123,18 @@ def timed(repeat: Callable[[int], None]) -> Took:
     return Took(statistics.median(took), statistics.median(used))
 
 
+def adopt() -> None:
+    """Become the parent of what bubblewrap leaves behind, the first processes of its sandboxes,
+    which have waited for their commands: what these used would be counted nowhere.
+    """
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
 def processor_seconds() -> float:
-    """What this process and the children that it has waited for have used."""
+    """What this process, its children, and theirs have used that have ended."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
     both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(one.ru_utime + one.ru_stime for one in both)
 
@@ -224,6 +238,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=SIZES[-1], help="the most files")
     parser.add_argument("--write", type=Path, help="write the table into this document")
     arguments = parser.parse_args()
+    adopt()
     found: list[Row] = []
     for files in SIZES:
         if not arguments.least <= files <= arguments.most:
