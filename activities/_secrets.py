@@ -4,7 +4,6 @@ shown.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from runtime.base.environment import environment
 from runtime.base.redaction.marks import keyless_mark
 from runtime.base.redaction.shapes import mask_shapes
 
@@ -44,7 +44,7 @@ class Secrets:
         secret.
         """
         secrets = cls()
-        secrets._values |= _of_environment(dict(os.environ))
+        secrets._values |= _of_environment(environment())
         secrets._add_named(options)
         return secrets
 
@@ -104,19 +104,19 @@ class Secrets:
         return sorted(self._values, key=lambda value: (-len(value), value))
 
 
-_last: tuple[dict[str, str], frozenset[str]] = ({}, frozenset())
+_last: tuple[Mapping[str, str], frozenset[str]] = ({}, frozenset())
 """The environment of the last call, and its secrets."""
 
 
-def _of_environment(environment: dict[str, str]) -> frozenset[str]:
+def _of_environment(variables: Mapping[str, str]) -> frozenset[str]:
     global _last
     known, values = _last
     # By value: the environment may change between two calls.
-    if known != environment:
+    if known != variables:
         secrets = Secrets()
-        secrets._add_named(environment)
+        secrets._add_named(variables)
         values = frozenset(secrets._values)
-        _last = (environment, values)
+        _last = (variables, values)
     return values
 
 

@@ -5,13 +5,13 @@ own patterns.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from runtime.base.environment import environment
 from runtime.base.redaction.key import redaction_key
 from runtime.base.redaction.looking import texts_of
 from runtime.base.redaction.marks import RAW_MARK, mark_of
@@ -146,19 +146,19 @@ def _raw(text: str) -> bytes:
 
 
 _MOST_MADE = 64
-_made: dict[Redaction, tuple[dict[str, str], Redactor]] = {}
+_made: dict[Redaction, tuple[Mapping[str, str], Redactor]] = {}
 """The redactors of the environment that each was made for."""
 
 
 def redactor_of(rules: Redaction) -> Redactor:
     """The redactor of this process's environment."""
     # Compared whole: a variable may be set at any time, and finding the secrets takes far longer.
-    environment = dict(os.environ)
+    variables = environment()
     made = _made.get(rules)
-    if made is None or made[0] != environment:
+    if made is None or made[0] != variables:
         if len(_made) >= _MOST_MADE:
             _made.clear()
-        made = _made[rules] = (environment, Redactor(rules, environment, redaction_key))
+        made = _made[rules] = (variables, Redactor(rules, variables, redaction_key))
     return made[1]
 
 
