@@ -182,6 +182,14 @@ def unseal(key: str, data: bytes, kind: str | None = None) -> ArchivedObject:
     )
 
 
+def sealed(key: str, header_bytes: bytes, data: bytes) -> ArchivedObject:
+    """The object of which ``seal`` just made ``data``, as ``unseal`` would read it."""
+    length, start = read_varint(memoryview(data), len(_MAGIC))
+    digest = "sha256:" + data[-_DIGEST_BYTES:].hex()
+    fields = json.loads(header_bytes)
+    return ArchivedObject(key, digest, header_bytes, fields, data, start + length)
+
+
 def is_sealed(data: bytes) -> bool:
     """Whether some bytes begin as an object does."""
     return data.startswith(_MAGIC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from runtime.archive.caches import caches_of
-from runtime.archive.container import ArchivedObject, Part, header, seal, unseal
+from runtime.archive.container import ArchivedObject, Part, header, seal, sealed, unseal
 from runtime.archive.forms import Form
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.errors import ObjectCorrupt
@@ -43,7 +43,7 @@ class Objects:
         # writer's.
         if not written:
             return False, self.get(key, kind)
-        return True, self._remembered(unseal(key, data, kind))
+        return True, self._remembered(sealed(key, text, data))
 
     def get(self, key: str, kind: str) -> ArchivedObject:
         """The object of a key, of the kind that it must have.

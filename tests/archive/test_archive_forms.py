@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from archive_jobs import rich_archive
 
-from runtime.archive.container import ArchivedObject, header, seal, unseal
+from runtime.archive.container import ArchivedObject, header, seal, sealed, unseal
 from runtime.archive.forms import KINDS, End, Step, check_header
 from runtime.archive.stores import MemoryStore, ObjectStore, open_existing
 from runtime.base.digests import canonical_json
@@ -38,6 +38,20 @@ def test_what_is_read_is_written_again_byte_for_byte() -> None:
     assert {archived.header["kind"] for archived in found} == set(KINDS)
     for archived in found:
         assert written_again(archived) == archived.header_bytes, archived.key
+
+
+def test_what_was_written_is_remembered_as_it_would_be_read() -> None:
+    """Of every kind of object, with its parts."""
+    store = MemoryStore()
+    rich_archive(store)
+    for read in objects(store):
+        data = store.get(read.key)
+        made = sealed(read.key, read.header_bytes, data)
+        assert made == read
+        names = [name for name, _, _ in read.header.get("parts", ())]
+        assert [bytes(made.part(name)) for name in names] == [
+            bytes(read.part(name)) for name in names
+        ]
 
 
 @pytest.mark.parametrize("release", releases(), ids=lambda release: release.name)
