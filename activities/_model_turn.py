@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -189,22 +189,23 @@ class ModelTurn:
         """Tell Temporal every second that the turn lives: how long it takes, and how much has
         arrived.
         """
-        beating = asyncio.create_task(self._beat())
+        self._beat_later(time.monotonic())
         try:
             yield
         finally:
-            beating.cancel()
-            with suppress(asyncio.CancelledError):
-                await beating
+            self._due.cancel()
 
-    async def _beat(self) -> None:
-        started = time.monotonic()
-        while True:
-            await asyncio.sleep(HEARTBEAT_SECONDS)
-            seconds = round(time.monotonic() - started)
-            activity.heartbeat(
-                {"turn": self._call.turn, "seconds": seconds, "bytes": self._captured.size}
-            )
+    def _beat_later(self, started: float) -> None:
+        # A timer, and not a task: most calls of a fast model end before it is due.
+        loop = asyncio.get_running_loop()
+        self._due = loop.call_later(HEARTBEAT_SECONDS, self._beat, started)
+
+    def _beat(self, started: float) -> None:
+        self._beat_later(started)
+        seconds = round(time.monotonic() - started)
+        activity.heartbeat(
+            {"turn": self._call.turn, "seconds": seconds, "bytes": self._captured.size}
+        )
 
     def _prepared(self) -> Step | _Ready:
         """The turn's step if there is one, else all that the call needs.
