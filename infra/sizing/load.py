@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
+MOST = 1e12
+"""What no figure of a load is above: beyond it sums are none."""
+
 
 class WrongLoad(ValueError):
     """A figure of a load makes no sense; the message names it."""
@@ -39,13 +42,14 @@ class Load:
 
     def __post_init__(self) -> None:
         """Raises:
-        WrongLoad: a figure is below zero, no number, or zero where something is divided by it.
+        WrongLoad: a figure is below zero, no number, too large, or zero where there must be some.
         """
         for field in fields(self):
             value = getattr(self, field.name)
             least = 0 if field.name in _MAY_BE_NONE else math.ulp(0)
-            if not (math.isfinite(value) and value >= least):
+            if not (least <= value <= MOST):
                 more = "a number, 0 or more" if not least else "a number above 0"
+                more = f"at most {MOST:g}" if value > MOST else more
                 raise WrongLoad(f"{option(field.name)}: expected {more}, got {value:g}")
         if self.turns < 1:
             raise WrongLoad(f"--turns: a job has one at least, got {self.turns:g}")

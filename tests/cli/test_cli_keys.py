@@ -86,9 +86,9 @@ def test_a_wrapped_key_belongs_to_its_id(
         ("DisabledException", None, "refuses the key 'fall': DisabledException"),
         ("", b"<html>no</html>", "answered with what is no key of 32 bytes for 'fall'"),
         ("", b'{"Plaintext": "AAEC"}', "answered with what is no key of 32 bytes for 'fall'"),
-        ("", b'{"Plaintext": "?"}', "for 'fall'"),
-        ("", b"[]", "for 'fall'"),
-        ("", b'{"Plaintext": 5}', "for 'fall'"),
+        ("", b'{"Plaintext": "?"}', "answered with what is no key of 32 bytes for 'fall'"),
+        ("", b"[]", "answered nonsense for the key 'fall'"),
+        ("", b'{"Plaintext": 5}', "answered nonsense for the key 'fall'"),
     ],
 )
 def test_a_service_that_gives_no_key(

@@ -109,9 +109,11 @@ class KmsKey:
             )
         except ClientError as error:
             raise InputError(f"{self} refuses the key {name!r}: {_reason(error)}") from error
-        except (BotoCoreError, ResponseParserError, ValueError, TypeError, AttributeError) as error:
-            # The last three: an answer that is none of KMS', as its parser fails on it.
+        except (BotoCoreError, ValueError) as error:
             raise InputError(f"{self} cannot be asked for the key {name!r}: {error}") from error
+        except (ResponseParserError, TypeError, AttributeError) as error:
+            # botocore's parser fails so on what is none of KMS' answers.
+            raise InputError(f"{self} answered nonsense for the key {name!r}: {error}") from error
         return answer
 
     def __str__(self) -> str:
