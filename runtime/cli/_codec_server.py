@@ -114,12 +114,12 @@ def _decrypted(payload: Mapping[str, Any], keys: EncryptionKeys) -> Mapping[str,
             metadata={name: base64.b64decode(text) for name, text in payload["metadata"].items()},
             data=base64.b64decode(payload["data"]),
         )
-        found = keys.decrypted(whole)
+        opened = keys.decrypted(whole)
     except (NoKey, NotDecrypted, *_UNREADABLE):
         return payload
     return {
-        "metadata": {n: base64.b64encode(text).decode() for n, text in found.metadata.items()},
-        "data": base64.b64encode(found.data).decode(),
+        "metadata": {n: base64.b64encode(text).decode() for n, text in opened.metadata.items()},
+        "data": base64.b64encode(opened.data).decode(),
     }
 
 

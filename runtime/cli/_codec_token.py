@@ -43,10 +43,10 @@ class Token:
         if scheme.lower() == "bearer" and self._is(sent.strip()):
             return True
         try:
-            found = SimpleCookie(cookies).get(COOKIE)
+            cookie = SimpleCookie(cookies).get(COOKIE)
         except CookieError:
             return False
-        return found is not None and self._is(found.value)
+        return cookie is not None and self._is(cookie.value)
 
     def is_entered(self, form: bytes) -> bool:
         """Whether the form of ``/login`` was sent with it."""
@@ -72,8 +72,8 @@ def token_of(file: Path | None) -> Token | None:
         InputError: if the file cannot be read, or others may read it; if it holds no token.
     """
     if file is None:
-        given = os.environ.get(TOKEN)
-        return _parsed(given, TOKEN) if given else None
+        setting = os.environ.get(TOKEN)
+        return _parsed(setting, TOKEN) if setting else None
     try:
         if stat.S_IMODE(file.stat().st_mode) & 0o007:
             raise InputError(f"the token {file} is open to all users: chmod o= {file}")

@@ -146,10 +146,10 @@ def encryption_keys(environment: Mapping[str, str] | None = None) -> EncryptionK
         InputError: if a line is no key, an id comes twice, or the file cannot be read, or others
             may read it; if KMS does not unwrap a key.
     """
-    given = _lines(environment)
-    if given is None:
+    written = _lines(environment)
+    if written is None:
         return None
-    lines, where = given
+    lines, where = written
     # All lines are looked at before KMS is asked for any.
     read = [(line[0], _parsed(line, where)) for line in lines]
     if not read or len({name for name, _ in read}) < len(read):

@@ -92,7 +92,7 @@ class KmsKey:
         from botocore.exceptions import BotoCoreError, ClientError
         from botocore.parsers import ResponseParserError
 
-        found = _REGION.fullmatch(self.key)
+        match = _REGION.fullmatch(self.key)
         config = Config(
             connect_timeout=_CONNECT_SECONDS,
             read_timeout=_READ_SECONDS,
@@ -101,7 +101,7 @@ class KmsKey:
         try:
             session = boto3.session.Session(
                 profile_name=self.profile,
-                region_name=self.region or (found[1] if found else None),
+                region_name=self.region or (match[1] if match else None),
             )
             client: Any = session.client("kms", endpoint_url=self.endpoint_url, config=config)
             answer: dict[str, Any] = getattr(client, operation)(
